@@ -1,0 +1,44 @@
+import { CPU_FLAVORS, DATA_CENTERS, GPU_POOLS, LOCATION_CODES } from './catalog-data.ts'
+
+const POOL_BY_ID = new Map(GPU_POOLS.map(pool => [pool.id, pool]))
+const FLAVOR_BY_ID = new Map(CPU_FLAVORS.map(flavor => [flavor.id, flavor]))
+const LOCATIONS: ReadonlySet<string> = new Set([...LOCATION_CODES, ...DATA_CENTERS])
+
+/** Everything wrong with a choice of pools and the types taken out of it, one sentence each. */
+export function gpuFailures(pools: readonly string[], excludedTypes: readonly string[]): string[] {
+  const failures: string[] = []
+  if (pools.length === 0) failures.push('at least one GPU pool is needed')
+  for (const pool of pools) {
+    if (!POOL_BY_ID.has(pool)) {
+      failures.push(`'${pool}' is not a GPU pool; the pools are ${[...POOL_BY_ID.keys()].join(', ')}`)
+    }
+  }
+  const types = new Set(pools.flatMap(pool => POOL_BY_ID.get(pool)?.gpuTypes ?? []))
+  for (const type of excludedTypes) {
+    if (!types.has(type)) failures.push(`excluded type '${type}' is not a GPU type of the selected pools`)
+  }
+  return failures
+}
+
+/** Everything wrong with a list of locations (country codes and data centers), one sentence each. */
+export function locationFailures(locations: readonly string[]): string[] {
+  return locations
+    .filter(location => !LOCATIONS.has(location))
+    .map(location => `'${location}' is not a location; the locations are ${[...LOCATIONS].join(', ')}`)
+}
+
+/** Everything wrong with one CPU configuration, one sentence each. Flavors take 2 to 32 vCPUs, GraphQL 1 as well. */
+export function cpuFailures(flavor: string, vcpuCount: number): string[] {
+  if (!FLAVOR_BY_ID.has(flavor)) {
+    return [`'${flavor}' is not a CPU flavor; the flavors are ${[...FLAVOR_BY_ID.keys()].join(', ')}`]
+  }
+  const powerOfTwo = Number.isInteger(Math.log2(vcpuCount))
+  if (!powerOfTwo || vcpuCount < 1 || vcpuCount > 32)
+    return [`vcpuCount ${vcpuCount} is not a power of two from 1 to 32`]
+  return []
+}
+
+/** Memory in GB of a CPU configuration; 4 GB a vCPU where the catalogue does not say. */
+export function cpuMemoryGb(flavor: string, vcpuCount: number): number {
+  return Math.max(1, Math.floor(vcpuCount * (FLAVOR_BY_ID.get(flavor)?.ramGbPerVcpu ?? 4)))
+}

@@ -1,0 +1,72 @@
+/**
+ * Every way in which Runyard refuses a request, with its HTTP status and the title of its REST problem. One table for
+ * all surfaces; each surface has one renderer.
+ */
+export const ERROR_CODES = {
+  invalid: { status: 400, title: 'Bad Request' },
+  unauthorized: { status: 401, title: 'Unauthorized' },
+  forbidden: { status: 403, title: 'Forbidden' },
+  not_found: { status: 404, title: 'Not Found' },
+  method_not_allowed: { status: 405, title: 'Method Not Allowed' },
+  conflict: { status: 409, title: 'Conflict' },
+  too_large: { status: 413, title: 'Content Too Large' },
+  rate_limited: { status: 429, title: 'Too Many Requests' },
+  internal: { status: 500, title: 'Internal Server Error' },
+  unavailable: { status: 503, title: 'Service Unavailable' },
+} as const satisfies Record<string, { status: number; title: string }>
+
+/** A key of {@link ERROR_CODES}. */
+export type ErrorCode = keyof typeof ERROR_CODES
+
+/** What an {@link AppError} may say beyond its message. */
+export interface ErrorExtras {
+  /** One sentence per failed check, when a request failed several at once. */
+  readonly failures?: readonly string[]
+  /** Whole seconds after which trying again makes sense; becomes `Retry-After`. */
+  readonly retryAfterSeconds?: number
+  /** The methods that the path does take; becomes `Allow`. */
+  readonly allow?: readonly string[]
+  /** What caused it; for logs, never shown to a caller. */
+  readonly cause?: unknown
+}
+
+/** The one error that crosses layers on purpose. Its message is a sentence for the person who made the request. */
+export class AppError extends Error {
+  readonly code: ErrorCode
+  readonly failures: readonly string[]
+  readonly retryAfterSeconds: number | undefined
+  readonly allow: readonly string[]
+
+  constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
+    super(message, extras.cause === undefined ? undefined : { cause: extras.cause })
+    this.name = 'AppError'
+    this.code = code
+    this.failures = extras.failures ?? []
+    this.retryAfterSeconds = extras.retryAfterSeconds
+    this.allow = extras.allow ?? []
+  }
+
+  /** The HTTP status that the code stands for. */
+  get status(): number {
+    return ERROR_CODES[this.code].status
+  }
+}
+
+/**
+ * An error for several failed checks at once.
+ * @param failures one sentence each; at least one
+ */
+export function invalid(failures: readonly string[]): AppError {
+  return new AppError('invalid', failures.join('; '), { failures })
+}
+
+/** An error that says which thing of which kind does not exist; the words "not found" are what clients look for. */
+export function notFound(kind: string, id: string): AppError {
+  return new AppError('not_found', `${kind} ${id} not found`)
+}
+
+/** Any thrown value as an AppError: an unknown one becomes `internal` with a message that gives nothing away. */
+export function toAppError(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown
+  return new AppError('internal', 'an internal error occurred; the server log has the details', { cause: thrown })
+}

@@ -1,0 +1,47 @@
+/** A string that only the place that makes or checks such ids may produce; two brands never mix. */
+export type Brand<Name extends string> = string & { readonly __brand: Name }
+
+/** An account: every stored object belongs to exactly one. */
+export type OwnerId = Brand<'owner'>
+/** An endpoint: lower-case letters and digits, since it is also a host name. */
+export type EndpointId = Brand<'endpoint'>
+/** A template, which describes what a worker runs. */
+export type TemplateId = Brand<'template'>
+/** A worker: one process or container that runs jobs of one endpoint. */
+export type WorkerId = Brand<'worker'>
+/** A job: URL-safe and without commas, because workers list the ids in a query joined by commas. */
+export type JobId = Brand<'job'>
+/** An API key's record, not the key itself. */
+export type KeyId = Brand<'key'>
+/** A secret's record, not its value. */
+export type SecretId = Brand<'secret'>
+
+/** First path segments below `/v2/` that belong to the management API, so they can never be endpoint ids. */
+export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
+  'serverless',
+  'templates',
+  'network-volumes',
+  'registries',
+  'catalog',
+  'billing',
+  'account',
+  'pods',
+  'clusters',
+  'sandboxes',
+  'flash',
+  'openapi.json',
+  'docs',
+])
+
+/** Whether a path segment can be an endpoint id at all; false for reserved words and foreign characters. */
+export function isEndpointId(text: string): text is EndpointId {
+  return /^[a-z0-9]{1,63}$/.test(text) && !RESERVED_SEGMENTS.has(text)
+}
+
+/** Whether a path segment has the shape of a job id that this server could have given out. */
+export function isJobId(text: string): text is JobId {
+  return /^[A-Za-z0-9_-]{1,128}$/.test(text)
+}
+
+/** The account that owns everything until an installation has several. */
+export const DEFAULT_OWNER = 'owner' as OwnerId

@@ -1,0 +1,99 @@
+/** The outcome of reading a JSON text: its value, the text to keep, and how far it had to be repaired. */
+export type JsonReading =
+  | { readonly ok: true; readonly value: unknown; readonly text: string; readonly replaced: number }
+  | { readonly ok: false; readonly problem: string }
+
+/**
+ * Parses JSON once and keeps the text as it was received, so that integers beyond 2^53 survive.
+ * @param lenient also takes the bare tokens `NaN`, `Infinity` and `-Infinity` that Python writes; each becomes `null`
+ *   in `text` and is counted in `replaced` (docs/internals/worker-protocol.md, Results)
+ */
+export function readJson(text: string, lenient = false): JsonReading {
+  try {
+    return { ok: true, value: JSON.parse(text), text, replaced: 0 }
+  } catch (error) {
+    if (!lenient) return { ok: false, problem: (error as Error).message }
+  }
+  const repaired = replaceNonFinite(text)
+  try {
+    return { ok: true, value: JSON.parse(repaired.text), ...repaired }
+  } catch (error) {
+    return { ok: false, problem: (error as Error).message }
+  }
+}
+
+/**
+ * The text of each top-level member of a JSON object, character for character as it stands there.
+ * @param text a valid JSON text whose value is an object, without leading or trailing rubbish
+ * @returns name to text; a repeated name keeps its last value, as JSON.parse does
+ */
+export function memberTexts(text: string): Map<string, string> {
+  const members = new Map<string, string>()
+  let at = skipBlank(text, text.indexOf('{') + 1)
+  while (text[at] === '"') {
+    const nameEnd = skipValue(text, at)
+    const name = JSON.parse(text.slice(at, nameEnd)) as string
+    const start = skipBlank(text, skipBlank(text, nameEnd) + 1)
+    const end = skipValue(text, start)
+    members.set(name, text.slice(start, end))
+    at = skipBlank(text, end)
+    if (text[at] === ',') at = skipBlank(text, at + 1)
+  }
+  return members
+}
+
+/** Whether a parsed JSON value is an object (neither null nor an array). */
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function replaceNonFinite(text: string): { text: string; replaced: number } {
+  let replaced = 0
+  const result = text.replace(/"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b/gs, token => {
+    if (token.startsWith('"')) return token
+    replaced += 1
+    return 'null'
+  })
+  return { text: result, replaced }
+}
+
+function skipBlank(text: string, from: number): number {
+  let at = from
+  while (text[at] === ' ' || text[at] === '\n' || text[at] === '\r' || text[at] === '\t') at += 1
+  return at
+}
+
+function skipString(text: string, from: number): number {
+  let at = from + 1
+  for (;;) {
+    const quote = text.indexOf('"', at)
+    const escape = text.indexOf('\\', at)
+    if (escape === -1 || escape > quote) return quote + 1
+    at = escape + 2
+  }
+}
+
+/** The end of the value that starts at `from`; the text is known to be valid. */
+function skipValue(text: string, from: number): number {
+  let at = from
+  let depth = 0
+  do {
+    const character = text[at]
+    if (character === '"') at = skipString(text, at)
+    else if (character === '{' || character === '[') {
+      depth += 1
+      at += 1
+    } else if (character === '}' || character === ']') {
+      depth -= 1
+      at += 1
+    } else if (depth > 0 && (character === ',' || character === ':')) at += 1
+    else at = skipPlain(text, at)
+  } while (depth > 0)
+  return at
+}
+
+function skipPlain(text: string, from: number): number {
+  let at = from
+  while (at < text.length && !',:]}["{'.includes(text[at]!) && !' \n\r\t'.includes(text[at]!)) at += 1
+  return at === from ? skipBlank(text, from) : at
+}

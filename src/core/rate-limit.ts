@@ -1,0 +1,59 @@
+/** One of the windows in which REST requests of an owner are counted. */
+export interface RateWindow {
+  readonly name: 'minute' | 'hour' | 'day'
+  readonly quota: number
+  readonly seconds: number
+}
+
+/** The windows of an installation that sets none of its own. */
+export const DEFAULT_WINDOWS: readonly RateWindow[] = [
+  { name: 'minute', quota: 1_200, seconds: 60 },
+  { name: 'hour', quota: 36_000, seconds: 3_600 },
+  { name: 'day', quota: 500_000, seconds: 86_400 },
+]
+
+/** Requests counted in one window that began at `startMs`. */
+export interface WindowCount {
+  readonly startMs: number
+  readonly used: number
+}
+
+/** What counting one request led to. `exceeded` is the window that refuses it; the request is then not counted. */
+export interface RateDecision {
+  readonly counts: readonly WindowCount[]
+  readonly exceeded: RateWindow | null
+  readonly retryAfterSeconds: number
+  /** Values of the headers `RateLimit` and `RateLimit-Policy` (structured-field lists, RFC 9651). */
+  readonly rateLimit: string
+  readonly rateLimitPolicy: string
+}
+
+/**
+ * Counts one request in all windows, or refuses it when one of them is used up. Windows begin at multiples of their
+ * length, so all servers agree on them.
+ * @param counts what was counted so far, in the order of `windows`; missing or old entries count as empty
+ */
+export function countRequest(
+  windows: readonly RateWindow[],
+  counts: readonly WindowCount[],
+  nowMs: number,
+): RateDecision {
+  const current = windows.map((window, index) => {
+    const startMs = nowMs - (nowMs % (window.seconds * 1000))
+    const known = counts[index]
+    return known !== undefined && known.startMs === startMs ? known : { startMs, used: 0 }
+  })
+  const exceeded = windows.find((window, index) => current[index]!.used >= window.quota) ?? null
+  const next = exceeded === null ? current.map(count => ({ ...count, used: count.used + 1 })) : current
+  const resets = windows.map((window, index) =>
+    Math.max(1, Math.ceil((next[index]!.startMs + window.seconds * 1000 - nowMs) / 1000)),
+  )
+  const remaining = windows.map((window, index) => Math.max(0, window.quota - next[index]!.used))
+  return {
+    counts: next,
+    exceeded,
+    retryAfterSeconds: exceeded === null ? 0 : resets[windows.indexOf(exceeded)]!,
+    rateLimit: windows.map((w, i) => `"${w.name}";r=${remaining[i]};t=${resets[i]}`).join(', '),
+    rateLimitPolicy: windows.map(w => `"${w.name}";q=${w.quota};w=${w.seconds}`).join(', '),
+  }
+}

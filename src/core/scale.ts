@@ -1,0 +1,84 @@
+import { type Endpoint, type EndpointCounters, idleTimeoutMs } from './endpoint.ts'
+import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from './worker.ts'
+
+/** The line of an endpoint at one instant. `queued` leaves low-priority jobs out; they never start a worker. */
+export interface QueueLoad {
+  readonly queued: number
+  readonly queuedLowPriority: number
+  readonly inProgress: number
+  /** Since when the head of the line (low priority left out) waits; null when nobody does. */
+  readonly headQueuedAtMs: number | null
+}
+
+/** One endpoint with everything that scaling, planning and explaining look at. */
+export interface EndpointSnapshot {
+  readonly endpoint: Endpoint
+  readonly counters: EndpointCounters
+  readonly queue: QueueLoad
+  /** Workers that have not ended, oldest first. */
+  readonly workers: readonly WorkerLoad[]
+  /** Workers that have ended, newest first, a bounded number. */
+  readonly exits: readonly Worker[]
+}
+
+/** How many workers there should be, and when the answer may change without anything happening. */
+export interface ScaleDecision {
+  readonly desired: number
+  /** Null when only an event can change the decision. */
+  readonly wakeAtMs: number | null
+}
+
+/**
+ * The number of workers that an endpoint should have now, within its min and max. Jobs decide how many are needed; that
+ * idle workers end is a matter of {@link idleWorkers}, so the number falls at once and the workers stay for their time.
+ */
+export function desiredWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision {
+  const { workersMin, workersMax } = snapshot.endpoint
+  const needed = neededWorkers(snapshot, nowMs)
+  return {
+    desired: Math.min(Math.max(needed.desired, workersMin), workersMax),
+    wakeAtMs: needed.desired < workersMax ? needed.wakeAtMs : null,
+  }
+}
+
+/** The back-off of the endpoint's current version. */
+export function backoffOf(snapshot: EndpointSnapshot): CrashBackoff {
+  return crashBackoff(snapshot.exits, snapshot.endpoint.version)
+}
+
+/** Workers that hold no job, with the instant at which their idle time is over; the longest idle first. */
+export function idleWorkers(snapshot: EndpointSnapshot): { worker: WorkerLoad; dueAtMs: number }[] {
+  const patience = idleTimeoutMs(snapshot.endpoint)
+  return snapshot.workers
+    .filter(worker => worker.state === 'READY' && worker.held === 0)
+    .map(worker => ({ worker, dueAtMs: (worker.idleSinceMs ?? worker.createdAtMs) + patience }))
+    .sort((a, b) => a.dueAtMs - b.dueAtMs || (a.worker.id < b.worker.id ? -1 : 1))
+}
+
+function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision {
+  const { endpoint, queue } = snapshot
+  const work = queue.queued + queue.inProgress
+  if (work === 0) return { desired: 0, wakeAtMs: null }
+  if (endpoint.scaler.type === 'REQUEST_COUNT') {
+    return { desired: Math.ceil(work / endpoint.scaler.requestCount), wakeAtMs: null }
+  }
+  if (queue.queued === 0) return { desired: 1, wakeAtMs: null }
+  return forQueueDelay(snapshot, endpoint.scaler.queueDelayS * 1000, nowMs)
+}
+
+/**
+ * With measured execution times: the fewest workers with which the last job in line waits less than the delay, when
+ * each round of `slots` jobs takes the average time. Without: one more each time the head has waited another delay.
+ */
+function forQueueDelay(snapshot: EndpointSnapshot, delayMs: number, nowMs: number): ScaleDecision {
+  const { queue, counters } = snapshot
+  if (counters.averageExecutionMs === null) {
+    const head = queue.headQueuedAtMs ?? nowMs
+    const passed = Math.max(0, Math.floor((nowMs - head) / delayMs))
+    return { desired: 1 + passed, wakeAtMs: head + (passed + 1) * delayMs }
+  }
+  const perWorker = Math.max(1, ...snapshot.workers.filter(takesJobs).map(worker => worker.capacity))
+  const rounds = Math.floor(delayMs / Math.max(1, counters.averageExecutionMs)) + 1
+  const last = queue.queued + queue.inProgress - 1
+  return { desired: Math.floor(last / (perWorker * rounds)) + 1, wakeAtMs: null }
+}

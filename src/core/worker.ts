@@ -1,0 +1,109 @@
+/**
+ * The life of a worker:
+ *
+ *     STARTING -> READY -> DRAINING -> STOPPING -> EXITED
+ *
+ * STARTING lasts until its first take. A DRAINING worker is given no more jobs and finishes those it holds. STOPPING has
+ * been told to end and its polls are answered at once. Any state may go straight to EXITED: processes die when they like.
+ */
+import type { EndpointId, OwnerId, WorkerId } from './ids.ts'
+
+/** Every state of a worker, in the order of its life. */
+export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'] as const
+/** One of {@link WORKER_STATES}. */
+export type WorkerState = (typeof WORKER_STATES)[number]
+
+/** Why Runyard asked a worker to end. A worker that ends without such a reason has crashed. */
+export type StopReason =
+  | 'idle'
+  | 'scaled_down'
+  | 'outdated'
+  | 'refresh'
+  | 'cancelled_job'
+  | 'timed_out_job'
+  | 'lost_lease'
+  | 'endpoint_deleted'
+  | 'server_stopped'
+  | 'address_changed'
+
+/** How a worker ended. `cause` is a sentence for people; `lastLines` the end of its output. */
+export interface WorkerExit {
+  readonly code: number | null
+  readonly signal: string | null
+  readonly cause: string
+  readonly lastLines: readonly string[]
+}
+
+/** A worker as the store keeps it. Instants are epoch milliseconds. */
+export interface Worker {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly endpointId: EndpointId
+  /** The endpoint's version that it was started for. */
+  readonly version: number
+  readonly state: WorkerState
+  readonly driver: string
+  /** What the driver needs to find it again after a restart of the server; null until it was started. */
+  readonly handle: string | null
+  /** The address that it was given for its calls. */
+  readonly baseUrl: string
+  readonly createdAtMs: number
+  /** When its process or container had been started. */
+  readonly startedAtMs: number | null
+  /** When it asked for its first job. */
+  readonly readyAtMs: number | null
+  /** Since when it holds no job; meaningful while READY. */
+  readonly idleSinceMs: number | null
+  readonly stopRequestedAtMs: number | null
+  readonly exitedAtMs: number | null
+  readonly stopReason: StopReason | null
+  readonly exit: WorkerExit | null
+  /** How many jobs it asked for at once, at most: its own concurrency as far as it can be seen. */
+  readonly capacity: number
+  readonly jobsFinished: number
+  /** Name and version of its SDK, as its requests say. */
+  readonly sdk: string | null
+}
+
+/** A worker with the number of jobs that it holds. */
+export interface WorkerLoad extends Worker {
+  readonly held: number
+}
+
+/** Whether the worker may be handed jobs. */
+export function takesJobs(worker: Worker): boolean {
+  return worker.state === 'STARTING' || worker.state === 'READY'
+}
+
+/** Whether the worker has ended by itself, which counts towards the crash back-off. */
+export function crashed(worker: Worker): boolean {
+  return worker.state === 'EXITED' && worker.stopReason === null
+}
+
+const BACKOFF_FIRST_MS = 1_000
+const BACKOFF_MAX_MS = 300_000
+
+/** How many workers crashed in a row, and until when no new one is started because of it. */
+export interface CrashBackoff {
+  readonly crashes: number
+  readonly untilMs: number
+  readonly last: Worker | null
+}
+
+/**
+ * The back-off after crashes: nothing after a first crash of a worker that had finished jobs, else 1 s, doubled by each
+ * further crash in a row, at most 5 min. A worker that ended because it was asked to, or a new version, ends the row.
+ * @param exits workers of the endpoint that have ended, newest first
+ */
+export function crashBackoff(exits: readonly Worker[], version: number): CrashBackoff {
+  let crashes = 0
+  for (const worker of exits) {
+    if (worker.version !== version || !crashed(worker)) break
+    crashes += 1
+    if (worker.jobsFinished > 0) break
+  }
+  const last = crashes === 0 ? null : (exits[0] ?? null)
+  if (last === null || (crashes === 1 && last.jobsFinished > 0)) return { crashes, untilMs: 0, last }
+  const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (crashes - 1), BACKOFF_MAX_MS)
+  return { crashes, untilMs: (last.exitedAtMs ?? 0) + delay, last }
+}

@@ -1,0 +1,49 @@
+/**
+ * Everything that happens and that somebody may want to know. Logs, metrics, activity lists and the simulator's
+ * checkers read this one stream; nothing else is logged by services and loops.
+ */
+import type { EndpointId, JobId, TemplateId, WorkerId } from './core/ids.ts'
+import type { JobStatus, Transition } from './core/job.ts'
+import type { StopReason, WorkerState } from './core/worker.ts'
+
+/** Events by name, with their fields. */
+export interface Events {
+  'job.accepted': { endpointId: EndpointId; jobId: JobId }
+  /** A job moved as the table of transitions says. */
+  'job.moved': {
+    endpointId: EndpointId
+    jobId: JobId
+    transition: Transition
+    from: JobStatus
+    to: JobStatus
+    workerId: WorkerId | null
+    attempt: number
+    reason?: string
+  }
+  'job.expired': { endpointId: EndpointId; jobId: JobId; from: JobStatus; workerId: WorkerId | null }
+  /** A result that came too late or from the wrong worker; kept as a diagnostic, without effect. */
+  'job.result_ignored': { endpointId: EndpointId; jobId: JobId; workerId: WorkerId; reason: string }
+  'worker.created': { endpointId: EndpointId; workerId: WorkerId; version: number }
+  'worker.moved': {
+    endpointId: EndpointId
+    workerId: WorkerId
+    from: WorkerState
+    to: WorkerState
+    reason: StopReason | null
+  }
+  'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
+  'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
+  'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
+  'endpoint.saved': { endpointId: EndpointId; version: number; created: boolean }
+  'endpoint.deleted': { endpointId: EndpointId }
+  'template.saved': { templateId: TemplateId }
+  'template.deleted': { templateId: TemplateId }
+  'loop.failed': { loop: string; problem: string }
+  'request.failed': { surface: string; method: string; path: string; problem: string }
+}
+
+/** A name of {@link Events}. */
+export type EventName = keyof Events
+
+/** Tells all readers that something happened. Never throws and never waits. */
+export type Emit = <Name extends EventName>(name: Name, fields: Events[Name]) => void

@@ -1,0 +1,54 @@
+import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { Capacity } from '../core/plan.ts'
+
+/** What a driver starts. */
+export interface WorkerSpec {
+  readonly workerId: WorkerId
+  readonly endpointId: EndpointId
+  readonly image: string
+  readonly args: string
+  /** The user's variables, secrets resolved. */
+  readonly env: Readonly<Record<string, string>>
+  /** The variables of the worker protocol, which win over all others. */
+  readonly protocolEnv: Readonly<Record<string, string>>
+}
+
+/** How a process or container ended, as far as the driver can tell. */
+export interface ObservedExit {
+  readonly code: number | null
+  readonly signal: string | null
+  /** A sentence: "exited with code 1", "was killed by SIGKILL", "ended while the server was away". */
+  readonly cause: string
+}
+
+/** What the driver sees of one worker. */
+export type Observation = { readonly state: 'running' } | { readonly state: 'exited'; readonly exit: ObservedExit }
+
+/**
+ * Runs workers. A driver only does and observes; it decides nothing. It tells that something changed by publishing the
+ * topic `fleet`. All methods may be called again for the same worker.
+ */
+export interface Driver {
+  readonly name: string
+  /** Why this image and command line can never be started here, as a sentence; null when they can. */
+  check(image: string, args: string): Promise<string | null>
+  /**
+   * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with a
+   * null handle finds what was started.
+   * @returns a handle for {@link adopt}
+   * @throws AppError `invalid` with the reason, when the worker cannot be started
+   */
+  start(spec: WorkerSpec): Promise<string>
+  /** Takes over a worker that an earlier run of the server started. False when it no longer runs. */
+  adopt(worker: WorkerId, handle: string | null): Promise<boolean>
+  /** What is known of a worker that was started or adopted; exited when it is not known at all. */
+  observe(worker: WorkerId): Promise<Observation>
+  /** Asks the worker to end by itself (SIGTERM). */
+  terminate(worker: WorkerId): Promise<void>
+  /** Ends the worker and everything that it started, at once. */
+  kill(worker: WorkerId): Promise<void>
+  /** Forgets an ended worker and removes its private folder. */
+  release(worker: WorkerId): Promise<void>
+  /** Room for more workers. */
+  capacity(): Promise<Capacity>
+}

@@ -1,0 +1,175 @@
+import type { Endpoint, EndpointCounters } from '../core/endpoint.ts'
+import type { EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateId, WorkerId } from '../core/ids.ts'
+import type { ClaimedJob, Job, JobOutcome, JobStatus } from '../core/job.ts'
+import type { ApiKey } from '../core/permission.ts'
+import type { WindowCount } from '../core/rate-limit.ts'
+import type { EndpointSnapshot } from '../core/scale.ts'
+import type { Secret } from '../core/secret.ts'
+import type { Template } from '../core/template.ts'
+import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker.ts'
+
+/**
+ * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
+ * storage. When the store cannot do it, the method throws AppError `unavailable`, and the change has happened wholly or
+ * not at all. "Not allowed any more" is an answer (null, false or an empty list), never an exception.
+ */
+export interface Store {
+  readonly jobs: JobStore
+  readonly jobOutcomes: JobOutcomeStore
+  readonly endpoints: EndpointStore
+  readonly templates: TemplateStore
+  readonly secrets: SecretStore
+  readonly workers: WorkerStore
+  readonly keys: KeyStore
+  /** Ends all use; open calls are finished first. */
+  close(): Promise<void>
+}
+
+/** What a transition did to a job. */
+export interface JobMove {
+  readonly job: Job
+  readonly from: JobStatus
+}
+
+/** A worker claims with this. */
+export interface ClaimRequest {
+  readonly endpointId: EndpointId
+  readonly workerId: WorkerId
+  /** At most this many jobs. */
+  readonly limit: number
+  readonly nowMs: number
+}
+
+/** Jobs in the line. */
+export interface JobStore {
+  /** Adds a new job in IN_QUEUE. False when its endpoint is gone. */
+  insert(job: Job): Promise<boolean>
+  /** The job, unless it does not exist or is past its expiry at `nowMs`. */
+  find(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Job | null>
+  /** The job wherever it is, for the owner's tools. */
+  locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
+  /**
+   * Hands the first jobs of the line to a worker and makes it READY. Nothing is handed to a worker that is draining,
+   * stopping or gone. Chunks of an earlier attempt are dropped.
+   */
+  claim(request: ClaimRequest): Promise<ClaimedJob[]>
+  /** Sets when the job expires. Null when it is gone. */
+  setExpiry(endpointId: EndpointId, jobId: JobId, expiresAtMs: number, nowMs: number): Promise<Job | null>
+  /** Keeps a progress update of the running attempt. False when the worker does not hold the job. */
+  setProgress(jobId: JobId, workerId: WorkerId, output: string): Promise<boolean>
+  /** Appends a chunk of the running attempt, unless the total would pass `maxBytes`. False when it was not kept. */
+  appendChunk(jobId: JobId, workerId: WorkerId, chunk: string, maxBytes: number): Promise<boolean>
+  /** Keeps why something about the job was ignored; at most 20 for a job. */
+  addDiagnostic(jobId: JobId, atMs: number, workerId: WorkerId, text: string): Promise<void>
+}
+
+/** A worker's final result. */
+export interface FinishRequest {
+  readonly jobId: JobId
+  readonly workerId: WorkerId
+  readonly outcome: JobOutcome
+  readonly nowMs: number
+}
+
+/** Ends and steps back of jobs: each a guarded change that returns what moved. */
+export interface JobOutcomeStore {
+  /** Takes a result from the holder, or from the last holder while nobody claimed the job since; else null. */
+  finish(request: FinishRequest): Promise<JobMove | null>
+  /** Null when the job is final already or gone. */
+  cancel(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<JobMove | null>
+  /** TIMED_OUT for running jobs that are past their execution timeout; at most `limit`. */
+  timeOutOverdue(nowMs: number, limit: number): Promise<JobMove[]>
+  /** All jobs that the worker holds: back to the head of the line, or FAILED past the limit of lost attempts. */
+  requeueLost(workerId: WorkerId, cause: string, nowMs: number): Promise<JobMove[]>
+  /** Gives one job, or all that the worker holds, back as if never taken: the attempt does not count. */
+  release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
+  /** Removes jobs past their expiry, at most `limit`, and returns what they were. */
+  removeExpired(nowMs: number, limit: number): Promise<Job[]>
+  /** When the next job times out or expires; null when there is none. */
+  nextDeadline(): Promise<number | null>
+}
+
+/** What deleting an endpoint led to. */
+export interface DeletedEndpoint {
+  readonly cancelled: readonly JobMove[]
+  readonly workers: readonly Worker[]
+}
+
+/** Endpoints and what is known of them. */
+export interface EndpointStore {
+  /** Adds an endpoint. */
+  insert(endpoint: Endpoint): Promise<void>
+  /** Replaces the configuration if the version is still `expectedVersion`; false when somebody was faster. */
+  replace(endpoint: Endpoint, expectedVersion: number): Promise<boolean>
+  find(id: EndpointId): Promise<Endpoint | null>
+  list(owner: OwnerId): Promise<Endpoint[]>
+  counters(id: EndpointId): Promise<EndpointCounters>
+  /** One consistent picture; null when the endpoint is gone. */
+  snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
+  /** The endpoints that need the autoscaler: with jobs or workers, or a min above 0. */
+  active(): Promise<EndpointId[]>
+  /** Cancels its jobs, removes it and says which workers are left to stop. Null when it is gone. */
+  remove(id: EndpointId, nowMs: number): Promise<DeletedEndpoint | null>
+}
+
+/** Templates. */
+export interface TemplateStore {
+  /** False when the owner has another template of that name. */
+  insert(template: Template): Promise<boolean>
+  /** Replaces one, and makes a new version of each endpoint that uses it. Null when the name is taken by another. */
+  replace(template: Template): Promise<EndpointId[] | null>
+  find(owner: OwnerId, id: TemplateId): Promise<Template | null>
+  findByName(owner: OwnerId, name: string): Promise<Template | null>
+  list(owner: OwnerId): Promise<Template[]>
+  /** `in_use` when an endpoint has it. */
+  remove(owner: OwnerId, id: TemplateId): Promise<'removed' | 'in_use' | 'absent'>
+}
+
+/** Secrets with their sealed values. */
+export interface SecretStore {
+  /** False when the owner has a secret of that name. */
+  insert(secret: Secret, sealed: string): Promise<boolean>
+  list(owner: OwnerId): Promise<Secret[]>
+  /** Sealed values by name, of those that exist. */
+  sealedValues(owner: OwnerId, names: readonly string[]): Promise<Map<string, string>>
+  remove(owner: OwnerId, id: SecretId): Promise<boolean>
+}
+
+/** A change of a worker's state. */
+export interface WorkerMove {
+  readonly worker: Worker
+  readonly from: WorkerState
+}
+
+/** Workers and their states. */
+export interface WorkerStore {
+  /** Adds a STARTING worker, unless its endpoint is gone or has `workersMax` that have not ended. */
+  insert(worker: Worker, tokenHash: string): Promise<boolean>
+  find(id: WorkerId): Promise<Worker | null>
+  findByToken(tokenHash: string): Promise<Worker | null>
+  /** All that have not ended. */
+  alive(): Promise<Worker[]>
+  /** Those of an endpoint, ended ones too, newest first, at most 1,000. */
+  list(endpointId: EndpointId): Promise<Worker[]>
+  started(id: WorkerId, handle: string, nowMs: number): Promise<void>
+  /** Notes a request for jobs: makes a STARTING worker READY and keeps its capacity and SDK. */
+  seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
+  /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
+  retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
+  /** DRAINING workers that hold no job. */
+  drained(): Promise<Worker[]>
+  /** EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}. */
+  exited(id: WorkerId, exit: WorkerExit, nowMs: number): Promise<WorkerMove | null>
+  /** Removes ended workers older than `beforeMs`, at most `limit`. */
+  removeExited(beforeMs: number, limit: number): Promise<WorkerId[]>
+}
+
+/** API keys and what they have used. */
+export interface KeyStore {
+  insert(key: ApiKey): Promise<void>
+  findByHash(hash: string): Promise<ApiKey | null>
+  list(owner: OwnerId): Promise<ApiKey[]>
+  remove(owner: OwnerId, id: KeyId): Promise<boolean>
+  windowCounts(owner: OwnerId): Promise<WindowCount[]>
+  saveWindowCounts(owner: OwnerId, counts: readonly WindowCount[]): Promise<void>
+}

@@ -1,0 +1,20 @@
+import type { WorkerId } from '../core/ids.ts'
+
+/** One line of a worker's output. */
+export interface LogLine {
+  readonly line: string
+  /** The job that the line says it belongs to; null when it says nothing. */
+  readonly jobId: string | null
+}
+
+/** The output of workers, which they write themselves, so that it outlives the server. */
+export interface WorkerLogs {
+  /** The path that the worker's output is appended to; its folder exists. */
+  path(worker: WorkerId): string
+  /** The last `lines` lines, oldest first; empty for a worker without output. Lines over 64 KiB are cut. */
+  tail(worker: WorkerId, lines: number): Promise<LogLine[]>
+  /** New lines as they come, after the last `lines` old ones, until the signal aborts. */
+  follow(worker: WorkerId, lines: number, signal: AbortSignal): AsyncIterable<LogLine>
+  /** Cuts outputs that have grown past their limit, and removes those of workers that are not in `keep`. */
+  trim(keep: ReadonlySet<WorkerId>): Promise<void>
+}

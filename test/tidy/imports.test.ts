@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertClean, assertNone, read, sources } from './files.ts'
+import { findCycles, findForbiddenImports, findImports, wallOf } from './imports.ts'
+import { places, walls } from './walls.ts'
+
+const walled = sources('src/', 'sim/', 'packages/')
+
+test('every file imports only what its row of the table allows', () => {
+  assertClean(walled, findForbiddenImports)
+})
+
+test('no file imports itself by way of others', () => {
+  const cycles = findCycles(new Map(walled.map(path => [path, read(path)])))
+  assertNone(cycles.map(cycle => cycle.join(' -> ')))
+})
+
+test('the table names only places that it knows', () => {
+  const names = walls.flatMap(wall => [wall.folder, ...wall.project.split(' ')]).map(name => name.replace('!', ''))
+  assert.deepEqual(
+    names.filter(name => name !== '' && places[name] === undefined),
+    [],
+  )
+})
+
+test('every form of import is found', () => {
+  const source = [
+    "import a from './1.ts'",
+    "import type { b } from './2.ts'",
+    'import {\n  c,\n} from "./3.ts"',
+    "import './4.ts'",
+    "export * from './5.ts'",
+    "export type { d } from './6.ts'",
+    "const e = await import('./7.ts')",
+    "type F = import('./8.ts').F",
+    'const g = await import(`./9.ts`)',
+    `const h = await import(\`./\${name}.ts\`)`,
+    'const i = await import(name)',
+  ]
+  const specifiers = findImports(source.join('\n')).map(found => found.specifier)
+  assert.deepEqual(specifiers, [...Array.from({ length: 9 }, (_, index) => `./${index + 1}.ts`), undefined, undefined])
+})
+
+test('imports in comments and strings, and things that look like imports, are none', () => {
+  const source = `// import a from './a.ts'
+    const b = "import c from './c.ts'"
+    const d = Array.from('abc')
+    const e = { from: './e.ts' }
+    const f = import.meta.url`
+  assert.deepEqual(findImports(source), [])
+})
+
+/** Files with an import each that the walls must refuse. */
+const refused: [path: string, source: string][] = [
+  ['src/core/job.ts', "import { readFileSync } from 'node:fs'"],
+  ['src/core/job.ts', "import type { Store } from '../ports/store.ts'"],
+  ['src/core/job.ts', "import type { Hono } from 'hono'"],
+  ['src/core/job.ts', 'const a = await import(name)'],
+  ['src/ports/clock.ts', "import { z } from 'zod'"],
+  ['src/services/jobs.ts', "import { step } from '../control/reaper.ts'"],
+  ['src/services/jobs.ts', "import { settings } from '../config.ts'"],
+  ['src/api/rest/jobs.ts', "import { sqlite } from '../../store/sqlite.ts'"],
+  ['src/api/rest/jobs.ts', "import { createServer } from 'http'"],
+  ['src/store/sqlite.ts', "import { spawn } from 'node:child_process'"],
+  ['src/drivers/process.ts', "import { jobs } from '../services/jobs.ts'"],
+  ['src/app.ts', "import { sqlite } from './store/sqlite.ts'"],
+  ['src/main.ts', "import { clock } from '../sim/clock.ts'"],
+  ['src/cli/serve.ts', "import { jobs } from '../services/jobs.ts'"],
+  ['sim/clock.ts', "import { pool } from '../src/store/postgres.ts'"],
+  ['sim/clock.ts', "import { writeFileSync } from 'node:fs'"],
+  ['packages/worker/src/index.ts', "import type { Job } from '../../../src/core/job.ts'"],
+  ['src/odd/place.ts', ''],
+  ['src/odd.ts', ''],
+]
+
+for (const [path, source] of refused) {
+  test(`${path} is refused with ${source || 'its place'}`, () => {
+    assert.equal(findForbiddenImports(source, path).length, 1)
+  })
+}
+
+/** Files with an import each that the walls must let pass. */
+const allowed: [path: string, source: string][] = [
+  ['src/core/job.ts', "import { z } from 'zod'"],
+  ['src/core/job.ts', "import { AppError } from './errors.ts'"],
+  ['src/events.ts', "import type { JobId } from './core/job.ts'"],
+  ['src/api/graphql/index.ts', "import { costLimitPlugin } from '@escape.tech/graphql-armor-cost-limit'"],
+  ['src/api/rest/index.ts', "import { swagger } from '@hono/zod-openapi/extra'"],
+  ['src/store/sqlite.ts', "import { readFile } from 'node:fs/promises'"],
+  ['src/main.ts', "import { sqlite } from './store/sqlite.ts'"],
+  ['src/cli/serve.ts', "import { main } from '../main.ts'"],
+  ['sim/clock.ts', "import { notifier } from '../src/system/memory-notifier.ts'"],
+  ['sim/run.ts', "import { parseArgs } from 'node:util'"],
+  ['test/core/job.test.ts', "import { job } from '../../src/core/job.ts'"],
+  ['bench/jobs.ts', "import anything from '@some/package'"],
+]
+
+for (const [path, source] of allowed) {
+  test(`${path} may hold ${source}`, () => {
+    assert.deepEqual(findForbiddenImports(source, path), [])
+  })
+}
+
+test('the runner of the simulator and the tests of packages have rows of their own', () => {
+  assert.equal(wallOf('sim/run.ts')?.folder, 'sim/run')
+  assert.equal(wallOf('packages/worker/test/a.test.ts')?.folder, 'worker/test')
+})
+
+test('a cycle is reported once, as the shortest way around', () => {
+  const texts = new Map([
+    ['src/a.ts', "import './b.ts'"],
+    ['src/b.ts', "import type { C } from './deep/c.ts'"],
+    ['src/deep/c.ts', "export * from '../a.ts'\nimport './d.ts'"],
+    ['src/deep/d.ts', "import './missing.ts'"],
+  ])
+  assert.deepEqual(findCycles(texts), [['src/a.ts', 'src/b.ts', 'src/deep/c.ts', 'src/a.ts']])
+})
+
+test('two ways to the same file are no cycle', () => {
+  const texts = new Map([
+    ['a.ts', "import './b.ts'\nimport './c.ts'"],
+    ['b.ts', "import './d.ts'"],
+    ['c.ts', "import './d.ts'"],
+    ['d.ts', ''],
+  ])
+  assert.deepEqual(findCycles(texts), [])
+})

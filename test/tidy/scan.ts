@@ -1,0 +1,198 @@
+/** What every check works on: a source text with its comments and strings blanked, and findings with line numbers. */
+
+/** Something that a check found. */
+export interface Finding {
+  line: number
+  what: string
+}
+
+/** The line, counted from 1, on which the character at `index` stands. */
+export function lineAt(source: string, index: number): number {
+  let line = 1
+  for (let at = source.indexOf('\n'); at !== -1 && at < index; at = source.indexOf('\n', at + 1)) line++
+  return line
+}
+
+/** A finding for every match of `pattern`, which must be global, in `text`. */
+export function findingsOf(text: string, pattern: RegExp, what: (match: RegExpExecArray) => string): Finding[] {
+  return [...text.matchAll(pattern)].map(match => ({ line: lineAt(text, match.index), what: what(match) }))
+}
+
+const pairs: Record<string, string> = { '(': ')', '[': ']', '{': '}' }
+
+/** The index of the bracket that closes the one at `open` in a text from `codeOnly`, or its length when none does. */
+export function closing(code: string, open: number): number {
+  const opener = code[open] as string
+  const closer = pairs[opener] as string
+  let depth = 0
+  for (let at = open; at < code.length; at++) {
+    if (code[at] === opener) depth++
+    else if (code[at] === closer && --depth === 0) return at
+  }
+  return code.length
+}
+
+/** The index of the first character at or after `from` that is not white space. */
+export function skipSpace(code: string, from: number): number {
+  let at = from
+  while (at < code.length && /\s/.test(code[at] as string)) at++
+  return at
+}
+
+const known = new Map<string, string>()
+
+/**
+ * The source with comments, and the insides of strings, templates and regular expressions, replaced by spaces. Quotes,
+ * line breaks and the code within `${}` stay, so every index and line number of the source holds in the result too.
+ */
+export function codeOnly(source: string): string {
+  let code = known.get(source)
+  if (code === undefined) {
+    code = new Blanker(source).run()
+    known.set(source, code)
+  }
+  return code
+}
+
+const WORD = /[\w$\u0080-\uffff]+/y
+const BEFORE_REGEX =
+  /^(?:return|typeof|case|in|of|do|else|void|delete|throw|new|instanceof|yield|await|default|extends)$/
+const CONTROL = /^(?:if|while|for|with)$/
+
+class Blanker {
+  readonly #source: string
+  #out = ''
+  #at = 0
+  /** The last word or sign of code, '' at the start. */
+  #last = ''
+  /** For each open `(`: whether it follows if, while, for or with, so that a statement comes after it. */
+  readonly #parens: boolean[] = []
+  /** For each open `{`: whether it is the `${` of a template. */
+  readonly #braces: boolean[] = []
+
+  constructor(source: string) {
+    this.#source = source
+  }
+
+  run(): string {
+    if (this.#source.startsWith('#!')) this.#blankTo(this.#endOfLine())
+    while (this.#at < this.#source.length) this.#step()
+    return this.#out
+  }
+
+  #step(): void {
+    const char = this.#source[this.#at] as string
+    if (this.#source.startsWith('//', this.#at)) this.#blankTo(this.#endOfLine())
+    else if (this.#source.startsWith('/*', this.#at)) this.#comment()
+    else if (char === "'" || char === '"') this.#string(char)
+    else if (char === '`') this.#template()
+    else if (char === '/') this.#slash()
+    else if (/\s/.test(char)) this.#keep(1)
+    else this.#word() || this.#sign(char)
+  }
+
+  #keep(length: number): void {
+    this.#out += this.#source.slice(this.#at, this.#at + length)
+    this.#at += length
+  }
+
+  #blankTo(end: number): void {
+    this.#out += this.#source.slice(this.#at, end).replace(/[^\n]/g, ' ')
+    this.#at = end
+  }
+
+  #endOfLine(): number {
+    const end = this.#source.indexOf('\n', this.#at)
+    return end === -1 ? this.#source.length : end
+  }
+
+  #comment(): void {
+    const end = this.#source.indexOf('*/', this.#at + 2)
+    this.#blankTo(end === -1 ? this.#source.length : end + 2)
+  }
+
+  #word(): boolean {
+    WORD.lastIndex = this.#at
+    const word = WORD.exec(this.#source)?.[0]
+    if (word === undefined) return false
+    // The word after a dot is the name of a property, never a keyword.
+    this.#last = this.#last === '.' ? 'property' : word
+    this.#keep(word.length)
+    return true
+  }
+
+  #sign(char: string): void {
+    if (char === '(') this.#parens.push(CONTROL.test(this.#last))
+    if (char === '{') this.#braces.push(false)
+    if (char === '}' && this.#braces.pop() === true) {
+      this.#blankTo(this.#at + 1)
+      this.#templateText()
+      return
+    }
+    const doubled = (char === '+' || char === '-') && this.#source[this.#at - 1] === char
+    const postfixBang = char === '!' && /[\w$)\]]/.test(this.#source[this.#at - 1] ?? '')
+    this.#last = doubled || postfixBang ? 'postfix' : char
+    if (char === ')' && this.#parens.pop() === true) this.#last = ';'
+    this.#keep(1)
+  }
+
+  /** A string ends at its quote, or at the end of the line: a mistake here must not swallow the rest of the file. */
+  #string(quote: string): void {
+    let end = this.#at + 1
+    while (end < this.#source.length && this.#source[end] !== quote && this.#source[end] !== '\n') {
+      end += this.#source[end] === '\\' ? 2 : 1
+    }
+    this.#keep(1)
+    this.#blankTo(Math.min(end, this.#source.length))
+    if (this.#source[this.#at] === quote) this.#keep(1)
+    this.#last = 'string'
+  }
+
+  #template(): void {
+    this.#keep(1)
+    this.#templateText()
+  }
+
+  #templateText(): void {
+    let end = this.#at
+    while (end < this.#source.length && this.#source[end] !== '`' && !this.#source.startsWith('${', end)) {
+      end += this.#source[end] === '\\' ? 2 : 1
+    }
+    this.#blankTo(Math.min(end, this.#source.length))
+    if (this.#source[this.#at] === '`') {
+      this.#keep(1)
+      this.#last = 'string'
+    } else if (this.#at < this.#source.length) {
+      this.#blankTo(this.#at + 2)
+      this.#braces.push(true)
+      this.#last = '('
+    }
+  }
+
+  #slash(): void {
+    const valueBefore = /^[\w$\u0080-\uffff)\]}]/.test(this.#last) && !BEFORE_REGEX.test(this.#last)
+    const end = valueBefore ? -1 : this.#endOfRegex()
+    if (end === -1) {
+      this.#last = '/'
+      this.#keep(1)
+      return
+    }
+    this.#keep(1)
+    this.#blankTo(end)
+    this.#keep(1)
+    this.#last = 'regex'
+  }
+
+  /** The index of the slash that closes the regular expression that starts here, or -1 when this is none. */
+  #endOfRegex(): number {
+    let inClass = false
+    for (let at = this.#at + 1; at < this.#source.length && this.#source[at] !== '\n'; at++) {
+      const char = this.#source[at]
+      if (char === '\\') at++
+      else if (char === '[') inClass = true
+      else if (char === ']') inClass = false
+      else if (char === '/' && !inClass) return at
+    }
+    return -1
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * The walls: who may import whom, type imports included. Changing this table is a decision that needs a record in
+ * `docs/adr/`. A row's own folder is always allowed. Words are separated by spaces; `!x` takes x away again.
+ */
+
+/** One row of the table. The first row whose `folder` holds a file decides about that file. */
+export interface Wall {
+  folder: string
+  /** Places of the project, by their names in `places`. */
+  project: string
+  /** npm packages, as globs over their names. */
+  packages: string
+  /** Modules of Node by the first part of their name (`fs` covers `fs/promises`), or `any`. */
+  builtins: string
+  /** Why the row is as it is, where the folder's task does not say it. */
+  why?: string
+}
+
+/** The names that the table uses, as globs over paths from the root of the repository. */
+export const places: Record<string, string> = {
+  anything: '**',
+  core: 'src/core/**',
+  ports: 'src/ports/**',
+  services: 'src/services/**',
+  control: 'src/control/**',
+  api: 'src/api/**',
+  gateway: 'src/gateway/**',
+  server: 'src/server/**',
+  store: 'src/store/**',
+  'store/postgres': 'src/store/postgres*',
+  drivers: 'src/drivers/**',
+  'drivers/mock': 'src/drivers/mock*',
+  system: 'src/system/**',
+  'system/notifier': 'src/system/*notifier*',
+  'system/leader': 'src/system/*leader*',
+  app: 'src/app.ts',
+  main: 'src/main.ts',
+  config: 'src/config.ts',
+  events: 'src/events.ts',
+  cli: 'src/cli/**',
+  sim: 'sim/**',
+  'sim/run': 'sim/run.ts',
+  worker: 'packages/worker/**',
+  'worker/test': 'packages/worker/test/**',
+  console: 'console/**',
+  test: 'test/**',
+  bench: 'bench/**',
+  examples: 'examples/**',
+  scripts: 'scripts/**',
+}
+
+const simulated = 'app config events core ports store !store/postgres drivers/mock system/notifier system/leader'
+
+/** The table. */
+export const walls: Wall[] = [
+  { folder: 'core', project: '', packages: 'zod', builtins: '' },
+  { folder: 'ports', project: 'core events', packages: '', builtins: '' },
+  { folder: 'services', project: 'core ports events', packages: '', builtins: '' },
+  { folder: 'control', project: 'core ports events services', packages: '', builtins: '' },
+  {
+    folder: 'api',
+    project: 'core ports events services',
+    packages: 'hono @hono/zod-openapi zod graphql graphql-yoga @escape.tech/*',
+    builtins: '',
+    why: 'schemas are written with zod; the limits on depth and cost of GraphQL queries are plugins of @escape.tech',
+  },
+  {
+    folder: 'gateway',
+    project: 'core ports events services',
+    packages: 'undici',
+    builtins: 'http net stream',
+  },
+  {
+    folder: 'server',
+    project: 'api gateway core ports events',
+    packages: '@hono/node-server',
+    builtins: 'http net stream fs',
+    why: 'a listener reports through ports and events, so it needs their types',
+  },
+  {
+    folder: 'store',
+    project: 'core ports events',
+    packages: 'pg',
+    builtins: 'sqlite worker_threads fs path url',
+    why: 'url: the files of the schema and of the thread are found beside the module',
+  },
+  {
+    folder: 'drivers',
+    project: 'core ports events',
+    packages: 'shlex dockerode @kubernetes/client-node',
+    builtins: 'child_process fs os path net',
+    why: 'shlex: a start command is one string and has to be split as a shell would',
+  },
+  {
+    folder: 'system',
+    project: 'core ports events store',
+    packages: 'pino prom-client @opentelemetry/* undici',
+    builtins: 'any',
+  },
+  {
+    folder: 'app',
+    project: 'core ports events config services control api gateway',
+    packages: '',
+    builtins: '',
+  },
+  { folder: 'main', project: 'anything !sim !console !test', packages: '', builtins: 'any' },
+  {
+    folder: 'config',
+    project: 'core',
+    packages: '',
+    builtins: '',
+    why: 'limits and defaults of settings are the constants of core',
+  },
+  {
+    folder: 'events',
+    project: 'core',
+    packages: '',
+    builtins: '',
+    why: 'the fields of events have the branded types of core',
+  },
+  { folder: 'cli', project: 'core config main', packages: 'commander', builtins: 'any' },
+  {
+    folder: 'sim/run',
+    project: `sim ${simulated}`,
+    packages: 'fast-check',
+    builtins: 'any',
+    why: 'the runner is a command: it reads arguments and writes files of failing seeds',
+  },
+  { folder: 'sim', project: simulated, packages: 'fast-check', builtins: '' },
+  ...['worker/test', 'test', 'bench', 'examples', 'scripts'].map(folder => ({
+    folder,
+    project: 'anything',
+    packages: '* @*/*',
+    builtins: 'any',
+  })),
+  { folder: 'worker', project: '', packages: '', builtins: 'http process' },
+]
