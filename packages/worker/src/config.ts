@@ -1,0 +1,58 @@
+/** Where and as whom this worker talks to the platform. All addresses are ready to use except for the job id. */
+export type Config = {
+  workerId: string
+  /** The ids that error reports carry; `unknown` where the platform gave none. */
+  reported: { workerId: string; hostname: string }
+  token: string | undefined
+  takeUrl: string
+  /** Unset when the take address has no `/job-take/` part to replace: then jobs are taken one by one. */
+  batchUrl: string | undefined
+  stopUrl: string | undefined
+  outputUrl: string
+  streamUrl: string | undefined
+  pingUrl: string | undefined
+  pingMs: number
+}
+
+/** Reads the worker's environment. Throws an `Error` naming the variable when one that a worker needs is missing. */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  const workerId = env.RUNPOD_POD_ID || globalThis.crypto.randomUUID()
+  const fill = (url: string | undefined) => url && substitute(url, '$RUNPOD_POD_ID', workerId)
+  const takeUrl = fill(env.RUNPOD_WEBHOOK_GET_JOB)
+  const outputUrl = fill(env.RUNPOD_WEBHOOK_POST_OUTPUT)
+  if (!takeUrl) throw new Error('RUNPOD_WEBHOOK_GET_JOB is not set: there is nowhere to take jobs from')
+  if (!outputUrl) throw new Error('RUNPOD_WEBHOOK_POST_OUTPUT is not set: results could not be delivered')
+  const take = substitute(takeUrl, '$ID', workerId)
+  const sibling = (name: string) => (take.includes('/job-take/') ? take.replace('/job-take/', `/${name}/`) : undefined)
+  const pingMs = Number(env.RUNPOD_PING_INTERVAL)
+  return {
+    workerId,
+    reported: { workerId: env.RUNPOD_POD_ID || 'unknown', hostname: env.RUNPOD_POD_HOSTNAME || 'unknown' },
+    token: env.RUNPOD_AI_API_KEY || undefined,
+    takeUrl: take,
+    batchUrl: sibling('job-take-batch'),
+    stopUrl: sibling('job-stop'),
+    outputUrl,
+    streamUrl: fill(env.RUNPOD_WEBHOOK_POST_STREAM) || undefined,
+    pingUrl: fill(env.RUNPOD_WEBHOOK_PING) || undefined,
+    pingMs: pingMs > 0 ? Math.max(100, pingMs) : 10_000,
+  }
+}
+
+/** The address for one job's post. */
+export function jobUrl(template: string, jobId: string, isStream: boolean): string {
+  return withQuery(substitute(template, '$ID', jobId), { isStream: String(isStream) })
+}
+
+/** Appends query parameters to an address, whether or not it has some already. */
+export function withQuery(url: string, query: Record<string, string>): string {
+  const text = Object.entries(query)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&')
+  const joint = /[?&]$/.test(url) ? '' : url.includes('?') ? '&' : '?'
+  return `${url}${joint}${text}`
+}
+
+function substitute(url: string, placeholder: string, value: string): string {
+  return url.replaceAll(placeholder, () => encodeURIComponent(value))
+}

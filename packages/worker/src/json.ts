@@ -1,0 +1,42 @@
+/** A value that cannot be sent as JSON without losing something; the message says where and why. */
+export class NotJsonError extends TypeError {
+  override name = 'NotJsonError'
+}
+
+/**
+ * JSON text for `value`. Unlike `JSON.stringify` it writes BigInts with all digits and throws a `NotJsonError` for
+ * what would silently vanish: functions, symbols, promises, maps and sets. `undefined` is left out of objects.
+ */
+export function toJson(value: unknown): string {
+  const mark = `bigint${Math.random().toString(36).slice(2)}:`
+  let marked = false
+  const replace = (key: string, item: unknown): unknown => {
+    if (typeof item === 'bigint') {
+      marked = true
+      return mark + item
+    }
+    const kind = unsendable(item)
+    if (kind) throw new NotJsonError(`the output cannot be sent as JSON: ${key ? `"${key}"` : 'it'} is ${kind}`)
+    return item
+  }
+  let text: string | undefined
+  try {
+    text = JSON.stringify(value, replace)
+  } catch (error) {
+    if (error instanceof NotJsonError) throw error
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new NotJsonError(`the output cannot be sent as JSON: ${reason}`, { cause: error })
+  }
+  if (text === undefined) return 'null'
+  return marked ? text.replace(new RegExp(`"${mark}(-?\\d+)"`, 'g'), '$1') : text
+}
+
+function unsendable(item: unknown): string | undefined {
+  if (typeof item === 'function') return 'a function'
+  if (typeof item === 'symbol') return 'a symbol'
+  if (typeof item !== 'object' || item === null) return undefined
+  if (item instanceof Promise) return 'a promise (is an await missing?)'
+  if (item instanceof Map) return 'a Map (use Object.fromEntries)'
+  if (item instanceof Set) return 'a Set (use an array)'
+  return undefined
+}

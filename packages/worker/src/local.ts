@@ -1,0 +1,69 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { encodeFailure, encodeResult, errorIn, type Final, isStream } from './result.ts'
+import type { Context, Job, StartOptions } from './types.ts'
+
+const help = `No job to run. A platform sets RUNPOD_WEBHOOK_GET_JOB; to try the handler here, give it one job:
+  node handler.mjs --test_input '{"input": {"name": "Ada"}}'
+or put the same JSON into test_input.json in this folder.`
+
+/**
+ * Runs one job without a platform and prints its final post as JSON on stdout (progress goes to stderr). Resolves to
+ * the exit code: 0, or 1 when the job failed or there is none.
+ */
+export async function runLocally(options: StartOptions, argv: string[]): Promise<number> {
+  let job: Job
+  try {
+    job = readJob(argv)
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    return 1
+  }
+  const { text, failed } = await runOnce(options, job)
+  console.log(text)
+  return failed ? 1 : 0
+}
+
+function readJob(argv: string[]): Job {
+  const text = argumentAfter('--test_input', argv) ?? fileText('test_input.json')
+  if (text === undefined) throw new Error(help)
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch (error) {
+    throw new Error(`the test input is not JSON: ${error instanceof Error ? error.message : error}`)
+  }
+  if (typeof parsed !== 'object' || parsed === null || !('input' in parsed)) {
+    throw new Error('the test input has no "input": write {"input": ...}')
+  }
+  return { id: 'local_test', ...parsed }
+}
+
+function argumentAfter(name: string, argv: string[]): string | undefined {
+  const place = argv.findIndex(word => word === name || word.startsWith(`${name}=`))
+  if (place < 0) return undefined
+  return argv[place] === name ? (argv[place + 1] ?? '') : argv[place]?.slice(name.length + 1)
+}
+
+function fileText(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined
+}
+
+async function runOnce(options: StartOptions, job: Job): Promise<Final> {
+  const context: Context = {
+    signal: new AbortController().signal,
+    progress: async value => console.error('progress:', value),
+  }
+  try {
+    const value = await options.handler(job, context)
+    if (!isStream(value)) return encodeResult(value, false)
+    const chunks: unknown[] = []
+    for await (const chunk of value) {
+      const error = errorIn(chunk)
+      if (error) return encodeResult({ error }, false)
+      chunks.push(chunk)
+    }
+    return encodeResult(chunks, false)
+  } catch (error) {
+    return encodeFailure(error, false, { workerId: 'unknown', hostname: 'unknown' })
+  }
+}

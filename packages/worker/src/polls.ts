@@ -1,0 +1,120 @@
+import { Backoff, retryAfterMs, sleep } from './backoff.ts'
+import { withQuery } from './config.ts'
+import { reasonOf } from './deliver.ts'
+import { type Client, NoAnswer } from './http.ts'
+import { log } from './log.ts'
+import type { Job } from './types.ts'
+
+const holdMs = 90_000
+
+/** Asks the platform for jobs, with the pauses that its answers call for. */
+export class Taker {
+  readonly #client: Client
+  readonly #errors = new Backoff(10_000)
+  readonly #hasty = new Backoff(1000)
+
+  /** Takes through `client`. */
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  /**
+   * One poll. Resolves to the jobs handed out, or to none after the pause that the answer called for, which `stop`
+   * cuts short. `giveUp` ends a poll that has no answer yet. Never rejects.
+   */
+  async take(url: string, stop: AbortSignal, giveUp: AbortSignal): Promise<Job[]> {
+    const asked = performance.now()
+    try {
+      const reply = await this.#client.send({ url, timeoutMs: holdMs, giveUp })
+      if (reply.status === 200 || reply.status === 204) {
+        this.#errors.reset()
+        const jobs = reply.status === 204 ? [] : readJobs(reply.body)
+        if (jobs.length > 0) this.#hasty.reset()
+        // A platform that answers "nothing" at once instead of holding the poll must not be asked in a busy loop.
+        else if (performance.now() - asked < 500) await sleep(this.#hasty.next(), stop)
+        return jobs
+      }
+      const wait = retryAfterMs(reply.retryAfter) ?? (reply.status === 429 ? 5000 : this.#errors.next())
+      log(`taking a job failed: the platform said ${reply.status}`, { job: null, level: 'WARN' })
+      await sleep(Math.max(wait, 50), stop)
+    } catch (error) {
+      if (stop.aborted || error instanceof NoAnswer) return []
+      log(`taking a job failed: ${reasonOf(error)}`, { job: null, level: 'WARN' })
+      await sleep(this.#errors.next(), stop)
+    }
+    return []
+  }
+}
+
+/**
+ * Listens for cancelled jobs and hands their ids to `onStop`, which says whether that was news, until `over` aborts.
+ * Never rejects.
+ */
+export async function listenForStops(
+  client: Client,
+  url: string,
+  over: AbortSignal,
+  onStop: (jobId: string) => boolean,
+): Promise<void> {
+  const errors = new Backoff(10_000)
+  while (!over.aborted) {
+    const asked = performance.now()
+    try {
+      const reply = await client.send({ url, timeoutMs: holdMs, cancel: over })
+      if (reply.status === 200 || reply.status === 204) {
+        errors.reset()
+        const ids = reply.status === 200 ? readStops(reply.body) : []
+        // A platform may repeat the ids until the jobs are gone; that must not become a busy loop.
+        const news = ids.filter(onStop).length > 0
+        if (!news) await sleep(1000 - (performance.now() - asked), over)
+        continue
+      }
+      await sleep(retryAfterMs(reply.retryAfter) ?? (reply.status === 429 ? 5000 : errors.next()), over)
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) await sleep(errors.next(), over)
+    }
+  }
+}
+
+/** Tells the platform every `everyMs` that this worker lives and which jobs it has. The first call goes out now. */
+export function startPinging(client: Client, baseUrl: string, everyMs: number, version: string, ids: () => string[]) {
+  let busy = false
+  const ping = async () => {
+    if (busy) return
+    busy = true
+    const list = ids().join(',')
+    const url = withQuery(baseUrl, { ...(list ? { job_id: list } : {}), runpod_version: version })
+    // A missed ping says nothing that the next one does not say better.
+    await client.send({ url, timeoutMs: 2 * everyMs }).catch(() => undefined)
+    busy = false
+  }
+  void ping()
+  setInterval(() => void ping(), everyMs).unref()
+}
+
+function readJobs(body: string): Job[] {
+  const parsed = body === '' ? null : parse(body)
+  const list: unknown[] = Array.isArray(parsed) ? parsed : parsed === null ? [] : [parsed]
+  const jobs = list.filter(isJob)
+  if (jobs.length < list.length) log('the platform sent a job without a usable id', { job: null, level: 'ERROR' })
+  return jobs
+}
+
+function isJob(value: unknown): value is Job {
+  return typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string' && value.id !== ''
+}
+
+function readStops(body: string): string[] {
+  const parsed = parse(body) as { jobsToStop?: unknown } | null
+  const list = parsed?.jobsToStop
+  return Array.isArray(list) ? list.filter((id): id is string => typeof id === 'string') : []
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    log('the platform sent something that is not JSON', { job: null, level: 'ERROR' })
+    return null
+  }
+}

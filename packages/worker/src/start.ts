@@ -1,0 +1,51 @@
+import { readConfig } from './config.ts'
+import { captureConsole, log } from './log.ts'
+import type { StartOptions } from './types.ts'
+import { Worker } from './worker.ts'
+
+let started = false
+
+/**
+ * Turns this process into a worker: takes jobs, runs them through `handler`, delivers their results. On SIGTERM or
+ * SIGINT it finishes what it has and exits with 0; a second signal exits at once. Without a platform around it
+ * (`RUNPOD_WEBHOOK_GET_JOB` is unset) it runs one job from `--test_input '<json>'` or `test_input.json`, prints the
+ * result and exits with 0, or with 1 if the job failed. Rejects with a `TypeError` for options it cannot use and with
+ * an `Error` when called twice or when the environment is incomplete.
+ */
+export async function start<Input = unknown>(options: StartOptions<Input>): Promise<void> {
+  checkOptions(options)
+  if (started) throw new Error('start was already called')
+  started = true
+  // The platform decides what a job's input is; the type parameter is the caller's statement about it.
+  const untyped = options as StartOptions
+  if (!process.env.RUNPOD_WEBHOOK_GET_JOB) {
+    const { runLocally } = await import('./local.ts')
+    process.exit(await runLocally(untyped, process.argv.slice(2)))
+  }
+  const worker = new Worker(readConfig(process.env), untyped)
+  captureConsole()
+  obeySignals(worker)
+  await worker.run()
+  process.exit(0)
+}
+
+function obeySignals(worker: Worker): void {
+  const codes = { SIGINT: 130, SIGTERM: 143 } as const
+  let signalled = false
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (signalled) process.exit(codes[signal])
+      signalled = true
+      log(`${signal}: finishing the jobs at hand, then exiting`, { job: null })
+      worker.drain()
+    })
+  }
+}
+
+function checkOptions(options: StartOptions<never>): void {
+  if (typeof options?.handler !== 'function') throw new TypeError('start needs { handler: a function }')
+  const { concurrency = 1, resultRetryMs = 0 } = options
+  const usable = typeof concurrency === 'function' || (Number.isInteger(concurrency) && concurrency >= 1)
+  if (!usable) throw new TypeError('concurrency must be a whole number from 1, or a function')
+  if (!(resultRetryMs >= 0)) throw new TypeError('resultRetryMs must be a number of milliseconds')
+}

@@ -1,0 +1,140 @@
+import { type Config, withQuery } from './config.ts'
+import { type Client, createClient } from './http.ts'
+import { JobRun } from './job.ts'
+import { log } from './log.ts'
+import { listenForStops, startPinging, Taker } from './polls.ts'
+import type { Job, StartOptions } from './types.ts'
+import { version } from './version.ts'
+
+const graceMs = 2000
+
+/** Takes jobs, runs them and delivers their results until it is told to drain. */
+export class Worker {
+  readonly #config: Config
+  readonly #options: StartOptions
+  readonly #held = new Set<JobRun>()
+  readonly #backlog: JobRun[] = []
+  readonly #draining = new AbortController()
+  readonly #giveUp = new AbortController()
+  readonly #over = new AbortController()
+  #limit: number
+  #wake: () => void = () => {}
+
+  /** A worker for one platform; `run` makes it work. */
+  constructor(config: Config, options: StartOptions) {
+    this.#config = config
+    this.#options = options
+    this.#limit = typeof options.concurrency === 'number' ? options.concurrency : 1
+  }
+
+  /** Whether the worker has stopped taking jobs. */
+  get draining(): boolean {
+    return this.#draining.signal.aborted
+  }
+
+  /**
+   * Stops taking jobs. A take that is open gets a moment to be answered, because the platform may be handing out a
+   * job on it right now; such a job is run. Then it is withdrawn.
+   */
+  drain(): void {
+    if (this.draining) return
+    this.#draining.abort()
+    setTimeout(() => this.#giveUp.abort(), graceMs).unref()
+    this.#wake()
+  }
+
+  /** Works; resolves once drained, with every result delivered. */
+  async run(): Promise<void> {
+    const client = await createClient(this.#config)
+    const { pingUrl, pingMs, stopUrl } = this.#config
+    const ids = () => Array.from(this.#held, run => run.job.id)
+    if (pingUrl) startPinging(client, pingUrl, pingMs, version, ids)
+    const taking = this.#takeLoop(client)
+    if (stopUrl) void listenForStops(client, stopUrl, this.#over.signal, id => this.#stop(id))
+    await taking
+    while (this.#held.size > 0) await this.#change()
+    this.#over.abort()
+  }
+
+  async #takeLoop(client: Client): Promise<void> {
+    const taker = new Taker(client)
+    while (!this.draining) {
+      await this.#adoptLimit()
+      const free = this.#limit - this.#held.size
+      if (free <= 0) await this.#change()
+      if (free <= 0 || this.draining) continue
+      const jobs = await taker.take(this.#takeUrl(free), this.#draining.signal, this.#giveUp.signal)
+      for (const job of jobs) this.#accept(job, client)
+    }
+  }
+
+  #takeUrl(free: number): string {
+    const { batchUrl, takeUrl } = this.#config
+    const busy = { job_in_progress: this.#held.size > 0 ? '1' : '0' }
+    if (this.#limit === 1 || !batchUrl) return withQuery(takeUrl, busy)
+    return withQuery(batchUrl, { batch_size: String(free), ...busy })
+  }
+
+  async #adoptLimit(): Promise<void> {
+    const { concurrency } = this.#options
+    if (typeof concurrency !== 'function') return
+    try {
+      const next = await concurrency(this.#limit)
+      if (!Number.isInteger(next) || next < 1) throw new TypeError(`it returned ${next}, not a whole number from 1`)
+      this.#limit = next
+    } catch (error) {
+      log(`concurrency stays at ${this.#limit}: ${error}`, { job: null, level: 'ERROR' })
+    }
+  }
+
+  #accept(job: Job, client: Client): void {
+    if (this.#find(job.id)) {
+      log('the platform handed out this job again while it is here; it is run once', { job, level: 'WARN' })
+      return
+    }
+    const run = new JobRun(job, { options: this.#options, config: this.#config, client })
+    this.#held.add(run)
+    this.#backlog.push(run)
+    this.#runNext()
+  }
+
+  // More jobs than were asked for wait here: the platform has marked them as ours.
+  #runNext(): void {
+    while (this.#held.size - this.#backlog.length < this.#limit) {
+      const run = this.#backlog.shift()
+      if (!run) return
+      void run.run().then(() => this.#release(run))
+    }
+  }
+
+  #release(run: JobRun): void {
+    this.#held.delete(run)
+    if (this.#options.refreshWorker && !run.cancelled) this.drain()
+    this.#runNext()
+    this.#wake()
+  }
+
+  #stop(jobId: string): boolean {
+    const run = this.#find(jobId)
+    if (!run) return false
+    log('the job was cancelled', { job: jobId })
+    run.cancel()
+    const place = this.#backlog.indexOf(run)
+    if (place >= 0) {
+      this.#backlog.splice(place, 1)
+      this.#release(run)
+    }
+    return true
+  }
+
+  // A cancelled job may come back, retried by its caller, before its first handler has noticed.
+  #find(jobId: string): JobRun | undefined {
+    return Array.from(this.#held).find(run => run.job.id === jobId && !run.cancelled)
+  }
+
+  #change(): Promise<void> {
+    return new Promise(resolve => {
+      this.#wake = resolve
+    })
+  }
+}
