@@ -63,14 +63,12 @@ function skipBlank(text: string, from: number): number {
   return at
 }
 
-function skipString(text: string, from: number): number {
-  let at = from + 1
-  for (;;) {
-    const quote = text.indexOf('"', at)
-    const escape = text.indexOf('\\', at)
-    if (escape === -1 || escape > quote) return quote + 1
-    at = escape + 2
-  }
+const STRING_REST = /[^"\\]*(?:\\.[^"\\]*)*"/sy
+const PLAIN = /[^,:\]}\s]+/y
+
+function endOf(pattern: RegExp, text: string, from: number): number {
+  pattern.lastIndex = from
+  return pattern.test(text) ? pattern.lastIndex : text.length
 }
 
 /** The end of the value that starts at `from`; the text is known to be valid. */
@@ -79,21 +77,16 @@ function skipValue(text: string, from: number): number {
   let depth = 0
   do {
     const character = text[at]
-    if (character === '"') at = skipString(text, at)
+    if (character === '"') at = endOf(STRING_REST, text, at + 1)
     else if (character === '{' || character === '[') {
       depth += 1
       at += 1
     } else if (character === '}' || character === ']') {
       depth -= 1
       at += 1
-    } else if (depth > 0 && (character === ',' || character === ':')) at += 1
-    else at = skipPlain(text, at)
+    } else if (character === ',' || character === ':') at += 1
+    else at = endOf(PLAIN, text, at)
+    if (depth > 0) at = skipBlank(text, at)
   } while (depth > 0)
   return at
-}
-
-function skipPlain(text: string, from: number): number {
-  let at = from
-  while (at < text.length && !',:]}["{'.includes(text[at]!) && !' \n\r\t'.includes(text[at]!)) at += 1
-  return at === from ? skipBlank(text, from) : at
 }

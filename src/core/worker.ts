@@ -65,7 +65,7 @@ export interface Worker {
   readonly sdk: string | null
 }
 
-/** A worker with the number of jobs that it holds. */
+/** A worker with the number of jobs that it holds or has yet to let go of. */
 export interface WorkerLoad extends Worker {
   readonly held: number
 }

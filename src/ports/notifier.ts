@@ -1,5 +1,8 @@
-/** What a topic is about. `queue:` has new jobs, `job:` became final or changed, `worker:` changed, `fleet` anything of workers. */
-export type Topic = `queue:${string}` | `job:${string}` | `worker:${string}` | 'endpoints' | 'fleet'
+/**
+ * What a topic is about: `queue:` an endpoint's line has jobs to take, `load:` its jobs or workers changed, `job:` a job
+ * changed, `worker:` a worker changed, `endpoints` one was saved or removed, `fleet` processes of workers changed.
+ */
+export type Topic = `${'queue' | 'load' | 'job' | 'worker'}:${string}` | 'endpoints' | 'fleet'
 
 /** Wakes whoever waits. A notification carries nothing and may be lost or doubled: subscribe, then read, then wait. */
 export interface Notifier {

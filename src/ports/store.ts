@@ -16,6 +16,7 @@ import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker
 export interface Store {
   readonly jobs: JobStore
   readonly jobOutcomes: JobOutcomeStore
+  readonly stops: StopStore
   readonly endpoints: EndpointStore
   readonly templates: TemplateStore
   readonly secrets: SecretStore
@@ -89,6 +90,26 @@ export interface JobOutcomeStore {
   nextDeadline(): Promise<number | null>
 }
 
+/** A job that ended without its worker, which may still work on it. */
+export interface PendingStop {
+  readonly workerId: WorkerId
+  readonly jobId: JobId
+  readonly sinceMs: number
+}
+
+/**
+ * Jobs that workers have yet to let go of. Rows appear in the same transaction that cancels, times out or expires a
+ * running job (or removes its endpoint), and count as held in a worker's load until the worker lets go.
+ */
+export interface StopStore {
+  /** What the worker should stop. */
+  pending(workerId: WorkerId): Promise<JobId[]>
+  /** The worker works on this job, or on any job, no longer. */
+  letGo(workerId: WorkerId, jobId: JobId | 'all'): Promise<void>
+  /** All pending stops, oldest first, at most 1,000. */
+  list(): Promise<PendingStop[]>
+}
+
 /** What deleting an endpoint led to. */
 export interface DeletedEndpoint {
   readonly cancelled: readonly JobMove[]
@@ -106,8 +127,8 @@ export interface EndpointStore {
   counters(id: EndpointId): Promise<EndpointCounters>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
-  /** The endpoints that need the autoscaler: with jobs or workers, or a min above 0. */
-  active(): Promise<EndpointId[]>
+  /** The ids of all endpoints of all owners. */
+  ids(): Promise<EndpointId[]>
   /** Cancels its jobs, removes it and says which workers are left to stop. Null when it is gone. */
   remove(id: EndpointId, nowMs: number): Promise<DeletedEndpoint | null>
 }
@@ -149,15 +170,16 @@ export interface WorkerStore {
   findByToken(tokenHash: string): Promise<Worker | null>
   /** All that have not ended. */
   alive(): Promise<Worker[]>
+  /** The ids of all that are not removed yet, ended ones too. */
+  ids(): Promise<WorkerId[]>
   /** Those of an endpoint, ended ones too, newest first, at most 1,000. */
   list(endpointId: EndpointId): Promise<Worker[]>
+  /** Notes that its process runs, and how to find it again. */
   started(id: WorkerId, handle: string, nowMs: number): Promise<void>
   /** Notes a request for jobs: makes a STARTING worker READY and keeps its capacity and SDK. */
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
-  /** DRAINING workers that hold no job. */
-  drained(): Promise<Worker[]>
   /** EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}. */
   exited(id: WorkerId, exit: WorkerExit, nowMs: number): Promise<WorkerMove | null>
   /** Removes ended workers older than `beforeMs`, at most `limit`. */

@@ -1,0 +1,154 @@
+import type { Context } from 'hono'
+import { Hono } from 'hono'
+import type { Endpoint } from '../../core/endpoint.ts'
+import { AppError, invalid, notFound, toAppError } from '../../core/errors.ts'
+import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
+import { isFinal } from '../../core/job.ts'
+import { jobView } from '../../core/job-view.ts'
+import { JOB_TIMES } from '../../core/retention.ts'
+import { readMilliseconds, readSubmission } from '../../core/submission.ts'
+import type { Emit } from '../../events.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Store } from '../../ports/store.ts'
+import type { Access } from '../../services/access.ts'
+import type { Endpoints } from '../../services/endpoints.ts'
+import type { Explaining } from '../../services/explaining.ts'
+import { readHealth } from '../../services/health.ts'
+import type { Jobs } from '../../services/jobs.ts'
+import { readText } from '../body.ts'
+import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+
+/** Largest bodies of run and runsync. */
+export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
+
+/** What the job surface uses. */
+export interface JobSurfaceParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly access: Access
+  readonly endpoints: Endpoints
+  readonly jobs: Jobs
+  readonly explaining: Explaining
+  readonly emit: Emit
+  /** Aborts when the server begins to stop. */
+  readonly stopping: AbortSignal
+}
+
+type Call = Context<{ Bindings: SurfaceEnv }>
+type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint) => Promise<Response>
+
+/** One operation: its path below `/v2/{endpoint_id}`, its methods, the right it needs, and whether any endpoint has it. */
+interface Route {
+  readonly path: string
+  readonly methods: readonly string[]
+  readonly level: 'read' | 'write'
+  readonly anyType?: true
+  readonly run: Operation
+}
+
+const ROUTES: readonly Route[] = [
+  { path: '/run', methods: ['POST'], level: 'write', run },
+  { path: '/runsync', methods: ['POST'], level: 'write', run: runSync },
+  { path: '/status/:job', methods: ['GET', 'POST'], level: 'read', run: status },
+  { path: '/cancel/:job', methods: ['POST'], level: 'write', run: cancel },
+  { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },
+  { path: '/explain', methods: ['GET'], level: 'read', anyType: true, run: explainAll },
+  { path: '/explain/:job', methods: ['GET'], level: 'read', run: explainOne },
+]
+
+/** The job operations of queue endpoints: `/v2/{endpoint_id}/...`. Errors are `{"error": "<sentence>"}`. */
+export function jobSurface(parts: JobSurfaceParts): Surface {
+  const app = new Hono<{ Bindings: SurfaceEnv }>().basePath('/v2/:endpoint')
+  for (const route of ROUTES) {
+    app.on([...route.methods], route.path, call => answer(parts, call, route))
+    app.all(route.path, call => {
+      const message = `${route.path} takes ${route.methods.join(' or ')}, not ${call.req.method}`
+      return refuse(parts, call.req.raw, new AppError('method_not_allowed', message, { allow: route.methods }))
+    })
+  }
+  app.notFound(call => refuse(parts, call.req.raw, new AppError('not_found', 'there is no such operation')))
+  app.onError((error, call) => refuse(parts, call.req.raw, error))
+  return async (request, env) => app.fetch(request, env)
+}
+
+async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise<Response> {
+  const caller = await parts.access.authenticate(authorizationKey(call.req.raw))
+  const id = call.req.param('endpoint') ?? ''
+  if (!isEndpointId(id)) throw notFound('endpoint', id)
+  const endpoint = await parts.endpoints.find(caller.owner, id)
+  parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? route.level : 'write', id)
+  if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true) throw new AppError('invalid', 'not allowed for LB API')
+  return route.run(parts, call, endpoint)
+}
+
+async function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const reading = readSubmission(await readText(call.req.raw, PAYLOAD_BYTES.run))
+  if ('failures' in reading) throw invalid(reading.failures)
+  refuseWhenStopping(parts)
+  const job = await parts.jobs.submit(endpoint, reading.submission, 'run')
+  return jsonText(JSON.stringify({ id: job.id, status: job.status }))
+}
+
+async function runSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
+  const reading = readSubmission(await readText(call.req.raw, PAYLOAD_BYTES.runsync))
+  const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
+  if (typeof wait === 'string' || 'failures' in reading) throw invalid(failures)
+  refuseWhenStopping(parts)
+  const job = await parts.jobs.submit(endpoint, reading.submission, 'runsync', wait)
+  const signals = [call.req.raw.signal, parts.stopping]
+  const done = await parts.jobs.whenFinal(job, wait ?? JOB_TIMES.waitMs.default, signals)
+  return jsonText(jobView(done, parts.clock.now()))
+}
+
+async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const ttl = readMilliseconds('ttl', call.req.query('ttl'), JOB_TIMES.statusTtlMs)
+  if (typeof ttl === 'string') throw invalid([ttl])
+  const id = jobParameter(call)
+  const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
+  return jsonText(jobView(job, parts.clock.now()))
+}
+
+async function cancel(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const id = jobParameter(call)
+  await parts.jobs.cancel(endpoint.id, id)
+  return jsonText(JSON.stringify({ id, status: 'CANCELLED' }))
+}
+
+async function health(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+  return jsonText(JSON.stringify(await readHealth(parts.store, endpoint.id)))
+}
+
+async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+  const { explanation, snapshot } = await parts.explaining.endpoint(endpoint.id)
+  const { queued, queuedLowPriority, inProgress } = snapshot.queue
+  const workers = snapshot.workers.map(({ id, state, held }) => ({ id, state, jobs: held }))
+  const jobs = { inQueue: queued + queuedLowPriority, inProgress }
+  return jsonText(JSON.stringify({ endpointId: endpoint.id, name: endpoint.name, ...explanation, jobs, workers }))
+}
+
+async function explainOne(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const { job, explanation } = await parts.explaining.job(endpoint.id, jobParameter(call))
+  const { id, status: state } = job
+  return jsonText(JSON.stringify({ id, endpointId: endpoint.id, status: state, final: isFinal(state), ...explanation }))
+}
+
+function jobParameter(call: Call): JobId {
+  const id = call.req.param('job') ?? ''
+  if (!isJobId(id)) throw notFound('job', id)
+  return id
+}
+
+function refuseWhenStopping(parts: JobSurfaceParts): void {
+  if (!parts.stopping.aborted) return
+  throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
+}
+
+function refuse(parts: JobSurfaceParts, request: Request, thrown: unknown): Response {
+  reportFailure(parts.emit, 'jobs', request, thrown)
+  const error = toAppError(thrown)
+  const headers: Record<string, string> = {}
+  if (error.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds)
+  if (error.allow.length > 0) headers['allow'] = error.allow.join(', ')
+  return jsonText(JSON.stringify({ error: error.message }), error.status, headers)
+}

@@ -1,0 +1,93 @@
+import { Hono } from 'hono'
+import { AppError, invalid, toAppError } from '../../core/errors.ts'
+import type { Explanation } from '../../core/explain.ts'
+import type { Caller } from '../../core/permission.ts'
+import type { Emit } from '../../events.ts'
+import type { Access } from '../../services/access.ts'
+import type { Explaining } from '../../services/explaining.ts'
+import type { LogReading } from '../../services/log-reading.ts'
+import { authorizationKey, jsonText, reportFailure, type Surface } from '../surface.ts'
+
+/** What the surface for operators uses. */
+export interface OpsParts {
+  readonly access: Access
+  readonly explaining: Explaining
+  readonly logs: LogReading
+  readonly emit: Emit
+  /** Whether the store answers and the server is not stopping. */
+  readonly ready: () => Promise<boolean>
+  readonly stopping: AbortSignal
+}
+
+const MAX_TAIL = 5_000
+
+/** Health of the server itself, and what the command line asks: `/healthz`, `/readyz`, `/ops/why`, `/ops/logs`. */
+export function opsSurface(parts: OpsParts): Surface {
+  const app = new Hono()
+  app.get('/healthz', () => jsonText('{"status":"ok"}'))
+  app.get('/readyz', async () =>
+    (await parts.ready()) ? jsonText('{"status":"ready"}') : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
+  )
+  app.get('/ops/why', async call => {
+    const caller = await authenticate(parts, call.req.raw)
+    const all = await parts.explaining.all(caller.owner)
+    const rows = all.map(({ endpoint, explanation }) => ({ kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanation }))
+    return jsonText(JSON.stringify({ explanations: rows }))
+  })
+  app.get('/ops/why/:id', async call => {
+    const caller = await authenticate(parts, call.req.raw)
+    return jsonText(JSON.stringify({ explanations: [await explain(parts, caller, call.req.param('id'))] }))
+  })
+  app.get('/ops/logs/:id', async call => {
+    const caller = await authenticate(parts, call.req.raw)
+    const found = await parts.logs.locate(caller.owner, call.req.param('id'))
+    const tail = Number(call.req.query('tail') ?? 200)
+    if (!Number.isInteger(tail) || tail < 0 || tail > MAX_TAIL) throw invalid([`"tail" must be an integer from 0 to ${MAX_TAIL}`])
+    const signal = AbortSignal.any([call.req.raw.signal, parts.stopping])
+    const lines = call.req.query('follow') === '1' ? parts.logs.follow(found, tail, signal) : await parts.logs.tail(found, tail)
+    return new Response(jsonLines(lines), { headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' } })
+  })
+  app.notFound(call => {
+    throw new AppError('not_found', `there is nothing at ${call.req.path}`)
+  })
+  app.onError((thrown, call) => {
+    reportFailure(parts.emit, 'ops', call.req.raw, thrown)
+    const error = toAppError(thrown)
+    return jsonText(JSON.stringify({ error: error.message }), error.status)
+  })
+  return async request => app.fetch(request)
+}
+
+async function authenticate(parts: OpsParts, request: Request): Promise<Caller> {
+  const caller = await parts.access.authenticate(authorizationKey(request))
+  parts.access.requireManagement(caller, 'read')
+  return caller
+}
+
+async function explain(parts: OpsParts, caller: Caller, id: string): Promise<Explanation & { kind: string; id: string; name: string }> {
+  const found = await parts.logs.locate(caller.owner, id)
+  if (found.kind === 'job') {
+    const { job, explanation } = await parts.explaining.job(found.endpointId, found.id)
+    return { kind: 'job', id: job.id, name: job.status, ...explanation }
+  }
+  const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
+  const { endpoint, explanation } = await parts.explaining.endpoint(endpointId)
+  return { kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanation }
+}
+
+function jsonLines(lines: Iterable<unknown> | AsyncIterable<unknown>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  const source = (async function* () {
+    for await (const line of lines) yield encoder.encode(`${JSON.stringify(line)}\n`)
+  })()
+  return new ReadableStream({
+    async pull(controller) {
+      const next = await source.next()
+      if (next.done === true) controller.close()
+      else controller.enqueue(next.value)
+    },
+    async cancel() {
+      await source.return(undefined)
+    },
+  })
+}

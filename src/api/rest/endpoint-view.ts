@@ -1,0 +1,67 @@
+import { cpuMemoryGb } from '../../core/catalog.ts'
+import type { Endpoint } from '../../core/endpoint.ts'
+import type { Template } from '../../core/template.ts'
+import type { Addresses } from '../addresses.ts'
+import type { EndpointBody } from './schemas.ts'
+
+/** The full REST representation of an endpoint with the container configuration of its template. */
+export function endpointBody(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody {
+  const { id, name, type, compute } = endpoint
+  return {
+    ...{ id, name, type, requestUrls: requestUrls(endpoint, template, addresses) },
+    ...(compute.kind === 'gpu' ? { gpu: gpuBody(compute) } : { cpu: cpuBody(compute) }),
+    workers: workersBody(endpoint),
+    scaling: scalingBody(endpoint),
+    dataCenterIds: [...endpoint.locations],
+    networkVolumes: [...endpoint.networkVolumeIds],
+    timeout: endpoint.executionTimeoutMs,
+    flashboot: endpoint.flashboot,
+    createdAt: new Date(endpoint.createdAtMs).toISOString(),
+    args: template.args,
+    disk: template.diskGb,
+    env: { ...template.env, ...endpoint.env },
+    image: template.image,
+    ports: [...template.ports],
+    registry: template.registry,
+  }
+}
+
+function requestUrls(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody['requestUrls'] {
+  if (endpoint.type === 'LOAD_BALANCER') {
+    const base = `${addresses.publicUrl}/lb/${endpoint.id}`
+    const path = endpoint.env['HEALTH_CHECK_PATH'] ?? template.env['HEALTH_CHECK_PATH'] ?? '/ping'
+    return { base, health: `${base}${path}` }
+  }
+  const base = `${addresses.queueUrl}/v2/${endpoint.id}`
+  return {
+    ...{ run: `${base}/run`, runSync: `${base}/runsync`, status: `${base}/status/{job_id}` },
+    ...{ stream: `${base}/stream/{job_id}`, cancel: `${base}/cancel/{job_id}`, retry: `${base}/retry/{job_id}` },
+    ...{ purgeQueue: `${base}/purge-queue`, health: `${base}/health` },
+  }
+}
+
+function gpuBody(gpu: Extract<Endpoint['compute'], { kind: 'gpu' }>): NonNullable<EndpointBody['gpu']> {
+  return {
+    pools: [...gpu.pools],
+    ...(gpu.excludedTypes.length > 0 ? { excludedTypes: [...gpu.excludedTypes] } : {}),
+    count: gpu.count,
+    allowedCudaVersions: [...gpu.allowedCudaVersions],
+    minCudaVersion: gpu.minCudaVersion,
+  }
+}
+
+function cpuBody(cpu: Extract<Endpoint['compute'], { kind: 'cpu' }>): NonNullable<EndpointBody['cpu']> {
+  return cpu.configs.map(({ flavor, vcpuCount }) => ({ id: flavor, vcpuCount, memory: cpuMemoryGb(flavor, vcpuCount) }))
+}
+
+/** Queues that scale on requestCount have an idle time of their own, so theirs is not shown. */
+function workersBody({ type, scaler, workersMin, workersMax, idleTimeoutS }: Endpoint): EndpointBody['workers'] {
+  const range = { min: workersMin, max: workersMax }
+  return type === 'QUEUE' && scaler.type === 'REQUEST_COUNT' ? range : { ...range, idleTimeout: idleTimeoutS }
+}
+
+function scalingBody({ scaler }: Endpoint): EndpointBody['scaling'] {
+  return scaler.type === 'QUEUE_DELAY'
+    ? { type: scaler.type, queueDelay: scaler.queueDelayS }
+    : { type: scaler.type, requestCount: scaler.requestCount }
+}

@@ -1,0 +1,42 @@
+import { toAppError } from '../core/errors.ts'
+import type { Emit } from '../events.ts'
+
+/** Told by the server when an answer has gone out completely, or has not. */
+export interface Delivery {
+  /** Calls back once: true when the whole answer was handed to the network, false when the connection ended before. */
+  onSettled(callback: (delivered: boolean) => void): void
+}
+
+/** What a surface gets beside the request. */
+export interface SurfaceEnv {
+  readonly delivery: Delivery
+}
+
+/** A set of routes as a function. Surfaces never throw; what goes wrong is an answer. */
+export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
+
+/** The surfaces that a listener can offer. */
+export const SURFACE_NAMES = ['rest', 'graphql', 'jobs', 'worker', 'ops'] as const
+/** One of {@link SURFACE_NAMES}. */
+export type SurfaceName = (typeof SURFACE_NAMES)[number]
+
+/** Reports an answer with a status of 500 and more, whose cause callers do not get to see. */
+export function reportFailure(emit: Emit, surface: SurfaceName, request: Request, thrown: unknown): void {
+  const error = toAppError(thrown)
+  if (error.status < 500) return
+  const cause = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : error.message
+  emit('request.failed', { surface, method: request.method, path: new URL(request.url).pathname, problem: cause })
+}
+
+/** The key of an Authorization header, with or without the word Bearer; null when there is none. */
+export function authorizationKey(request: Request): string | null {
+  const header = request.headers.get('authorization')?.trim()
+  if (header === undefined || header === '') return null
+  const bearer = /^bearer\s+(.*)$/i.exec(header)
+  return bearer === null ? header : bearer[1]!.trim()
+}
+
+/** A JSON answer from text that is JSON already. */
+export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {
+  return new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } })
+}

@@ -1,0 +1,173 @@
+import { AppError, toAppError } from '../../core/errors.ts'
+import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
+import { isJsonObject, memberTexts, readJson } from '../../core/json-text.ts'
+import type { ClaimedJob } from '../../core/job.ts'
+import { CHUNK_BYTES, RESULT_BYTES } from '../../core/result.ts'
+import type { Worker } from '../../core/worker.ts'
+import type { Emit } from '../../events.ts'
+import type { Vault } from '../../ports/vault.ts'
+import type { Jobs } from '../../services/jobs.ts'
+import type { LimitedBody, WorkerCalls } from '../../services/worker-calls.ts'
+import { readLimited } from '../body.ts'
+import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+
+/** Names of the calls, the first path segment below `/v2/{endpoint_id}`. */
+export const WORKER_CALLS: ReadonlySet<string> = new Set([
+  'job-take',
+  'job-take-batch',
+  'job-stop',
+  'job-done',
+  'job-stream',
+  'ping',
+])
+
+/** Most jobs that one batch hands out. */
+const MAX_BATCH = 100
+
+/** What the worker surface uses. */
+export interface WorkerSurfaceParts {
+  readonly calls: WorkerCalls
+  readonly jobs: Jobs
+  readonly vault: Vault
+  readonly emit: Emit
+}
+
+/** A call of a worker, taken apart. */
+interface Call {
+  readonly request: Request
+  readonly env: SurfaceEnv
+  readonly endpointId: EndpointId
+  readonly name: string
+  readonly jobSegment: string
+  readonly query: URLSearchParams
+}
+
+/**
+ * The six calls of the worker protocol. The worker is known by its token, whatever its path says: old set-ups send
+ * placeholders there, and parameters after a bare `&` (docs/internals/worker-protocol.md).
+ */
+export function workerSurface(parts: WorkerSurfaceParts): Surface {
+  return async (request, env) => {
+    const call = parse(request, env)
+    try {
+      const worker = await parts.calls.authenticate(authorizationKey(request), call.endpointId)
+      return await answer(parts, call, worker)
+    } catch (error) {
+      reportFailure(parts.emit, 'worker', request, error)
+      return refuse(call, error)
+    }
+  }
+}
+
+function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+  switch (call.name) {
+    case 'job-take':
+      return take(parts, call, worker, null)
+    case 'job-take-batch':
+      return take(parts, call, worker, Number(call.query.get('batch_size') ?? 1))
+    case 'job-stop':
+      return stop(parts, call, worker)
+    case 'job-done':
+      return done(parts, call, worker)
+    case 'job-stream':
+      return chunk(parts, call, worker)
+    default:
+      return ping(parts, call, worker)
+  }
+}
+
+async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
+  const limit = Math.min(MAX_BATCH, Math.max(1, Math.floor(batch ?? 1) || 1))
+  const inProgress = call.query.get('job_in_progress')
+  const claimed = await parts.calls.take(worker, {
+    limit,
+    sdk: call.request.headers.get('user-agent')?.slice(0, 200) ?? null,
+    idle: inProgress === null ? null : inProgress === '0',
+    signal: call.request.signal,
+  })
+  if (claimed.length === 0) return new Response(null, { status: 204 })
+  call.env.delivery.onSettled(delivered => {
+    if (delivered) return
+    for (const job of claimed) void undeliver(parts, call, worker, job)
+  })
+  const texts = claimed.map(job => jobText(job, parts.vault))
+  return jsonText(batch === null ? texts[0]! : `[${texts.join(',')}]`)
+}
+
+/** A failure here leaves the job with its worker, and the execution timeout or the worker's end gives it back. */
+async function undeliver(parts: WorkerSurfaceParts, call: Call, worker: Worker, job: ClaimedJob): Promise<void> {
+  try {
+    await parts.jobs.undeliver(job.id, job.attempt, worker.id)
+  } catch (error) {
+    reportFailure(parts.emit, 'worker', call.request, error)
+  }
+}
+
+async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+  const jobsToStop = await parts.calls.stops(worker, call.request.signal)
+  return jobsToStop.length === 0 ? new Response(null, { status: 204 }) : jsonText(JSON.stringify({ jobsToStop }))
+}
+
+async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+  const body = await readLimited(call.request, { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read })
+  const jobId = jobOf(call)
+  if (jobId !== null) await parts.calls.done(worker, jobId, body)
+  return jsonText('{}')
+}
+
+async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+  const body = await readLimited(call.request, { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read })
+  const jobId = jobOf(call)
+  if (jobId !== null) await parts.calls.chunk(worker, jobId, repairedChunk(body))
+  return jsonText('{}')
+}
+
+async function ping(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+  await parts.calls.ping(worker, (call.query.get('job_id') ?? '').split(',').filter(id => id !== ''))
+  return jsonText('{}')
+}
+
+/** A chunk is kept as an object with `output`, with the tokens that JSON does not know replaced. */
+function repairedChunk(body: LimitedBody): LimitedBody {
+  if (body.text === null) return body
+  const reading = readJson(body.text, true)
+  if (!reading.ok) return { ...body, text: `{"output":${JSON.stringify(body.text)}}` }
+  if (isJsonObject(reading.value) && memberTexts(reading.text).has('output')) return { ...body, text: reading.text }
+  return { ...body, text: `{"output":${reading.text}}` }
+}
+
+function jobText(job: ClaimedJob, vault: Vault): string {
+  const members = [`"id":${JSON.stringify(job.id)}`, `"input":${job.input}`]
+  if (job.webhook !== null) members.push(`"webhook":${JSON.stringify(job.webhook)}`)
+  if (job.policy !== null) members.push(`"policy":${job.policy}`)
+  if (job.s3Config !== null) members.push(`"s3Config":${vault.open(job.s3Config)}`)
+  return `{${members.join(',')}}`
+}
+
+function parse(request: Request, env: SurfaceEnv): Call {
+  const url = new URL(request.url)
+  const [path, ...bare] = url.pathname.split('&')
+  const [, , endpoint, name, , jobSegment] = path!.split('/')
+  const query = new URLSearchParams([bare.join('&'), url.search.slice(1)].filter(text => text !== '').join('&'))
+  const endpointId = (isEndpointId(endpoint ?? '') ? endpoint : '') as EndpointId
+  return { request, env, endpointId, name: name ?? '', jobSegment: jobSegment ?? '', query }
+}
+
+/** The job of a post; from the header where a set-up left it out of the path. Null when there is none to be found. */
+function jobOf(call: Call): JobId | null {
+  const candidates = [call.jobSegment, call.request.headers.get('x-request-id') ?? '']
+  return candidates.find(isJobId) ?? null
+}
+
+/**
+ * Workers throw results away at a 4xx and ask again without a pause at anything but 429, so a take that fails for our
+ * reasons answers 429, and a result that was not stored 503, which is sent again.
+ */
+function refuse(call: Call, thrown: unknown): Response {
+  const error = toAppError(thrown)
+  const isPoll = call.request.method === 'GET'
+  const slowed = isPoll && error.status >= 500 ? new AppError('rate_limited', error.message, { retryAfterSeconds: 5 }) : error
+  const status = !isPoll && slowed.status !== 401 ? 503 : slowed.status
+  const headers: Record<string, string> = slowed.retryAfterSeconds === undefined ? {} : { 'retry-after': String(slowed.retryAfterSeconds) }
+  return jsonText(JSON.stringify({ error: error.message }), status, headers)
+}

@@ -1,0 +1,151 @@
+import { dispatch } from './api/surfaces.ts'
+import type { Addresses } from './api/addresses.ts'
+import { graphqlSurface } from './api/graphql/surface.ts'
+import { jobSurface } from './api/jobs/routes.ts'
+import { opsSurface } from './api/ops/surface.ts'
+import { restSurface } from './api/rest/surface.ts'
+import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
+import { workerSurface } from './api/worker/routes.ts'
+import { Autoscaler } from './control/autoscaler.ts'
+import { Loop } from './control/loop.ts'
+import { Reaper } from './control/reaper.ts'
+import type { RateWindow } from './core/rate-limit.ts'
+import type { Ports } from './ports/ports.ts'
+import { Access } from './services/access.ts'
+import { Endpoints } from './services/endpoints.ts'
+import { Explaining } from './services/explaining.ts'
+import { Fleet } from './services/fleet.ts'
+import { Jobs } from './services/jobs.ts'
+import { LogReading } from './services/log-reading.ts'
+import { Secrets } from './services/secrets.ts'
+import { Templates } from './services/templates.ts'
+import { Waiting } from './services/waiting.ts'
+import { WorkerCalls } from './services/worker-calls.ts'
+
+/** What the application is told once the server listens. */
+export interface AppAddresses extends Addresses {
+  /** Origin that workers call. */
+  readonly workerUrl: string
+}
+
+/** What the application needs besides the ports. */
+export interface AppConfig {
+  readonly rateWindows: readonly RateWindow[]
+  /** How long workers may finish their jobs when the server stops. */
+  readonly drainTimeoutMs: number
+}
+
+/** The use cases, for the code that starts the server. */
+export interface Services {
+  readonly access: Access
+  readonly endpoints: Endpoints
+  readonly templates: Templates
+}
+
+/** The whole control plane: the same in production, in tests and under the simulator's clock. */
+export interface App {
+  /** A function over the given surfaces; all of them by default. */
+  fetch(offered?: readonly SurfaceName[]): Surface
+  readonly services: Services
+  /** Adopts workers that an earlier run left and starts the loops. */
+  start(addresses: AppAddresses): Promise<void>
+  /**
+   * Stops in order: no new work, held requests answered, workers drained for at most the configured time, their
+   * unfinished jobs given back. `hurry` ends the draining at once.
+   */
+  stop(hurry: AbortSignal): Promise<void>
+  /** Stops the loops and nothing else; workers go on and the next start adopts them. */
+  abandon(): Promise<void>
+}
+
+/** The only wiring: ports in, surfaces and loops out. */
+export function createApp(ports: Ports, config: AppConfig): App {
+  const stopping = new AbortController()
+  const closed = new AbortController()
+  let addresses: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
+  const waiting = new Waiting(ports.clock, ports.notifier)
+  const access = new Access(ports, config.rateWindows)
+  const jobs = new Jobs(ports, waiting)
+  const fleet = new Fleet(ports, jobs, () => addresses.workerUrl)
+  const templates = new Templates(ports)
+  const endpoints = new Endpoints(ports, jobs, fleet)
+  const explaining = new Explaining(ports, fleet)
+  const logs = new LogReading(ports)
+  const calls = new WorkerCalls(ports, { jobs, fleet, waiting }, { stopping: stopping.signal, closed: closed.signal })
+  const { autoscaling, reaping } = createLoops(ports, fleet, jobs)
+
+  const { store, clock, vault, emit } = ports
+  const shared = { access, endpoints, jobs, explaining, logs, calls, templates, store, clock, vault, emit }
+  const surfaces: Record<SurfaceName, Surface> = {
+    rest: restSurface({ ...shared, addresses: () => addresses }),
+    graphql: graphqlSurface({ ...shared, secrets: new Secrets(ports) }),
+    jobs: jobSurface({ ...shared, stopping: stopping.signal }),
+    worker: workerSurface(shared),
+    ops: opsSurface({ ...shared, stopping: stopping.signal, ready: () => isReady(ports, stopping.signal) }),
+  }
+  const abandon = async () => {
+    stopping.abort()
+    closed.abort()
+    await Promise.all([autoscaling.stop(), reaping.stop()])
+  }
+  return {
+    fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered)),
+    services: { access, endpoints, templates },
+    async start(known) {
+      addresses = known
+      await fleet.adoptAll()
+      autoscaling.start()
+      reaping.start()
+    },
+    async stop(hurry) {
+      stopping.abort()
+      await autoscaling.stop()
+      await drainAll(ports, fleet, config.drainTimeoutMs, hurry)
+      await abandon()
+    },
+    abandon,
+  }
+}
+
+function createLoops(ports: Ports, fleet: Fleet, jobs: Jobs): { autoscaling: Loop; reaping: Loop } {
+  const autoscaler = new Autoscaler(ports, fleet, () => autoscaling.wake())
+  const reaper = new Reaper(ports, { fleet, jobs })
+  const autoscaling: Loop = new Loop('autoscaler', ports, nowMs => autoscaler.step(nowMs))
+  const reaping = new Loop('reaper', ports, nowMs => reaper.step(nowMs))
+  ports.notifier.subscribe('fleet', reaping.wake)
+  return { autoscaling, reaping }
+}
+
+/** The reaper still runs: it sees workers end. What is left when the time is over is killed and its jobs given back. */
+async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry: AbortSignal): Promise<void> {
+  const { store, clock, notifier } = ports
+  const waiting = new Waiting(clock, notifier)
+  for (const worker of await store.workers.alive()) await fleet.drain(worker.id, 'server_stopped')
+  const stopIdle = async () => {
+    const alive = await store.workers.alive()
+    for (const id of new Set(alive.map(worker => worker.endpointId))) {
+      const snapshot = await store.endpoints.snapshot(id)
+      const idle = snapshot?.workers.filter(worker => worker.state === 'DRAINING' && worker.held === 0) ?? []
+      for (const worker of idle) await fleet.stop(worker.id, 'server_stopped')
+    }
+    return alive.length === 0 ? true : null
+  }
+  const deadlineMs = clock.now() + forMs
+  while ((await stopIdle()) === null && clock.now() < deadlineMs && !hurry.aborted) {
+    await waiting.until({ topic: 'fleet', read: async () => null, forMs: 100, signals: [hurry] })
+  }
+  for (const worker of await store.workers.alive()) {
+    await fleet.kill(worker.id, 'server_stopped')
+    await fleet.bury(worker.id, { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }, 'released')
+  }
+}
+
+async function isReady(ports: Ports, stopping: AbortSignal): Promise<boolean> {
+  if (stopping.aborted) return false
+  try {
+    await ports.store.workers.alive()
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,99 @@
+import type { EndpointId } from '../core/ids.ts'
+import { earliest, planWorkers } from '../core/plan.ts'
+import type { EndpointSnapshot } from '../core/scale.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Fleet } from '../services/fleet.ts'
+
+/** After this time an endpoint whose workers cannot be started is looked at again. */
+const RETRY_MS = 30_000
+
+/**
+ * Starts and drains workers. Each step looks only at endpoints whose jobs or workers changed or whose time has come;
+ * the first job of an endpoint wakes it at once.
+ */
+export class Autoscaler {
+  readonly #ports: Pick<Ports, 'store' | 'driver' | 'notifier'>
+  readonly #fleet: Fleet
+  readonly #wake: () => void
+  /** When to look at an endpoint again; null for when something happens. */
+  readonly #due = new Map<EndpointId, number | null>()
+  readonly #subscriptions = new Map<EndpointId, () => void>()
+  /** Endpoints whose workers could not be started. */
+  readonly #blocked = new Set<EndpointId>()
+  #relist = true
+
+  /** @param wake asks for a step soon */
+  constructor(ports: Pick<Ports, 'store' | 'driver' | 'notifier'>, fleet: Fleet, wake: () => void) {
+    this.#ports = ports
+    this.#fleet = fleet
+    this.#wake = wake
+    const relist = () => {
+      this.#relist = true
+      wake()
+    }
+    ports.notifier.subscribe('endpoints', relist)
+  }
+
+  /**
+   * Does what is due.
+   * @returns when to step again if nothing wakes it before; null for never
+   */
+  async step(nowMs: number): Promise<number | null> {
+    if (this.#relist) await this.#listEndpoints(nowMs)
+    for (const [id, dueMs] of this.#due) {
+      if (dueMs === null || dueMs > nowMs) continue
+      this.#due.set(id, null)
+      const next = await this.#scale(id, nowMs)
+      if (next !== null) this.#due.set(id, earliest([this.#due.get(id) ?? null, next]))
+    }
+    return earliest([...this.#due.values()])
+  }
+
+  /** New endpoints are due, and those whose workers could not be started: what was saved may have mended that. */
+  async #listEndpoints(nowMs: number): Promise<void> {
+    this.#relist = false
+    for (const id of this.#blocked) this.#due.set(id, nowMs)
+    this.#blocked.clear()
+    for (const id of await this.#ports.store.endpoints.ids()) {
+      if (!this.#subscriptions.has(id)) this.#watch(id, nowMs)
+    }
+  }
+
+  #watch(id: EndpointId, nowMs: number): void {
+    this.#due.set(id, nowMs)
+    const changed = () => {
+      this.#due.set(id, 0)
+      this.#wake()
+    }
+    this.#subscriptions.set(id, this.#ports.notifier.subscribe(`load:${id}`, changed))
+  }
+
+  async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
+    const snapshot = await this.#ports.store.endpoints.snapshot(id)
+    if (snapshot === null) return this.#forget(id)
+    await this.#stopDrained(snapshot)
+    if (snapshot.endpoint.type === 'LOAD_BALANCER') return null
+    const plan = planWorkers(snapshot, await this.#ports.driver.capacity(), nowMs)
+    for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
+    if (plan.start === 0) return plan.wakeAtMs
+    if ((await this.#fleet.startProblem(snapshot.endpoint)) !== null) {
+      this.#blocked.add(id)
+      return nowMs + RETRY_MS
+    }
+    for (let started = 0; started < plan.start; started += 1) await this.#fleet.start(snapshot.endpoint)
+    return plan.wakeAtMs
+  }
+
+  #forget(id: EndpointId): null {
+    this.#subscriptions.get(id)?.()
+    this.#subscriptions.delete(id)
+    this.#due.delete(id)
+    this.#blocked.delete(id)
+    return null
+  }
+
+  async #stopDrained(snapshot: EndpointSnapshot): Promise<void> {
+    const drained = snapshot.workers.filter(worker => worker.state === 'DRAINING' && worker.held === 0)
+    for (const worker of drained) await this.#fleet.stop(worker.id, worker.stopReason ?? 'scaled_down')
+  }
+}

@@ -1,0 +1,95 @@
+import type { WorkerId } from '../core/ids.ts'
+import { EXITED_WORKER_RETENTION_MS } from '../core/retention.ts'
+import type { Worker } from '../core/worker.ts'
+import type { PendingStop } from '../ports/store.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Fleet } from '../services/fleet.ts'
+import type { Jobs } from '../services/jobs.ts'
+
+/** How long a worker may go on with a job that ended without it, before it is replaced. */
+export const STOP_GRACE_MS = 5_000
+/** How long a worker may take to end after it was told to. Longer than the 1 s pauses of the Python SDK's loops. */
+export const KILL_GRACE_MS = 10_000
+const TICK_MS = 1_000
+const TRIM_MS = 2_000
+
+/**
+ * Ends what is over: processes that have ended, jobs past their times, workers that do not let go, old records and
+ * overlong logs.
+ */
+export class Reaper {
+  readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>
+  readonly #fleet: Fleet
+  readonly #jobs: Jobs
+  readonly #stoppingSince = new Map<WorkerId, number>()
+  #trimAtMs = 0
+
+  constructor(ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>, services: { fleet: Fleet; jobs: Jobs }) {
+    this.#ports = ports
+    this.#fleet = services.fleet
+    this.#jobs = services.jobs
+  }
+
+  /**
+   * Does what is due.
+   * @returns when to step again if nothing wakes it before
+   */
+  async step(nowMs: number): Promise<number> {
+    const alive = await this.#buryExited(await this.#ports.store.workers.alive())
+    await this.#killOverdue(alive, nowMs)
+    await this.#replaceStuck(alive, nowMs)
+    const more = await this.#jobs.sweep()
+    await this.#cleanUp(alive, nowMs)
+    return more ? nowMs : nowMs + TICK_MS
+  }
+
+  async #buryExited(workers: readonly Worker[]): Promise<Worker[]> {
+    const alive: Worker[] = []
+    for (const worker of workers) {
+      const observation = await this.#ports.driver.observe(worker.id)
+      const launching = worker.handle === null && worker.state === 'STARTING'
+      if (observation.state === 'exited' && !launching) await this.#fleet.bury(worker.id, observation.exit)
+      else alive.push(worker)
+    }
+    return alive
+  }
+
+  async #killOverdue(alive: readonly Worker[], nowMs: number): Promise<void> {
+    const stopping = alive.filter(worker => worker.state === 'STOPPING')
+    for (const worker of stopping) {
+      const sinceMs = this.#stoppingSince.get(worker.id) ?? nowMs
+      this.#stoppingSince.set(worker.id, sinceMs)
+      if (nowMs - sinceMs >= KILL_GRACE_MS) await this.#ports.driver.kill(worker.id)
+    }
+    const ids = new Set(stopping.map(worker => worker.id))
+    for (const id of this.#stoppingSince.keys()) if (!ids.has(id)) this.#stoppingSince.delete(id)
+  }
+
+  /** A worker that still works on an ended job and holds no other is replaced; one with other jobs is left alone. */
+  async #replaceStuck(alive: readonly Worker[], nowMs: number): Promise<void> {
+    const stops = await this.#ports.store.stops.list()
+    if (stops.length === 0) return
+    const byId = new Map(alive.map(worker => [worker.id, worker]))
+    for (const stop of stops.filter(({ sinceMs }) => nowMs - sinceMs >= STOP_GRACE_MS)) {
+      const worker = byId.get(stop.workerId)
+      if (worker === undefined) await this.#ports.store.stops.letGo(stop.workerId, 'all')
+      else if (worker.state !== 'STOPPING' && (await this.#holdsOnlyStops(worker, stops))) {
+        await this.#fleet.kill(worker.id, 'cancelled_job')
+      }
+    }
+  }
+
+  async #holdsOnlyStops(worker: Worker, stops: readonly PendingStop[]): Promise<boolean> {
+    const snapshot = await this.#ports.store.endpoints.snapshot(worker.endpointId)
+    const held = snapshot?.workers.find(({ id }) => id === worker.id)?.held ?? 0
+    return held <= stops.filter(stop => stop.workerId === worker.id).length
+  }
+
+  async #cleanUp(alive: readonly Worker[], nowMs: number): Promise<void> {
+    if (nowMs < this.#trimAtMs) return
+    this.#trimAtMs = nowMs + TRIM_MS
+    const { store, logs } = this.#ports
+    const removed = await store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, 500)
+    if (removed.length > 0 || alive.length > 0) await logs.trim(new Set(await store.workers.ids()))
+  }
+}

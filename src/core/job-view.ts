@@ -1,0 +1,30 @@
+import { isFinal, type Job } from './job.ts'
+
+/**
+ * What clients see of a job, as a JSON text; texts of the worker are passed on character for character. Times are whole
+ * milliseconds and final jobs always have them, with `workerId`, because some clients refuse an answer without.
+ */
+export function jobView(job: Job, nowMs: number): string {
+  const members: [string, string][] = [['id', JSON.stringify(job.id)]]
+  const { delayMs, executionMs } = jobTimes(job, nowMs)
+  members.unshift(['delayTime', String(delayMs)])
+  if (isFinal(job.status) || job.startedAtMs !== null) members.splice(1, 0, ['executionTime', String(executionMs)])
+  const output = job.status === 'IN_PROGRESS' ? job.progress : job.output
+  if (output !== null) members.push(['output', output])
+  if (job.error !== null) members.push(['error', JSON.stringify(job.error)])
+  if (job.warning !== null) members.push(['warning', JSON.stringify(job.warning)])
+  if (job.lostAttempts > 0) members.push(['retries', String(job.lostAttempts)])
+  members.push(['status', JSON.stringify(job.status)])
+  if (isFinal(job.status) || job.status === 'IN_PROGRESS') members.push(['workerId', JSON.stringify(job.workerId ?? '')])
+  return `{${members.map(([name, text]) => `"${name}":${text}`).join(',')}}`
+}
+
+/** How long a job waited and how long its current or last attempt ran, in whole milliseconds, up to now if need be. */
+export function jobTimes(job: Job, nowMs: number): { delayMs: number; executionMs: number } {
+  const end = job.finishedAtMs ?? nowMs
+  const start = job.startedAtMs
+  return {
+    delayMs: Math.max(0, (start ?? end) - job.queuedAtMs),
+    executionMs: start === null ? 0 : Math.max(0, end - start),
+  }
+}

@@ -1,0 +1,36 @@
+import type { EndpointId, WorkerId } from './ids.ts'
+
+/** What the variables of the worker protocol are made of. */
+export interface WorkerEnvironment {
+  readonly endpointId: EndpointId
+  readonly workerId: WorkerId
+  /** Eight hexadecimal digits that make the host name unique. */
+  readonly hostSuffix: string
+  readonly token: string
+  /** Origin of the worker surface, without a trailing slash. */
+  readonly baseUrl: string
+  readonly gpuCount: number
+}
+
+/**
+ * The variables that tell a worker where to get jobs and who it is. Each URL already has a query, because the SDK
+ * appends `&name=value` without looking; `$ID` stays, since it means the worker in one URL and the job in the others.
+ */
+export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
+  const base = `${worker.baseUrl}/v2/${worker.endpointId}`
+  const query = `?gpu=${worker.gpuCount > 0 ? 'GPU' : 'CPU'}`
+  return {
+    RUNPOD_POD_ID: worker.workerId,
+    RUNPOD_POD_HOSTNAME: `${worker.workerId}-${worker.hostSuffix}`,
+    RUNPOD_ENDPOINT_ID: worker.endpointId,
+    RUNPOD_AI_API_KEY: worker.token,
+    RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID${query}`,
+    RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/$RUNPOD_POD_ID/$ID${query}`,
+    RUNPOD_WEBHOOK_POST_STREAM: `${base}/job-stream/$RUNPOD_POD_ID/$ID${query}`,
+    RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID${query}`,
+    RUNPOD_PING_INTERVAL: '10000',
+    RUNPOD_LOG_LEVEL: 'INFO',
+    RUNPOD_GPU_COUNT: String(worker.gpuCount),
+    NO_PROXY: new URL(worker.baseUrl).hostname,
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * The operating system's processes. A pid alone names no process for long, since it is used again; a pid, the time at
+ * which its process started and the boot of the machine do. Linux tells it in /proc, macOS through `ps`.
+ */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { platform } from 'node:os'
+
+/** One process of all times. As JSON it is the handle of a process worker. */
+export interface ProcessIdentity {
+  readonly pid: number
+  /** As the operating system writes it; only good for comparing. */
+  readonly startTime: string
+  readonly bootId: string
+}
+
+/** What the operating system knows of a process. */
+export interface ProcessState {
+  readonly pid: number
+  readonly group: number
+  readonly startTime: string
+  /** False when it has ended and only waits to be reaped. */
+  readonly living: boolean
+}
+
+const onLinux = platform() === 'linux'
+
+/** Names this boot of the machine. */
+export function readBootId(): string {
+  if (onLinux) return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  return run('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'])?.trim() ?? 'unknown'
+}
+
+/** A process by its pid; null when there is none. */
+export function readProcess(pid: number): ProcessState | null {
+  return onLinux ? readFromProc(pid) : readFromPs(pid)
+}
+
+/** Reads a handle; null when it is none. */
+export function parseIdentity(text: string): ProcessIdentity | null {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return null
+  }
+  const { pid, startTime, bootId } = (parsed ?? {}) as Partial<ProcessIdentity>
+  // Signals to the pids 0 and 1 and to negative ones reach others.
+  if (typeof pid !== 'number' || !Number.isInteger(pid) || pid < 2) return null
+  return typeof startTime === 'string' && typeof bootId === 'string' ? { pid, startTime, bootId } : null
+}
+
+/** Whether the very process lives. */
+export function isAlive(identity: ProcessIdentity, bootId: string): boolean {
+  if (identity.bootId !== bootId) return false
+  const found = readProcess(identity.pid)
+  return found?.living === true && found.startTime === identity.startTime
+}
+
+/**
+ * The living processes that were started with a variable of this value, and their children that kept it, oldest first.
+ * Sees only the same user's processes, and none at all but on Linux.
+ */
+export async function findByVariable(name: string, value: string): Promise<ProcessState[]> {
+  if (!onLinux) return []
+  const wanted = Buffer.from(`\0${name}=${value}\0`)
+  const found: ProcessState[] = []
+  for (const entry of await readdir('/proc').catch(() => [])) {
+    if (!/^\d+$/.test(entry) || !(await hasVariable(entry, wanted))) continue
+    const state = readProcess(Number(entry))
+    if (state?.living === true) found.push(state)
+  }
+  return found.sort((a, b) => Number(a.startTime) - Number(b.startTime))
+}
+
+/**
+ * Sends a signal to a process, or to the group -pid.
+ * @returns false when there is no such process, or it belongs to somebody else
+ */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name)
+  } catch {
+    return false
+  }
+}
+
+async function hasVariable(pid: string, wanted: Buffer): Promise<boolean> {
+  try {
+    return Buffer.concat([Buffer.from('\0'), await readFile(`/proc/${pid}/environ`)]).includes(wanted)
+  } catch {
+    return false
+  }
+}
+
+function readFromProc(pid: number): ProcessState | null {
+  let text: string
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  } catch {
+    return null
+  }
+  // The second field is the program's name in parentheses, and may hold blanks and parentheses itself.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  const [state, , group] = fields
+  const startTime = fields[19]
+  if (state === undefined || group === undefined || startTime === undefined) return null
+  return { pid, group: Number(group), startTime, living: !'ZXx'.includes(state) }
+}
+
+function readFromPs(pid: number): ProcessState | null {
+  const text = run('/bin/ps', ['-o', 'stat=,pgid=,lstart=', '-p', String(pid)])
+  const found = /^\s*(\S+)\s+(\d+)\s+(.+?)\s*$/.exec(text ?? '')
+  if (found === null) return null
+  return { pid, group: Number(found[2]), startTime: found[3] as string, living: !found[1]?.startsWith('Z') }
+}
+
+function run(program: string, words: string[]): string | null {
+  try {
+    const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+    return execFileSync(program, words, { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] })
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,297 @@
+/**
+ * Runs workers as plain processes of this machine.
+ *
+ * A worker leads a process group of its own and writes into its log file by itself, so it neither ends nor notices when
+ * the server does. The next server takes it over by its pid, checked against its start time and the boot of the machine.
+ * When a worker ends, all that is left of what it started is killed: an orphaned child could go on telling that the worker
+ * is well.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../core/errors.ts'
+import type { WorkerId } from '../core/ids.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
+import type { Notifier } from '../ports/notifier.ts'
+import type { WorkerLogs } from '../ports/worker-logs.ts'
+import { type Command, findProgram, resolveCommand } from './process-command.ts'
+import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
+import { findByVariable, isAlive, type ProcessIdentity, parseIdentity, readProcess, signal } from './process-table.ts'
+
+/** How often it is looked whether workers of an earlier server still run; those of this one report their end. */
+const POLL_MS = 500
+
+/** What {@link createProcessDriver} needs. */
+export interface ProcessDriverOptions {
+  /** Absolute paths of the folders below which images may lie; the first is where relative ones start. */
+  readonly roots: readonly string[]
+  readonly logs: WorkerLogs
+  readonly clock: Clock
+  readonly notifier: Notifier
+  /** Where each worker gets a private folder. */
+  readonly workerDir: string
+  /** The server's own environment, of which a few variables are handed on. */
+  readonly hostEnv: HostEnvironment
+  /** The Node that runs handlers written for it. */
+  readonly nodePath: string
+  readonly maxWorkers: number
+  /** Names this boot of the machine, see `readBootId`. */
+  readonly bootId: string
+}
+
+/** A driver that looks after processes. */
+export interface ProcessDriver extends Driver {
+  /** Stops looking; the workers go on. The driver is of no use afterwards. */
+  close(): void
+}
+
+/** A worker that was started or adopted. */
+interface Running {
+  readonly identity: ProcessIdentity
+  /** Null when an earlier server started it. */
+  readonly child: ChildProcess | null
+  exit: ObservedExit | null
+}
+
+const UNKNOWN_EXIT: ObservedExit = {
+  code: null,
+  signal: null,
+  cause: 'ended while or after the server was restarted; its exit code is unknown',
+}
+
+/** Runs images `dir:<path>` as processes below the given roots. */
+export function createProcessDriver(options: ProcessDriverOptions): ProcessDriver {
+  return new Processes(options)
+}
+
+class Processes implements ProcessDriver {
+  readonly name = 'process'
+  readonly #options: ProcessDriverOptions
+  readonly #workers = new Map<WorkerId, Running>()
+  readonly #starting = new Map<WorkerId, Promise<string>>()
+  #cancelPoll: (() => void) | null = null
+  #closed = false
+
+  constructor(options: ProcessDriverOptions) {
+    this.#options = options
+  }
+
+  async check(image: string, args: string): Promise<string | null> {
+    try {
+      await resolveCommand(image, args, this.#options)
+      return null
+    } catch (thrown) {
+      if (thrown instanceof AppError) return thrown.message
+      throw thrown
+    }
+  }
+
+  async start(spec: WorkerSpec): Promise<string> {
+    const known = this.#workers.get(spec.workerId)
+    if (known !== undefined) return JSON.stringify(known.identity)
+    const starting = this.#starting.get(spec.workerId) ?? this.#start(spec)
+    this.#starting.set(spec.workerId, starting)
+    try {
+      return await starting
+    } finally {
+      this.#starting.delete(spec.workerId)
+    }
+  }
+
+  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
+    const known = this.#workers.get(worker)
+    if (known !== undefined) return known.exit === null
+    const identity = handle === null ? await this.#findStarted(worker) : parseIdentity(handle)
+    if (identity === null || !isAlive(identity, this.#options.bootId)) {
+      await killStrays(worker)
+      return false
+    }
+    this.#workers.set(worker, { identity, child: null, exit: null })
+    this.#pollLater()
+    return true
+  }
+
+  async observe(worker: WorkerId): Promise<Observation> {
+    const known = this.#workers.get(worker)
+    if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
+    return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+  }
+
+  /** The whole group is asked, because shells do not hand the signal on to what they run. */
+  async terminate(worker: WorkerId): Promise<void> {
+    this.#signalGroup(worker, 'SIGTERM')
+  }
+
+  async kill(worker: WorkerId): Promise<void> {
+    this.#signalGroup(worker, 'SIGKILL')
+  }
+
+  async release(worker: WorkerId): Promise<void> {
+    if (this.#starting.has(worker) || this.#workers.get(worker)?.exit === null) {
+      throw new AppError('conflict', `worker ${worker} still runs`)
+    }
+    this.#workers.delete(worker)
+    // Something that was killed a moment ago may still write there.
+    await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
+  }
+
+  async capacity() {
+    const { maxWorkers } = this.#options
+    const running = [...this.#workers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
+    const taken = new Set([...running, ...this.#starting.keys()])
+    return {
+      freeWorkers: Math.max(0, maxWorkers - taken.size),
+      bound: `the limit of ${maxWorkers} worker processes on this machine (--max-workers)`,
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#cancelPoll?.()
+    for (const { child } of this.#workers.values()) child?.unref()
+  }
+
+  async #start(spec: WorkerSpec): Promise<string> {
+    const { hostEnv } = this.#options
+    const command = await resolveCommand(spec.image, spec.args, this.#options)
+    const folder = this.#folderOf(spec.workerId)
+    const home = join(folder, 'home')
+    const tmp = join(folder, 'tmp')
+    const environment = buildEnvironment(spec, { hostEnv, home, tmp, pythonFolder: command.pythonFolder })
+    const program = await findProgram(command, environment.PATH ?? '')
+    await mkdir(home, { recursive: true, mode: 0o700 })
+    await mkdir(tmp, { recursive: true, mode: 0o700 })
+    try {
+      return await this.#spawn(spec.workerId, command, program, environment)
+    } catch (thrown) {
+      await rm(folder, { recursive: true, force: true })
+      throw thrown
+    }
+  }
+
+  async #spawn(worker: WorkerId, command: Command, program: string, env: Record<string, string>): Promise<string> {
+    const [name, ...words] = command.words as [string, ...string[]]
+    const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
+    let child: ChildProcess
+    try {
+      child = spawn(program, words, { cwd: command.folder, env, detached: true, stdio: ['ignore', log, log] })
+    } catch (cause) {
+      // The message is not shown because it quotes the variable, which may be a secret.
+      throw new AppError('invalid', `cannot start '${name}': an argument or variable holds a NUL character`, { cause })
+    } finally {
+      closeSync(log)
+    }
+    const { pid } = child
+    if (pid === undefined) throw await startProblem(name, child)
+    // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
+    const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
+    const handle = JSON.stringify(identity)
+    const running: Running = { identity, child, exit: null }
+    this.#workers.set(worker, running)
+    child.on('exit', (code, signalName) => {
+      if (this.#closed) return
+      signal(-pid, 'SIGKILL')
+      this.#ended(worker, running, exitOf(code, signalName))
+    })
+    writeFileSync(this.#identityFile(worker), handle)
+    return handle
+  }
+
+  async #findStarted(worker: WorkerId): Promise<ProcessIdentity | null> {
+    const text = await readFile(this.#identityFile(worker), 'utf8').catch(() => null)
+    const identity = text === null ? null : parseIdentity(text)
+    if (identity !== null) return identity
+    const leader = (await findByVariable(WORKER_VARIABLE, worker)).find(({ pid, group }) => pid === group)
+    return leader ? { pid: leader.pid, startTime: leader.startTime, bootId: this.#options.bootId } : null
+  }
+
+  #signalGroup(worker: WorkerId, name: NodeJS.Signals): void {
+    const running = this.#workers.get(worker)
+    if (running === undefined || running.exit !== null) return
+    // The pid of a child stays its own until its exit was reported.
+    if (running.child === null && !isAlive(running.identity, this.#options.bootId)) return
+    signal(-running.identity.pid, name)
+  }
+
+  #ended(worker: WorkerId, running: Running, exit: ObservedExit): void {
+    running.exit = exit
+    this.#options.notifier.publish('fleet')
+    void killStrays(worker)
+  }
+
+  #pollLater(): void {
+    if (this.#closed || this.#cancelPoll !== null) return
+    this.#cancelPoll = this.#options.clock.after(POLL_MS, () => {
+      this.#cancelPoll = null
+      this.#poll()
+    })
+  }
+
+  #poll(): void {
+    let left = 0
+    for (const [worker, running] of this.#workers) {
+      if (running.child !== null || running.exit !== null) continue
+      if (isAlive(running.identity, this.#options.bootId)) left += 1
+      else {
+        killOrphanedGroup(running.identity.pid)
+        this.#ended(worker, running, UNKNOWN_EXIT)
+      }
+    }
+    if (left > 0) this.#pollLater()
+  }
+
+  #folderOf(worker: WorkerId): string {
+    if (!/^[\w-]+$/.test(worker)) throw new AppError('internal', `'${worker}' is no id of a worker`)
+    return join(this.#options.workerDir, worker)
+  }
+
+  #identityFile(worker: WorkerId): string {
+    return join(this.#folderOf(worker), 'process.json')
+  }
+}
+
+function exitOf(code: number | null, signalName: string | null): ObservedExit {
+  const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
+  return { code, signal: signalName, cause }
+}
+
+/**
+ * Kills what is left of the group of a process that has ended. A number is given to no new process while a group has it;
+ * so where a process has it again, the group was empty, and this is another one.
+ */
+function killOrphanedGroup(pid: number): void {
+  const found = readProcess(pid)
+  if (found === null || !found.living) signal(-pid, 'SIGKILL')
+}
+
+/** Kills what a worker started and what has left its group, as far as it can be told. */
+async function killStrays(worker: WorkerId): Promise<void> {
+  const killed = new Set<string>()
+  for (;;) {
+    const strays = (await findByVariable(WORKER_VARIABLE, worker)).filter(
+      ({ pid, startTime }) => !killed.has(`${pid} ${startTime}`),
+    )
+    if (strays.length === 0) return
+    for (const { pid, startTime } of strays) {
+      killed.add(`${pid} ${startTime}`)
+      if (readProcess(pid)?.startTime === startTime) signal(pid, 'SIGKILL')
+    }
+  }
+}
+
+function startProblem(name: string, child: ChildProcess): Promise<AppError> {
+  const reasons: Record<string, string> = {
+    ENOENT: 'the program that its #! line names does not exist, or its folder was removed',
+    EACCES: 'permission denied',
+    E2BIG: 'its arguments and variables are too long',
+    EAGAIN: 'the machine has no room for more processes',
+  }
+  return new Promise(resolve => {
+    child.on('error', (cause: NodeJS.ErrnoException) => {
+      const reason = reasons[cause.code ?? ''] ?? cause.code ?? 'unknown problem'
+      resolve(new AppError('invalid', `cannot start '${name}': ${reason}`, { cause }))
+    })
+  })
+}

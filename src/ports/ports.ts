@@ -1,0 +1,22 @@
+import type { Emit } from '../events.ts'
+import type { Clock } from './clock.ts'
+import type { Driver } from './driver.ts'
+import type { Leader } from './leader.ts'
+import type { Notifier } from './notifier.ts'
+import type { Random } from './random.ts'
+import type { Store } from './store.ts'
+import type { Vault } from './vault.ts'
+import type { WorkerLogs } from './worker-logs.ts'
+
+/** Everything that the application needs of the world; one value for each port. */
+export interface Ports {
+  readonly clock: Clock
+  readonly random: Random
+  readonly vault: Vault
+  readonly store: Store
+  readonly driver: Driver
+  readonly notifier: Notifier
+  readonly leader: Leader
+  readonly logs: WorkerLogs
+  readonly emit: Emit
+}

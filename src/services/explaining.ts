@@ -1,0 +1,54 @@
+import type { Endpoint } from '../core/endpoint.ts'
+import { notFound } from '../core/errors.ts'
+import { type ExplainContext, type Explanation, explainEndpoint, explainJob } from '../core/explain.ts'
+import type { EndpointId, JobId, OwnerId } from '../core/ids.ts'
+import type { Job } from '../core/job.ts'
+import type { EndpointSnapshot } from '../core/scale.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Fleet } from './fleet.ts'
+
+/** An endpoint with why its jobs wait. */
+export interface EndpointExplanation {
+  readonly endpoint: Endpoint
+  readonly snapshot: EndpointSnapshot
+  readonly explanation: Explanation
+}
+
+/** Answers why something waits, from what the store, the driver and the workers' output say. */
+export class Explaining {
+  readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock'>
+  readonly #fleet: Fleet
+
+  constructor(ports: Pick<Ports, 'store' | 'driver' | 'clock'>, fleet: Fleet) {
+    this.#ports = ports
+    this.#fleet = fleet
+  }
+
+  /** @throws AppError `not_found` */
+  async endpoint(id: EndpointId): Promise<EndpointExplanation> {
+    const { snapshot, context } = await this.#look(id)
+    return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
+  }
+
+  /** @throws AppError `not_found` */
+  async job(endpointId: EndpointId, jobId: JobId): Promise<{ job: Job; explanation: Explanation }> {
+    const { snapshot, context } = await this.#look(endpointId)
+    const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
+    if (job === null) throw notFound('job', jobId)
+    return { job, explanation: explainJob(job, snapshot, context) }
+  }
+
+  /** All endpoints of an owner, each with its explanation. */
+  async all(owner: OwnerId): Promise<EndpointExplanation[]> {
+    const endpoints = await this.#ports.store.endpoints.list(owner)
+    return Promise.all(endpoints.map(endpoint => this.endpoint(endpoint.id)))
+  }
+
+  async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
+    const { store, driver, clock } = this.#ports
+    const snapshot = await store.endpoints.snapshot(id)
+    if (snapshot === null) throw notFound('endpoint', id)
+    const startProblem = await this.#fleet.startProblem(snapshot.endpoint)
+    return { snapshot, context: { capacity: await driver.capacity(), startProblem, nowMs: clock.now() } }
+  }
+}

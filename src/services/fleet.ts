@@ -1,0 +1,181 @@
+import type { Endpoint } from '../core/endpoint.ts'
+import { AppError, toAppError } from '../core/errors.ts'
+import type { JobId, OwnerId, WorkerId } from '../core/ids.ts'
+import { resolveSecrets, secretNames } from '../core/secret.ts'
+import type { Template } from '../core/template.ts'
+import type { StopReason, Worker } from '../core/worker.ts'
+import { protocolEnv } from '../core/worker-env.ts'
+import type { ObservedExit } from '../ports/driver.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { WorkerMove } from '../ports/store.ts'
+import type { Jobs } from './jobs.ts'
+import { shortId } from './short-id.ts'
+
+const LAST_LINES = 20
+
+/** The workers: starting, draining, stopping and burying them. It does; the loops decide. */
+export class Fleet {
+  readonly #ports: Ports
+  readonly #jobs: Jobs
+  readonly #baseUrl: () => string
+  readonly #told = new Map<WorkerId, Set<JobId>>()
+
+  /** @param baseUrl origin of the listener that workers call, known once the server listens */
+  constructor(ports: Ports, jobs: Jobs, baseUrl: () => string) {
+    this.#ports = ports
+    this.#jobs = jobs
+    this.#baseUrl = baseUrl
+  }
+
+  /** Why no worker of this endpoint could be started now, as a sentence; null when one could. */
+  async startProblem(endpoint: Endpoint): Promise<string | null> {
+    const { store, driver } = this.#ports
+    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+    if (template === null) return `its template ${endpoint.templateId} does not exist`
+    if (endpoint.type === 'LOAD_BALANCER') return 'load-balancing endpoints cannot be run by this version'
+    const env = { ...template.env, ...endpoint.env }
+    const missing = await this.#missingSecrets(endpoint.owner, env)
+    if (missing.length > 0) return `the environment refers to secrets that do not exist: ${missing.join(', ')}`
+    return driver.check(template.image, template.args)
+  }
+
+  /**
+   * Starts one worker of the endpoint's current version, unless its max is reached. A worker whose process cannot be
+   * started is recorded as ended with the reason, so that the back-off sees it.
+   */
+  async start(endpoint: Endpoint): Promise<void> {
+    const { store, vault, random, emit } = this.#ports
+    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+    if (template === null) return
+    const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
+    const worker = this.#newWorker(endpoint)
+    if (!(await store.workers.insert(worker, vault.hash(token)))) return
+    emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
+    try {
+      const handle = await this.#launch(endpoint, template, worker, token)
+      await store.workers.started(worker.id, handle, this.#ports.clock.now())
+    } catch (error) {
+      const problem = toAppError(error).message
+      emit('worker.start_failed', { endpointId: endpoint.id, workerId: worker.id, problem })
+      await this.#ports.driver.kill(worker.id)
+      await this.bury(worker.id, { code: null, signal: null, cause: problem })
+    }
+  }
+
+  /** Gives the worker no more jobs; it is stopped when it holds none. */
+  async drain(workerId: WorkerId, reason: StopReason): Promise<void> {
+    await this.#retire(workerId, 'DRAINING', reason)
+  }
+
+  /** Tells the worker to end: its polls are answered, then it gets SIGTERM. */
+  async stop(workerId: WorkerId, reason: StopReason): Promise<void> {
+    await this.#retire(workerId, 'STOPPING', reason)
+    await this.#ports.driver.terminate(workerId)
+  }
+
+  /** Ends the worker at once. What it held is dealt with when its exit is seen. */
+  async kill(workerId: WorkerId, reason: StopReason): Promise<void> {
+    await this.#retire(workerId, 'STOPPING', reason)
+    await this.#ports.driver.kill(workerId)
+  }
+
+  /**
+   * Records the end of a worker; its exit is authoritative for the loss of all that it held.
+   * @param fate `lost` counts as an attempt of its jobs, `released` does not
+   */
+  async bury(workerId: WorkerId, exit: ObservedExit, fate: 'lost' | 'released' = 'lost'): Promise<void> {
+    const { store, clock, driver, logs, emit, notifier } = this.#ports
+    const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
+    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now())
+    if (fate === 'released') await this.#jobs.releaseAll(workerId)
+    else await this.#jobs.requeueLost(workerId, `it ${exit.cause}`)
+    await store.stops.letGo(workerId, 'all')
+    this.#told.delete(workerId)
+    await driver.release(workerId)
+    if (move === null) return
+    const { endpointId, stopReason } = move.worker
+    emit('worker.exited', { endpointId, workerId, cause: exit.cause, asked: stopReason !== null })
+    notifier.publish(`worker:${workerId}`)
+    notifier.publish(`load:${endpointId}`)
+  }
+
+  /**
+   * After a start of the server: takes over the workers that an earlier run left, or ends them when they were given
+   * another address than this server has now.
+   */
+  async adoptAll(): Promise<void> {
+    const { store, driver, emit } = this.#ports
+    for (const worker of await store.workers.alive()) {
+      const alive = await driver.adopt(worker.id, worker.handle)
+      if (!alive) {
+        await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' })
+      } else if (worker.baseUrl !== this.#baseUrl()) {
+        await this.kill(worker.id, 'address_changed')
+      } else {
+        emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
+      }
+    }
+  }
+
+  /** The jobs that the worker has been told to stop since this server started; the caller adds to it. */
+  toldStops(workerId: WorkerId): Set<JobId> {
+    let told = this.#told.get(workerId)
+    if (told === undefined) {
+      told = new Set()
+      this.#told.set(workerId, told)
+    }
+    return told
+  }
+
+  /** Tells everybody about a change of a worker's state that the store has made. */
+  moved({ worker, from }: WorkerMove): void {
+    const { emit, notifier } = this.#ports
+    const { endpointId, id: workerId, state: to, stopReason: reason } = worker
+    emit('worker.moved', { endpointId, workerId, from, to, reason })
+    notifier.publish(`worker:${workerId}`)
+    notifier.publish(`load:${endpointId}`)
+  }
+
+  async #retire(workerId: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason): Promise<void> {
+    const move = await this.#ports.store.workers.retire(workerId, to, reason, this.#ports.clock.now())
+    if (move !== null) this.moved(move)
+  }
+
+  async #launch(endpoint: Endpoint, template: Template, worker: Worker, token: string): Promise<string> {
+    const { driver, random } = this.#ports
+    const env = { ...template.env, ...endpoint.env }
+    const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
+    const { endpointId, id: workerId, baseUrl } = worker
+    return driver.start({
+      ...{ workerId, endpointId, image: template.image, args: template.args },
+      env: await this.#withSecrets(endpoint.owner, env),
+      protocolEnv: protocolEnv({ endpointId, workerId, hostSuffix, token, baseUrl, gpuCount: 0 }),
+    })
+  }
+
+  async #withSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<Record<string, string>> {
+    const missing = await this.#missingSecrets(owner, env)
+    if (missing.length > 0) throw new AppError('invalid', `the environment refers to unknown secrets: ${missing.join(', ')}`)
+    const sealed = await this.#ports.store.secrets.sealedValues(owner, secretNames(env))
+    const values = new Map([...sealed].map(([name, text]) => [name, this.#ports.vault.open(text)]))
+    return resolveSecrets(env, values)
+  }
+
+  async #missingSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<string[]> {
+    const names = secretNames(env)
+    if (names.length === 0) return []
+    const known = await this.#ports.store.secrets.sealedValues(owner, names)
+    return names.filter(name => !known.has(name))
+  }
+
+  #newWorker(endpoint: Endpoint): Worker {
+    const { random, clock, driver } = this.#ports
+    const id = shortId(random) as WorkerId
+    return {
+      ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
+      ...{ driver: driver.name, handle: null, baseUrl: this.#baseUrl(), createdAtMs: clock.now(), startedAtMs: null },
+      ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
+      ...{ exit: null, capacity: 1, jobsFinished: 0, sdk: null },
+    }
+  }
+}

@@ -1,0 +1,195 @@
+import type { Endpoint } from '../core/endpoint.ts'
+import { AppError, notFound } from '../core/errors.ts'
+import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
+import { isFinal, type Job, type JobKind, type JobOutcome, type JobStatus, type Transition } from '../core/job.ts'
+import { JOB_TIMES, retentionMs } from '../core/retention.ts'
+import type { Submission } from '../core/submission.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { JobMove } from '../ports/store.ts'
+import type { Waiting } from './waiting.ts'
+
+/** How many overdue jobs one call of the reaper moves at most. */
+const SWEEP = 500
+
+/** What cancelling a job led to. */
+export type CancelResult = 'cancelled' | 'was_cancelled'
+
+/**
+ * The life of jobs. Every transition is made here and takes the same way, whoever asks for it: the store's guarded
+ * change, then notifications, then events.
+ */
+export class Jobs {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
+  readonly #waiting: Waiting
+  #lastPosition = 0
+
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>, waiting: Waiting) {
+    this.#ports = ports
+    this.#waiting = waiting
+  }
+
+  /**
+   * Accepts a job. It is on stable storage when this returns: accepted means kept.
+   * @param askedWaitMs the explicit `wait` of a runsync, which may lengthen its retention
+   * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed
+   */
+  async submit(endpoint: Endpoint, submission: Submission, kind: JobKind, askedWaitMs?: number): Promise<Job> {
+    const { store, clock, random, vault, emit } = this.#ports
+    const nowMs = clock.now()
+    const uuid = random.uuid()
+    const job: Job = {
+      id: (kind === 'run' ? `${uuid}-u1` : `sync-${uuid}-u1`) as JobId,
+      owner: endpoint.owner,
+      endpointId: endpoint.id,
+      kind,
+      status: 'IN_QUEUE',
+      input: submission.input,
+      policy: submission.policy,
+      webhook: submission.webhook,
+      s3Config: submission.s3Config === null ? null : vault.seal(submission.s3Config),
+      executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
+      lowPriority: submission.lowPriority,
+      position: this.#nextPosition(nowMs),
+      retentionMs: retentionMs(kind, askedWaitMs),
+      queuedAtMs: nowMs,
+      ...{ startedAtMs: null, finishedAtMs: null },
+      expiresAtMs: nowMs + (submission.ttlMs ?? JOB_TIMES.ttlMs.default),
+      ...{ attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null, progress: null, warning: null },
+    }
+    if (!(await store.jobs.insert(job))) throw notFound('endpoint', endpoint.id)
+    emit('job.accepted', { endpointId: endpoint.id, jobId: job.id })
+    this.#lineGrew(endpoint.id)
+    return job
+  }
+
+  /** @throws AppError `not_found` when the job does not exist, is of another endpoint, or is past its expiry */
+  async find(endpointId: EndpointId, jobId: JobId): Promise<Job> {
+    const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
+    if (job === null) throw notFound('job', jobId)
+    return job
+  }
+
+  /**
+   * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires meanwhile is
+   * returned as TIMED_OUT, although it is gone by then.
+   */
+  async whenFinal(job: Job, forMs: number, signals: readonly AbortSignal[]): Promise<Job> {
+    let latest = job
+    const read = async () => {
+      const found = await this.#ports.store.jobs.find(job.endpointId, job.id, this.#ports.clock.now())
+      if (found === null) return goneJob(latest, this.#ports.clock.now())
+      latest = found
+      return isFinal(found.status) ? found : null
+    }
+    const untilExpiry = Math.max(0, job.expiresAtMs - this.#ports.clock.now() + 1)
+    const topic = `job:${job.id}` as const
+    const final = await this.#waiting.until({ topic, read, forMs: Math.min(forMs, untilExpiry), signals })
+    return final ?? latest
+  }
+
+  /** @throws AppError `not_found` as {@link find} */
+  async setTtl(endpointId: EndpointId, jobId: JobId, ttlMs: number): Promise<Job> {
+    const nowMs = this.#ports.clock.now()
+    const job = await this.#ports.store.jobs.setExpiry(endpointId, jobId, nowMs + ttlMs, nowMs)
+    if (job === null) throw notFound('job', jobId)
+    return job
+  }
+
+  /**
+   * Ends a job that is not final. A running one is final at once; its worker is told to stop it.
+   * @throws AppError `not_found`, or `conflict` when the job has another final state
+   */
+  async cancel(endpointId: EndpointId, jobId: JobId): Promise<CancelResult> {
+    const { store, clock } = this.#ports
+    const move = await store.jobOutcomes.cancel(endpointId, jobId, clock.now())
+    if (move !== null) {
+      this.moved('cancel', [move])
+      return 'cancelled'
+    }
+    const job = await this.find(endpointId, jobId)
+    if (job.status === 'CANCELLED') return 'was_cancelled'
+    throw new AppError('conflict', `job ${jobId} is ${job.status} and cannot be cancelled`)
+  }
+
+  /** Takes a worker's final result. One that counts no more is kept as a diagnostic and changes nothing. */
+  async finish(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, outcome: JobOutcome): Promise<void> {
+    const { store, clock, emit } = this.#ports
+    const nowMs = clock.now()
+    const move = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs })
+    if (move !== null) {
+      this.moved('finish', [move])
+      return
+    }
+    await store.stops.letGo(workerId, jobId)
+    this.#ports.notifier.publish(`load:${endpointId}`)
+    const reason = `a ${outcome.status} result came when the job was no longer this worker's`
+    await store.jobs.addDiagnostic(jobId, nowMs, workerId, reason)
+    emit('job.result_ignored', { endpointId, jobId, workerId, reason })
+  }
+
+  /** Gives a job back that was claimed for an answer which never reached the worker; the attempt does not count. */
+  async undeliver(jobId: JobId, attempt: number, workerId: WorkerId): Promise<void> {
+    this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt }))
+  }
+
+  /** Queues again, or fails, what a worker held when it was lost. `cause` is a sentence without a full stop. */
+  async requeueLost(workerId: WorkerId, cause: string): Promise<void> {
+    const moves = await this.#ports.store.jobOutcomes.requeueLost(workerId, cause, this.#ports.clock.now())
+    this.moved('requeue', moves, cause)
+  }
+
+  /** Gives back all that a worker holds without counting the attempts: the server stops it in the middle of them. */
+  async releaseAll(workerId: WorkerId): Promise<void> {
+    this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, 'all'))
+  }
+
+  /** Times out and expires what is overdue. True when there may be more. */
+  async sweep(): Promise<boolean> {
+    const { store, clock, emit, notifier } = this.#ports
+    const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
+    this.moved('timeOut', late)
+    const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP)
+    for (const job of gone) {
+      const { endpointId, id: jobId, status, workerId } = job
+      emit('job.expired', { endpointId, jobId, from: status, workerId })
+      notifier.publish(`job:${jobId}`)
+      if (!isFinal(status)) notifier.publish(`load:${endpointId}`)
+      if (status === 'IN_PROGRESS' && workerId !== null) notifier.publish(`worker:${workerId}`)
+    }
+    return late.length === SWEEP || gone.length === SWEEP
+  }
+
+  /** Tells everybody about moves that the store has made. */
+  moved(transition: Transition, moves: readonly JobMove[], reason?: string): void {
+    const { emit, notifier } = this.#ports
+    for (const { job, from } of moves) {
+      const { endpointId, id: jobId, status: to, workerId, attempt } = job
+      const because = reason === undefined ? {} : { reason }
+      emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, ...because })
+      notifier.publish(`job:${jobId}`)
+      if (to === 'IN_QUEUE') this.#lineGrew(endpointId)
+      else notifier.publish(`load:${endpointId}`)
+      if (workerId !== null && tellsWorker(transition, from)) notifier.publish(`worker:${workerId}`)
+    }
+  }
+
+  #lineGrew(endpointId: EndpointId): void {
+    this.#ports.notifier.publish(`queue:${endpointId}`)
+    this.#ports.notifier.publish(`load:${endpointId}`)
+  }
+
+  /** Places grow with time, so jobs are first in, first out across restarts, and by a step within a millisecond. */
+  #nextPosition(nowMs: number): number {
+    this.#lastPosition = Math.max(this.#lastPosition + 1, nowMs * 1024)
+    return this.#lastPosition
+  }
+}
+
+function tellsWorker(transition: Transition, from: JobStatus): boolean {
+  return from === 'IN_PROGRESS' && (transition === 'cancel' || transition === 'timeOut')
+}
+
+function goneJob(job: Job, nowMs: number): Job {
+  if (isFinal(job.status)) return job
+  return { ...job, status: 'TIMED_OUT', finishedAtMs: nowMs, error: job.error ?? 'the job was not done within its ttl' }
+}

@@ -1,0 +1,92 @@
+import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { ClaimedJob } from '../core/job.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Notifier } from '../ports/notifier.ts'
+import { Alarm, MAX_HELD } from './waiting.ts'
+import { AppError } from '../core/errors.ts'
+
+/** A worker that waits for jobs. */
+export interface Taker {
+  readonly endpointId: EndpointId
+  readonly workerId: WorkerId
+  readonly holdMs: number
+  readonly signals: readonly AbortSignal[]
+  /**
+   * Tries to get jobs; null when waiting for more makes no sense.
+   * @param takersInLine how many workers wait in this line, this one included
+   */
+  readonly claim: (takersInLine: number) => Promise<ClaimedJob[] | null>
+}
+
+/**
+ * The workers that wait for jobs, one line for each endpoint. A notification wakes the one that waits longest, and one
+ * that got something wakes the next: a hundred idle workers cost one claim per job, not a hundred.
+ */
+export class TakeLines {
+  readonly #clock: Clock
+  readonly #notifier: Notifier
+  readonly #lines = new Map<EndpointId, { alarms: Set<Alarm>; unsubscribe: () => void }>()
+  #held = 0
+
+  constructor(clock: Clock, notifier: Notifier) {
+    this.#clock = clock
+    this.#notifier = notifier
+  }
+
+  /**
+   * Jobs as soon as the claim gives some; none when the time is over, a signal came, or the claim said null.
+   * @throws AppError `rate_limited` when too many workers wait
+   */
+  async take(taker: Taker): Promise<ClaimedJob[]> {
+    if (this.#held >= MAX_HELD) {
+      throw new AppError('rate_limited', 'too many workers are waiting on this server', { retryAfterSeconds: 5 })
+    }
+    this.#held += 1
+    const alarm = new Alarm(this.#clock, taker.holdMs, taker.signals)
+    const unsubscribe = this.#notifier.subscribe(`worker:${taker.workerId}`, () => alarm.ring())
+    const line = this.#join(taker.endpointId, alarm)
+    try {
+      for (;;) {
+        const claimed = await taker.claim(line.size)
+        if (claimed === null) return []
+        if (claimed.length > 0 || alarm.over) return claimed
+        await alarm.next()
+      }
+    } finally {
+      unsubscribe()
+      alarm.close()
+      this.#leave(taker.endpointId, alarm)
+      this.#held -= 1
+    }
+  }
+
+  #join(endpointId: EndpointId, alarm: Alarm): ReadonlySet<Alarm> {
+    let line = this.#lines.get(endpointId)
+    if (line === undefined) {
+      const alarms = new Set<Alarm>()
+      line = { alarms, unsubscribe: this.#notifier.subscribe(`queue:${endpointId}`, () => wakeFirst(alarms)) }
+      this.#lines.set(endpointId, line)
+    }
+    line.alarms.add(alarm)
+    return line.alarms
+  }
+
+  /** Whoever leaves passes a wake-up on: it may have been meant for a worker that is still there. */
+  #leave(endpointId: EndpointId, alarm: Alarm): void {
+    const line = this.#lines.get(endpointId)!
+    line.alarms.delete(alarm)
+    if (line.alarms.size > 0) {
+      wakeFirst(line.alarms)
+      return
+    }
+    line.unsubscribe()
+    this.#lines.delete(endpointId)
+  }
+}
+
+function wakeFirst(alarms: ReadonlySet<Alarm>): void {
+  for (const alarm of alarms) {
+    alarm.ring()
+    return
+  }
+}

@@ -1,0 +1,93 @@
+import { AppError } from '../core/errors.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Notifier, Topic } from '../ports/notifier.ts'
+
+/** Most requests that may be held at once; one more is refused with 429. */
+export const MAX_HELD = 20_000
+
+/** What a wait is for and how long it may take. */
+export interface Wait<Value> {
+  readonly topic: Topic
+  /** Looks whether the wait is over: null while it is not. */
+  readonly read: () => Promise<Value | null>
+  readonly forMs: number
+  /** Ends the wait early, with null: the client went away, or the server stops. */
+  readonly signals: readonly AbortSignal[]
+}
+
+/** Holds requests until something is true. Subscribes first, then reads, then waits, so no notification is missed. */
+export class Waiting {
+  readonly #clock: Clock
+  readonly #notifier: Notifier
+  #held = 0
+
+  constructor(clock: Clock, notifier: Notifier) {
+    this.#clock = clock
+    this.#notifier = notifier
+  }
+
+  /**
+   * The first value that `read` gives, or null when the time is over or a signal came first.
+   * @throws AppError `rate_limited` when too many requests are held already; what `read` throws
+   */
+  async until<Value>(wait: Wait<Value>): Promise<Value | null> {
+    if (this.#held >= MAX_HELD) {
+      throw new AppError('rate_limited', 'too many requests are waiting on this server', { retryAfterSeconds: 5 })
+    }
+    this.#held += 1
+    const alarm = new Alarm(this.#clock, wait.forMs, wait.signals)
+    const unsubscribe = this.#notifier.subscribe(wait.topic, () => alarm.ring())
+    try {
+      for (;;) {
+        const value = await wait.read()
+        if (value !== null || alarm.over) return value
+        await alarm.next()
+      }
+    } finally {
+      unsubscribe()
+      alarm.close()
+      this.#held -= 1
+    }
+  }
+}
+
+/** Rings at a notification; is over after a time or at a signal. */
+export class Alarm {
+  over = false
+  #rung = false
+  #waiter: (() => void) | null = null
+  readonly #cancelTimer: () => void
+  readonly #signals: readonly AbortSignal[]
+  readonly #end = () => {
+    this.over = true
+    this.ring()
+  }
+
+  constructor(clock: Clock, forMs: number, signals: readonly AbortSignal[]) {
+    this.#cancelTimer = clock.after(forMs, this.#end)
+    this.#signals = signals
+    for (const signal of signals) {
+      if (signal.aborted) this.over = true
+      signal.addEventListener('abort', this.#end, { once: true })
+    }
+  }
+
+  /** Wakes whoever waits, or lets the next wait return at once. */
+  ring(): void {
+    this.#rung = true
+    this.#waiter?.()
+  }
+
+  /** Resolves at the next ring, or at once when it rang since the last call or is over. */
+  async next(): Promise<void> {
+    if (!this.#rung && !this.over) await new Promise<void>(resolve => (this.#waiter = resolve))
+    this.#rung = false
+    this.#waiter = null
+  }
+
+  /** Takes timer and listeners back. */
+  close(): void {
+    this.#cancelTimer()
+    for (const signal of this.#signals) signal.removeEventListener('abort', this.#end)
+  }
+}

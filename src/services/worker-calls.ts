@@ -1,0 +1,185 @@
+import { AppError } from '../core/errors.ts'
+import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
+import type { ClaimedJob } from '../core/job.ts'
+import { CHUNK_BYTES, oversizedResult, readResult } from '../core/result.ts'
+import { takesJobs, type Worker } from '../core/worker.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Fleet } from './fleet.ts'
+import type { Jobs } from './jobs.ts'
+import { TakeLines } from './take-line.ts'
+import type { Waiting } from './waiting.ts'
+
+/** How long a worker's poll is held at most. Old SDK versions give up after 30 s. */
+export const HOLD_MS = 25_000
+
+/** A worker's request for jobs. */
+export interface TakeRequest {
+  /** How many jobs it wants at most. */
+  readonly limit: number
+  readonly sdk: string | null
+  /** Whether it says that it works on no job at all; null when it does not say. */
+  readonly idle: boolean | null
+  /** Aborts when the worker's connection is gone. */
+  readonly signal: AbortSignal
+}
+
+/** A body that was read up to a limit. `bytes` is its size as far as it was read. */
+export interface LimitedBody {
+  readonly text: string | null
+  readonly bytes: number
+  readonly ended: boolean
+}
+
+/** What workers ask and report: the six calls of the worker protocol (docs/internals/worker-protocol.md). */
+export class WorkerCalls {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier' | 'emit'>
+  readonly #jobs: Jobs
+  readonly #fleet: Fleet
+  readonly #waiting: Waiting
+  readonly #lines: TakeLines
+  readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
+
+  /** @param ends `stopping` aborts when no more jobs are to be handed out, `closed` when held polls have to end */
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier' | 'emit'>,
+    services: { jobs: Jobs; fleet: Fleet; waiting: Waiting },
+    ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal },
+  ) {
+    this.#ports = ports
+    this.#jobs = services.jobs
+    this.#fleet = services.fleet
+    this.#waiting = services.waiting
+    this.#lines = new TakeLines(ports.clock, ports.notifier)
+    this.#ends = ends
+  }
+
+  /**
+   * The worker that a token belongs to; it opens the routes of its own endpoint only.
+   * @throws AppError `unauthorized`
+   */
+  async authenticate(token: string | null, endpointId: EndpointId): Promise<Worker> {
+    const worker = token === null ? null : await this.#ports.store.workers.findByToken(this.#ports.vault.hash(token))
+    if (worker === null || worker.endpointId !== endpointId) {
+      throw new AppError('unauthorized', 'this is not the token of a worker of this endpoint')
+    }
+    return worker
+  }
+
+  /**
+   * Jobs for a worker: at once when some wait, else as soon as one comes, else none after {@link HOLD_MS}.
+   * @throws AppError `rate_limited` for a worker that has ended, which slows it down until it is gone
+   */
+  async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {
+    const { store, clock } = this.#ports
+    if (worker.state === 'EXITED') throw new AppError('rate_limited', 'this worker was ended', { retryAfterSeconds: 5 })
+    if (request.idle === true) await this.#letGoAll(worker)
+    if (worker.state === 'STARTING' || worker.capacity < request.limit || worker.sdk !== request.sdk) {
+      const move = await store.workers.seen(worker.id, request.limit, request.sdk, clock.now())
+      if (move !== null) this.#fleet.moved(move)
+    }
+    return this.#lines.take({
+      endpointId: worker.endpointId,
+      workerId: worker.id,
+      holdMs: HOLD_MS,
+      signals: [request.signal, this.#ends.closed],
+      claim: takersInLine => this.#claim(worker.id, worker.endpointId, request, takersInLine),
+    })
+  }
+
+  /** The jobs that a worker should stop: at once when there are some, else held like a take. */
+  async stops(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
+    const { store } = this.#ports
+    const told = this.#fleet.toldStops(worker.id)
+    const read = async () => {
+      const pending = (await store.stops.pending(worker.id)).filter(jobId => !told.has(jobId))
+      if (pending.length > 0) return pending
+      return (await this.#mayWait(worker.id)) ? null : []
+    }
+    const signals = [signal, this.#ends.closed]
+    const jobs = (await this.#waiting.until({ topic: `worker:${worker.id}`, read, forMs: HOLD_MS, signals })) ?? []
+    for (const jobId of jobs) told.add(jobId)
+    return jobs
+  }
+
+  /** Takes what a worker posts to job-done: a progress update or the final result. Never refuses it. */
+  async done(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
+    const reading =
+      body.text === null
+        ? { kind: 'final' as const, refresh: false, outcome: oversizedResult(body.bytes, !body.ended) }
+        : readResult(body.text)
+    if (reading.kind === 'progress') {
+      const kept = await this.#ports.store.jobs.setProgress(jobId, worker.id, reading.output)
+      if (kept) this.#ports.notifier.publish(`job:${jobId}`)
+      return
+    }
+    if (reading.refresh) await this.#fleet.drain(worker.id, 'refresh')
+    await this.#jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
+  }
+
+  /** Keeps a chunk of a worker's stream. Never refuses it; one that is not kept leaves a diagnostic. */
+  async chunk(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
+    const { store, notifier, clock } = this.#ports
+    const kept = body.text !== null && (await store.jobs.appendChunk(jobId, worker.id, body.text, CHUNK_BYTES.all))
+    if (kept) notifier.publish(`job:${jobId}`)
+    else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `a chunk of ${body.bytes} bytes was not kept`)
+  }
+
+  /** Notes which jobs a worker says it works on. Jobs that it was told to stop and lists no more are let go of. */
+  async ping(worker: Worker, listed: readonly string[]): Promise<void> {
+    const { store } = this.#ports
+    const told = this.#fleet.toldStops(worker.id)
+    for (const jobId of await store.stops.pending(worker.id)) {
+      if (told.has(jobId) && !listed.includes(jobId)) await this.#letGo(worker, jobId)
+    }
+  }
+
+  /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
+  async #claim(workerId: WorkerId, endpointId: EndpointId, request: TakeRequest, takers: number): Promise<ClaimedJob[] | null> {
+    const { store, clock } = this.#ports
+    const limit = takers > 1 ? 1 : await this.#fairShare(endpointId, request.limit)
+    if (request.signal.aborted) return null
+    if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
+    const claimed = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now() })
+    if (claimed.length > 0) {
+      this.#claimed(endpointId, workerId, claimed)
+      return claimed
+    }
+    return (await this.#mayWait(workerId)) ? [] : null
+  }
+
+  async #mayWait(workerId: WorkerId): Promise<boolean> {
+    const worker = await this.#ports.store.workers.find(workerId)
+    return worker !== null && worker.state !== 'STOPPING' && worker.state !== 'EXITED'
+  }
+
+  #claimed(endpointId: EndpointId, workerId: WorkerId, claimed: readonly ClaimedJob[]): void {
+    const { emit, notifier } = this.#ports
+    for (const { id: jobId, attempt } of claimed) {
+      const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
+      emit('job.moved', { endpointId, jobId, transition: 'claim', ...states, workerId, attempt })
+      notifier.publish(`job:${jobId}`)
+    }
+    notifier.publish(`load:${endpointId}`)
+  }
+
+  /** A batch leaves enough for the other workers of the endpoint. */
+  async #fairShare(endpointId: EndpointId, wanted: number): Promise<number> {
+    if (wanted <= 1) return 1
+    const snapshot = await this.#ports.store.endpoints.snapshot(endpointId)
+    if (snapshot === null) return 1
+    const { queued, queuedLowPriority } = snapshot.queue
+    const workers = Math.max(1, snapshot.workers.filter(takesJobs).length)
+    return Math.min(wanted, Math.max(1, Math.ceil((queued + queuedLowPriority) / workers)))
+  }
+
+  async #letGoAll(worker: Worker): Promise<void> {
+    if ((await this.#ports.store.stops.pending(worker.id)).length === 0) return
+    await this.#ports.store.stops.letGo(worker.id, 'all')
+    this.#ports.notifier.publish(`load:${worker.endpointId}`)
+  }
+
+  async #letGo(worker: Worker, jobId: JobId): Promise<void> {
+    await this.#ports.store.stops.letGo(worker.id, jobId)
+    this.#ports.notifier.publish(`load:${worker.endpointId}`)
+  }
+}

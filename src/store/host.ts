@@ -1,0 +1,16 @@
+import type { StoreStats } from './sqlite-engine.ts'
+
+/** An operation by its name, with what it is given. */
+export interface HostCall {
+  readonly name: string
+  readonly args: readonly unknown[]
+}
+
+/** Where the engine runs. */
+export interface Host {
+  /** Runs an operation; a write resolves only after it is on stable storage. */
+  call(name: string, args: readonly unknown[]): Promise<unknown>
+  stats(): Promise<StoreStats>
+  /** Finishes the open calls and ends. Later calls are refused. */
+  close(): Promise<void>
+}

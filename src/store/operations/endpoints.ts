@@ -1,0 +1,82 @@
+import type { Endpoint, EndpointCounters } from '../../core/endpoint.ts'
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import type { EndpointSnapshot } from '../../core/scale.ts'
+import type { DeletedEndpoint } from '../../ports/store.ts'
+import {
+  type CountersRow,
+  type EndpointRow,
+  ofChangedEndpoint,
+  ofEndpoint,
+  type QueueRow,
+  toCounters,
+  toEndpoint,
+  toQueueLoad,
+} from '../rows/endpoints.ts'
+import { type JobRow, toJob } from '../rows/jobs.ts'
+import { toWorker, type WorkerRow } from '../rows/workers.ts'
+import * as sql from '../sql/endpoints.ts'
+import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
+import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
+import { statusBeforeEnd, stopWork } from './job-outcomes.ts'
+import { query, queryOne, read, type Steps, write } from './operation.ts'
+
+const EXITS_IN_SNAPSHOT = 20
+
+/** Endpoints and what is known of them. */
+export const endpoints = {
+  insert: write(function* (endpoint: Endpoint): Steps<void> {
+    yield* query(sql.insertEndpoint, ofEndpoint(endpoint))
+    yield* query(sql.insertCounters, [endpoint.id, endpoint.owner])
+  }),
+
+  replace: write(function* (endpoint: Endpoint, expectedVersion: number): Steps<boolean> {
+    return (yield* query(sql.replaceEndpoint, ofChangedEndpoint(endpoint, expectedVersion))).length > 0
+  }),
+
+  find: read(function* (id: EndpointId): Steps<Endpoint | null> {
+    const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
+    return row === null ? null : toEndpoint(row)
+  }),
+
+  list: read(function* (owner: OwnerId): Steps<Endpoint[]> {
+    return (yield* query<EndpointRow>(sql.listEndpoints, [owner])).map(toEndpoint)
+  }),
+
+  ids: read(function* (): Steps<EndpointId[]> {
+    return (yield* query<{ id: EndpointId }>(sql.endpointIds)).map(row => row.id)
+  }),
+
+  counters: read(function* (id: EndpointId): Steps<EndpointCounters> {
+    return toCounters(yield* queryOne<CountersRow>(sql.findCounters, [id]))
+  }),
+
+  snapshot: read(function* (id: EndpointId): Steps<EndpointSnapshot | null> {
+    const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
+    if (row === null) return null
+    const counters = yield* queryOne<CountersRow>(sql.findCounters, [id])
+    const [load] = yield* query<QueueRow>(sql.queueLoad, [id])
+    const workers = yield* query<WorkerRow & { held: number }>(workerLoads, [id])
+    const exits = yield* query<WorkerRow>(exitsOf, [id, EXITS_IN_SNAPSHOT])
+    return {
+      endpoint: toEndpoint(row),
+      counters: toCounters(counters),
+      queue: toQueueLoad(load!),
+      workers: workers.map(worker => ({ ...toWorker(worker), held: worker.held })),
+      exits: exits.map(toWorker),
+    }
+  }),
+
+  active: read(function* (): Steps<EndpointId[]> {
+    return (yield* query<{ id: EndpointId }>(sql.activeEndpoints)).map(row => row.id)
+  }),
+
+  remove: write(function* (id: EndpointId, nowMs: number): Steps<DeletedEndpoint | null> {
+    if ((yield* queryOne(sql.findEndpoint, [id])) === null) return null
+    const rows = yield* query<JobRow>(cancelJobsOfEndpoint, [id, nowMs])
+    const cancelled = rows.map(row => ({ job: toJob(row), from: statusBeforeEnd(row) }))
+    yield* stopWork(cancelled, nowMs)
+    yield* query(sql.deleteEndpoint, [id])
+    const workers = (yield* query<WorkerRow>(aliveWorkersOf, [id])).map(toWorker)
+    return { cancelled, workers }
+  }),
+}

@@ -1,0 +1,66 @@
+import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { ClaimedJob, Job } from '../../core/job.ts'
+import type { ClaimRequest } from '../../ports/store.ts'
+import { type ClaimedRow, type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
+import * as sql from '../sql/jobs.ts'
+import { workerBusy } from '../sql/workers.ts'
+import { query, queryOne, read, type Steps, write } from './operation.ts'
+
+const MAX_DIAGNOSTICS = 20
+
+/** The line of jobs. */
+export const jobs = {
+  insert: write(function* (job: Job): Steps<boolean> {
+    return (yield* query(sql.insertJob, ofNewJob(job))).length > 0
+  }),
+
+  find: read(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<Job | null> {
+    const row = yield* queryOne<JobRow>(sql.findJob, [endpointId, jobId, nowMs])
+    return row === null ? null : toJob(row)
+  }),
+
+  locate: read(function* (owner: OwnerId, jobId: JobId, nowMs: number): Steps<Job | null> {
+    const row = yield* queryOne<JobRow>(sql.locateJob, [owner, jobId, nowMs])
+    return row === null ? null : toJob(row)
+  }),
+
+  claim: write(function* ({ endpointId, workerId, limit, nowMs }: ClaimRequest): Steps<ClaimedJob[]> {
+    if (limit < 1) return []
+    const rows = yield* query<ClaimedRow>(sql.claimJobs, [endpointId, workerId, nowMs, limit])
+    if (rows.length === 0) return []
+    yield* query(workerBusy, [workerId, nowMs])
+    for (const { id, attempt } of rows) {
+      // Releases drop the chunks themselves, so a first attempt has none to drop.
+      if (attempt > 1) yield* query(sql.dropChunks, [id])
+    }
+    return [...rows].sort(byPlaceInLine).map(toClaimedJob)
+  }),
+
+  setExpiry: write(function* (
+    endpointId: EndpointId,
+    jobId: JobId,
+    expiresAtMs: number,
+    nowMs: number,
+  ): Steps<Job | null> {
+    const row = yield* queryOne<JobRow>(sql.setJobExpiry, [endpointId, jobId, expiresAtMs, nowMs])
+    return row === null ? null : toJob(row)
+  }),
+
+  setProgress: write(function* (jobId: JobId, workerId: WorkerId, output: string): Steps<boolean> {
+    return (yield* query(sql.setJobProgress, [jobId, workerId, output])).length > 0
+  }),
+
+  appendChunk: write(function* (jobId: JobId, workerId: WorkerId, chunk: string, maxBytes: number): Steps<boolean> {
+    const params = [jobId, workerId, Buffer.byteLength(chunk), chunk, maxBytes]
+    return (yield* query(sql.appendChunk, params)).length > 0
+  }),
+
+  addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {
+    yield* query(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
+  }),
+}
+
+/** RETURNING keeps no order. */
+function byPlaceInLine(a: ClaimedRow, b: ClaimedRow): number {
+  return a.low_priority - b.low_priority || a.position - b.position || (a.id < b.id ? -1 : 1)
+}

@@ -1,0 +1,38 @@
+import type { KeyId, OwnerId } from '../../core/ids.ts'
+import type { ApiKey } from '../../core/permission.ts'
+import type { WindowCount } from '../../core/rate-limit.ts'
+import { type KeyRow, ofKey, toKey } from '../rows/keys.ts'
+import * as sql from '../sql/keys.ts'
+import { query, queryOne, read, type Steps, write } from './operation.ts'
+
+/** API keys and what they have used. */
+export const keys = {
+  insert: write(function* (key: ApiKey): Steps<void> {
+    yield* query(sql.insertKey, ofKey(key))
+  }),
+
+  findByHash: read(function* (hash: string): Steps<ApiKey | null> {
+    const row = yield* queryOne<KeyRow>(sql.findKeyByHash, [hash])
+    return row === null ? null : toKey(row)
+  }),
+
+  list: read(function* (owner: OwnerId): Steps<ApiKey[]> {
+    return (yield* query<KeyRow>(sql.listKeys, [owner])).map(toKey)
+  }),
+
+  remove: write(function* (owner: OwnerId, id: KeyId): Steps<boolean> {
+    return (yield* query(sql.deleteKey, [owner, id])).length > 0
+  }),
+
+  windowCounts: read(function* (owner: OwnerId): Steps<WindowCount[]> {
+    const rows = yield* query<{ start_ms: number; used: number }>(sql.listWindows, [owner])
+    return rows.map(row => ({ startMs: row.start_ms, used: row.used }))
+  }),
+
+  saveWindowCounts: write(function* (owner: OwnerId, counts: readonly WindowCount[]): Steps<void> {
+    for (const [place, { startMs, used }] of counts.entries()) {
+      yield* query(sql.saveWindow, [owner, place, startMs, used])
+    }
+    yield* query(sql.dropWindows, [owner, counts.length])
+  }),
+}

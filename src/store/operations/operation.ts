@@ -1,0 +1,59 @@
+/**
+ * Every method of the store port is one operation: a generator that yields statements and receives their rows. It does
+ * not know who runs it. SQLite runs it to its end at once, inside a transaction of many; a client of a database server
+ * can run the same one and wait for each answer.
+ */
+
+/** What a statement can be given, and what a row can hold. */
+export type SqlValue = string | number | null
+
+/** One row, by column. */
+export type Row = Readonly<Record<string, SqlValue>>
+
+/** A statement with its parameters: `params[0]` is `$1`. */
+export interface Statement {
+  readonly sql: string
+  readonly params: readonly SqlValue[]
+}
+
+/** The steps of an operation, which end in its result. */
+export type Steps<Result> = Generator<Statement, Result, readonly Row[]>
+
+/** An operation. Arguments and results are plain data that can be cloned into another thread. */
+export interface Operation<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
+  /** Whether it only reads, so that it needs no transaction that is made durable. */
+  readonly reads: boolean
+  readonly steps: (...args: Args) => Steps<Result>
+}
+
+/** An operation that only reads. */
+export function read<Args extends readonly unknown[], Result>(
+  steps: (...args: Args) => Steps<Result>,
+): Operation<Args, Result> {
+  return { reads: true, steps }
+}
+
+/** An operation that changes something. */
+export function write<Args extends readonly unknown[], Result>(
+  steps: (...args: Args) => Steps<Result>,
+): Operation<Args, Result> {
+  return { reads: false, steps }
+}
+
+/** One statement; its rows have the columns of `R`, as the mapping in rows/ says. */
+export function* query<R = Row>(sql: string, params: readonly SqlValue[] = []): Steps<readonly R[]> {
+  return (yield { sql, params }) as unknown as readonly R[]
+}
+
+/** As {@link query}, for a statement with at most one row. */
+export function* queryOne<R = Row>(sql: string, params: readonly SqlValue[] = []): Steps<R | null> {
+  const rows = yield* query<R>(sql, params)
+  return rows[0] ?? null
+}
+
+/** Runs an operation to its end where statements answer at once. */
+export function runSteps<Result>(steps: Steps<Result>, answer: (statement: Statement) => readonly Row[]): Result {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next(answer(step.value))
+  return step.value
+}

@@ -1,0 +1,24 @@
+import type { JobId, WorkerId } from '../../core/ids.ts'
+import type { PendingStop } from '../../ports/store.ts'
+import * as sql from '../sql/job-outcomes.ts'
+import { query, read, type Steps, write } from './operation.ts'
+
+const MAX_LISTED = 1_000
+
+/** Jobs that workers have yet to let go of. */
+export const stops = {
+  pending: read(function* (workerId: WorkerId): Steps<JobId[]> {
+    const rows = yield* query<{ job_id: JobId }>(sql.findStops, [workerId])
+    return rows.map(row => row.job_id)
+  }),
+
+  letGo: write(function* (workerId: WorkerId, jobId: JobId | 'all'): Steps<void> {
+    if (jobId === 'all') yield* query(sql.deleteStops, [workerId])
+    else yield* query(sql.deleteStop, [workerId, jobId])
+  }),
+
+  list: read(function* (): Steps<PendingStop[]> {
+    const rows = yield* query<{ worker_id: WorkerId; job_id: JobId; since_ms: number }>(sql.listStops, [MAX_LISTED])
+    return rows.map(row => ({ workerId: row.worker_id, jobId: row.job_id, sinceMs: row.since_ms }))
+  }),
+}

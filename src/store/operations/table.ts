@@ -1,0 +1,63 @@
+import type { Store } from '../../ports/store.ts'
+import { endpoints } from './endpoints.ts'
+import { jobOutcomes } from './job-outcomes.ts'
+import { jobs } from './jobs.ts'
+import { keys } from './keys.ts'
+import type { Operation } from './operation.ts'
+import { secrets } from './secrets.ts'
+import { stops } from './stops.ts'
+import { templates } from './templates.ts'
+import { workers } from './workers.ts'
+
+/** The parts of the store port. */
+export type Part = Exclude<keyof Store, 'close'>
+
+type Method = (...args: never) => Promise<unknown>
+
+type OperationOf<M> = M extends (...args: infer Args) => Promise<infer Result> ? Operation<Args, Result> : never
+
+type OperationsOf<P> = { readonly [M in keyof P]: P[M] extends Method ? OperationOf<P[M]> : never }
+
+/** Every method of the port as an operation, under the names of the port. */
+export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
+  jobs,
+  jobOutcomes,
+  stops,
+  endpoints,
+  templates,
+  secrets,
+  workers,
+  keys,
+}
+
+const byName = new Map<string, Operation>(
+  Object.entries(operations).flatMap(([part, methods]) =>
+    Object.entries(methods).map(([method, operation]) => [`${part}.${method}`, operation as unknown as Operation]),
+  ),
+)
+
+/** The operation of a name such as `jobs.claim`. */
+export function operationOf(name: string): Operation {
+  const operation = byName.get(name)
+  if (operation === undefined) throw new Error(`the store has no operation ${name}`)
+  return operation
+}
+
+/**
+ * A store whose methods pass their names and arguments on.
+ * @param call runs an operation by its name
+ */
+export function storeOf(
+  call: (name: string, args: readonly unknown[]) => Promise<unknown>,
+  close: () => Promise<void>,
+): Store {
+  const parts = Object.entries(operations).map(([part, methods]) => {
+    const names = Object.keys(methods)
+    const passOn = (method: string) => {
+      const name = `${part}.${method}`
+      return (...args: unknown[]) => call(name, args)
+    }
+    return [part, Object.fromEntries(names.map(method => [method, passOn(method)]))] as const
+  })
+  return { ...(Object.fromEntries(parts) as unknown as Omit<Store, 'close'>), close }
+}

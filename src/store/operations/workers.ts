@@ -1,0 +1,79 @@
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { type StopReason, WORKER_STATES, type Worker, type WorkerExit, type WorkerState } from '../../core/worker.ts'
+import type { WorkerMove } from '../../ports/store.ts'
+import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
+import * as sql from '../sql/workers.ts'
+import { query, queryOne, read, type Steps, write } from './operation.ts'
+
+const MAX_LISTED = 1_000
+
+/** Workers and their states. */
+export const workers = {
+  insert: write(function* (worker: Worker, tokenHash: string): Steps<boolean> {
+    return (yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash))).length > 0
+  }),
+
+  find: read(function* (id: WorkerId): Steps<Worker | null> {
+    const row = yield* queryOne<WorkerRow>(sql.findWorker, [id])
+    return row === null ? null : toWorker(row)
+  }),
+
+  findByToken: read(function* (tokenHash: string): Steps<Worker | null> {
+    const row = yield* queryOne<WorkerRow>(sql.findWorkerByToken, [tokenHash])
+    return row === null ? null : toWorker(row)
+  }),
+
+  alive: read(function* (): Steps<Worker[]> {
+    return (yield* query<WorkerRow>(sql.aliveWorkers)).map(toWorker)
+  }),
+
+  ids: read(function* (): Steps<WorkerId[]> {
+    return (yield* query<{ id: WorkerId }>(sql.workerIds)).map(row => row.id)
+  }),
+
+  list: read(function* (endpointId: EndpointId): Steps<Worker[]> {
+    return (yield* query<WorkerRow>(sql.listWorkers, [endpointId, MAX_LISTED])).map(toWorker)
+  }),
+
+  started: write(function* (id: WorkerId, handle: string, nowMs: number): Steps<void> {
+    yield* query(sql.workerStarted, [id, handle, nowMs])
+  }),
+
+  seen: write(function* (id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Steps<WorkerMove | null> {
+    const row = yield* queryOne<WorkerRow>(sql.workerReady, [id, capacity, sdk, nowMs])
+    if (row !== null) return { worker: toWorker(row), from: 'STARTING' }
+    yield* query(sql.workerSeen, [id, capacity, sdk, nowMs])
+    return null
+  }),
+
+  retire: write(function* (
+    id: WorkerId,
+    to: 'DRAINING' | 'STOPPING',
+    reason: StopReason,
+    nowMs: number,
+  ): Steps<WorkerMove | null> {
+    const from = yield* stateBefore(id, to)
+    if (from === null) return null
+    const row = yield* queryOne<WorkerRow>(sql.retireWorker, [id, from, to, reason, nowMs])
+    return row === null ? null : { worker: toWorker(row), from }
+  }),
+
+  exited: write(function* (id: WorkerId, exit: WorkerExit, nowMs: number): Steps<WorkerMove | null> {
+    const from = yield* stateBefore(id, 'EXITED')
+    if (from === null) return null
+    const row = yield* queryOne<WorkerRow>(sql.workerExited, [id, from, JSON.stringify(exit), nowMs])
+    return row === null ? null : { worker: toWorker(row), from }
+  }),
+
+  removeExited: write(function* (beforeMs: number, limit: number): Steps<WorkerId[]> {
+    const rows = yield* query<{ id: WorkerId }>(sql.deleteExitedWorkers, [beforeMs, limit])
+    return rows.map(row => row.id).sort()
+  }),
+}
+
+/** The worker's state when it comes before `to` in a worker's life; else null. */
+function* stateBefore(id: WorkerId, to: WorkerState): Steps<WorkerState | null> {
+  const row = yield* queryOne<{ state: WorkerState }>(sql.workerState, [id])
+  if (row === null) return null
+  return WORKER_STATES.indexOf(row.state) < WORKER_STATES.indexOf(to) ? row.state : null
+}

@@ -1,0 +1,69 @@
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { StopReason, Worker, WorkerExit, WorkerState } from '../../core/worker.ts'
+import type { SqlValue } from '../operations/operation.ts'
+
+/** A row of `workers`. */
+export interface WorkerRow {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly endpoint_id: EndpointId
+  readonly version: number
+  readonly state: WorkerState
+  readonly driver: string
+  readonly handle: string | null
+  readonly base_url: string
+  readonly created_at_ms: number
+  readonly started_at_ms: number | null
+  readonly ready_at_ms: number | null
+  readonly idle_since_ms: number | null
+  readonly stop_requested_at_ms: number | null
+  readonly exited_at_ms: number | null
+  readonly stop_reason: StopReason | null
+  readonly exit: string | null
+  readonly capacity: number
+  readonly jobs_finished: number
+  readonly sdk: string | null
+}
+
+/** A row as a worker. */
+export function toWorker(row: WorkerRow): Worker {
+  return {
+    id: row.id,
+    owner: row.owner,
+    endpointId: row.endpoint_id,
+    version: row.version,
+    state: row.state,
+    driver: row.driver,
+    handle: row.handle,
+    baseUrl: row.base_url,
+    createdAtMs: row.created_at_ms,
+    startedAtMs: row.started_at_ms,
+    readyAtMs: row.ready_at_ms,
+    idleSinceMs: row.idle_since_ms,
+    stopRequestedAtMs: row.stop_requested_at_ms,
+    exitedAtMs: row.exited_at_ms,
+    stopReason: row.stop_reason,
+    exit: row.exit === null ? null : (JSON.parse(row.exit) as WorkerExit),
+    capacity: row.capacity,
+    jobsFinished: row.jobs_finished,
+    sdk: row.sdk,
+  }
+}
+
+/** The parameters of `insertWorker`. A new worker is STARTING, whatever it says. */
+export function ofNewWorker(worker: Worker, tokenHash: string): SqlValue[] {
+  return [
+    worker.id,
+    worker.owner,
+    worker.endpointId,
+    worker.version,
+    'STARTING',
+    worker.driver,
+    worker.handle,
+    worker.baseUrl,
+    worker.createdAtMs,
+    tokenHash,
+    worker.capacity,
+    worker.sdk,
+  ]
+}

@@ -1,0 +1,30 @@
+import { AppError } from '../../core/errors.ts'
+import { query, type Steps } from '../operations/operation.ts'
+import { initial } from './0001-initial.ts'
+import type { Migration } from './migration.ts'
+
+/** All steps, in order. */
+export const migrations: readonly Migration[] = [initial]
+
+/**
+ * Brings a database to the schema of this program, as one transaction of whoever runs it.
+ * @throws AppError `unavailable` for a database that a newer version made
+ */
+export function* migrate(steps: readonly Migration[] = migrations): Steps<void> {
+  yield* query('CREATE TABLE IF NOT EXISTS migrations (version {{integer}} PRIMARY KEY, name TEXT NOT NULL) {{strict}}')
+  const rows = yield* query<{ version: number | null }>('SELECT MAX(version) AS version FROM migrations')
+  const found = rows[0]?.version ?? 0
+  const known = steps.at(-1)?.version ?? 0
+  if (found > known) {
+    throw new AppError(
+      'unavailable',
+      `the database was made by a newer version of Runyard (its schema is ${found}, this version knows ${known}); ` +
+        'start the newer version, or restore a backup from before the upgrade',
+    )
+  }
+  for (const { version, name, statements } of steps) {
+    if (version <= found) continue
+    for (const statement of statements) yield* query(statement)
+    yield* query('INSERT INTO migrations (version, name) VALUES ($1, $2)', [version, name])
+  }
+}

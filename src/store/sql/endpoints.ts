@@ -1,0 +1,67 @@
+/** Statements on endpoints and their counters. */
+import { ALIVE, RUNNING } from './guards.ts'
+
+/** The columns of an endpoint; see rows/endpoints.ts. */
+export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
+
+/** A new endpoint. */
+export const insertEndpoint = `
+  INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+/** $1 endpoint, $2 owner. */
+export const insertCounters = `
+  INSERT INTO endpoint_counters (endpoint_id, owner, completed, failed, retried) VALUES ($1, $2, 0, 0, 0)`
+
+/** $1 endpoint, $2 to $7 its new values, $8 the version that it must still have. */
+export const replaceEndpoint = `
+  UPDATE endpoints SET name = $2, template_id = $3, version = $4, workers_min = $5, workers_max = $6, config = $7
+  WHERE id = $1 AND version = $8
+  RETURNING id`
+
+/** $1 template. */
+export const newVersionOfUsers = `
+  UPDATE endpoints SET version = version + 1 WHERE template_id = $1 RETURNING id`
+
+/** $1 endpoint. */
+export const findEndpoint = `SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE id = $1`
+
+/** $1 owner. */
+export const listEndpoints = `
+  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 ORDER BY created_at_ms, id`
+
+/** All ids. */
+export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
+
+/** $1 endpoint. Its jobs and counters go with it. */
+export const deleteEndpoint = 'DELETE FROM endpoints WHERE id = $1 RETURNING id'
+
+/** $1 endpoint. */
+export const findCounters = `
+  SELECT completed, failed, retried, average_execution_ms FROM endpoint_counters WHERE endpoint_id = $1`
+
+/** $1 endpoint, $2 more completed, $3 more failed, $4 more retried. */
+export const addToCounters = `
+  UPDATE endpoint_counters SET completed = completed + $2, failed = failed + $3, retried = retried + $4
+  WHERE endpoint_id = $1`
+
+/** $1 endpoint, $2 how long the job ran. The average moves by a fifth of the difference. */
+export const countCompletion = `
+  UPDATE endpoint_counters SET completed = completed + 1,
+    average_execution_ms = COALESCE(average_execution_ms * 0.8 + CAST($2 AS {{real}}) * 0.2, CAST($2 AS {{real}}))
+  WHERE endpoint_id = $1`
+
+/** $1 endpoint. The line as the autoscaler sees it; each number comes from an index alone. */
+export const queueLoad = `
+  SELECT
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND low_priority = 0) AS queued,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND low_priority = 1) AS low_priority,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND ${RUNNING}) AS in_progress,
+    (SELECT queued_at_ms FROM jobs WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND low_priority = 0
+      ORDER BY position, id LIMIT 1) AS head_queued_at_ms`
+
+/** Endpoints with unfinished jobs, with workers, or that keep some ready. */
+export const activeEndpoints = `
+  SELECT id FROM endpoints WHERE workers_min > 0
+    OR EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = endpoints.id AND status IN ('IN_QUEUE', 'IN_PROGRESS'))
+    OR EXISTS (SELECT 1 FROM workers WHERE endpoint_id = endpoints.id AND ${ALIVE})
+  ORDER BY id`

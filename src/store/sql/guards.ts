@@ -1,0 +1,14 @@
+import { TRANSITIONS, type Transition } from '../../core/job.ts'
+
+/** The condition on a job's state under which this transition may happen; from the one table in core/job. */
+export function guard(transition: Transition): string {
+  const from: readonly string[] = TRANSITIONS[transition].from
+  const names = from.map(status => `'${status}'`)
+  return names.length === 1 ? `status = ${names[0]}` : `status IN (${names.join(', ')})`
+}
+
+/** A job that a worker holds. Written like the partial indexes, so that they serve it. */
+export const RUNNING = `status = 'IN_PROGRESS'`
+
+/** A worker that has not ended. Written like the partial indexes, so that they serve it. */
+export const ALIVE = `state <> 'EXITED'`

@@ -1,0 +1,98 @@
+/** Statements by which jobs end or step back. Each is one guarded change that returns what it moved. */
+import { guard, RUNNING } from './guards.ts'
+import { JOB_COLUMNS } from './jobs.ts'
+
+/** What each end sets. @param now the parameter with the instant of the end */
+function end(now: string): string {
+  return `progress = NULL, finished_at_ms = ${now}, expires_at_ms =
+      CASE WHEN ${now} + retention_ms < expires_at_ms THEN ${now} + retention_ms ELSE expires_at_ms END`
+}
+
+/** What each step back into the line sets. */
+const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL`
+
+/**
+ * $1 job, $2 worker, $3 the final status, $4 output, $5 error, $6 warning, $7 now. The worker of a job in the line is its
+ * last holder, so one condition serves the result in time and the late one.
+ */
+export const finishJob = `
+  UPDATE jobs SET status = $3, output = $4, error = $5, warning = $6, ${end('$7')}
+  WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 endpoint, $2 job, $3 now. */
+export const cancelJob = `
+  UPDATE jobs SET status = 'CANCELLED', ${end('$3')}
+  WHERE id = $2 AND endpoint_id = $1 AND ${guard('cancel')} AND expires_at_ms > $3
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 endpoint, $2 now. */
+export const cancelJobsOfEndpoint = `
+  UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
+  WHERE endpoint_id = $1 AND ${guard('cancel')}
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 now, $2 how many. */
+export const timeOutJobs = `
+  UPDATE jobs SET status = 'TIMED_OUT', ${end('$1')},
+    error = 'the job ran longer than its execution timeout of ' || execution_timeout_ms || ' ms'
+  WHERE id IN (
+    SELECT id FROM jobs WHERE ${guard('timeOut')} AND deadline_ms <= $1 AND expires_at_ms > $1
+    ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 worker, $2 now, $3 the reason, $4 how many lost attempts fail a job. */
+export const failLostJobs = `
+  UPDATE jobs SET status = 'FAILED', lost_attempts = lost_attempts + 1, error = $3, ${end('$2')}
+  WHERE worker_id = $1 AND ${guard('requeue')} AND lost_attempts + 1 >= $4
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 worker. The worker stays with the job as its last holder. */
+export const requeueLostJobs = `
+  UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1
+  WHERE worker_id = $1 AND ${guard('requeue')}
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 worker. When the first of its jobs was claimed; the worker is idle since then if all are given back. */
+export const firstClaim = `SELECT MIN(started_at_ms) AS at_ms FROM jobs WHERE worker_id = $1 AND ${RUNNING}`
+
+/** $1 worker, $2 job, $3 attempt. */
+export const releaseJob = `
+  UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
+  WHERE id = $2 AND worker_id = $1 AND attempt = $3 AND ${guard('release')}
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 worker. */
+export const releaseJobs = `
+  UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
+  WHERE worker_id = $1 AND ${guard('release')}
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 now, $2 how many. Chunks and diagnostics go with their job. */
+export const deleteExpiredJobs = `
+  DELETE FROM jobs WHERE id IN (
+    SELECT id FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms, id LIMIT $2 {{skip_locked}})
+  RETURNING ${JOB_COLUMNS}`
+
+/** The next execution timeout and the next expiry. */
+export const nextDeadlines = `
+  SELECT (SELECT MIN(deadline_ms) FROM jobs WHERE ${RUNNING}) AS timeout_at_ms,
+    (SELECT MIN(expires_at_ms) FROM jobs) AS expires_at_ms`
+
+/** $1 worker, $2 job, $3 since when. Nothing when the worker is unknown. */
+export const insertStop = `
+  INSERT INTO stops (worker_id, job_id, owner, since_ms)
+  SELECT id, $2, owner, $3 FROM workers WHERE id = $1
+  ON CONFLICT (worker_id, job_id) DO NOTHING`
+
+/** $1 worker. */
+export const findStops = 'SELECT job_id FROM stops WHERE worker_id = $1 ORDER BY since_ms, job_id'
+
+/** $1 how many. */
+export const listStops = 'SELECT worker_id, job_id, since_ms FROM stops ORDER BY since_ms, worker_id, job_id LIMIT $1'
+
+/** $1 worker, $2 job. */
+export const deleteStop = 'DELETE FROM stops WHERE worker_id = $1 AND job_id = $2'
+
+/** $1 worker. */
+export const deleteStops = 'DELETE FROM stops WHERE worker_id = $1'

@@ -1,0 +1,62 @@
+/** Statements on the line of jobs, their chunks and their diagnostics. */
+import { guard, RUNNING } from './guards.ts'
+
+/** The columns of a whole job; see rows/jobs.ts. */
+export const JOB_COLUMNS =
+  'id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms, low_priority, ' +
+  'position, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
+  'worker_id, output, error, progress, warning'
+
+/** A new job; no row when its endpoint is gone. */
+export const insertJob = `
+  INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms,
+    low_priority, position, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts)
+  SELECT $1, $2, $3, $4, 'IN_QUEUE', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 0
+  WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = $3)
+  RETURNING id`
+
+/** $1 endpoint, $2 job, $3 now. */
+export const findJob = `
+  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3`
+
+/** $1 owner, $2 job, $3 now. */
+export const locateJob = `
+  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3`
+
+/** $1 endpoint, $2 worker, $3 now, $4 how many. */
+export const claimJobs = `
+  UPDATE jobs SET status = 'IN_PROGRESS', attempt = attempt + 1, worker_id = $2, started_at_ms = $3,
+    deadline_ms = $3 + execution_timeout_ms, progress = NULL
+  WHERE id IN (
+      SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND expires_at_ms > $3
+      ORDER BY low_priority, position, id LIMIT $4 {{skip_locked}})
+    AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY'))
+  RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position`
+
+/** $1 endpoint, $2 job, $3 the new expiry, $4 now. */
+export const setJobExpiry = `
+  UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 job, $2 worker, $3 the update. */
+export const setJobProgress = `
+  UPDATE jobs SET progress = $3 WHERE id = $1 AND worker_id = $2 AND ${RUNNING} RETURNING id`
+
+/** $1 job, $2 worker, $3 bytes of the chunk, $4 the chunk, $5 most bytes of all chunks together. */
+export const appendChunk = `
+  INSERT INTO chunks (job_id, seq, owner, total_bytes, chunk)
+  SELECT jobs.id, COALESCE(last.seq, 0) + 1, jobs.owner, COALESCE(last.total_bytes, 0) + $3, $4
+  FROM jobs LEFT JOIN (
+      SELECT job_id, seq, total_bytes FROM chunks WHERE job_id = $1 ORDER BY seq DESC LIMIT 1
+    ) AS last ON last.job_id = jobs.id
+  WHERE jobs.id = $1 AND jobs.worker_id = $2 AND jobs.${RUNNING} AND COALESCE(last.total_bytes, 0) + $3 <= $5
+  RETURNING seq`
+
+/** $1 job. */
+export const dropChunks = 'DELETE FROM chunks WHERE job_id = $1'
+
+/** $1 job, $2 when, $3 worker, $4 the text, $5 most diagnostics of one job. */
+export const addDiagnostic = `
+  INSERT INTO diagnostics (job_id, seq, owner, at_ms, worker_id, text)
+  SELECT id, (SELECT COUNT(*) FROM diagnostics WHERE job_id = $1) + 1, owner, $2, $3, $4
+  FROM jobs WHERE id = $1 AND (SELECT COUNT(*) FROM diagnostics WHERE job_id = $1) < $5`

@@ -1,0 +1,106 @@
+/** Statements on workers. Their states only move forward. */
+import { ALIVE, RUNNING } from './guards.ts'
+
+/** The columns of a worker; see rows/workers.ts. */
+export const WORKER_COLUMNS =
+  'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
+  'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk'
+
+/** A worker holds jobs. @param worker the parameter with its id */
+const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
+
+/** A new worker; no row when its endpoint is gone or has as many as it may. $10 is the hash of its token. */
+export const insertWorker = `
+  INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
+    capacity, jobs_finished, sdk)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12
+  FROM endpoints WHERE id = $3
+    AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE}) < workers_max
+  RETURNING id`
+
+/** $1 worker. */
+export const findWorker = `SELECT ${WORKER_COLUMNS} FROM workers WHERE id = $1`
+
+/** $1 hash of a token. */
+export const findWorkerByToken = `SELECT ${WORKER_COLUMNS} FROM workers WHERE token_hash = $1`
+
+/** Workers that have not ended, oldest first. */
+export const aliveWorkers = `SELECT ${WORKER_COLUMNS} FROM workers WHERE ${ALIVE} ORDER BY created_at_ms, id`
+
+/** All ids. */
+export const workerIds = 'SELECT id FROM workers ORDER BY id'
+
+/** $1 endpoint, $2 how many. */
+export const listWorkers = `
+  SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 ORDER BY created_at_ms DESC, id DESC LIMIT $2`
+
+/** $1 endpoint. Workers that have not ended, oldest first. */
+export const aliveWorkersOf = `
+  SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 AND ${ALIVE} ORDER BY created_at_ms, id`
+
+/** $1 endpoint. As {@link aliveWorkersOf}, with what each holds or has yet to let go of. */
+export const workerLoads = `
+  SELECT ${WORKER_COLUMNS},
+    (SELECT COUNT(*) FROM jobs WHERE worker_id = workers.id AND ${RUNNING})
+      + (SELECT COUNT(*) FROM stops WHERE worker_id = workers.id) AS held
+  FROM workers WHERE endpoint_id = $1 AND ${ALIVE} ORDER BY created_at_ms, id`
+
+/** $1 endpoint, $2 how many. Workers that have ended, newest first. */
+export const exitsOf = `
+  SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 AND state = 'EXITED'
+  ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT $2`
+
+/** $1 worker, $2 handle, $3 now. */
+export const workerStarted = `
+  UPDATE workers SET handle = $2, started_at_ms = COALESCE(started_at_ms, $3) WHERE id = $1 AND ${ALIVE}`
+
+/** $1 worker, $2 capacity, $3 SDK, $4 now. */
+export const workerReady = `
+  UPDATE workers SET state = 'READY', ready_at_ms = COALESCE(ready_at_ms, $4), sdk = COALESCE($3, sdk),
+    capacity = CASE WHEN capacity < $2 THEN $2 ELSE capacity END,
+    idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $4 END
+  WHERE id = $1 AND state = 'STARTING'
+  RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 capacity, $3 SDK, $4 now. Touches nothing when nothing is new. */
+export const workerSeen = `
+  UPDATE workers SET ready_at_ms = COALESCE(ready_at_ms, $4), sdk = COALESCE($3, sdk),
+    capacity = CASE WHEN capacity < $2 THEN $2 ELSE capacity END
+  WHERE id = $1 AND ${ALIVE} AND (ready_at_ms IS NULL OR capacity < $2 OR COALESCE($3, sdk) IS DISTINCT FROM sdk)`
+
+/** $1 worker, $2 now. It was handed jobs. */
+export const workerBusy = `
+  UPDATE workers SET state = 'READY', ready_at_ms = COALESCE(ready_at_ms, $2), idle_since_ms = NULL
+  WHERE id = $1 AND (state = 'STARTING' OR idle_since_ms IS NOT NULL)`
+
+/** $1 worker, $2 now. A job of its ended; it is idle since now unless it holds others. */
+export const workerSettled = `
+  UPDATE workers SET idle_since_ms = $2 WHERE id = $1 AND NOT ${holdsJobs('$1')}`
+
+/** $1 worker, $2 now. As {@link workerSettled}, for a job that it finished itself. */
+export const workerFinished = `
+  UPDATE workers SET jobs_finished = jobs_finished + 1,
+    idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $2 END
+  WHERE id = $1`
+
+/** $1 worker. Its state, kept from changing until the end of the transaction. */
+export const workerState = 'SELECT state FROM workers WHERE id = $1 {{lock}}'
+
+/** $1 worker, $2 the state it is in, $3 the state it gets, $4 reason, $5 now. */
+export const retireWorker = `
+  UPDATE workers SET state = $3, stop_reason = COALESCE(stop_reason, $4),
+    stop_requested_at_ms = COALESCE(stop_requested_at_ms, $5)
+  WHERE id = $1 AND state = $2
+  RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 the state it is in, $3 how it ended, $4 now. */
+export const workerExited = `
+  UPDATE workers SET state = 'EXITED', exit = $3, exited_at_ms = $4
+  WHERE id = $1 AND state = $2
+  RETURNING ${WORKER_COLUMNS}`
+
+/** $1 before when, $2 how many. */
+export const deleteExitedWorkers = `
+  DELETE FROM workers WHERE id IN (
+    SELECT id FROM workers WHERE state = 'EXITED' AND exited_at_ms < $1 ORDER BY exited_at_ms, id LIMIT $2 {{skip_locked}})
+  RETURNING id`

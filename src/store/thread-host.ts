@@ -1,0 +1,120 @@
+import { Worker } from 'node:worker_threads'
+import { AppError } from '../core/errors.ts'
+import type { Host } from './host.ts'
+import { operationOf } from './operations/table.ts'
+import type { EngineOptions, StoreStats } from './sqlite-engine.ts'
+import { unavailable } from './sqlite-errors.ts'
+import { type NumberedCall, type Request, type Response, unpackError } from './thread-messages.ts'
+
+/** Below node_modules the code is built: the thread's program has the same ending as this module. */
+const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './sqlite-thread.ts' : './sqlite-thread.js', import.meta.url)
+
+interface Waiting {
+  readonly resolve: (value: never) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Runs the engine in a thread of its own. Calls of one turn travel in one message, in their order. */
+export class ThreadHost implements Host {
+  readonly #worker: Worker
+  readonly #waiting = new Map<number, Waiting>()
+  readonly #ended: Promise<void>
+  #calls: NumberedCall[] = []
+  #nextId = 1
+  #closed: AppError | null = null
+
+  private constructor(worker: Worker) {
+    this.#worker = worker
+    this.#ended = new Promise(resolve => worker.once('exit', () => resolve()))
+    worker.on('message', (response: Response) => this.#receive(response))
+    worker.on('error', error => this.#end(unavailable('its thread failed', error)))
+    worker.on('exit', () => this.#end(unavailable('its thread has ended')))
+  }
+
+  /**
+   * Starts the thread and opens the database in it.
+   * @param program another program for the thread, for benchmarks
+   */
+  static async open(options: Pick<EngineOptions, 'file'>, program: URL = PROGRAM): Promise<ThreadHost> {
+    const worker = new Worker(program, { workerData: options, name: 'store' })
+    await new Promise<void>((resolve, reject) => {
+      worker.once('message', (response: Response) => {
+        if (response.kind === 'failed') reject(unpackError(response.error))
+        else resolve()
+      })
+      worker.once('error', error => reject(unavailable('its thread did not start', error)))
+    })
+    worker.removeAllListeners()
+    return new ThreadHost(worker)
+  }
+
+  call(name: string, args: readonly unknown[]): Promise<unknown> {
+    return this.#ask(id => {
+      operationOf(name)
+      if (this.#calls.length === 0) queueMicrotask(() => this.#sendCalls())
+      this.#calls.push({ id, name, args })
+    })
+  }
+
+  stats(): Promise<StoreStats> {
+    return this.#ask(id => {
+      this.#sendCalls()
+      this.#send({ kind: 'stats', id })
+    })
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed === null) {
+      this.#sendCalls()
+      this.#closed = unavailable('it is closed')
+      this.#send({ kind: 'close' })
+    }
+    await this.#ended
+  }
+
+  async #ask<T>(send: (id: number) => void): Promise<T> {
+    if (this.#closed !== null) throw this.#closed
+    return new Promise((resolve, reject) => {
+      const id = this.#nextId
+      this.#nextId += 1
+      send(id)
+      this.#waiting.set(id, { resolve, reject })
+    })
+  }
+
+  #sendCalls(): void {
+    const calls = this.#calls
+    if (calls.length === 0) return
+    this.#calls = []
+    try {
+      this.#send({ kind: 'calls', calls })
+    } catch (error) {
+      for (const { id } of calls) this.#settle(id)?.reject(error)
+    }
+  }
+
+  #send(request: Request): void {
+    this.#worker.postMessage(request)
+  }
+
+  #receive(response: Response): void {
+    if (response.kind === 'stats') this.#settle(response.id)?.resolve(response.stats as never)
+    if (response.kind !== 'outcomes') return
+    for (const outcome of response.outcomes) {
+      if (outcome.ok) this.#settle(outcome.id)?.resolve(outcome.value as never)
+      else this.#settle(outcome.id)?.reject(unpackError(outcome.error))
+    }
+  }
+
+  #settle(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id)
+    this.#waiting.delete(id)
+    return waiting
+  }
+
+  #end(reason: AppError): void {
+    this.#closed ??= reason
+    for (const { reject } of this.#waiting.values()) reject(reason)
+    this.#waiting.clear()
+  }
+}
