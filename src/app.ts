@@ -1,20 +1,23 @@
-import { dispatch } from './api/surfaces.ts'
 import type { Addresses } from './api/addresses.ts'
 import { graphqlSurface } from './api/graphql/surface.ts'
 import { jobSurface } from './api/jobs/routes.ts'
 import { opsSurface } from './api/ops/surface.ts'
 import { restSurface } from './api/rest/surface.ts'
 import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
+import { dispatch } from './api/surfaces.ts'
 import { workerSurface } from './api/worker/routes.ts'
 import { Autoscaler } from './control/autoscaler.ts'
 import { Loop } from './control/loop.ts'
 import { Reaper } from './control/reaper.ts'
+import type { Endpoint } from './core/endpoint.ts'
+import { DEFAULT_OWNER } from './core/ids.ts'
 import type { RateWindow } from './core/rate-limit.ts'
 import type { Ports } from './ports/ports.ts'
 import { Access } from './services/access.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { Explaining } from './services/explaining.ts'
 import { Fleet } from './services/fleet.ts'
+import { ensureFolderEndpoint } from './services/folder-workers.ts'
 import { Jobs } from './services/jobs.ts'
 import { LogReading } from './services/log-reading.ts'
 import { Secrets } from './services/secrets.ts'
@@ -35,11 +38,11 @@ export interface AppConfig {
   readonly drainTimeoutMs: number
 }
 
-/** The use cases, for the code that starts the server. */
+/** The use cases that the code which starts the server calls itself. */
 export interface Services {
   readonly access: Access
-  readonly endpoints: Endpoints
-  readonly templates: Templates
+  /** The endpoint of a handler's folder, made when there is none yet; see services/folder-workers.ts. */
+  readonly folderEndpoint: (path: string, name: string) => Promise<Endpoint>
 }
 
 /** The whole control plane: the same in production, in tests and under the simulator's clock. */
@@ -90,7 +93,10 @@ export function createApp(ports: Ports, config: AppConfig): App {
   }
   return {
     fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered)),
-    services: { access, endpoints, templates },
+    services: {
+      access,
+      folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name),
+    },
     async start(known) {
       addresses = known
       await fleet.adoptAll()
@@ -136,7 +142,11 @@ async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry: AbortS
   }
   for (const worker of await store.workers.alive()) {
     await fleet.kill(worker.id, 'server_stopped')
-    await fleet.bury(worker.id, { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }, 'released')
+    await fleet.bury(
+      worker.id,
+      { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' },
+      'released',
+    )
   }
 }
 

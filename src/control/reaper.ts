@@ -1,8 +1,8 @@
 import type { WorkerId } from '../core/ids.ts'
 import { EXITED_WORKER_RETENTION_MS } from '../core/retention.ts'
 import type { Worker } from '../core/worker.ts'
-import type { PendingStop } from '../ports/store.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { PendingStop } from '../ports/store.ts'
 import type { Fleet } from '../services/fleet.ts'
 import type { Jobs } from '../services/jobs.ts'
 

@@ -15,7 +15,8 @@ export function jobView(job: Job, nowMs: number): string {
   if (job.warning !== null) members.push(['warning', JSON.stringify(job.warning)])
   if (job.lostAttempts > 0) members.push(['retries', String(job.lostAttempts)])
   members.push(['status', JSON.stringify(job.status)])
-  if (isFinal(job.status) || job.status === 'IN_PROGRESS') members.push(['workerId', JSON.stringify(job.workerId ?? '')])
+  if (isFinal(job.status) || job.status === 'IN_PROGRESS')
+    members.push(['workerId', JSON.stringify(job.workerId ?? '')])
   return `{${members.map(([name, text]) => `"${name}":${text}`).join(',')}}`
 }
 

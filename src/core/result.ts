@@ -23,14 +23,19 @@ export function readResult(body: string): ResultReading {
       ? null
       : `${reading.replaced} value(s) that JSON cannot hold (NaN or Infinity) were replaced by null`
   if (!isJsonObject(reading.value)) {
-    return { kind: 'final', refresh: false, outcome: { status: 'COMPLETED', output: reading.text.trim(), error: null, warning } }
+    return {
+      kind: 'final',
+      refresh: false,
+      outcome: { status: 'COMPLETED', output: reading.text.trim(), error: null, warning },
+    }
   }
   const texts = memberTexts(reading.text)
   const output = texts.get('output') ?? null
   if (reading.value['status'] === 'IN_PROGRESS') return { kind: 'progress', output: output ?? 'null' }
   const refresh = reading.value['stopPod'] === true
   const error = reading.value['error']
-  if (!isTruthy(error)) return { kind: 'final', refresh, outcome: { status: 'COMPLETED', output, error: null, warning } }
+  if (!isTruthy(error))
+    return { kind: 'final', refresh, outcome: { status: 'COMPLETED', output, error: null, warning } }
   const text = typeof error === 'string' ? error : texts.get('error')!
   return { kind: 'final', refresh, outcome: { status: 'FAILED', output, error: text, warning } }
 }

@@ -64,9 +64,11 @@ export function readMilliseconds(
 function policyFailures(policy: Record<string, unknown>): string[] {
   const failures: string[] = []
   const { executionTimeout, ttl, lowPriority } = policy
-  if (isGiven(executionTimeout)) failures.push(...boundFailures('executionTimeout', executionTimeout, JOB_TIMES.executionTimeoutMs))
+  if (isGiven(executionTimeout))
+    failures.push(...boundFailures('executionTimeout', executionTimeout, JOB_TIMES.executionTimeoutMs))
   if (isGiven(ttl)) failures.push(...boundFailures('ttl', ttl, JOB_TIMES.ttlMs))
-  if (isGiven(lowPriority) && typeof lowPriority !== 'boolean') failures.push('"policy.lowPriority" must be true or false')
+  if (isGiven(lowPriority) && typeof lowPriority !== 'boolean')
+    failures.push('"policy.lowPriority" must be true or false')
   return failures
 }
 

@@ -25,11 +25,20 @@ export class Endpoints {
     this.#fleet = fleet
   }
 
-  /** @throws AppError `invalid` with all failures, an unknown template among them */
-  async create(owner: OwnerId, config: EndpointConfig, templateId: TemplateId): Promise<Endpoint> {
+  /**
+   * @param wantedId the id to use, unless it is taken; a new random one otherwise
+   * @throws AppError `invalid` with all failures, an unknown template among them
+   */
+  async create(
+    owner: OwnerId,
+    config: EndpointConfig,
+    templateId: TemplateId,
+    wantedId?: EndpointId,
+  ): Promise<Endpoint> {
     const { store, random, clock, emit, notifier } = this.#ports
     await this.#check(owner, config, templateId)
-    const id = shortId(random) as EndpointId
+    const taken = wantedId === undefined || (await store.endpoints.find(wantedId)) !== null
+    const id = taken ? (shortId(random) as EndpointId) : wantedId
     const endpoint: Endpoint = { ...config, id, owner, templateId, version: 1, createdAtMs: clock.now() }
     await store.endpoints.insert(endpoint)
     emit('endpoint.saved', { endpointId: id, version: 1, created: true })

@@ -155,7 +155,8 @@ export class Fleet {
 
   async #withSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<Record<string, string>> {
     const missing = await this.#missingSecrets(owner, env)
-    if (missing.length > 0) throw new AppError('invalid', `the environment refers to unknown secrets: ${missing.join(', ')}`)
+    if (missing.length > 0)
+      throw new AppError('invalid', `the environment refers to unknown secrets: ${missing.join(', ')}`)
     const sealed = await this.#ports.store.secrets.sealedValues(owner, secretNames(env))
     const values = new Map([...sealed].map(([name, text]) => [name, this.#ports.vault.open(text)]))
     return resolveSecrets(env, values)

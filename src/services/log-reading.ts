@@ -35,7 +35,8 @@ export class LogReading {
     const endpoint = isEndpointId(id) ? await store.endpoints.find(id) : null
     if (endpoint !== null && endpoint.owner === owner) return { kind: 'endpoint', id: endpoint.id }
     const worker = await store.workers.find(id as WorkerId)
-    if (worker !== null && worker.owner === owner) return { kind: 'worker', id: worker.id, endpointId: worker.endpointId }
+    if (worker !== null && worker.owner === owner)
+      return { kind: 'worker', id: worker.id, endpointId: worker.endpointId }
     const job = isJobId(id) ? await store.jobs.locate(owner, id, clock.now()) : null
     if (job === null) throw new AppError('not_found', `there is no endpoint, worker or job ${id} (not found)`)
     return { kind: 'job', id: job.id, endpointId: job.endpointId, workerId: job.workerId }

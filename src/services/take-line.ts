@@ -1,9 +1,9 @@
+import { AppError } from '../core/errors.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob } from '../core/job.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import { Alarm, MAX_HELD } from './waiting.ts'
-import { AppError } from '../core/errors.ts'
 
 /** A worker that waits for jobs. */
 export interface Taker {

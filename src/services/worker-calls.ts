@@ -134,7 +134,12 @@ export class WorkerCalls {
   }
 
   /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
-  async #claim(workerId: WorkerId, endpointId: EndpointId, request: TakeRequest, takers: number): Promise<ClaimedJob[] | null> {
+  async #claim(
+    workerId: WorkerId,
+    endpointId: EndpointId,
+    request: TakeRequest,
+    takers: number,
+  ): Promise<ClaimedJob[] | null> {
     const { store, clock } = this.#ports
     const limit = takers > 1 ? 1 : await this.#fairShare(endpointId, request.limit)
     if (request.signal.aborted) return null

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { AppError } from '../core/errors.ts'
+import type { AppError } from '../core/errors.ts'
 import type { Host } from './host.ts'
 import { operationOf } from './operations/table.ts'
 import type { EngineOptions, StoreStats } from './sqlite-engine.ts'

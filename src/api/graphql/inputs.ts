@@ -1,5 +1,12 @@
-import { type Compute, type CpuConfig, ENDPOINT_DEFAULTS, type EndpointConfig, type FlashBoot, parseGpuIds } from '../../core/endpoint.ts'
 import type { Scaler } from '../../core/endpoint.ts'
+import {
+  type Compute,
+  type CpuConfig,
+  ENDPOINT_DEFAULTS,
+  type EndpointConfig,
+  type FlashBoot,
+  parseGpuIds,
+} from '../../core/endpoint.ts'
 import type { TemplateInput } from '../../core/template.ts'
 
 interface Variable {
@@ -141,7 +148,9 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
   if (input.instanceIds != null && input.instanceIds.length > 0) {
     return { kind: 'cpu', configs: input.instanceIds.flatMap(id => readInstance(id ?? '', failures)) }
   }
-  const touched = [input.gpuIds, input.gpuCount, input.allowedCudaVersions, input.minCudaVersion].some(given => given != null)
+  const touched = [input.gpuIds, input.gpuCount, input.allowedCudaVersions, input.minCudaVersion].some(
+    given => given != null,
+  )
   const gpu = before?.kind === 'gpu' ? before : null
   if (!touched || (gpu === null && !input.gpuIds)) return null
   const selection = input.gpuIds ? parseGpuIds(input.gpuIds) : { pools: gpu!.pools, excludedTypes: gpu!.excludedTypes }

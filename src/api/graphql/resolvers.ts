@@ -1,14 +1,21 @@
 import { GraphQLError, GraphQLScalarType } from 'graphql'
 import { invalid, notFound, toAppError } from '../../core/errors.ts'
-import { isEndpointId, type EndpointId, type SecretId, type TemplateId } from '../../core/ids.ts'
+import { type EndpointId, isEndpointId, type SecretId, type TemplateId } from '../../core/ids.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { Emit } from '../../events.ts'
+import type { Store } from '../../ports/store.ts'
 import type { Access } from '../../services/access.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { Secrets } from '../../services/secrets.ts'
 import type { Templates } from '../../services/templates.ts'
-import type { Store } from '../../ports/store.ts'
-import { type EndpointInput, readEndpointInput, readTemplateFields, TEMPLATE_DEFAULTS, type TemplateFields, withDefaults } from './inputs.ts'
+import {
+  type EndpointInput,
+  readEndpointInput,
+  readTemplateFields,
+  TEMPLATE_DEFAULTS,
+  type TemplateFields,
+  withDefaults,
+} from './inputs.ts'
 import { endpointView, secretView, templateView } from './views.ts'
 
 /** What the GraphQL surface uses. */
@@ -86,7 +93,9 @@ function mutations(parts: GraphqlParts) {
       await endpoints.remove(caller.owner, id)
       return null
     }),
-    saveTemplate: asWriter((caller, { input }: { input?: TemplateFields | null }) => saveTemplate(parts, caller, input ?? {})),
+    saveTemplate: asWriter((caller, { input }: { input?: TemplateFields | null }) =>
+      saveTemplate(parts, caller, input ?? {}),
+    ),
     deleteTemplate: asWriter(async (caller, { templateName }: { templateName?: string | null }) => {
       await templates.removeByName(caller.owner, templateName ?? '')
       return null
@@ -107,15 +116,19 @@ async function saveEndpoint(parts: GraphqlParts, caller: Caller, input: Endpoint
   const before = input.id ? await endpoints.find(caller.owner, input.id as EndpointId) : null
   const { config, failures } = readEndpointInput(input, before)
   const problems = [...failures]
-  if (before === null && !input.templateId && input.template == null) problems.push('templateId (or template) is needed')
+  if (before === null && !input.templateId && input.template == null)
+    problems.push('templateId (or template) is needed')
   if (before === null && config.compute === undefined) problems.push('gpuIds (or instanceIds) is needed')
   if (problems.length > 0) throw invalid(problems)
-  const own = input.template == null || input.templateId ? null : await saveTemplate(parts, caller, {
-    name: `${input.name}-template`,
-    volumeInGb: 0,
-    isServerless: true,
-    ...input.template,
-  })
+  const own =
+    input.template == null || input.templateId
+      ? null
+      : await saveTemplate(parts, caller, {
+          name: `${input.name}-template`,
+          volumeInGb: 0,
+          isServerless: true,
+          ...input.template,
+        })
   const templateId = (input.templateId || own?.id) as TemplateId | undefined
   if (before !== null) {
     const changes = templateId === undefined ? config : { ...config, templateId }
@@ -141,7 +154,9 @@ async function saveTemplate({ templates }: GraphqlParts, caller: Caller, fields:
   ]
   const { name = '', image = '', diskGb = 0, volumeGb = 0 } = given
   if (missing.length > 0) throw invalid(missing)
-  return templateView(await templates.create(caller.owner, { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb }))
+  return templateView(
+    await templates.create(caller.owner, { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb }),
+  )
 }
 
 /** Errors for people pass with their message; the rest is masked by the server. */

@@ -29,7 +29,12 @@ export function graphqlSurface(parts: GraphqlParts): Surface {
         const original = (error as { originalError?: unknown }).originalError
         if (error instanceof Error && original === undefined) return error
         if (original instanceof Error && original.name === 'GraphQLError') return error as Error
-        parts.emit('request.failed', { surface: 'graphql', method: 'POST', path: '/graphql', problem: String(original ?? error) })
+        parts.emit('request.failed', {
+          surface: 'graphql',
+          method: 'POST',
+          path: '/graphql',
+          problem: String(original ?? error),
+        })
         return new Error('an internal error occurred; the server log has the details')
       },
     },

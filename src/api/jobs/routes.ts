@@ -77,7 +77,8 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)
   parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? route.level : 'write', id)
-  if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true) throw new AppError('invalid', 'not allowed for LB API')
+  if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true)
+    throw new AppError('invalid', 'not allowed for LB API')
   return route.run(parts, call, endpoint)
 }
 

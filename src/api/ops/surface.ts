@@ -26,12 +26,19 @@ export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono()
   app.get('/healthz', () => jsonText('{"status":"ok"}'))
   app.get('/readyz', async () =>
-    (await parts.ready()) ? jsonText('{"status":"ready"}') : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
+    (await parts.ready())
+      ? jsonText('{"status":"ready"}')
+      : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
   )
   app.get('/ops/why', async call => {
     const caller = await authenticate(parts, call.req.raw)
     const all = await parts.explaining.all(caller.owner)
-    const rows = all.map(({ endpoint, explanation }) => ({ kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanation }))
+    const rows = all.map(({ endpoint, explanation }) => ({
+      kind: 'endpoint',
+      id: endpoint.id,
+      name: endpoint.name,
+      ...explanation,
+    }))
     return jsonText(JSON.stringify({ explanations: rows }))
   })
   app.get('/ops/why/:id', async call => {
@@ -42,10 +49,14 @@ export function opsSurface(parts: OpsParts): Surface {
     const caller = await authenticate(parts, call.req.raw)
     const found = await parts.logs.locate(caller.owner, call.req.param('id'))
     const tail = Number(call.req.query('tail') ?? 200)
-    if (!Number.isInteger(tail) || tail < 0 || tail > MAX_TAIL) throw invalid([`"tail" must be an integer from 0 to ${MAX_TAIL}`])
+    if (!Number.isInteger(tail) || tail < 0 || tail > MAX_TAIL)
+      throw invalid([`"tail" must be an integer from 0 to ${MAX_TAIL}`])
     const signal = AbortSignal.any([call.req.raw.signal, parts.stopping])
-    const lines = call.req.query('follow') === '1' ? parts.logs.follow(found, tail, signal) : await parts.logs.tail(found, tail)
-    return new Response(jsonLines(lines), { headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' } })
+    const lines =
+      call.req.query('follow') === '1' ? parts.logs.follow(found, tail, signal) : await parts.logs.tail(found, tail)
+    return new Response(jsonLines(lines), {
+      headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' },
+    })
   })
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)
@@ -64,7 +75,11 @@ async function authenticate(parts: OpsParts, request: Request): Promise<Caller> 
   return caller
 }
 
-async function explain(parts: OpsParts, caller: Caller, id: string): Promise<Explanation & { kind: string; id: string; name: string }> {
+async function explain(
+  parts: OpsParts,
+  caller: Caller,
+  id: string,
+): Promise<Explanation & { kind: string; id: string; name: string }> {
   const found = await parts.logs.locate(caller.owner, id)
   if (found.kind === 'job') {
     const { job, explanation } = await parts.explaining.job(found.endpointId, found.id)

@@ -84,7 +84,8 @@ async function guarded(parts: RestParts, request: Request, app: OpenAPIHono<Env>
 function bearerKey(request: Request): string | null {
   const header = request.headers.get('authorization')
   if (header === null) throw new AppError('unauthorized', 'missing bearer token')
-  if (!/^bearer\s+\S/i.test(header)) throw new AppError('unauthorized', 'the Authorization header must be: Bearer <API key>')
+  if (!/^bearer\s+\S/i.test(header))
+    throw new AppError('unauthorized', 'the Authorization header must be: Bearer <API key>')
   return authorizationKey(request)
 }
 

@@ -1,7 +1,7 @@
 import { AppError, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
-import { isJsonObject, memberTexts, readJson } from '../../core/json-text.ts'
 import type { ClaimedJob } from '../../core/job.ts'
+import { isJsonObject, memberTexts, readJson } from '../../core/json-text.ts'
 import { CHUNK_BYTES, RESULT_BYTES } from '../../core/result.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
@@ -123,7 +123,10 @@ async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pro
 }
 
 async function ping(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  await parts.calls.ping(worker, (call.query.get('job_id') ?? '').split(',').filter(id => id !== ''))
+  await parts.calls.ping(
+    worker,
+    (call.query.get('job_id') ?? '').split(',').filter(id => id !== ''),
+  )
   return jsonText('{}')
 }
 
@@ -166,8 +169,10 @@ function jobOf(call: Call): JobId | null {
 function refuse(call: Call, thrown: unknown): Response {
   const error = toAppError(thrown)
   const isPoll = call.request.method === 'GET'
-  const slowed = isPoll && error.status >= 500 ? new AppError('rate_limited', error.message, { retryAfterSeconds: 5 }) : error
+  const slowed =
+    isPoll && error.status >= 500 ? new AppError('rate_limited', error.message, { retryAfterSeconds: 5 }) : error
   const status = !isPoll && slowed.status !== 401 ? 503 : slowed.status
-  const headers: Record<string, string> = slowed.retryAfterSeconds === undefined ? {} : { 'retry-after': String(slowed.retryAfterSeconds) }
+  const headers: Record<string, string> =
+    slowed.retryAfterSeconds === undefined ? {} : { 'retry-after': String(slowed.retryAfterSeconds) }
   return jsonText(JSON.stringify({ error: error.message }), status, headers)
 }

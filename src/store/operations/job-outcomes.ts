@@ -53,10 +53,7 @@ export const jobOutcomes = {
     return moves
   }),
 
-  release: write(function* (
-    workerId: WorkerId,
-    attempt: { jobId: JobId; attempt: number } | 'all',
-  ): Steps<JobMove[]> {
+  release: write(function* (workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Steps<JobMove[]> {
     const first = yield* queryOne<{ at_ms: number | null }>(sql.firstClaim, [workerId])
     const rows =
       attempt === 'all'

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { CliError, EXIT } from './exit.ts'
+
+/** Where a command finds its server. */
+export interface ConnectionOptions {
+  readonly url?: string
+  readonly apiKey?: string
+  readonly dataDir?: string
+  readonly json?: boolean
+}
+
+/** Adds the options that every command which talks to a server takes. */
+export function withConnection(command: Command): Command {
+  return command
+    .option('--url <url>', 'address of the server (default: RUNYARD_URL, else the server of the data directory)')
+    .option('--api-key <key>', 'API key (default: RUNYARD_API_KEY, else the one in the data directory)')
+    .option('--data-dir <folder>', 'data directory of a server on this machine (default: ./.runyard)')
+    .option('--json', 'print JSON lines')
+}
+
+/**
+ * Asks the server.
+ * @throws CliError with what to do when it cannot be reached or refuses
+ */
+export async function ask(options: ConnectionOptions, path: string): Promise<Response> {
+  const { url, apiKey } = connectionOf(options)
+  let answer: Response
+  try {
+    answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${apiKey}` } })
+  } catch (error) {
+    const cause = (error as { cause?: Error }).cause?.message ?? (error as Error).message
+    throw new CliError(`no server answers at ${url} (${cause})`, EXIT.unavailable)
+  }
+  if (answer.ok) return answer
+  const { error } = (await answer.json().catch(() => ({}))) as { error?: string }
+  const code = answer.status === 404 ? EXIT.notFound : answer.status === 401 ? EXIT.refused : EXIT.unavailable
+  throw new CliError(error ?? `the server at ${url} answered ${answer.status}`, code)
+}
+
+/** Whether to print for programs. */
+export function wantsJson(options: ConnectionOptions): boolean {
+  return options.json === true || process.stdout.isTTY !== true
+}
+
+function connectionOf(options: ConnectionOptions): { url: string; apiKey: string } {
+  const folder = resolve(options.dataDir ?? process.env['RUNYARD_DATA_DIR'] ?? './.runyard')
+  const url = options.url ?? process.env['RUNYARD_URL'] ?? readServerUrl(folder)
+  const apiKey = options.apiKey ?? process.env['RUNYARD_API_KEY'] ?? readText(join(folder, 'api-key'))
+  if (url === null)
+    throw new CliError(`no server runs on ${folder}; give --url, or start one with: runyard serve`, EXIT.unavailable)
+  if (apiKey === null) throw new CliError(`there is no API key in ${folder}; give --api-key`, EXIT.refused)
+  return { url: url.replace(/\/+$/, ''), apiKey: apiKey.trim() }
+}
+
+function readServerUrl(folder: string): string | null {
+  const text = readText(join(folder, 'server.json'))
+  return text === null ? null : (JSON.parse(text) as { url: string }).url
+}
+
+function readText(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return null
+  }
+}

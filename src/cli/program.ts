@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { CliError, EXIT } from './exit.ts'
+import { addLogs } from './logs.ts'
+import { addServe } from './serve.ts'
+import { addWhy } from './why.ts'
+
+const EXAMPLES = `
+Examples:
+  runyard serve --sample             a server with a sample endpoint, on http://127.0.0.1:8080
+  runyard serve --worker ./my-model  run the handler in ./my-model as an endpoint
+  runyard why                        why jobs wait, for all endpoints
+  runyard why <job>                  why this job waits, or how it ended
+  runyard logs <endpoint> --follow   what its newest worker prints
+
+The commands talk to the server of the data directory here (./.runyard), or to the one that --url and --api-key, or
+RUNYARD_URL and RUNYARD_API_KEY, name.`
+
+/** Runs the command that the arguments name and sets the exit code. Mistakes in them end with code 64. */
+export async function runCommandLine(argv: readonly string[]): Promise<void> {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  const program = new Command('runyard')
+    .description('Self-hosted serverless endpoints, compatible with RunPod Serverless clients and workers.')
+    .version(version)
+    .addHelpText('after', EXAMPLES)
+    .showHelpAfterError('(runyard --help lists the commands)')
+    .exitOverride()
+  for (const add of [addServe, addWhy, addLogs]) add(program)
+  try {
+    await program.parseAsync(argv as string[])
+  } catch (error) {
+    process.exitCode = report(error)
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage
+  if (error instanceof CliError) {
+    process.stderr.write(`runyard: ${error.message}\n`)
+    return error.exitCode
+  }
+  process.stderr.write(`runyard: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  return EXIT.internal
+}

@@ -1,0 +1,6 @@
+/** The command line's entry point: `runyard <command>`. One file per command beside this one. */
+import { enableCompileCache } from 'node:module'
+
+enableCompileCache()
+const { runCommandLine } = await import('./program.ts')
+await runCommandLine(process.argv)

@@ -1,0 +1,81 @@
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Command, Option } from 'commander'
+import { type Config, readConfig, SETTINGS } from '../config.ts'
+import { type RunningServer, type ServedFolder, StartError, startServer } from '../main.ts'
+import { CliError, EXIT } from './exit.ts'
+
+/** `runyard serve`: runs the server until it is told to stop. */
+export function addServe(program: Command): void {
+  const command = program.command('serve').description('run the server; Ctrl-C drains the workers and stops it')
+  for (const setting of Object.values(SETTINGS)) {
+    const names = setting.argument === null ? setting.flag : `${setting.flag} ${setting.argument}`
+    const standard = setting.argument === null || setting.fallback === null ? '' : ` (default: ${setting.fallback})`
+    const option = new Option(names, `${setting.help}${standard}`)
+    if (setting.many === true) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
+    command.addOption(option)
+  }
+  command.addHelpText(
+    'after',
+    '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT. RUNYARD_API_KEY sets the API key.',
+  )
+  command.action(async (options: Record<string, unknown>) => serve(options))
+}
+
+async function serve(options: Record<string, unknown>): Promise<void> {
+  const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
+  if ('mistakes' in reading) {
+    const list = reading.mistakes.map(mistake => `  ${mistake}`).join('\n')
+    throw new CliError(`${reading.mistakes.length} setting(s) are wrong:\n${list}`, EXIT.usage)
+  }
+  const server = await start(reading.config)
+  announce(server, reading.config)
+  let signals = 0
+  const ended = new Promise<void>((done, fail) => {
+    const onSignal = () => {
+      signals += 1
+      if (signals === 1 && !reading.config.json)
+        process.stderr.write('stopping: workers finish their jobs; press again to stop at once\n')
+      server.stop().then(done, fail)
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+  })
+  await ended
+  process.exit(0)
+}
+
+async function start(config: Config): Promise<RunningServer> {
+  try {
+    return await startServer(config, fileURLToPath(new URL('../../examples/hello-node', import.meta.url)))
+  } catch (error) {
+    if (error instanceof StartError) throw new CliError(error.message, EXIT.unavailable)
+    throw error
+  }
+}
+
+function announce(server: RunningServer, config: Config): void {
+  const { url, apiKeyFile, folders } = server
+  if (config.json) {
+    process.stdout.write(`${JSON.stringify({ event: 'ready', url, apiKeyFile, pid: process.pid })}\n`)
+    return
+  }
+  const lines = [
+    `Runyard is up at ${url}`,
+    `The API key is in ${apiKeyFile}`,
+    ...folders.flatMap(folder => folderLines(folder, server)),
+  ]
+  if (folders.length === 0) lines.push('', 'Run a handler of your own: runyard serve --worker <folder>')
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile }: RunningServer): string[] {
+  const run = `${url}/v2/${endpoint.id}`
+  return [
+    '',
+    `Endpoint ${endpoint.name} (${endpoint.id}) runs ${folder}`,
+    `  ${run}/run`,
+    'Try it:',
+    `  curl -sS ${run}/runsync -H "Authorization: Bearer $(cat '${apiKeyFile}')" -H 'Content-Type: application/json' -d '{"input": {"name": "World"}}'`,
+  ]
+}

@@ -1,0 +1,241 @@
+/** Every setting of the server in one table: option, environment variable, default and check. */
+import { DEFAULT_WINDOWS, type RateWindow } from './core/rate-limit.ts'
+
+/** The settings of one run of the server, checked and frozen. */
+export interface Config {
+  readonly port: number
+  readonly host: string
+  readonly dataDir: string
+  readonly processRoots: readonly string[]
+  /** Null for the address that the server listens on. */
+  readonly publicUrl: string | null
+  readonly queueUrl: string | null
+  readonly workers: readonly string[]
+  readonly sample: boolean
+  readonly json: boolean
+  readonly drainTimeoutMs: number
+  readonly maxWorkers: number
+  readonly storeHost: 'auto' | 'inline' | 'thread'
+  readonly logLevel: LogLevel
+  /** The API key to use instead of a generated one; null for none. */
+  readonly apiKey: string | null
+  readonly rateWindows: readonly RateWindow[]
+}
+
+/** How much is logged. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+/** One setting. `read` gives the value, or says what is wrong with the text in a sentence that follows the option. */
+interface Setting {
+  readonly flag: string
+  readonly variable: string
+  readonly argument: string | null
+  readonly many?: true
+  readonly fallback: string | null
+  readonly help: string
+  readonly check: (text: string) => string | null
+}
+
+const LOG_LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error', 'silent']
+
+/** The settings by the names of their options; the CLI makes its help from them. */
+export const SETTINGS: Readonly<Record<string, Setting>> = {
+  port: setting('--port', 'PORT', '<number>', '8080', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535)),
+  host: setting(
+    '--host',
+    'HOST',
+    '<address>',
+    '127.0.0.1',
+    'address to listen on; all but loopback want TLS in front',
+    notEmpty,
+  ),
+  dataDir: setting(
+    '--data-dir',
+    'DATA_DIR',
+    '<folder>',
+    './.runyard',
+    'folder for the database, keys and logs',
+    notEmpty,
+  ),
+  processRoot: many(
+    setting(
+      '--process-root',
+      'PROCESS_ROOT',
+      '<folder>',
+      null,
+      'folder below which dir: images may lie (default: the current one); may be repeated',
+      notEmpty,
+    ),
+  ),
+  publicUrl: setting(
+    '--public-url',
+    'PUBLIC_URL',
+    '<url>',
+    null,
+    'address of REST and GraphQL in answers, when a proxy is in front',
+    httpUrl,
+  ),
+  queueUrl: setting(
+    '--queue-url',
+    'QUEUE_URL',
+    '<url>',
+    null,
+    'address of the job operations in answers (default: the public one)',
+    httpUrl,
+  ),
+  worker: many(
+    setting(
+      '--worker',
+      'WORKER',
+      '<folder>',
+      null,
+      'run the handler in this folder as an endpoint; may be repeated',
+      notEmpty,
+    ),
+  ),
+  sample: flag('--sample', 'SAMPLE', 'run the sample handler as an endpoint named hello-node'),
+  json: flag(
+    '--json',
+    'JSON',
+    'print one line of JSON once everything answers, and logs as JSON lines on standard error',
+  ),
+  drainTimeout: setting(
+    '--drain-timeout',
+    'DRAIN_TIMEOUT',
+    '<seconds>',
+    '30',
+    'how long workers may finish their jobs at a stop',
+    wholeNumber(0, 86_400),
+  ),
+  maxWorkers: setting(
+    '--max-workers',
+    'MAX_WORKERS',
+    '<number>',
+    '64',
+    'most worker processes at once, of all endpoints',
+    wholeNumber(1, 10_000),
+  ),
+  storeHost: setting(
+    '--store-host',
+    'STORE_HOST',
+    '<auto|inline|thread>',
+    'auto',
+    'where the database engine runs; auto measures the disk',
+    oneOf(['auto', 'inline', 'thread']),
+  ),
+  logLevel: setting(
+    '--log-level',
+    'LOG_LEVEL',
+    '<level>',
+    'info',
+    `one of ${LOG_LEVELS.join(', ')}`,
+    oneOf(LOG_LEVELS),
+  ),
+}
+
+/** Settings as they were given: option values by the names of {@link SETTINGS}, the environment, and where paths start. */
+export interface GivenSettings {
+  readonly options: Readonly<Record<string, unknown>>
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Makes a path absolute. */
+  readonly absolute: (path: string) => string
+}
+
+/** Reads all settings, the options first and the environment (`RUNYARD_...`) after them, and finds all mistakes at once. */
+export function readConfig(given: GivenSettings): { config: Config } | { mistakes: readonly string[] } {
+  const mistakes: string[] = []
+  const values = new Map<string, readonly string[]>()
+  for (const [name, option] of Object.entries(SETTINGS)) {
+    const { texts, source } = textsOf(option, given.options[name], given.env)
+    for (const text of texts) {
+      const problem = option.check(text)
+      if (problem !== null) mistakes.push(`${source} ${problem}, not '${text}'`)
+    }
+    values.set(name, texts)
+  }
+  const apiKey = given.env['RUNYARD_API_KEY'] ?? null
+  if (apiKey !== null && !/^[\x21-\x7e]{8,256}$/.test(apiKey)) {
+    mistakes.push('RUNYARD_API_KEY must have 8 to 256 visible ASCII characters')
+  }
+  if (mistakes.length > 0) return { mistakes }
+  return { config: Object.freeze(configOf(name => values.get(name) ?? [], apiKey, given.absolute)) }
+}
+
+function configOf(
+  texts: (name: string) => readonly string[],
+  apiKey: string | null,
+  absolute: (path: string) => string,
+): Config {
+  const one = (name: string) => texts(name)[0] ?? ''
+  const url = (name: string) => one(name).replace(/\/+$/, '') || null
+  return {
+    port: Number(one('port')),
+    host: one('host'),
+    dataDir: absolute(one('dataDir')),
+    processRoots: texts('processRoot').map(absolute),
+    publicUrl: url('publicUrl'),
+    queueUrl: url('queueUrl'),
+    workers: texts('worker').map(absolute),
+    sample: one('sample') === 'true',
+    json: one('json') === 'true',
+    drainTimeoutMs: Number(one('drainTimeout')) * 1000,
+    maxWorkers: Number(one('maxWorkers')),
+    storeHost: one('storeHost') as Config['storeHost'],
+    logLevel: one('logLevel') as LogLevel,
+    apiKey,
+    rateWindows: DEFAULT_WINDOWS,
+  }
+}
+
+function textsOf(
+  option: Setting,
+  value: unknown,
+  env: GivenSettings['env'],
+): { texts: readonly string[]; source: string } {
+  if (value !== undefined) return { texts: (Array.isArray(value) ? value : [value]).map(String), source: option.flag }
+  const text = env[`RUNYARD_${option.variable}`]
+  if (text !== undefined && text !== '') {
+    return { texts: option.many === true ? text.split(':') : [text], source: `RUNYARD_${option.variable}` }
+  }
+  return { texts: option.fallback === null ? [] : [option.fallback], source: option.flag }
+}
+
+function setting(
+  flag: string,
+  variable: string,
+  argument: string,
+  fallback: string | null,
+  help: string,
+  check: Setting['check'],
+): Setting {
+  return { flag, variable, argument, fallback, help, check }
+}
+
+function many(single: Setting): Setting {
+  return { ...single, many: true }
+}
+
+function flag(name: string, variable: string, help: string): Setting {
+  return { flag: name, variable, argument: null, fallback: 'false', help, check: oneOf(['true', 'false']) }
+}
+
+function wholeNumber(min: number, max: number): Setting['check'] {
+  return text =>
+    /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max
+      ? null
+      : `must be a whole number from ${min} to ${max}`
+}
+
+function oneOf(words: readonly string[]): Setting['check'] {
+  return text => (words.includes(text) ? null : `must be one of ${words.join(', ')}`)
+}
+
+function notEmpty(text: string): string | null {
+  return text === '' ? 'must not be empty' : null
+}
+
+function httpUrl(text: string): string | null {
+  return /^https?:\/\/[^/?#]+\/?$/.test(text) && URL.canParse(text)
+    ? null
+    : 'must be an http or https origin without a path'
+}

@@ -1,0 +1,22 @@
+import { AppError } from '../core/errors.ts'
+import type { Driver } from '../ports/driver.ts'
+
+/**
+ * A driver for installations that may not run workers, such as a server that others can reach and that was given no
+ * process root. Endpoints and jobs can be made; the reason shows wherever somebody asks why they wait.
+ */
+export function createNoDriver(reason: string): Driver {
+  return {
+    name: 'none',
+    check: async () => reason,
+    start: async () => {
+      throw new AppError('invalid', reason)
+    },
+    adopt: async () => false,
+    observe: async () => ({ state: 'exited', exit: { code: null, signal: null, cause: 'was not found' } }),
+    terminate: async () => {},
+    kill: async () => {},
+    release: async () => {},
+    capacity: async () => ({ freeWorkers: 0, bound: reason }),
+  }
+}

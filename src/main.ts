@@ -1,0 +1,201 @@
+/** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { type App, createApp } from './app.ts'
+import type { Config } from './config.ts'
+import type { Endpoint } from './core/endpoint.ts'
+import { toAppError } from './core/errors.ts'
+import { DEFAULT_OWNER } from './core/ids.ts'
+import { createNoDriver } from './drivers/none.ts'
+import { createProcessDriver } from './drivers/process.ts'
+import { readBootId } from './drivers/process-table.ts'
+import type { Driver } from './ports/driver.ts'
+import type { Notifier } from './ports/notifier.ts'
+import type { Ports } from './ports/ports.ts'
+import type { WorkerLogs } from './ports/worker-logs.ts'
+import { isLoopback, type Listener, listen, originOf } from './server/listener.ts'
+import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
+import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from './store/sqlite.ts'
+import { systemClock } from './system/clock.ts'
+import { singleLeader } from './system/leader.ts'
+import { createLog, logEvents } from './system/log.ts'
+import { createNotifier } from './system/notifier.ts'
+import { portHolder } from './system/port-holder.ts'
+import { systemRandom } from './system/random.ts'
+import { createVault, loadOrCreateKey } from './system/vault.ts'
+import { createWorkerLogs } from './system/worker-logs.ts'
+
+/** A reason for which the server cannot start, as a sentence for the person who started it. */
+export class StartError extends Error {}
+
+/** A folder that was given with `--worker`, with the endpoint that runs it. */
+export interface ServedFolder {
+  readonly folder: string
+  readonly endpoint: Endpoint
+}
+
+/** A server that answers. */
+export interface RunningServer {
+  readonly url: string
+  readonly apiKeyFile: string
+  readonly folders: readonly ServedFolder[]
+  /** Stops as decision stop says; a second call hurries. Resolves when everything is over. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the server.
+ * @param sampleFolder where the sample handler lies
+ * @throws StartError when it cannot start
+ */
+export async function startServer(config: Config, sampleFolder: string): Promise<RunningServer> {
+  const log = createLog(config.logLevel, !config.json && process.stderr.isTTY === true)
+  const emit = logEvents(log)
+  const lock = acquire(config.dataDir)
+  try {
+    const apiKeyFile = join(config.dataDir, 'api-key')
+    const notifier = createNotifier({ onError: error => log.error({ problem: String(error) }, 'notifier.failed') })
+    const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
+    const folders = [...config.workers, ...(config.sample ? [sampleFolder] : [])]
+    const driver = driverFor(config, folders, { notifier, logs })
+    const store = await openStore(config)
+    const vault = createVault(loadOrCreateKey(join(config.dataDir, 'encryption-key')))
+    const ports: Ports = {
+      clock: systemClock,
+      random: systemRandom,
+      leader: singleLeader,
+      vault,
+      store,
+      driver,
+      notifier,
+      logs,
+      emit,
+    }
+    const app = createApp(ports, { rateWindows: config.rateWindows, drainTimeoutMs: config.drainTimeoutMs })
+    await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
+    const listener = await bind(app, config)
+    const url = listener.url
+    const publicUrl = config.publicUrl ?? url
+    await app.start({
+      publicUrl,
+      queueUrl: config.queueUrl ?? publicUrl,
+      workerUrl: originOf(config.host, listener.port),
+    })
+    const served = await serveFolders(app, folders)
+    lock.publish({ pid: process.pid, url })
+    if (!isLoopback(config.host))
+      log.warn({ host: config.host }, 'the server can be reached from outside; put TLS in front of it')
+    return { url, apiKeyFile, folders: served, stop: stopper(app, { listener, store, lock, driver }) }
+  } catch (error) {
+    lock.release()
+    throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+  }
+}
+
+function stopper(
+  app: App,
+  parts: { listener: Listener; store: SqliteStore; lock: DataDirLock; driver: Driver },
+): () => Promise<void> {
+  const hurry = new AbortController()
+  let stopping: Promise<void> | null = null
+  const stop = async () => {
+    await app.stop(hurry.signal)
+    await parts.listener.close(1_000)
+    if ('close' in parts.driver && typeof parts.driver.close === 'function') parts.driver.close()
+    await parts.store.close()
+    parts.lock.release()
+  }
+  return () => {
+    if (stopping !== null) hurry.abort()
+    stopping ??= stop()
+    return stopping
+  }
+}
+
+function acquire(dataDir: string): DataDirLock {
+  const lock = lockDataDir(dataDir)
+  if (!lock.held) return lock
+  const who =
+    lock.by === null ? 'another server that is starting' : `the server with pid ${lock.by.pid} at ${lock.by.url}`
+  throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
+}
+
+async function openStore(config: Config): Promise<SqliteStore> {
+  const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
+  const host = config.storeHost === 'auto' ? chooseHost(flushMs()) : config.storeHost
+  return openSqliteStore({
+    file: join(config.dataDir, 'runyard.sqlite'),
+    host,
+    gather: flush => void setImmediate(flush),
+  })
+}
+
+/** Processes run only for people on this machine, or below folders that were named on purpose. */
+function driverFor(
+  config: Config,
+  folders: readonly string[],
+  ports: { notifier: Notifier; logs: WorkerLogs },
+): Driver {
+  const trusted = isLoopback(config.host)
+  const roots = config.processRoots.length > 0 ? config.processRoots : trusted ? [process.cwd()] : []
+  if (roots.length === 0 && folders.length === 0) {
+    return createNoDriver(
+      'processes are off because the server can be reached from outside; give --process-root to allow them',
+    )
+  }
+  return createProcessDriver({
+    ...{
+      ...ports,
+      roots: [...roots, ...folders],
+      clock: systemClock,
+      hostEnv: process.env,
+      nodePath: process.execPath,
+    },
+    ...{ workerDir: folderIn(config.dataDir, 'workers'), maxWorkers: config.maxWorkers, bootId: readBootId() },
+  })
+}
+
+async function bind(app: App, config: Config): Promise<Listener> {
+  try {
+    return await listen(app.fetch(), config.host, config.port)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'EADDRINUSE') {
+      const holder = portHolder(config.port)
+      throw new StartError(
+        `port ${config.port} is in use${holder === null ? '' : ` by ${holder}`}; give another --port`,
+      )
+    }
+    throw new StartError(`cannot listen on ${config.host} port ${config.port}: ${(error as Error).message}`)
+  }
+}
+
+async function serveFolders(app: App, folders: readonly string[]): Promise<ServedFolder[]> {
+  const served: ServedFolder[] = []
+  for (const folder of folders) {
+    const path = resolve(folder)
+    try {
+      served.push({ folder: path, endpoint: await app.services.folderEndpoint(path, basename(path)) })
+    } catch (error) {
+      throw new StartError(`--worker ${folder}: ${toAppError(error).message}`)
+    }
+  }
+  return served
+}
+
+function ensureApiKey(file: string, given: string | null): string {
+  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  const key = given ?? (known === '' ? `rpa_${randomBytes(24).toString('base64url')}` : known)
+  if (key !== known) {
+    writeFileSync(`${file}.new`, `${key}\n`, { mode: 0o600 })
+    renameSync(`${file}.new`, file)
+  }
+  return key
+}
+
+function folderIn(dataDir: string, name: string): string {
+  const folder = join(dataDir, name)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return folder
+}

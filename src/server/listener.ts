@@ -1,0 +1,88 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import type { Delivery, Surface } from '../api/surface.ts'
+
+/**
+ * Workers reuse idle connections for 15 s, and a reset then loses a result; so ours live longer
+ * (docs/internals/worker-protocol.md, Connections).
+ */
+const KEEP_ALIVE_MS = 75_000
+const HEADERS_MS = 80_000
+/** The slowest that a body of the largest size may come in. */
+const REQUEST_MS = 600_000
+
+/** A listening socket with the surfaces that it offers. */
+export interface Listener {
+  /** The address that it is bound to, as an origin. */
+  readonly url: string
+  readonly port: number
+  /** Takes no new connections and ends idle ones; resolves when all are gone, after `graceMs` at the latest. */
+  close(graceMs: number): Promise<void>
+}
+
+/**
+ * Listens for HTTP/1.1.
+ * @throws the system's error when the address cannot be bound
+ */
+export async function listen(surface: Surface, host: string, port: number): Promise<Listener> {
+  const answer = getRequestListener(
+    (request, env) => surface(request, { delivery: deliveryOf(env.outgoing as ServerResponse) }),
+    {
+      errorHandler: () =>
+        new Response('{"error":"an internal error occurred"}', { status: 500, headers: JSON_HEADERS }),
+    },
+  )
+  const server = createServer(
+    { keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, noDelay: true },
+    (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing),
+  )
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const address = server.address() as AddressInfo
+  return { url: originOf(host, address.port), port: address.port, close: graceMs => closeServer(server, graceMs) }
+}
+
+const JSON_HEADERS = { 'content-type': 'application/json' }
+
+/** The origin under which programs on this machine reach a listener on `host`. */
+export function originOf(host: string, port: number): string {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`
+  if (host === '::') return `http://[::1]:${port}`
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** Whether only programs on this machine can reach the address. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
+}
+
+/** `finish` means that the last byte was handed to the system; a `close` before it, that the answer was cut off. */
+function deliveryOf(outgoing: ServerResponse): Delivery {
+  return {
+    onSettled(callback) {
+      let settled = false
+      const settle = (delivered: boolean) => {
+        if (settled) return
+        settled = true
+        callback(delivered)
+      }
+      if (outgoing.destroyed) settle(false)
+      outgoing.once('finish', () => settle(true))
+      outgoing.once('close', () => settle(outgoing.writableFinished))
+    },
+  }
+}
+
+async function closeServer(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>(resolve => server.close(() => resolve()))
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+  await closed
+  clearTimeout(timer)
+}
