@@ -153,7 +153,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
     }
     values.set(name, texts)
   }
-  const apiKey = given.env['RUNYARD_API_KEY'] ?? null
+  const apiKey = given.env.RUNYARD_API_KEY ?? null
   if (apiKey !== null && !/^[\x21-\x7e]{8,256}$/.test(apiKey)) {
     mistakes.push('RUNYARD_API_KEY must have 8 to 256 visible ASCII characters')
   }

@@ -45,9 +45,9 @@ export function wantsJson(options: ConnectionOptions): boolean {
 }
 
 function connectionOf(options: ConnectionOptions): { url: string; apiKey: string } {
-  const folder = resolve(options.dataDir ?? process.env['RUNYARD_DATA_DIR'] ?? './.runyard')
-  const url = options.url ?? process.env['RUNYARD_URL'] ?? readServerUrl(folder)
-  const apiKey = options.apiKey ?? process.env['RUNYARD_API_KEY'] ?? readText(join(folder, 'api-key'))
+  const folder = resolve(options.dataDir ?? process.env.RUNYARD_DATA_DIR ?? './.runyard')
+  const url = options.url ?? process.env.RUNYARD_URL ?? readServerUrl(folder)
+  const apiKey = options.apiKey ?? process.env.RUNYARD_API_KEY ?? readText(join(folder, 'api-key'))
   if (url === null)
     throw new CliError(`no server runs on ${folder}; give --url, or start one with: runyard serve`, EXIT.unavailable)
   if (apiKey === null) throw new CliError(`there is no API key in ${folder}; give --api-key`, EXIT.refused)

@@ -31,9 +31,9 @@ export function readResult(body: string): ResultReading {
   }
   const texts = memberTexts(reading.text)
   const output = texts.get('output') ?? null
-  if (reading.value['status'] === 'IN_PROGRESS') return { kind: 'progress', output: output ?? 'null' }
-  const refresh = reading.value['stopPod'] === true
-  const error = reading.value['error']
+  if (reading.value.status === 'IN_PROGRESS') return { kind: 'progress', output: output ?? 'null' }
+  const refresh = reading.value.stopPod === true
+  const error = reading.value.error
   if (!isTruthy(error))
     return { kind: 'final', refresh, outcome: { status: 'COMPLETED', output, error: null, warning } }
   const text = typeof error === 'string' ? error : texts.get('error')!

@@ -38,9 +38,9 @@ export function readSubmission(body: string): SubmissionReading {
       policy: isGiven(policy) ? texts.get('policy')! : null,
       webhook: isGiven(webhook) && webhook !== '' ? (webhook as string) : null,
       s3Config: isGiven(s3Config) ? texts.get('s3Config')! : null,
-      executionTimeoutMs: numberOrUndefined(fields['executionTimeout']),
-      ttlMs: numberOrUndefined(fields['ttl']),
-      lowPriority: fields['lowPriority'] === true,
+      executionTimeoutMs: numberOrUndefined(fields.executionTimeout),
+      ttlMs: numberOrUndefined(fields.ttl),
+      lowPriority: fields.lowPriority === true,
     },
   }
 }

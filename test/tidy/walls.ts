@@ -133,5 +133,11 @@ export const walls: Wall[] = [
     packages: '* @*/*',
     builtins: 'any',
   })),
-  { folder: 'worker', project: '', packages: '', builtins: 'http process' },
+  {
+    folder: 'worker',
+    project: '',
+    packages: '',
+    builtins: 'http https process fs async_hooks util',
+    why: 'it also calls servers behind TLS, reads test_input.json, and gives each line that a handler prints its job',
+  },
 ]

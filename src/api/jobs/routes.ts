@@ -150,6 +150,6 @@ function refuse(parts: JobSurfaceParts, request: Request, thrown: unknown): Resp
   const error = toAppError(thrown)
   const headers: Record<string, string> = {}
   if (error.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds)
-  if (error.allow.length > 0) headers['allow'] = error.allow.join(', ')
+  if (error.allow.length > 0) headers.allow = error.allow.join(', ')
   return jsonText(JSON.stringify({ error: error.message }), error.status, headers)
 }

@@ -29,7 +29,7 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
 function requestUrls(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody['requestUrls'] {
   if (endpoint.type === 'LOAD_BALANCER') {
     const base = `${addresses.publicUrl}/lb/${endpoint.id}`
-    const path = endpoint.env['HEALTH_CHECK_PATH'] ?? template.env['HEALTH_CHECK_PATH'] ?? '/ping'
+    const path = endpoint.env.HEALTH_CHECK_PATH ?? template.env.HEALTH_CHECK_PATH ?? '/ping'
     return { base, health: `${base}${path}` }
   }
   const base = `${addresses.queueUrl}/v2/${endpoint.id}`
