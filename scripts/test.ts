@@ -1,19 +1,46 @@
 /**
- * Runs test folders with the pinned Node's own test runner: `scripts/test.ts [folder ...]`, by default every folder
- * under `test/` that holds tests. A folder name may be followed by a pattern: `wire/python`.
+ * Runs tests with the pinned Node's own runner and closes with a plain count: `scripts/test.ts [folder ...]`, by default
+ * every test there is. With RUNYARD_NO_SKIP=1, as in CI, a skipped test is a failure.
  */
-import { spawnSync } from 'node:child_process'
 import { globSync } from 'node:fs'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
+
+interface Counts {
+  readonly tests: number
+  readonly passed: number
+  readonly skipped: number
+  readonly todo: number
+}
 
 const wanted = process.argv.slice(2)
 const patterns = wanted.length === 0 ? ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'] : wanted.map(toPattern)
-const files = patterns.flatMap(pattern => globSync(pattern)).sort()
+const files = [...new Set(patterns.flatMap(pattern => globSync(pattern)))].sort()
 if (files.length === 0) {
   console.error(`no tests match ${patterns.join(' ')}`)
   process.exit(1)
 }
-const run = spawnSync(process.execPath, ['--test', ...files], { stdio: 'inherit' })
-process.exit(run.status ?? 1)
+
+const skips: string[] = []
+const stream = run({ files, concurrency: 1 })
+stream.on('test:pass', ({ name, skip }) => {
+  if (skip !== undefined) skips.push(typeof skip === 'string' ? `${name}: ${skip}` : name)
+})
+stream.on('test:summary', ({ file, counts }) => {
+  if (file === undefined) close(counts)
+})
+stream.compose(spec).pipe(process.stdout)
+
+function close({ tests, passed, skipped, todo }: Counts): void {
+  const failed = tests - passed - skipped - todo
+  process.exitCode = failed > 0 || passed === 0 ? 1 : 0
+  const strict = process.env.RUNYARD_NO_SKIP === '1' && skipped > 0
+  if (strict) process.exitCode = 1
+  process.on('exit', () => {
+    for (const skip of skips) console.log(`skipped${strict ? ' (a failure here)' : ''}: ${skip}`)
+    console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`)
+  })
+}
 
 function toPattern(name: string): string {
   return name.endsWith('.test.ts') ? name : `{test,packages}/**/${name.replace(/\/$/, '')}{/**/*,*}.test.ts`

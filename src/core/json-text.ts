@@ -48,13 +48,17 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
 }
 
 function replaceNonFinite(text: string): { text: string; replaced: number } {
-  let replaced = 0
-  const result = text.replace(/"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b/gs, token => {
-    if (token.startsWith('"')) return token
-    replaced += 1
-    return 'null'
-  })
-  return { text: result, replaced }
+  const token = /"|-?\bInfinity\b|\bNaN\b/g
+  const pieces: string[] = []
+  let from = 0
+  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
+    if (match[0] === '"') token.lastIndex = endOfString(text, token.lastIndex)
+    else {
+      pieces.push(text.slice(from, match.index), 'null')
+      from = token.lastIndex
+    }
+  }
+  return { text: pieces.join('') + text.slice(from), replaced: pieces.length / 2 }
 }
 
 function skipBlank(text: string, from: number): number {
@@ -63,12 +67,23 @@ function skipBlank(text: string, from: number): number {
   return at
 }
 
-const STRING_REST = /[^"\\]*(?:\\.[^"\\]*)*"/sy
 const PLAIN = /[^,:\]}\s]+/y
 
-function endOf(pattern: RegExp, text: string, from: number): number {
-  pattern.lastIndex = from
-  return pattern.test(text) ? pattern.lastIndex : text.length
+function endOfPlain(text: string, from: number): number {
+  PLAIN.lastIndex = from
+  return PLAIN.test(text) ? PLAIN.lastIndex : text.length
+}
+
+/** The end of the string whose first character is at `from`. No pattern: one that repeats a group overflows on megabytes. */
+function endOfString(text: string, from: number): number {
+  for (let at = from; ; ) {
+    const quote = text.indexOf('"', at)
+    if (quote === -1) return text.length
+    let escapes = 0
+    while (quote - escapes > at && text[quote - escapes - 1] === '\\') escapes += 1
+    at = quote + 1
+    if (escapes % 2 === 0) return at
+  }
 }
 
 /** The end of the value that starts at `from`; the text is known to be valid. */
@@ -77,7 +92,7 @@ function skipValue(text: string, from: number): number {
   let depth = 0
   do {
     const character = text[at]
-    if (character === '"') at = endOf(STRING_REST, text, at + 1)
+    if (character === '"') at = endOfString(text, at + 1)
     else if (character === '{' || character === '[') {
       depth += 1
       at += 1
@@ -85,7 +100,7 @@ function skipValue(text: string, from: number): number {
       depth -= 1
       at += 1
     } else if (character === ',' || character === ':') at += 1
-    else at = endOf(PLAIN, text, at)
+    else at = endOfPlain(text, at)
     if (depth > 0) at = skipBlank(text, at)
   } while (depth > 0)
   return at

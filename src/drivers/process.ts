@@ -161,13 +161,18 @@ class Processes implements ProcessDriver {
     const tmp = join(folder, 'tmp')
     const environment = buildEnvironment(spec, { hostEnv, home, tmp, pythonFolder: command.pythonFolder })
     const program = await findProgram(command, environment.PATH ?? '')
-    await mkdir(home, { recursive: true, mode: 0o700 })
-    await mkdir(tmp, { recursive: true, mode: 0o700 })
     try {
+      await mkdir(home, { recursive: true, mode: 0o700 })
+      await mkdir(tmp, { recursive: true, mode: 0o700 })
       return await this.#spawn(spec.workerId, command, program, environment)
     } catch (thrown) {
-      await rm(folder, { recursive: true, force: true })
-      throw thrown
+      // The first problem is the one to tell.
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+      if (thrown instanceof AppError) throw thrown
+      const { code } = thrown as NodeJS.ErrnoException
+      throw new AppError('invalid', `cannot write the private folder or the log of the worker: ${code}`, {
+        cause: thrown,
+      })
     }
   }
 
@@ -189,13 +194,18 @@ class Processes implements ProcessDriver {
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const handle = JSON.stringify(identity)
     const running: Running = { identity, child, exit: null }
+    try {
+      writeFileSync(this.#identityFile(worker), handle)
+    } catch (thrown) {
+      signal(-pid, 'SIGKILL')
+      throw thrown
+    }
     this.#workers.set(worker, running)
     child.on('exit', (code, signalName) => {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
       this.#ended(worker, running, exitOf(code, signalName))
     })
-    writeFileSync(this.#identityFile(worker), handle)
     return handle
   }
 

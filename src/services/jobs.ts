@@ -81,10 +81,16 @@ export class Jobs {
       latest = found
       return isFinal(found.status) ? found : null
     }
-    const untilExpiry = Math.max(0, job.expiresAtMs - this.#ports.clock.now() + 1)
     const topic = `job:${job.id}` as const
-    const final = await this.#waiting.until({ topic, read, forMs: Math.min(forMs, untilExpiry), signals })
-    return final ?? latest
+    const { clock } = this.#ports
+    const endMs = clock.monotonic() + forMs
+    for (;;) {
+      const waitMs = Math.max(0, Math.min(endMs - clock.monotonic(), latest.expiresAtMs + 1 - clock.now()))
+      const final = await this.#waiting.until({ topic, read, forMs: waitMs, signals })
+      if (final !== null) return final
+      // Otherwise the job was given a longer life meanwhile.
+      if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest
+    }
   }
 
   /** @throws AppError `not_found` as {@link find} */

@@ -176,8 +176,14 @@ export class SqliteEngine {
     this.#stats.commits += 1
   }
 
+  /** Ends what an error left open. SQLite ends a transaction even where it cannot undo it on a broken disk. */
   #rollBack(): void {
-    if (this.database.isTransaction) this.database.exec('ROLLBACK')
+    if (!this.database.isTransaction) return
+    try {
+      this.database.exec('ROLLBACK')
+    } catch (error) {
+      if (this.database.isTransaction) throw error
+    }
   }
 
   #run(name: string, args: readonly unknown[]): unknown {
@@ -203,12 +209,20 @@ export class SqliteEngine {
 
 function open(file: string): DatabaseSync {
   // Made here, the file is for its owner alone; SQLite gives its journals the same permissions.
-  if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
+  if (file !== ':memory:') touch(file)
   return new DatabaseSync(file, {
     timeout: 5_000,
     enableForeignKeyConstraints: true,
     enableDoubleQuotedStringLiterals: false,
   })
+}
+
+function touch(file: string): void {
+  try {
+    closeSync(openSync(file, 'a', 0o600))
+  } catch (error) {
+    throw unavailable(`its database ${file} cannot be opened`, error)
+  }
 }
 
 /** SQLite would store what is missing as NULL without a word. */

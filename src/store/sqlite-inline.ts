@@ -52,19 +52,21 @@ export class InlineHost implements Host {
 
   async close(): Promise<void> {
     this.#closed = true
-    this.#flush()
+    while (this.#pending.length > 0) this.#flushBatch()
     this.#engine.close()
   }
 
   #flush(): void {
-    while (this.#pending.length > 0) {
-      const batch = this.#pending.slice(0, MAX_BATCH)
-      const outcomes = this.#engine.write(batch)
-      this.#pending = this.#pending.slice(MAX_BATCH)
-      for (const [index, outcome] of outcomes.entries()) {
-        if (outcome.ok) batch[index]!.resolve(outcome.value)
-        else batch[index]!.reject(outcome.error)
-      }
+    this.#flushBatch()
+    if (this.#pending.length > 0) this.#gather(() => this.#flush())
+  }
+
+  #flushBatch(): void {
+    const batch = this.#pending.slice(0, MAX_BATCH)
+    this.#pending = this.#pending.slice(MAX_BATCH)
+    for (const [index, outcome] of this.#engine.write(batch).entries()) {
+      if (outcome.ok) batch[index]!.resolve(outcome.value)
+      else batch[index]!.reject(outcome.error)
     }
   }
 }

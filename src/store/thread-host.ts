@@ -1,5 +1,4 @@
 import { Worker } from 'node:worker_threads'
-import type { AppError } from '../core/errors.ts'
 import type { Host } from './host.ts'
 import { operationOf } from './operations/table.ts'
 import type { EngineOptions, StoreStats } from './sqlite-engine.ts'
@@ -19,13 +18,15 @@ export class ThreadHost implements Host {
   readonly #worker: Worker
   readonly #waiting = new Map<number, Waiting>()
   readonly #ended: Promise<void>
+  readonly #opened: PromiseWithResolvers<void>
   #calls: NumberedCall[] = []
   #nextId = 1
-  #closed: AppError | null = null
+  #closed: Error | null = null
 
   private constructor(worker: Worker) {
     this.#worker = worker
     this.#ended = new Promise(resolve => worker.once('exit', () => resolve()))
+    this.#opened = Promise.withResolvers()
     worker.on('message', (response: Response) => this.#receive(response))
     worker.on('error', error => this.#end(unavailable('its thread failed', error)))
     worker.on('exit', () => this.#end(unavailable('its thread has ended')))
@@ -36,16 +37,9 @@ export class ThreadHost implements Host {
    * @param program another program for the thread, for benchmarks
    */
   static async open(options: Pick<EngineOptions, 'file'>, program: URL = PROGRAM): Promise<ThreadHost> {
-    const worker = new Worker(program, { workerData: options, name: 'store' })
-    await new Promise<void>((resolve, reject) => {
-      worker.once('message', (response: Response) => {
-        if (response.kind === 'failed') reject(unpackError(response.error))
-        else resolve()
-      })
-      worker.once('error', error => reject(unavailable('its thread did not start', error)))
-    })
-    worker.removeAllListeners()
-    return new ThreadHost(worker)
+    const host = new ThreadHost(new Worker(program, { workerData: options, name: 'store' }))
+    await host.#opened.promise
+    return host
   }
 
   call(name: string, args: readonly unknown[]): Promise<unknown> {
@@ -98,6 +92,8 @@ export class ThreadHost implements Host {
   }
 
   #receive(response: Response): void {
+    if (response.kind === 'ready') this.#opened.resolve()
+    if (response.kind === 'failed') this.#end(unpackError(response.error) as Error)
     if (response.kind === 'stats') this.#settle(response.id)?.resolve(response.stats as never)
     if (response.kind !== 'outcomes') return
     for (const outcome of response.outcomes) {
@@ -112,8 +108,9 @@ export class ThreadHost implements Host {
     return waiting
   }
 
-  #end(reason: AppError): void {
+  #end(reason: Error): void {
     this.#closed ??= reason
+    this.#opened.reject(reason)
     for (const { reject } of this.#waiting.values()) reject(reason)
     this.#waiting.clear()
   }

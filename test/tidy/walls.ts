@@ -87,9 +87,8 @@ export const walls: Wall[] = [
   {
     folder: 'drivers',
     project: 'core ports events',
-    packages: 'shlex dockerode @kubernetes/client-node',
+    packages: 'dockerode @kubernetes/client-node',
     builtins: 'child_process fs os path net',
-    why: 'shlex: a start command is one string and has to be split as a shell would',
   },
   {
     folder: 'system',

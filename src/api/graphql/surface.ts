@@ -46,7 +46,7 @@ export function graphqlSurface(parts: GraphqlParts): Surface {
       const body = request.method === 'POST' ? await readText(request, MAX_BODY_BYTES) : null
       const init = { method: request.method, headers: request.headers, body }
       const answer = await yoga.fetch(new Request(request.url, init), { caller })
-      return new Response(answer.body, { status: answer.status, headers: answer.headers })
+      return new Response(await answer.text(), { status: answer.status, headers: [...answer.headers] })
     } catch (thrown) {
       reportFailure(parts.emit, 'graphql', request, thrown)
       const error = toAppError(thrown)

@@ -1,7 +1,7 @@
 import type { Endpoint, EndpointCounters } from '../../core/endpoint.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { EndpointSnapshot } from '../../core/scale.ts'
-import type { DeletedEndpoint } from '../../ports/store.ts'
+import type { DeletedEndpoint, EndpointStore } from '../../ports/store.ts'
 import {
   type CountersRow,
   type EndpointRow,
@@ -18,7 +18,7 @@ import * as sql from '../sql/endpoints.ts'
 import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
 import { statusBeforeEnd, stopWork } from './job-outcomes.ts'
-import { query, queryOne, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 const EXITS_IN_SNAPSHOT = 20
 
@@ -66,10 +66,6 @@ export const endpoints = {
     }
   }),
 
-  active: read(function* (): Steps<EndpointId[]> {
-    return (yield* query<{ id: EndpointId }>(sql.activeEndpoints)).map(row => row.id)
-  }),
-
   remove: write(function* (id: EndpointId, nowMs: number): Steps<DeletedEndpoint | null> {
     if ((yield* queryOne(sql.findEndpoint, [id])) === null) return null
     const rows = yield* query<JobRow>(cancelJobsOfEndpoint, [id, nowMs])
@@ -79,4 +75,4 @@ export const endpoints = {
     const workers = (yield* query<WorkerRow>(aliveWorkersOf, [id])).map(toWorker)
     return { cancelled, workers }
   }),
-}
+} satisfies OperationsOf<EndpointStore>

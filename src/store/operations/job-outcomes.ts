@@ -1,13 +1,13 @@
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import { type Job, type JobStatus, lostReason, MAX_LOST_ATTEMPTS } from '../../core/job.ts'
 import { earliest } from '../../core/plan.ts'
-import type { FinishRequest, JobMove } from '../../ports/store.ts'
+import type { FinishRequest, JobMove, JobOutcomeStore } from '../../ports/store.ts'
 import { type JobRow, toJob } from '../rows/jobs.ts'
 import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'
 import { dropChunks } from '../sql/jobs.ts'
 import { workerFinished, workerSettled } from '../sql/workers.ts'
-import { query, queryOne, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
@@ -79,7 +79,7 @@ export const jobOutcomes = {
     const row = yield* queryOne<{ timeout_at_ms: number | null; expires_at_ms: number | null }>(sql.nextDeadlines)
     return row === null ? null : earliest([row.timeout_at_ms, row.expires_at_ms])
   }),
-}
+} satisfies OperationsOf<JobOutcomeStore>
 
 /** A job in the line has no start, so an ended job without one came from there. */
 export function statusBeforeEnd(row: JobRow): JobStatus {

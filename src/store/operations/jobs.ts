@@ -1,10 +1,10 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job } from '../../core/job.ts'
-import type { ClaimRequest } from '../../ports/store.ts'
+import type { ClaimRequest, JobStore } from '../../ports/store.ts'
 import { type ClaimedRow, type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
 import * as sql from '../sql/jobs.ts'
 import { workerBusy } from '../sql/workers.ts'
-import { query, queryOne, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 const MAX_DIAGNOSTICS = 20
 
@@ -58,7 +58,7 @@ export const jobs = {
   addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {
     yield* query(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
   }),
-}
+} satisfies OperationsOf<JobStore>
 
 /** RETURNING keeps no order. */
 function byPlaceInLine(a: ClaimedRow, b: ClaimedRow): number {

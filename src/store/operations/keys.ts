@@ -1,9 +1,10 @@
 import type { KeyId, OwnerId } from '../../core/ids.ts'
 import type { ApiKey } from '../../core/permission.ts'
 import type { WindowCount } from '../../core/rate-limit.ts'
+import type { KeyStore } from '../../ports/store.ts'
 import { type KeyRow, ofKey, toKey } from '../rows/keys.ts'
 import * as sql from '../sql/keys.ts'
-import { query, queryOne, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 /** API keys and what they have used. */
 export const keys = {
@@ -35,4 +36,4 @@ export const keys = {
     }
     yield* query(sql.dropWindows, [owner, counts.length])
   }),
-}
+} satisfies OperationsOf<KeyStore>

@@ -26,6 +26,13 @@ export interface Operation<Args extends readonly unknown[] = readonly unknown[],
   readonly steps: (...args: Args) => Steps<Result>
 }
 
+type OperationOf<Method> = Method extends (...args: infer Args) => Promise<infer Result>
+  ? Operation<Args, Result>
+  : never
+
+/** The operations that make up one part of the port, under the names of its methods. */
+export type OperationsOf<Part> = { readonly [Name in keyof Part]: OperationOf<Part[Name]> }
+
 /** An operation that only reads. */
 export function read<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,

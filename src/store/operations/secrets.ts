@@ -1,8 +1,9 @@
 import type { OwnerId, SecretId } from '../../core/ids.ts'
 import type { Secret } from '../../core/secret.ts'
+import type { SecretStore } from '../../ports/store.ts'
 import { type SecretRow, toSecret } from '../rows/secrets.ts'
 import * as sql from '../sql/secrets.ts'
-import { query, queryOne, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 /** Secrets with their sealed values. */
 export const secrets = {
@@ -27,4 +28,4 @@ export const secrets = {
   remove: write(function* (owner: OwnerId, id: SecretId): Steps<boolean> {
     return (yield* query(sql.deleteSecret, [owner, id])).length > 0
   }),
-}
+} satisfies OperationsOf<SecretStore>

@@ -1,7 +1,7 @@
 import type { JobId, WorkerId } from '../../core/ids.ts'
-import type { PendingStop } from '../../ports/store.ts'
+import type { PendingStop, StopStore } from '../../ports/store.ts'
 import * as sql from '../sql/job-outcomes.ts'
-import { query, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, read, type Steps, write } from './operation.ts'
 
 const MAX_LISTED = 1_000
 
@@ -21,4 +21,4 @@ export const stops = {
     const rows = yield* query<{ worker_id: WorkerId; job_id: JobId; since_ms: number }>(sql.listStops, [MAX_LISTED])
     return rows.map(row => ({ workerId: row.worker_id, jobId: row.job_id, sinceMs: row.since_ms }))
   }),
-}
+} satisfies OperationsOf<StopStore>

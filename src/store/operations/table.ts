@@ -3,7 +3,7 @@ import { endpoints } from './endpoints.ts'
 import { jobOutcomes } from './job-outcomes.ts'
 import { jobs } from './jobs.ts'
 import { keys } from './keys.ts'
-import type { Operation } from './operation.ts'
+import type { Operation, OperationsOf } from './operation.ts'
 import { secrets } from './secrets.ts'
 import { stops } from './stops.ts'
 import { templates } from './templates.ts'
@@ -11,12 +11,6 @@ import { workers } from './workers.ts'
 
 /** The parts of the store port. */
 export type Part = Exclude<keyof Store, 'close'>
-
-type Method = (...args: never) => Promise<unknown>
-
-type OperationOf<M> = M extends (...args: infer Args) => Promise<infer Result> ? Operation<Args, Result> : never
-
-type OperationsOf<P> = { readonly [M in keyof P]: P[M] extends Method ? OperationOf<P[M]> : never }
 
 /** Every method of the port as an operation, under the names of the port. */
 export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {

@@ -1,9 +1,10 @@
 import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
 import type { Template } from '../../core/template.ts'
+import type { TemplateStore } from '../../ports/store.ts'
 import { type TemplateRow, templateConfig, toTemplate } from '../rows/templates.ts'
 import { newVersionOfUsers } from '../sql/endpoints.ts'
 import * as sql from '../sql/templates.ts'
-import { query, queryOne, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 /** Templates. */
 export const templates = {
@@ -39,4 +40,4 @@ export const templates = {
     if ((yield* query(sql.usedTemplate, [owner, id])).length > 0) return 'in_use'
     return (yield* query(sql.deleteTemplate, [owner, id])).length > 0 ? 'removed' : 'absent'
   }),
-}
+} satisfies OperationsOf<TemplateStore>

@@ -1,9 +1,9 @@
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { type StopReason, WORKER_STATES, type Worker, type WorkerExit, type WorkerState } from '../../core/worker.ts'
-import type { WorkerMove } from '../../ports/store.ts'
+import type { WorkerMove, WorkerStore } from '../../ports/store.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
 import * as sql from '../sql/workers.ts'
-import { query, queryOne, read, type Steps, write } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 const MAX_LISTED = 1_000
 
@@ -69,7 +69,7 @@ export const workers = {
     const rows = yield* query<{ id: WorkerId }>(sql.deleteExitedWorkers, [beforeMs, limit])
     return rows.map(row => row.id).sort()
   }),
-}
+} satisfies OperationsOf<WorkerStore>
 
 /** The worker's state when it comes before `to` in a worker's life; else null. */
 function* stateBefore(id: WorkerId, to: WorkerState): Steps<WorkerState | null> {

@@ -1,5 +1,5 @@
 /** Statements on endpoints and their counters. */
-import { ALIVE, RUNNING } from './guards.ts'
+import { RUNNING } from './guards.ts'
 
 /** The columns of an endpoint; see rows/endpoints.ts. */
 export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
@@ -58,10 +58,3 @@ export const queueLoad = `
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND ${RUNNING}) AS in_progress,
     (SELECT queued_at_ms FROM jobs WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND low_priority = 0
       ORDER BY position, id LIMIT 1) AS head_queued_at_ms`
-
-/** Endpoints with unfinished jobs, with workers, or that keep some ready. */
-export const activeEndpoints = `
-  SELECT id FROM endpoints WHERE workers_min > 0
-    OR EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = endpoints.id AND status IN ('IN_QUEUE', 'IN_PROGRESS'))
-    OR EXISTS (SELECT 1 FROM workers WHERE endpoint_id = endpoints.id AND ${ALIVE})
-  ORDER BY id`

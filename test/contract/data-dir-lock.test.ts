@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type DataDirLock, type HeldDataDir, lockDataDir } from '../../src/store/data-dir-lock.ts'
+
+const INFO = { pid: 4711, url: 'http://127.0.0.1:8000' }
+
+function folderOf(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-lock-'))
+  context.after(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'data')
+}
+
+function mine(result: DataDirLock | HeldDataDir): DataDirLock {
+  assert.equal(result.held, false)
+  return result as DataDirLock
+}
+
+test('a data directory is one server’s, which others can ask who it is', context => {
+  const folder = folderOf(context)
+  const lock = mine(lockDataDir(folder))
+  assert.deepEqual(lockDataDir(folder), { held: true, by: null })
+  lock.publish(INFO)
+  assert.deepEqual(lockDataDir(folder), { held: true, by: INFO })
+  assert.equal(statSync(join(folder, 'server.json')).mode & 0o777, 0o600)
+  lock.publish({ ...INFO, url: 'http://127.0.0.1:9000' })
+  assert.deepEqual(lockDataDir(folder), { held: true, by: { ...INFO, url: 'http://127.0.0.1:9000' } })
+  lock.release()
+})
+
+test('a directory that was given back can be taken again, and says nothing of its last holder', context => {
+  const folder = folderOf(context)
+  const first = mine(lockDataDir(folder))
+  first.publish(INFO)
+  first.release()
+  first.release()
+  assert.equal(existsSync(join(folder, 'server.json')), false)
+  const second = mine(lockDataDir(folder))
+  assert.deepEqual(lockDataDir(folder), { held: true, by: null })
+  second.release()
+})
+
+test('a file that says nothing of use is as good as none', context => {
+  const folder = folderOf(context)
+  const lock = mine(lockDataDir(folder))
+  for (const text of ['', '{', 'null', '[]', '{"pid":"1","url":"x"}']) {
+    writeFileSync(join(folder, 'server.json'), text)
+    assert.deepEqual(lockDataDir(folder), { held: true, by: null })
+  }
+  lock.release()
+})
+
+test('the lock of a process that is killed ends with it', async context => {
+  const folder = folderOf(context)
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'data-dir-holder.ts'), folder], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const [said] = (await once(child.stdout, 'data')) as [Buffer]
+  assert.equal(said.toString(), 'mine\n')
+  assert.deepEqual(lockDataDir(folder), { held: true, by: { pid: child.pid, url: 'http://127.0.0.1:1' } })
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+  const lock = mine(lockDataDir(folder))
+  assert.deepEqual(lockDataDir(folder), { held: true, by: null })
+  lock.release()
+})

@@ -1,0 +1,170 @@
+/** A machine for the process driver: folders, scripts to run, and a line to each process that tells that it lives. */
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { createProcessDriver, type ProcessDriver, type ProcessDriverOptions } from '../../src/drivers/process.ts'
+import { readBootId } from '../../src/drivers/process-table.ts'
+import type { WorkerSpec } from '../../src/ports/driver.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { createNotifier } from '../../src/system/notifier.ts'
+import { createWorkerLogs } from '../../src/system/worker-logs.ts'
+
+/** What a process of a test tells about itself. */
+export interface Told {
+  /** `ready`, `asked`, `child`, `report`. */
+  readonly event: string
+  readonly worker: string
+  readonly pid: number
+  readonly env: Record<string, string>
+  readonly words: string[]
+  readonly folder: string
+}
+
+/**
+ * The program that all workers of the tests run. It holds a connection for as long as it lives, so that its end can be
+ * seen from outside without asking the driver, and it never outlives the test.
+ */
+const PROGRAM = `
+import { spawn } from 'node:child_process'
+import { connect } from 'node:net'
+const behaviour = process.argv[2] ?? 'obedient'
+if (behaviour === 'failing') process.exit(3)
+if (behaviour === 'crashing') process.kill(process.pid, 'SIGSEGV')
+const line = connect(process.env.LIFELINE)
+const tell = (event, more) =>
+  line.write(JSON.stringify({ event, worker: process.env.RUNPOD_POD_ID, pid: process.pid, ...more }) + '\\n')
+line.on('error', () => {})
+line.on('close', () => process.exit(9))
+line.on('data', text => {
+  if (String(text) === 'exit') process.exit(0)
+  console.log(String(text))
+})
+process.on('SIGHUP', () => {})
+process.on('SIGTERM', () => (behaviour === 'obedient' ? process.exit(0) : tell('asked')))
+if (behaviour === 'parent' || behaviour === 'daemons') {
+  const detached = behaviour === 'daemons'
+  spawn(process.execPath, [process.argv[1], 'child'], { stdio: 'ignore', detached })
+}
+if (behaviour === 'child') tell('child')
+else tell(process.argv.length > 3 || behaviour === 'report' ? 'report' : 'ready', {
+  env: process.env,
+  words: process.argv.slice(2),
+  folder: process.cwd(),
+})
+`
+
+/** A started process of a test, by its connection. */
+export interface Life {
+  readonly told: Told
+  /** Makes the process print a line, or end itself when the line is `exit`. */
+  say(line: string): void
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<void>
+}
+
+/** Counts over all machines: a worker of an earlier test may need a moment to notice that its machine is gone. */
+let count = 0
+
+/** A temporary machine. */
+export type Machine = Awaited<ReturnType<typeof openMachine>>
+
+/** Makes a machine with one process root, and in it the image `dir:app` with `worker.mjs`. */
+export async function openMachine() {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'runyard-')))
+  const root = join(folder, 'root')
+  const hostHome = join(folder, 'host')
+  await mkdir(join(root, 'app'), { recursive: true })
+  await mkdir(hostHome)
+  await writeFile(join(root, 'app', 'worker.mjs'), PROGRAM)
+  const line = await openLifeline(join(folder, 'line'))
+  const notifier = createNotifier()
+  const logs = createWorkerLogs({ folder: join(folder, 'logs'), clock: systemClock })
+  const drivers: ProcessDriver[] = []
+  const options: ProcessDriverOptions = {
+    roots: [root],
+    logs,
+    clock: systemClock,
+    notifier,
+    workerDir: join(folder, 'workers'),
+    hostEnv: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: hostHome },
+    nodePath: process.execPath,
+    maxWorkers: 8,
+    bootId: readBootId(),
+  }
+  return {
+    folder,
+    root,
+    hostHome,
+    notifier,
+    logs,
+    options,
+    life: line.life,
+    /** A driver over this machine, as a server makes one when it starts. */
+    driver(changes: Partial<ProcessDriverOptions> = {}): ProcessDriver {
+      const driver = createProcessDriver({ ...options, ...changes })
+      drivers.push(driver)
+      return driver
+    },
+    /** A new worker that runs the program of the tests with these words. */
+    spec(words: string, changes: Partial<WorkerSpec> = {}): WorkerSpec {
+      const workerId = `worker-${process.pid}-${count++}` as WorkerId
+      return {
+        workerId,
+        endpointId: 'endpoint' as EndpointId,
+        image: 'dir:app',
+        args: `'${process.execPath}' worker.mjs ${words}`,
+        env: {},
+        protocolEnv: { LIFELINE: join(folder, 'line'), RUNPOD_POD_ID: workerId },
+        ...changes,
+      }
+    },
+    async close(): Promise<void> {
+      for (const driver of drivers) driver.close()
+      await line.close()
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 })
+    },
+  }
+}
+
+async function openLifeline(path: string) {
+  const lives: Life[] = []
+  const sockets = new Set<Socket>()
+  let wake = Promise.withResolvers<void>()
+  const server: Server = createServer(socket => {
+    const ended = Promise.withResolvers<void>()
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      sockets.delete(socket)
+      ended.resolve()
+    })
+    let text = ''
+    socket.on('data', block => {
+      text += block.toString()
+      const lines = text.split('\n')
+      text = lines.pop() ?? ''
+      for (const told of lines.map(line => JSON.parse(line) as Told)) {
+        lives.push({ told, say: said => socket.write(said), ended: ended.promise })
+      }
+      wake.resolve()
+      wake = Promise.withResolvers()
+    })
+  })
+  await new Promise<void>(resolve => server.listen(path, resolve))
+  return {
+    /** Waits until a process of the worker has told the event. */
+    async life(worker: WorkerId, event = 'ready'): Promise<Life> {
+      for (;;) {
+        const found = lives.find(({ told }) => told.worker === worker && told.event === event)
+        if (found !== undefined) return found
+        await wake.promise
+      }
+    },
+    async close(): Promise<void> {
+      for (const socket of sockets) socket.destroy()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}

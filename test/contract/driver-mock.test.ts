@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { createMockDriver, createMockFleet } from '../../src/drivers/mock.ts'
+import type { WorkerSpec } from '../../src/ports/driver.ts'
+import { createNotifier } from '../../src/system/notifier.ts'
+import { driverContract, exitOf } from './driver.ts'
+
+driverContract('mock', async () => {
+  const notifier = createNotifier()
+  const behaviours = new Map<WorkerId, string>()
+  const fleet = createMockFleet({
+    onStart(spec) {
+      behaviours.set(spec.workerId, spec.args)
+      if (spec.args === 'failing') fleet.exit(spec.workerId, { code: 3 })
+    },
+    onTerminate(worker) {
+      if (behaviours.get(worker) === 'obedient') fleet.exit(worker)
+    },
+  })
+  const open = () =>
+    fleet.driver({
+      notifier,
+      capacity: running => ({ freeWorkers: 8 - running, bound: 'the test' }),
+      check: image => (image === 'unusable' ? 'this image can never be started' : null),
+    })
+  let driver = open()
+  let count = 0
+  return {
+    notifier,
+    get driver() {
+      return driver
+    },
+    spec: behaviour => spec(`worker${count++}`, behaviour),
+    unusable: { image: 'unusable', args: '' },
+    ready: async () => {},
+    asked: async worker => assert.ok(fleet.terminated.has(worker)),
+    restart: async () => {
+      driver.close()
+      driver = open()
+      return driver
+    },
+    close: async () => driver.close(),
+  }
+})
+
+test('the next start of the mock fails on request, and only that', async () => {
+  const driver = createMockDriver({ notifier: createNotifier() })
+  driver.fleet.failNextStart('there is no such image')
+  await assert.rejects(driver.start(spec('a', '')), { code: 'invalid', message: 'there is no such image' })
+  await driver.start(spec('a', ''))
+  assert.deepEqual(driver.fleet.running(), ['a'])
+  assert.equal(driver.fleet.started.length, 1)
+})
+
+test('a mock worker without a script ends when it is asked, and by the hand of the test', async () => {
+  const notifier = createNotifier()
+  const driver = createMockDriver({ notifier })
+  for (const name of ['a', 'b', 'c']) await driver.start(spec(name, ''))
+  await driver.terminate('a' as WorkerId)
+  driver.fleet.exit('b' as WorkerId, { signal: 'SIGSEGV' })
+  await driver.kill('c' as WorkerId)
+  assert.equal((await exitOf(notifier, driver, 'a' as WorkerId)).cause, 'exited with code 0')
+  assert.equal((await exitOf(notifier, driver, 'b' as WorkerId)).cause, 'was killed by SIGSEGV')
+  assert.deepEqual([...driver.fleet.terminated, ...driver.fleet.killed], ['a', 'c'])
+})
+
+test('a server that dies in the middle of a start leaves a worker that the next one finds', async () => {
+  const never = new Promise<void>(() => {})
+  const fleet = createMockFleet({ onStart: () => never })
+  const first = fleet.driver({ notifier: createNotifier() })
+  void first.start(spec('a', ''))
+  await Promise.resolve()
+  first.close()
+  const next = fleet.driver({ notifier: createNotifier() })
+  assert.equal(await next.adopt('a' as WorkerId, null), true)
+})
+
+function spec(name: string, args: string): WorkerSpec {
+  const workerId = name as WorkerId
+  return { workerId, endpointId: 'endpoint' as EndpointId, image: 'image', args, env: {}, protocolEnv: {} }
+}

@@ -1,0 +1,23 @@
+import { driverContract } from './driver.ts'
+import { openMachine } from './driver-machine.ts'
+
+driverContract('process', async () => {
+  const machine = await openMachine()
+  let driver = machine.driver()
+  return {
+    notifier: machine.notifier,
+    get driver() {
+      return driver
+    },
+    spec: behaviour => machine.spec(behaviour),
+    unusable: { image: 'registry.example.org/some/image:1', args: '' },
+    ready: async worker => void (await machine.life(worker)),
+    asked: async worker => void (await machine.life(worker, 'asked')),
+    restart: async () => {
+      driver.close()
+      driver = machine.driver()
+      return driver
+    },
+    close: machine.close,
+  }
+})

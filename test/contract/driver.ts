@@ -1,0 +1,199 @@
+/** What every driver does. A library: each driver's own test file calls it with a way to make one. */
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { AppError } from '../../src/core/errors.ts'
+import type { WorkerId } from '../../src/core/ids.ts'
+import type { Driver, ObservedExit, WorkerSpec } from '../../src/ports/driver.ts'
+import type { Notifier } from '../../src/ports/notifier.ts'
+
+/** How a worker of the contract behaves: it ends when asked, it does not, or it ends at once with code 3. */
+export type Behaviour = 'obedient' | 'stubborn' | 'failing'
+
+/** A machine with one driver on it. */
+export interface DriverHarness {
+  readonly notifier: Notifier
+  readonly driver: Driver
+  /** Something to start; a new worker at each call. */
+  spec(behaviour: Behaviour): WorkerSpec
+  /** An image and arguments that can never be started. */
+  readonly unusable: { readonly image: string; readonly args: string }
+  /** Waits until a started worker does as it should. */
+  ready(worker: WorkerId): Promise<void>
+  /** Waits until a worker has noticed that it was asked to end. */
+  asked(worker: WorkerId): Promise<void>
+  /** The server dies without a word and another one starts: a new driver on the same machine. */
+  restart(): Promise<Driver>
+  /** Ends all that still runs. */
+  close(): Promise<void>
+}
+
+/** Waits until `condition` holds, looking again at each notification about workers. */
+export async function untilFleet(notifier: Notifier, condition: () => Promise<boolean>): Promise<void> {
+  for (;;) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const unsubscribe = notifier.subscribe('fleet', resolve)
+    try {
+      if (await condition()) return
+      await promise
+    } finally {
+      unsubscribe()
+    }
+  }
+}
+
+/** How a worker ended, once it has. */
+export async function exitOf(notifier: Notifier, driver: Driver, worker: WorkerId): Promise<ObservedExit> {
+  await untilFleet(notifier, async () => (await driver.observe(worker)).state === 'exited')
+  const seen = await driver.observe(worker)
+  assert.equal(seen.state, 'exited')
+  return (seen as Extract<typeof seen, { state: 'exited' }>).exit
+}
+
+/** The error that a driver throws for a worker that it cannot start. */
+export function isRefusal(thrown: unknown): thrown is AppError {
+  return thrown instanceof AppError && thrown.code === 'invalid' && thrown.message.length > 10
+}
+
+/** Runs the contract. */
+export function driverContract(name: string, open: () => Promise<DriverHarness>): void {
+  describe(`the ${name} driver`, { timeout: 120_000 }, () => {
+    let harness: DriverHarness
+    beforeEach(async () => {
+      harness = await open()
+    })
+    afterEach(() => harness.close())
+    const start = async (behaviour: Behaviour) => {
+      const spec = harness.spec(behaviour)
+      const handle = await harness.driver.start(spec)
+      return { spec, handle, worker: spec.workerId }
+    }
+    const startReady = async (behaviour: Behaviour) => {
+      const started = await start(behaviour)
+      await harness.ready(started.worker)
+      return started
+    }
+
+    test('a started worker runs until it is asked to end, and its exit is told', async () => {
+      const { worker, handle } = await startReady('obedient')
+      assert.notEqual(handle, '')
+      assert.deepEqual(await harness.driver.observe(worker), { state: 'running' })
+      await harness.driver.terminate(worker)
+      const exit = await exitOf(harness.notifier, harness.driver, worker)
+      assert.deepEqual([exit.code, exit.signal], [0, null])
+      assert.match(exit.cause, /code 0/)
+    })
+
+    test('a worker that ends by itself is told with its code', async () => {
+      const { worker } = await start('failing')
+      const exit = await exitOf(harness.notifier, harness.driver, worker)
+      assert.deepEqual([exit.code, exit.signal], [3, null])
+      assert.match(exit.cause, /code 3/)
+    })
+
+    test('a worker that does not end when asked runs on until it is killed', async () => {
+      const { worker } = await startReady('stubborn')
+      await harness.driver.terminate(worker)
+      await harness.asked(worker)
+      assert.deepEqual(await harness.driver.observe(worker), { state: 'running' })
+      await harness.driver.kill(worker)
+      const exit = await exitOf(harness.notifier, harness.driver, worker)
+      assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
+      assert.match(exit.cause, /SIGKILL/)
+    })
+
+    test('starting the same worker again starts nothing and gives the same handle', async () => {
+      const spec = harness.spec('obedient')
+      const handles = await Promise.all([harness.driver.start(spec), harness.driver.start(spec)])
+      assert.equal(handles[0], handles[1])
+      const { freeWorkers } = await harness.driver.capacity()
+      assert.equal(await harness.driver.start(spec), handles[0])
+      assert.equal((await harness.driver.capacity()).freeWorkers, freeWorkers)
+    })
+
+    test('a worker that nobody started is not there, and nothing can be done to it', async () => {
+      const { workerId } = harness.spec('obedient')
+      await harness.driver.terminate(workerId)
+      await harness.driver.kill(workerId)
+      await harness.driver.release(workerId)
+      assert.equal(await harness.driver.adopt(workerId, null), false)
+      const seen = await harness.driver.observe(workerId)
+      assert.equal(seen.state, 'exited')
+    })
+
+    test('what was done once can be done again after the end', async () => {
+      const { worker } = await startReady('obedient')
+      await harness.driver.kill(worker)
+      await exitOf(harness.notifier, harness.driver, worker)
+      await harness.driver.terminate(worker)
+      await harness.driver.kill(worker)
+      assert.equal((await harness.driver.observe(worker)).state, 'exited')
+      await harness.driver.release(worker)
+      await harness.driver.release(worker)
+      assert.equal((await harness.driver.observe(worker)).state, 'exited')
+    })
+
+    test('a worker that runs cannot be released', async () => {
+      const { worker } = await startReady('obedient')
+      await assert.rejects(harness.driver.release(worker), { code: 'conflict' })
+      assert.deepEqual(await harness.driver.observe(worker), { state: 'running' })
+    })
+
+    test('a worker is adopted with its handle by the next server', async () => {
+      const { worker, handle } = await startReady('obedient')
+      const next = await harness.restart()
+      assert.equal((await next.observe(worker)).state, 'exited', 'a driver knows only what it was told')
+      assert.equal(await next.adopt(worker, handle), true)
+      assert.equal(await next.adopt(worker, handle), true)
+      assert.deepEqual(await next.observe(worker), { state: 'running' })
+      await next.terminate(worker)
+      const exit = await exitOf(harness.notifier, next, worker)
+      assert.notEqual(exit.cause, '')
+    })
+
+    test('a worker whose handle was lost with the server is adopted too', async () => {
+      const { worker } = await startReady('stubborn')
+      const next = await harness.restart()
+      assert.equal(await next.adopt(worker, null), true)
+      assert.deepEqual(await next.observe(worker), { state: 'running' })
+      await next.kill(worker)
+      await exitOf(harness.notifier, next, worker)
+    })
+
+    test('a worker that has ended is not adopted, nor by a handle that is none', async () => {
+      const ended = await startReady('obedient')
+      await harness.driver.kill(ended.worker)
+      await exitOf(harness.notifier, harness.driver, ended.worker)
+      const running = await startReady('obedient')
+      const next = await harness.restart()
+      assert.equal(await next.adopt(ended.worker, ended.handle), false)
+      assert.equal(await next.adopt(ended.worker, null), false)
+      assert.equal(await next.adopt(running.spec.workerId, running.handle), true)
+      assert.equal(await next.adopt(harness.spec('obedient').workerId, 'no handle'), false)
+    })
+
+    test('what can never be started is refused with a sentence, when it is saved and when it is started', async () => {
+      const usable = harness.spec('obedient')
+      assert.equal(await harness.driver.check(usable.image, usable.args), null)
+      const { image, args } = harness.unusable
+      const problem = await harness.driver.check(image, args)
+      assert.ok(problem !== null && problem.length > 10)
+      await assert.rejects(
+        harness.driver.start({ ...usable, image, args }),
+        thrown => isRefusal(thrown) && thrown.message === problem,
+      )
+      assert.equal((await harness.driver.observe(usable.workerId)).state, 'exited')
+      await harness.driver.start(usable)
+    })
+
+    test('the room for workers shrinks with each one and says what bounds it', async () => {
+      const before = await harness.driver.capacity()
+      assert.notEqual(before.bound, '')
+      assert.ok(before.freeWorkers !== null)
+      const { worker } = await startReady('obedient')
+      assert.equal((await harness.driver.capacity()).freeWorkers, before.freeWorkers - 1)
+      await harness.driver.kill(worker)
+      await exitOf(harness.notifier, harness.driver, worker)
+      assert.deepEqual(await harness.driver.capacity(), before)
+    })
+  })
+}

@@ -1,0 +1,47 @@
+import { test } from 'node:test'
+import type { Store } from '../../src/ports/store.ts'
+import { claimCases } from './store-claims.ts'
+import { endpointCases } from './store-endpoints.ts'
+import { jobCases } from './store-jobs.ts'
+import { outcomeCases } from './store-outcomes.ts'
+import { recordCases } from './store-records.ts'
+import { transitionCases } from './store-transitions.ts'
+import { workerCases } from './store-workers.ts'
+import { type Cases, World } from './store-world.ts'
+
+/** An empty store and what ends its use. */
+export interface FreshStore {
+  readonly store: Store
+  /** Removes what is left when the store was closed. */
+  readonly cleanUp?: () => void | Promise<void>
+}
+
+const parts: readonly Cases[] = [
+  jobCases,
+  claimCases,
+  outcomeCases,
+  transitionCases,
+  endpointCases,
+  workerCases,
+  recordCases,
+]
+
+/**
+ * What every store must do, as tests of the caller's own file. Each case gets a store of its own.
+ * @param name what is tested, for the names of the tests
+ */
+export function storeContract(name: string, factory: () => Promise<FreshStore>): void {
+  for (const [sentence, run] of parts.flatMap(part => Object.entries(part))) {
+    test(`${name}: ${sentence}`, async () => {
+      const { store, cleanUp } = await factory()
+      try {
+        const world = new World(store)
+        await world.begin()
+        await run(world)
+      } finally {
+        await store.close()
+        await cleanUp?.()
+      }
+    })
+  }
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import type { EndpointId, TemplateId } from '../../src/core/ids.ts'
+import {
+  type Cases,
+  DONE,
+  E1,
+  E2,
+  EXIT,
+  endpointOf,
+  jobId,
+  jobOf,
+  OWNER,
+  STRANGER,
+  T0,
+  templateOf,
+  W1,
+  W2,
+  workerOf,
+} from './store-world.ts'
+
+const ZERO = { completed: 0, failed: 0, retried: 0, averageExecutionMs: null }
+
+/** Endpoints, what is known of them, and what goes with them. */
+export const endpointCases: Cases = {
+  'an endpoint is kept as it was given': async ({ store: { endpoints } }) => {
+    const gpu = {
+      kind: 'gpu',
+      pools: ['ADA_24'],
+      excludedTypes: ['NVIDIA L4'],
+      count: 2,
+      allowedCudaVersions: ['12.8'],
+      minCudaVersion: null,
+    } as const
+    const endpoint = endpointOf(E2, { compute: gpu, type: 'LOAD_BALANCER', flashboot: 'FLASHBOOT', workersMin: 1 })
+    await endpoints.insert(endpoint)
+    assert.deepEqual(await endpoints.find(E2), endpoint)
+    assert.equal(await endpoints.find('e3' as EndpointId), null)
+    assert.deepEqual(await endpoints.counters(E2), ZERO)
+    assert.deepEqual(await endpoints.counters('e3' as EndpointId), ZERO)
+  },
+
+  'the list has an owner’s endpoints, oldest first; ids are of all owners': async ({ store: { endpoints } }) => {
+    await endpoints.insert(endpointOf('e3', { createdAtMs: T0 - 1 }))
+    await endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    assert.deepEqual(
+      (await endpoints.list(OWNER)).map(({ id }) => id),
+      ['e3', E1],
+    )
+    assert.deepEqual(await endpoints.ids(), [E1, E2, 'e3'])
+  },
+
+  'an endpoint is replaced if its version is the expected one': async ({ store: { endpoints, templates } }) => {
+    await templates.insert(templateOf('t2'))
+    const changed = endpointOf(E1, { name: 'new', templateId: 't2' as TemplateId, version: 2, env: {}, workersMax: 7 })
+    assert.equal(await endpoints.replace(changed, 2), false)
+    assert.equal(await endpoints.replace(changed, 1), true)
+    assert.deepEqual(await endpoints.find(E1), changed)
+    assert.equal(await endpoints.replace({ ...changed, name: 'newer', version: 3 }, 1), false)
+    assert.equal(await endpoints.replace({ ...changed, name: 'same version' }, 2), true)
+    assert.equal(await endpoints.replace(endpointOf('gone'), 1), false)
+  },
+
+  'of several who replace one version at once, one is first': async ({ store: { endpoints } }) => {
+    const tries = Array.from({ length: 10 }, (_, n) =>
+      endpoints.replace(endpointOf(E1, { version: 2, name: `${n}` }), 1),
+    )
+    assert.equal((await Promise.all(tries)).filter(won => won).length, 1)
+  },
+
+  'a snapshot has the line, the workers oldest first with what they hold, and the exits newest first': async world => {
+    const { store } = world
+    await store.endpoints.insert(endpointOf(E2))
+    await world.worker(W1, { createdAtMs: T0 + 2 })
+    await world.worker(W2, { createdAtMs: T0 + 1 })
+    await world.worker('other', { endpointId: E2 })
+    await world.job('elsewhere', { endpointId: E2 })
+    await world.jobs('a', 'b', 'c')
+    await world.claim(W1, 3)
+    await store.jobOutcomes.cancel(E1, jobId('c'), T0)
+    await world.finish('b')
+    await world.job('d', { position: T0 + 9, queuedAtMs: T0 + 9 })
+    await world.job('e', { position: T0 + 8, queuedAtMs: T0 + 8 })
+    await world.job('f', { lowPriority: true, position: T0 + 1, queuedAtMs: T0 + 1 })
+    const { endpoint, counters, queue, workers, exits } = await world.snapshot()
+    assert.deepEqual(endpoint, await store.endpoints.find(E1))
+    assert.deepEqual(counters, { ...ZERO, completed: 1, averageExecutionMs: 500 })
+    assert.deepEqual(queue, { queued: 2, queuedLowPriority: 1, inProgress: 1, headQueuedAtMs: T0 + 8 })
+    const wanted = [
+      { ...(await world.readWorker(W2)), held: 0 },
+      { ...(await world.readWorker(W1)), held: 2 },
+    ]
+    assert.deepEqual(workers, wanted)
+    assert.deepEqual(exits, [])
+  },
+
+  'a snapshot of nothing, and of nothing to do': async world => {
+    assert.equal(await world.store.endpoints.snapshot(E2), null)
+    const { queue, workers, exits, counters } = await world.snapshot()
+    assert.deepEqual(queue, { queued: 0, queuedLowPriority: 0, inProgress: 0, headQueuedAtMs: null })
+    assert.deepEqual([workers, exits, counters], [[], [], ZERO])
+  },
+
+  'a snapshot has a bounded number of exits': async world => {
+    for (let n = 0; n < 25; n += 1) {
+      const id = await world.worker(`w${n}`)
+      await world.store.workers.exited(id, EXIT, T0 + n)
+    }
+    const { exits, workers } = await world.snapshot()
+    assert.deepEqual(workers, [])
+    assert.deepEqual(
+      exits.map(({ id }) => id),
+      Array.from({ length: 20 }, (_, n) => `w${24 - n}`),
+    )
+    assert.deepEqual(exits[0]?.exit, EXIT)
+  },
+
+  'removing an endpoint cancels its jobs, takes all of it away and says which workers are left': async world => {
+    const { endpoints, stops, jobs, workers } = world.store
+    await endpoints.insert(endpointOf(E2))
+    await world.job('elsewhere', { endpointId: E2 })
+    await world.worker(W1)
+    const gone = await world.worker('gone')
+    await workers.exited(gone, EXIT, T0)
+    await world.jobs('done', 'running', 'waiting')
+    await world.claim(W1, 2)
+    await world.finish('done', W1, DONE)
+    const removed = await endpoints.remove(E1, T0 + 700)
+    const moves = [...(removed?.cancelled ?? [])].sort((a, b) => (a.job.id < b.job.id ? -1 : 1))
+    assert.deepEqual(
+      moves.map(({ job, from }) => [job.id, from, job.status, job.finishedAtMs]),
+      [
+        ['running', 'IN_PROGRESS', 'CANCELLED', T0 + 700],
+        ['waiting', 'IN_QUEUE', 'CANCELLED', T0 + 700],
+      ],
+    )
+    assert.deepEqual(removed?.workers, [await world.readWorker(W1)])
+    assert.deepEqual(await stops.pending(W1), ['running'])
+    for (const id of ['done', 'running', 'waiting']) assert.equal(await jobs.locate(OWNER, jobId(id), T0), null)
+    assert.equal(await endpoints.find(E1), null)
+    assert.deepEqual(await endpoints.counters(E1), ZERO)
+    assert.equal(await endpoints.remove(E1, T0), null)
+    assert.equal(await jobs.insert(jobOf('late')), false)
+    assert.equal(await workers.insert(workerOf('late'), 'late'), false)
+    assert.equal((await workers.list(E1)).length, 2)
+    assert.notEqual(await jobs.find(E2, jobId('elsewhere'), T0), null)
+  },
+}

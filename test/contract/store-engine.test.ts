@@ -1,0 +1,187 @@
+/** What the engine of the SQLite store promises beneath the port: shared commits, and nothing half done. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import { openSqliteStore, type SqliteStore, sqliteStoreOn } from '../../src/store/sqlite.ts'
+import { type EngineOptions, MAX_BATCH, SqliteEngine } from '../../src/store/sqlite-engine.ts'
+import { InlineHost } from '../../src/store/sqlite-inline.ts'
+import { ThreadHost } from '../../src/store/thread-host.ts'
+import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from './store-world.ts'
+
+const unavailable = { name: 'AppError', code: 'unavailable' }
+
+function folderOf(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-engine-'))
+  context.after(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+async function begin(options: Partial<EngineOptions> = {}): Promise<{ engine: SqliteEngine; store: SqliteStore }> {
+  const engine = new SqliteEngine({ file: ':memory:', ...options })
+  const store = sqliteStoreOn(new InlineHost(engine))
+  await new World(store).begin()
+  return { engine, store }
+}
+
+const insertMany = (store: SqliteStore, count: number) =>
+  Promise.all(Array.from({ length: count }, (_, n) => store.jobs.insert(jobOf(`job-${n}`, { position: T0 + n }))))
+
+for (const host of ['inline', 'thread'] as const) {
+  test(`${host}: writes that arrive together share commits, each at most ${MAX_BATCH}`, async context => {
+    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    await new World(store).begin()
+    const before = await store.stats()
+    await insertMany(store, 1_000)
+    const after = await store.stats()
+    assert.equal(after.writes - before.writes, 1_000)
+    assert.equal(after.commits - before.commits, Math.ceil(1_000 / MAX_BATCH))
+    assert.equal(after.largestBatch, MAX_BATCH)
+    await store.close()
+  })
+
+  test(`${host}: what was acknowledged is there after the file is opened again`, async context => {
+    const file = join(folderOf(context), 'db')
+    const first = await openSqliteStore({ file, host })
+    const world = new World(first)
+    await world.begin()
+    await world.holder(W1, 'a')
+    await world.finish('a')
+    const job = await world.read('a')
+    const snapshot = await world.snapshot()
+    await first.close()
+    const second = await openSqliteStore({ file, host })
+    assert.deepEqual(await second.jobs.find(E1, jobId('a'), T0), job)
+    assert.deepEqual(await second.endpoints.snapshot(E1), snapshot)
+    await second.close()
+  })
+
+  test(`${host}: closing finishes what was asked for before, and refuses what comes after`, async context => {
+    const file = join(folderOf(context), 'db')
+    const store = await openSqliteStore({ file, host })
+    await new World(store).begin()
+    const inserted = insertMany(store, 300)
+    const closed = store.close()
+    assert.ok((await inserted).every(kept => kept))
+    await closed
+    await assert.rejects(store.endpoints.list(OWNER), unavailable)
+    await assert.rejects(store.jobs.insert(jobOf('late')), unavailable)
+    await store.close()
+  })
+
+  test(`${host}: a write that fails takes no other of its batch with it`, async context => {
+    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    await new World(store).begin()
+    const before = await store.stats()
+    const [first, twice, last] = await Promise.allSettled([
+      store.jobs.insert(jobOf('a')),
+      store.endpoints.insert(endpointOf(E1)),
+      store.jobs.insert(jobOf('b')),
+    ])
+    assert.deepEqual([first, last], Array(2).fill({ status: 'fulfilled', value: true }))
+    assert.match(String(twice?.status === 'rejected' && twice.reason), /UNIQUE constraint failed: endpoints\.id/)
+    assert.equal((await store.stats()).commits - before.commits, 1)
+    await store.close()
+  })
+
+  test(`${host}: a parameter that is missing is refused, not stored as NULL`, async context => {
+    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    await new World(store).begin()
+    const job = { ...jobOf('a'), policy: undefined as unknown as string }
+    await assert.rejects(store.jobs.insert(job), /parameter \$6 cannot be undefined/)
+    assert.equal(await store.jobs.find(E1, jobId('a'), T0), null)
+    await store.close()
+  })
+}
+
+test('a commit that fails rejects all of its batch, and nothing of it is there', async () => {
+  let broken = false
+  const { store } = await begin({
+    aroundCommit: commit => {
+      if (broken) throw new Error('the flush failed')
+      commit()
+    },
+  })
+  broken = true
+  const results = await Promise.allSettled([store.jobs.insert(jobOf('a')), store.jobs.insert(jobOf('b'))])
+  for (const result of results) {
+    assert.equal(result.status, 'rejected')
+    assert.equal(result.reason.code, 'unavailable')
+    assert.equal(result.reason.cause.message, 'the flush failed')
+  }
+  await assert.rejects(store.jobs.insert(jobOf('c')), unavailable)
+  broken = false
+  assert.equal((await store.endpoints.snapshot(E1))?.queue.queued, 0)
+  assert.equal(await store.jobs.insert(jobOf('a')), true)
+})
+
+test('a full disk refuses what does not fit, keeps what does, and works again when there is room', async context => {
+  const { engine, store } = await begin({ file: join(folderOf(context), 'db') })
+  const pages = Number(engine.database.prepare('PRAGMA page_count').get()?.page_count)
+  engine.database.exec(`PRAGMA max_page_count = ${pages + 2}`)
+  const huge = jobOf('huge', { input: JSON.stringify('x'.repeat(100_000)) })
+  const before = await store.endpoints.snapshot(E1)
+  await assert.rejects(store.jobs.insert(huge), { ...unavailable, message: /its disk is full/ })
+  assert.deepEqual(await store.endpoints.snapshot(E1), before)
+  const results = await Promise.allSettled([
+    store.jobs.insert(jobOf('before')),
+    store.jobs.insert(huge),
+    store.jobs.insert(jobOf('after')),
+  ])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+  assert.equal((await store.endpoints.snapshot(E1))?.queue.queued, 2)
+  engine.database.exec('PRAGMA max_page_count = 100000')
+  assert.equal(await store.jobs.insert(huge), true)
+  assert.equal((await store.jobs.find(E1, jobId('huge'), T0))?.input, huge.input)
+  assert.deepEqual(engine.database.prepare('PRAGMA integrity_check').all(), [
+    Object.assign(Object.create(null), { integrity_check: 'ok' }),
+  ])
+  await store.close()
+})
+
+test('an operation of several statements that fails in the middle leaves nothing', async context => {
+  const { engine, store } = await begin({ file: join(folderOf(context), 'db') })
+  const world = new World(store)
+  await world.holder(W1, 'a')
+  const before = [await world.read('a'), await world.snapshot()]
+  engine.database.exec(`CREATE TEMP TRIGGER fail BEFORE UPDATE ON main.endpoint_counters
+    BEGIN SELECT RAISE(ABORT, 'no counting'); END`)
+  await assert.rejects(world.finish('a'), /no counting/)
+  assert.deepEqual([await world.read('a'), await world.snapshot()], before)
+  const [failed, kept] = await Promise.allSettled([world.finish('a'), world.job('b')])
+  assert.deepEqual([failed?.status, kept?.status], ['rejected', 'fulfilled'])
+  assert.deepEqual(await world.read('a'), before[0])
+  engine.database.exec('DROP TRIGGER fail')
+  assert.equal((await world.finish('a'))?.job.status, 'COMPLETED')
+  await store.close()
+})
+
+test('a database that another process has locked is unavailable until it is free', async context => {
+  const file = join(folderOf(context), 'db')
+  const { engine, store } = await begin({ file })
+  engine.database.exec('PRAGMA busy_timeout = 0')
+  const other = new DatabaseSync(file)
+  other.exec('BEGIN IMMEDIATE')
+  await assert.rejects(store.jobs.insert(jobOf('a')), { ...unavailable, message: /locked by another process/ })
+  assert.equal((await store.endpoints.list(OWNER)).length, 1)
+  other.exec('ROLLBACK')
+  other.close()
+  assert.equal(await store.jobs.insert(jobOf('a')), true)
+  await store.close()
+})
+
+test('a thread that ends takes its open calls and all later ones with it, each with an answer', async () => {
+  const program = `import { parentPort } from 'node:worker_threads'
+    parentPort.once('message', () => process.exit(1))
+    parentPort.postMessage({ kind: 'ready' })`
+  const host = await ThreadHost.open({ file: 'none' }, new URL(`data:text/javascript,${encodeURIComponent(program)}`))
+  const store = sqliteStoreOn(host)
+  await assert.rejects(store.endpoints.list(OWNER), unavailable)
+  await assert.rejects(store.endpoints.list(OWNER), unavailable)
+  await store.close()
+})

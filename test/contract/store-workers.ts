@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { WORKER_STATES, type WorkerState } from '../../src/core/worker.ts'
+import { type Cases, E1, E2, EXIT, endpointOf, jobId, T0, W1, W2, type World, workerOf } from './store-world.ts'
+
+const ids = (workers: readonly { id: string }[]) => workers.map(({ id }) => id)
+
+const reach: Record<WorkerState, (world: World) => Promise<unknown>> = {
+  STARTING: async () => {},
+  READY: ({ store }) => store.workers.seen(W1, 1, null, T0),
+  DRAINING: ({ store }) => store.workers.retire(W1, 'DRAINING', 'idle', T0 + 1),
+  STOPPING: ({ store }) => store.workers.retire(W1, 'STOPPING', 'idle', T0 + 1),
+  EXITED: ({ store }) => store.workers.exited(W1, EXIT, T0 + 1),
+}
+
+const steps: { name: string; to: WorkerState; from: WorkerState[]; run: (world: World) => Promise<unknown> }[] = [
+  { name: 'seen', to: 'READY', from: ['STARTING'], run: ({ store }) => store.workers.seen(W1, 1, null, T0 + 5) },
+  {
+    name: 'drain',
+    to: 'DRAINING',
+    from: ['STARTING', 'READY'],
+    run: ({ store }) => store.workers.retire(W1, 'DRAINING', 'refresh', T0 + 5),
+  },
+  {
+    name: 'stop',
+    to: 'STOPPING',
+    from: ['STARTING', 'READY', 'DRAINING'],
+    run: ({ store }) => store.workers.retire(W1, 'STOPPING', 'refresh', T0 + 5),
+  },
+  {
+    name: 'exit',
+    to: 'EXITED',
+    from: ['STARTING', 'READY', 'DRAINING', 'STOPPING'],
+    run: ({ store }) => store.workers.exited(W1, EXIT, T0 + 5),
+  },
+]
+
+function caseOf(state: WorkerState, { name, to, from, run }: (typeof steps)[number]): Cases {
+  const moves = from.includes(state)
+  return {
+    [`${name} ${moves ? `leads a worker from ${state} to ${to}` : `leaves a worker ${state}`}`]: async world => {
+      await world.store.workers.insert(workerOf(W1), 'token')
+      await reach[state](world)
+      assert.equal((await world.readWorker()).state, state)
+      const answer = await run(world)
+      const after = await world.readWorker()
+      assert.equal(after.state, moves ? to : state)
+      assert.deepEqual(answer, moves ? { worker: after, from: state } : null)
+    },
+  }
+}
+
+const stateCases: Cases = Object.assign({}, ...WORKER_STATES.flatMap(state => steps.map(step => caseOf(state, step))))
+
+/** Workers and their states. */
+export const workerCases: Cases = {
+  ...stateCases,
+
+  'a worker is kept as it was given, and found by its id and its token': async ({ store: { workers } }) => {
+    const worker = workerOf(W1, { capacity: 4, sdk: 'sdk/1.0', version: 7 })
+    assert.equal(await workers.insert(worker, 'hash'), true)
+    assert.deepEqual(await workers.find(W1), worker)
+    assert.deepEqual(await workers.findByToken('hash'), worker)
+    assert.equal(await workers.findByToken('other'), null)
+    assert.equal(await workers.find(W2), null)
+  },
+
+  'no worker is added beyond the max of its endpoint, those that have ended left out': async world => {
+    const { workers, endpoints } = world.store
+    await endpoints.insert(endpointOf(E2, { workersMax: 2 }))
+    const add = (id: string) => workers.insert(workerOf(id, { endpointId: E2 }), id)
+    assert.deepEqual([await add('a'), await add('b'), await add('c')], [true, true, false])
+    await workers.retire('a' as WorkerId, 'STOPPING', 'idle', T0)
+    assert.equal(await add('c'), false)
+    await workers.exited('a' as WorkerId, EXIT, T0)
+    assert.equal(await add('c'), true)
+    assert.equal(await workers.insert(workerOf('d', { endpointId: 'gone' as EndpointId }), 'd'), false)
+  },
+
+  'of many workers added at once, as many as the max are': async ({ store: { workers } }) => {
+    const added = Array.from({ length: 30 }, (_, n) => workers.insert(workerOf(`w${n}`), `${n}`))
+    assert.equal((await Promise.all(added)).filter(ok => ok).length, 10)
+  },
+
+  'lists have workers of an endpoint newest first, and all that have not ended': async world => {
+    const { workers, endpoints } = world.store
+    await endpoints.insert(endpointOf(E2))
+    await world.worker('b', { createdAtMs: T0 + 2 })
+    await world.worker('a', { createdAtMs: T0 + 2 })
+    await world.worker('c', { createdAtMs: T0 + 1 })
+    await world.worker('d', { endpointId: E2 })
+    await workers.exited('c' as WorkerId, EXIT, T0)
+    assert.deepEqual(ids(await workers.list(E1)), ['b', 'a', 'c'])
+    assert.deepEqual(ids(await workers.alive()), ['d', 'a', 'b'])
+    assert.deepEqual(await workers.ids(), ['a', 'b', 'c', 'd'])
+  },
+
+  'a start is noted once, with the way to find the worker again': async world => {
+    const { workers } = world.store
+    await workers.insert(workerOf(W1), 'token')
+    await workers.started(W1, 'pid 1', T0 + 3)
+    await workers.started(W1, 'pid 1 again', T0 + 4)
+    const { handle, startedAtMs, state } = await world.readWorker()
+    assert.deepEqual({ handle, startedAtMs, state }, { handle: 'pid 1 again', startedAtMs: T0 + 3, state: 'STARTING' })
+    await workers.started(W2, 'nobody', T0)
+  },
+
+  'the first request for jobs makes a worker READY and idle': async world => {
+    const { workers } = world.store
+    await workers.insert(workerOf(W1), 'token')
+    const move = await workers.seen(W1, 2, 'sdk/1', T0 + 3)
+    const { state, readyAtMs, idleSinceMs, capacity, sdk } = await world.readWorker()
+    assert.deepEqual([state, readyAtMs, idleSinceMs, capacity, sdk], ['READY', T0 + 3, T0 + 3, 2, 'sdk/1'])
+    assert.equal(move?.from, 'STARTING')
+  },
+
+  'further requests keep the largest capacity and the latest SDK, and move nothing': async world => {
+    const { workers } = world.store
+    await world.worker()
+    assert.equal(await workers.seen(W1, 5, 'sdk/1', T0 + 1), null)
+    assert.equal(await workers.seen(W1, 3, null, T0 + 2), null)
+    assert.equal(await workers.seen(W1, 3, 'sdk/2', T0 + 3), null)
+    const { readyAtMs, idleSinceMs, capacity, sdk } = await world.readWorker()
+    assert.deepEqual([readyAtMs, idleSinceMs, capacity, sdk], [T0, T0, 5, 'sdk/2'])
+    assert.equal(await workers.seen(W2, 1, null, T0), null)
+  },
+
+  'the first reason to stop a worker stays': async world => {
+    const { workers } = world.store
+    await world.worker()
+    await workers.retire(W1, 'DRAINING', 'outdated', T0 + 1)
+    const move = await workers.retire(W1, 'STOPPING', 'server_stopped', T0 + 2)
+    assert.equal(move?.from, 'DRAINING')
+    const { stopReason, stopRequestedAtMs } = await world.readWorker()
+    assert.deepEqual([stopReason, stopRequestedAtMs], ['outdated', T0 + 1])
+  },
+
+  'the first end of a worker stays, and a crash has no reason': async world => {
+    const { workers } = world.store
+    await world.worker()
+    assert.deepEqual((await workers.exited(W1, EXIT, T0 + 1))?.worker.exit, EXIT)
+    assert.equal(await workers.exited(W1, { ...EXIT, code: 2 }, T0 + 2), null)
+    assert.equal(await workers.exited(W2, EXIT, T0 + 2), null)
+    const { exit, exitedAtMs, stopReason, stopRequestedAtMs } = await world.readWorker()
+    assert.deepEqual([exit, exitedAtMs, stopReason, stopRequestedAtMs], [EXIT, T0 + 1, null, null])
+  },
+
+  'jobs of a worker that ended stay with it until they are requeued': async world => {
+    const { workers, jobOutcomes } = world.store
+    await world.holder(W1, 'a')
+    await workers.exited(W1, EXIT, T0 + 1)
+    assert.equal((await world.read('a')).status, 'IN_PROGRESS')
+    assert.equal((await jobOutcomes.requeueLost(W1, 'it vanished', T0 + 1)).length, 1)
+  },
+
+  'workers that ended long ago are removed, the oldest first, with what they had to stop': async world => {
+    const { workers, jobOutcomes, stops } = world.store
+    await world.holder('a', 'job')
+    await jobOutcomes.cancel(E1, jobId('job'), T0)
+    await world.worker('b')
+    await world.worker('c')
+    await world.worker('alive')
+    await workers.exited('b' as WorkerId, EXIT, T0 + 1)
+    await workers.exited('a' as WorkerId, EXIT, T0 + 2)
+    await workers.exited('c' as WorkerId, EXIT, T0 + 3)
+    assert.deepEqual(await workers.removeExited(T0 + 3, 1), ['b'])
+    assert.deepEqual(await workers.removeExited(T0 + 3, 5), ['a'])
+    assert.deepEqual(await workers.removeExited(T0 + 3, 5), [])
+    assert.deepEqual(await workers.ids(), ['alive', 'c'])
+    assert.deepEqual(await stops.list(), [])
+  },
+}

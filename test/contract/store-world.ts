@@ -1,0 +1,241 @@
+/** What the cases of the store contract stand on: a store with one endpoint, and short ways to put things into it. */
+import assert from 'node:assert/strict'
+import type { Endpoint } from '../../src/core/endpoint.ts'
+import type { EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateId, WorkerId } from '../../src/core/ids.ts'
+import type { ClaimedJob, Job, JobOutcome } from '../../src/core/job.ts'
+import type { ApiKey } from '../../src/core/permission.ts'
+import type { Secret } from '../../src/core/secret.ts'
+import type { Template } from '../../src/core/template.ts'
+import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
+import type { Store } from '../../src/ports/store.ts'
+
+/** Cases by the sentence that each holds the store to. */
+export type Cases = Readonly<Record<string, (world: World) => Promise<void>>>
+
+/** When everything starts. */
+export const T0 = 1_700_000_000_000
+/** Whose everything is. */
+export const OWNER = 'owner-1' as OwnerId
+/** Somebody else. */
+export const STRANGER = 'owner-2' as OwnerId
+/** The endpoint that every world has. */
+export const E1 = 'e1' as EndpointId
+/** A second name for an endpoint. */
+export const E2 = 'e2' as EndpointId
+/** The template of {@link E1}. */
+export const TPL = 't1' as TemplateId
+/** Names for workers. */
+export const W1 = 'w1' as WorkerId
+/** See {@link W1}. */
+export const W2 = 'w2' as WorkerId
+
+/** A job's id. */
+export const jobId = (text: string) => text as JobId
+
+/** A result that succeeded. */
+export const DONE: JobOutcome = { status: 'COMPLETED', output: '{"answer":42}', error: null, warning: null }
+/** A result that did not. */
+export const BROKEN: JobOutcome = { status: 'FAILED', output: null, error: 'ValueError: no', warning: 'odd' }
+/** An end of a worker. */
+export const EXIT: WorkerExit = { code: 1, signal: null, cause: 'exited with code 1', lastLines: ['one', 'two'] }
+
+/** A template as a caller saves it. */
+export function templateOf(id: string, changes: Partial<Template> = {}): Template {
+  return {
+    id: id as TemplateId,
+    owner: OWNER,
+    name: `template ${id}`,
+    image: 'dir:worker',
+    args: 'node index.js',
+    diskGb: 5,
+    volumeGb: 0,
+    volumeMountPath: '/volume',
+    env: { GREETING: 'héllo "you"' },
+    ports: ['80/http'],
+    readme: '# Read me',
+    isServerless: true,
+    registry: null,
+    listed: true,
+    createdAtMs: T0,
+    ...changes,
+  }
+}
+
+/** An endpoint as a caller saves it. */
+export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoint {
+  return {
+    id: id as EndpointId,
+    owner: OWNER,
+    name: `endpoint ${id}`,
+    templateId: TPL,
+    version: 1,
+    type: 'QUEUE',
+    compute: { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 2 }] },
+    workersMin: 0,
+    workersMax: 3,
+    idleTimeoutS: 10,
+    scaler: { type: 'QUEUE_DELAY', queueDelayS: 4.5 },
+    locations: ['DE'],
+    networkVolumeIds: [],
+    executionTimeoutMs: 600_000,
+    flashboot: 'OFF',
+    env: { A: '1' },
+    createdAtMs: T0,
+    ...changes,
+  }
+}
+
+/** A worker that was just decided on. */
+export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
+  return {
+    id: id as WorkerId,
+    owner: OWNER,
+    endpointId: E1,
+    version: 1,
+    state: 'STARTING',
+    driver: 'mock',
+    handle: null,
+    baseUrl: 'http://10.0.0.1:8000',
+    createdAtMs: T0,
+    startedAtMs: null,
+    readyAtMs: null,
+    idleSinceMs: null,
+    stopRequestedAtMs: null,
+    exitedAtMs: null,
+    stopReason: null,
+    exit: null,
+    capacity: 1,
+    jobsFinished: 0,
+    sdk: null,
+    ...changes,
+  }
+}
+
+/** A job that was just submitted. */
+export function jobOf(id: string, changes: Partial<Job> = {}): Job {
+  return {
+    id: jobId(id),
+    owner: OWNER,
+    endpointId: E1,
+    kind: 'run',
+    status: 'IN_QUEUE',
+    input: '{"n": 12345678901234567890}',
+    policy: null,
+    webhook: null,
+    s3Config: null,
+    executionTimeoutMs: 10_000,
+    lowPriority: false,
+    position: T0,
+    retentionMs: 1_800_000,
+    queuedAtMs: T0,
+    startedAtMs: null,
+    finishedAtMs: null,
+    expiresAtMs: T0 + 86_400_000,
+    attempt: 0,
+    lostAttempts: 0,
+    workerId: null,
+    output: null,
+    error: null,
+    progress: null,
+    warning: null,
+    ...changes,
+  }
+}
+
+/** A secret. */
+export function secretOf(id: string, changes: Partial<Secret> = {}): Secret {
+  return { id: id as SecretId, owner: OWNER, name: `secret-${id}`, description: null, createdAtMs: T0, ...changes }
+}
+
+/** An API key. */
+export function keyOf(id: string, changes: Partial<ApiKey> = {}): ApiKey {
+  const scope = { management: 'read', jobs: 'write', endpoints: [E1] } as const
+  const flags = { exempt: false, disabled: false, expiresAtMs: null, createdAtMs: T0 }
+  return { id: id as KeyId, owner: OWNER, name: `key ${id}`, hash: `hash-${id}`, scope, ...flags, ...changes }
+}
+
+/** A store with the endpoint {@link E1}, which has room for ten workers. */
+export class World {
+  readonly store: Store
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  /** Puts the endpoint there. */
+  async begin(): Promise<void> {
+    assert.equal(await this.store.templates.insert(templateOf(TPL)), true)
+    await this.store.endpoints.insert(endpointOf(E1, { workersMax: 10 }))
+  }
+
+  /** A worker that asked for jobs once, at {@link T0}. */
+  async worker(id: string = W1, changes: Partial<Worker> = {}): Promise<WorkerId> {
+    const worker = workerOf(id, changes)
+    assert.equal(await this.store.workers.insert(worker, `token-${id}`), true)
+    await this.store.workers.seen(worker.id, 1, null, T0)
+    return worker.id
+  }
+
+  /** Jobs in the line, one behind the other. */
+  async jobs(...ids: string[]): Promise<void> {
+    for (const [index, id] of ids.entries()) {
+      assert.equal(await this.store.jobs.insert(jobOf(id, { position: T0 + index })), true)
+    }
+  }
+
+  /** One job in the line. */
+  async job(id: string, changes: Partial<Job> = {}): Promise<JobId> {
+    assert.equal(await this.store.jobs.insert(jobOf(id, changes)), true)
+    return jobId(id)
+  }
+
+  /** What a worker of {@link E1} gets. */
+  claim(workerId: WorkerId = W1, limit = 1, nowMs = T0): Promise<ClaimedJob[]> {
+    return this.store.jobs.claim({ endpointId: E1, workerId, limit, nowMs })
+  }
+
+  /** A worker that holds exactly these jobs, new ones, since {@link T0}. */
+  async holder(id: string, ...ids: string[]): Promise<WorkerId> {
+    const workerId = await this.worker(id)
+    await this.jobs(...ids)
+    const claimed = await this.claim(workerId, ids.length)
+    assert.deepEqual(
+      claimed.map(job => job.id),
+      ids,
+    )
+    return workerId
+  }
+
+  /** A result for a job. */
+  finish(id: string, workerId: WorkerId = W1, outcome: JobOutcome = DONE, nowMs = T0 + 500) {
+    return this.store.jobOutcomes.finish({ jobId: jobId(id), workerId, outcome, nowMs })
+  }
+
+  /** The job as it is in the store. */
+  async read(id: string, nowMs = T0): Promise<Job> {
+    const job = await this.store.jobs.locate(OWNER, jobId(id), nowMs)
+    assert.ok(job !== null, `${id} is not there`)
+    return job
+  }
+
+  /** The worker as it is in the store. */
+  async readWorker(id: WorkerId = W1): Promise<Worker> {
+    const worker = await this.store.workers.find(id)
+    assert.ok(worker !== null, `${id} is not there`)
+    return worker
+  }
+
+  /** The worker as the autoscaler sees it. */
+  async load(id: WorkerId = W1): Promise<WorkerLoad> {
+    const worker = (await this.snapshot()).workers.find(candidate => candidate.id === id)
+    assert.ok(worker !== undefined, `${id} is not in the snapshot`)
+    return worker
+  }
+
+  /** The endpoint as the autoscaler sees it. */
+  async snapshot(id: EndpointId = E1) {
+    const snapshot = await this.store.endpoints.snapshot(id)
+    assert.ok(snapshot !== null, `${id} is not there`)
+    return snapshot
+  }
+}

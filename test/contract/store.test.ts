@@ -1,0 +1,15 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openSqliteStore, type StoreHost } from '../../src/store/sqlite.ts'
+import { type FreshStore, storeContract } from './store-contract.ts'
+
+storeContract('SQLite in memory', async () => ({ store: await openSqliteStore({ file: ':memory:', host: 'inline' }) }))
+storeContract('SQLite on a file', () => onFile('inline'))
+storeContract('SQLite in a thread', () => onFile('thread'))
+
+async function onFile(host: StoreHost): Promise<FreshStore> {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-store-'))
+  const store = await openSqliteStore({ file: join(folder, 'runyard.sqlite'), host })
+  return { store, cleanUp: () => rmSync(folder, { recursive: true }) }
+}
