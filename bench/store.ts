@@ -1,0 +1,184 @@
+/**
+ * Writes per second of the SQLite store, inline and in a thread, on this disk and on an emulated slow one, and how long
+ * an unrelated timer waits meanwhile: `bin/node bench/store.ts [folder on the disk to measure]`.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Endpoint } from '../src/core/endpoint.ts'
+import type { EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../src/core/ids.ts'
+import type { Job } from '../src/core/job.ts'
+import type { Template } from '../src/core/template.ts'
+import type { Worker } from '../src/core/worker.ts'
+import type { Store } from '../src/ports/store.ts'
+import { measureFlushMs, type SqliteStore, type StoreHost, sqliteStoreOn } from '../src/store/sqlite.ts'
+import { SqliteEngine } from '../src/store/sqlite-engine.ts'
+import { gatherInMicrotasks, InlineHost } from '../src/store/sqlite-inline.ts'
+import { ThreadHost } from '../src/store/thread-host.ts'
+import { SLOW_FLUSH_MS, slowCommit } from './store-slow-commit.ts'
+
+const RUN_MS = 1_500
+const WARM_UP_MS = 300
+const CONCURRENCIES = [1, 16, 64]
+const owner = 'o' as OwnerId
+const endpointId = 'e' as EndpointId
+const input = JSON.stringify({ input: { prompt: 'x'.repeat(1_000) } })
+
+interface Variant {
+  readonly name: string
+  readonly host: StoreHost
+  readonly slow: boolean
+  /** Each call comes from a turn of the event loop of its own, as requests of different sockets do. */
+  readonly sockets: boolean
+  readonly gather?: (flush: () => void) => void
+}
+
+const variants: Variant[] = [false, true].flatMap(slow => [
+  { name: 'inline, one caller with many promises', host: 'inline' as const, slow, sockets: false },
+  { name: 'inline, calls from turns of their own', host: 'inline' as const, slow, sockets: true },
+  {
+    name: 'inline, same, gathered until setImmediate',
+    host: 'inline' as const,
+    slow,
+    sockets: true,
+    gather: (flush: () => void) => void setImmediate(flush),
+  },
+  { name: 'thread, one caller with many promises', host: 'thread' as const, slow, sockets: false },
+  { name: 'thread, calls from turns of their own', host: 'thread' as const, slow, sockets: true },
+])
+
+async function open({ host, slow, gather }: Variant, file: string): Promise<SqliteStore> {
+  if (host === 'thread') {
+    const program = new URL('./store-slow-thread.ts', import.meta.url)
+    return sqliteStoreOn(await (slow ? ThreadHost.open({ file }, program) : ThreadHost.open({ file })))
+  }
+  const engine = new SqliteEngine({ file, ...(slow ? { aroundCommit: slowCommit } : {}) })
+  return sqliteStoreOn(new InlineHost(engine, gather ?? gatherInMicrotasks))
+}
+
+async function fill(store: Store): Promise<void> {
+  const common = { owner, name: 'n', createdAtMs: 0 }
+  await store.templates.insert({ ...common, id: 't' as TemplateId, listed: true } as Template)
+  const endpoint = { ...common, id: endpointId, templateId: 't' as TemplateId, version: 1, workersMin: 0 }
+  await store.endpoints.insert({ ...endpoint, workersMax: 1_000 } as Endpoint)
+  const worker = { owner, endpointId, version: 1, driver: 'mock', handle: null, baseUrl: '', createdAtMs: 0 }
+  for (let n = 0; n < 64; n += 1) {
+    const id = `w${n}` as WorkerId
+    await store.workers.insert({ ...worker, id, capacity: 1, sdk: null } as Worker, id)
+    await store.workers.seen(id, 1, null, 0)
+  }
+}
+
+function jobOf(n: number): Job {
+  const texts = { input, policy: null, webhook: null, s3Config: null }
+  const times = { executionTimeoutMs: 600_000, retentionMs: 1_800_000, queuedAtMs: n, expiresAtMs: 1e13 }
+  const id = `${String(n).padStart(9, '0')}-4c1b-4a5e-9f0e-0123456789ab` as JobId
+  return { id, owner, endpointId, kind: 'run', lowPriority: false, position: n, ...texts, ...times } as Job
+}
+
+interface Measured {
+  readonly perSecond: number
+  /** How late a timer of 1 ms fires, in the middle and in the worst hundredth. */
+  readonly lateMs: readonly [number, number]
+}
+
+/** Runs `step` in so many loops at once for a while; one step is one unit of what is counted. */
+async function measure(loops: number, sockets: boolean, step: (loop: number) => Promise<void>): Promise<Measured> {
+  const late: number[] = []
+  let counting = false
+  let count = 0
+  let stop = false
+  let due = performance.now() + 1
+  let ticker = setTimeout(tick, 1)
+  function tick() {
+    if (counting) late.push(Math.max(0, performance.now() - due))
+    due = performance.now() + 1
+    ticker = setTimeout(tick, 1)
+  }
+  const loop = async (n: number) => {
+    while (!stop) {
+      if (sockets) await new Promise(setImmediate)
+      await step(n)
+      if (counting) count += 1
+    }
+  }
+  const running = Array.from({ length: loops }, (_, n) => loop(n))
+  await after(WARM_UP_MS)
+  counting = true
+  const start = performance.now()
+  await after(RUN_MS)
+  const took = performance.now() - start
+  stop = true
+  clearTimeout(ticker)
+  await Promise.all(running)
+  late.sort((a, b) => a - b)
+  const at = (share: number) => late[Math.floor(late.length * share)] ?? Number.NaN
+  return { perSecond: (count * 1_000) / took, lateMs: [at(0.5), at(0.99)] }
+}
+
+/** A pure chain of microtasks would keep every timer from firing, so the end is looked for in turns of the loop. */
+function after(ms: number): Promise<void> {
+  const end = performance.now() + ms
+  return new Promise(resolve => {
+    const look = () => (performance.now() >= end ? resolve() : void setImmediate(look))
+    look()
+  })
+}
+
+let sequence = 0
+
+async function insert(store: Store): Promise<void> {
+  sequence += 1
+  await store.jobs.insert(jobOf(sequence))
+}
+
+async function claimAndFinish(store: Store, loop: number): Promise<void> {
+  const workerId = `w${loop}` as WorkerId
+  const [job] = await store.jobs.claim({ endpointId, workerId, limit: 1, nowMs: 1 })
+  if (job === undefined) throw new Error('the line is empty')
+  const outcome = { status: 'COMPLETED', output: '{"ok":true}', error: null, warning: null } as const
+  await store.jobOutcomes.finish({ jobId: job.id, workerId, outcome, nowMs: 2 })
+}
+
+/** Jobs for the claims, quickly: the emulated disk is slow for each commit, so they go in together. */
+async function stock(store: Store, count: number): Promise<void> {
+  await Promise.all(Array.from({ length: count }, () => insert(store)))
+}
+
+async function run(variant: Variant, folder: string): Promise<void> {
+  for (const loops of CONCURRENCIES) {
+    const file = join(folder, `${variants.indexOf(variant)}-${loops}.sqlite`)
+    const store = await open(variant, file)
+    await fill(store)
+    const inserts = await measure(loops, variant.sockets, () => insert(store))
+    await stock(store, variant.slow ? 30_000 : 60_000)
+    const before = await store.stats()
+    const finishes = await measure(loops, variant.sockets, loop => claimAndFinish(store, loop))
+    const after = await store.stats()
+    const together = (after.writes - before.writes) / (after.commits - before.commits)
+    await store.close()
+    report([variant.name, `${loops}`, ...cells(inserts), ...cells(finishes), together.toFixed(1)])
+  }
+}
+
+function cells({ perSecond, lateMs }: Measured): string[] {
+  return [Math.round(perSecond).toString(), lateMs.map(ms => ms.toFixed(1)).join(' / ')]
+}
+
+function report(row: string[]): void {
+  console.log(`| ${row.join(' | ')} |`)
+}
+
+const folder = mkdtempSync(join(process.argv[2] ?? tmpdir(), 'runyard-bench-'))
+try {
+  const flush = measureFlushMs(folder, () => performance.now())
+  console.log(`${cpus().length} x ${cpus()[0]?.model}, Node ${process.version}, flush ${flush.toFixed(2)} ms`)
+  for (const slow of [false, true]) {
+    console.log(slow ? `\nflush ${SLOW_FLUSH_MS} ms slower (emulated)\n` : '\nthis disk\n')
+    report(['store', 'loops', 'inserts/s', 'timer late p50 / p99 ms', 'claim+finish/s', 'late ms', 'writes/commit'])
+    report(Array(7).fill('---'))
+    for (const variant of variants.filter(candidate => candidate.slow === slow)) await run(variant, folder)
+  }
+} finally {
+  rmSync(folder, { recursive: true })
+}
