@@ -6,6 +6,8 @@ import type { Fleet } from '../services/fleet.ts'
 
 /** After this time an endpoint whose workers cannot be started is looked at again. */
 const RETRY_MS = 30_000
+/** While an endpoint has waiting jobs or keeps workers ready, it is looked at this often, whether or not it was notified. */
+const LOOK_AGAIN_MS = 5_000
 
 /**
  * Starts and drains workers. Each step looks only at endpoints whose jobs or workers changed or whose time has come;
@@ -35,17 +37,24 @@ export class Autoscaler {
   }
 
   /**
-   * Does what is due.
+   * Does what is due. What fails stays due.
    * @returns when to step again if nothing wakes it before; null for never
    */
   async step(nowMs: number): Promise<number | null> {
     if (this.#relist) await this.#listEndpoints(nowMs)
+    const failures: unknown[] = []
     for (const [id, dueMs] of this.#due) {
       if (dueMs === null || dueMs > nowMs) continue
       this.#due.set(id, null)
-      const next = await this.#scale(id, nowMs)
-      if (next !== null) this.#due.set(id, earliest([this.#due.get(id) ?? null, next]))
+      try {
+        const next = await this.#scale(id, nowMs)
+        if (next !== null) this.#due.set(id, earliest([this.#due.get(id) ?? null, next]))
+      } catch (error) {
+        this.#due.set(id, nowMs)
+        failures.push(error)
+      }
     }
+    if (failures.length > 0) throw failures[0]
     return earliest([...this.#due.values()])
   }
 
@@ -54,7 +63,11 @@ export class Autoscaler {
     this.#relist = false
     for (const id of this.#blocked) this.#due.set(id, nowMs)
     this.#blocked.clear()
-    for (const id of await this.#ports.store.endpoints.ids()) {
+    const ids = await this.#ports.store.endpoints.ids().catch(error => {
+      this.#relist = true
+      throw error
+    })
+    for (const id of ids) {
       if (!this.#subscriptions.has(id)) this.#watch(id, nowMs)
     }
   }
@@ -75,13 +88,15 @@ export class Autoscaler {
     if (snapshot.endpoint.type === 'LOAD_BALANCER') return null
     const plan = planWorkers(snapshot, await this.#ports.driver.capacity(), nowMs)
     for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
-    if (plan.start === 0) return plan.wakeAtMs
+    const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0
+    const next = earliest([plan.wakeAtMs, waits ? nowMs + LOOK_AGAIN_MS : null])
+    if (plan.start === 0) return next
     if ((await this.#fleet.startProblem(snapshot.endpoint)) !== null) {
       this.#blocked.add(id)
       return nowMs + RETRY_MS
     }
     for (let started = 0; started < plan.start; started += 1) await this.#fleet.start(snapshot.endpoint)
-    return plan.wakeAtMs
+    return next
   }
 
   #forget(id: EndpointId): null {

@@ -47,8 +47,8 @@ export class Reaper {
     const alive: Worker[] = []
     for (const worker of workers) {
       const observation = await this.#ports.driver.observe(worker.id)
-      const launching = worker.handle === null && worker.state === 'STARTING'
-      if (observation.state === 'exited' && !launching) await this.#fleet.bury(worker.id, observation.exit)
+      if (observation.state === 'exited' && !this.#fleet.isLaunching(worker.id))
+        await this.#fleet.bury(worker.id, observation.exit)
       else alive.push(worker)
     }
     return alive

@@ -1,6 +1,9 @@
 import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
 import { type StopReason, takesJobs, type WorkerLoad } from './worker.ts'
 
+/** When to look again after fewer workers could be started than are wanted. */
+const SHORT_MS = 1_000
+
 /** What the machine, or the cluster, has room for. */
 export interface Capacity {
   /** How many more workers can be started; null for as many as wanted. */
@@ -45,7 +48,8 @@ export function planWorkers(snapshot: EndpointSnapshot, capacity: Capacity, nowM
   const backoff = backoffOf(snapshot)
   const held = backoff.untilMs > nowMs
   const start = held ? 0 : Math.min(missing, underMax, free, backoff.crashes > 0 ? 1 : Number.POSITIVE_INFINITY)
-  const wakes = [surplus.wakeAtMs, scale.wakeAtMs, missing > 0 && held ? backoff.untilMs : null]
+  const shortUntilMs = held ? backoff.untilMs : nowMs + SHORT_MS
+  const wakes = [surplus.wakeAtMs, scale.wakeAtMs, missing > start ? shortUntilMs : null]
   return { start, drain: drains, desired: scale.desired, wakeAtMs: earliest(wakes) }
 }
 

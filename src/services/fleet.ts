@@ -19,6 +19,7 @@ export class Fleet {
   readonly #jobs: Jobs
   readonly #baseUrl: () => string
   readonly #told = new Map<WorkerId, Set<JobId>>()
+  readonly #launching = new Set<WorkerId>()
 
   /** @param baseUrl origin of the listener that workers call, known once the server listens */
   constructor(ports: Ports, jobs: Jobs, baseUrl: () => string) {
@@ -44,11 +45,25 @@ export class Fleet {
    * started is recorded as ended with the reason, so that the back-off sees it.
    */
   async start(endpoint: Endpoint): Promise<void> {
-    const { store, vault, random, emit } = this.#ports
-    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+    const template = await this.#ports.store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
-    const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
     const worker = this.#newWorker(endpoint)
+    this.#launching.add(worker.id)
+    try {
+      await this.#startNew(endpoint, template, worker)
+    } finally {
+      this.#launching.delete(worker.id)
+    }
+  }
+
+  /** Whether the worker is recorded already while its process is being started, so that none is to be seen yet. */
+  isLaunching(workerId: WorkerId): boolean {
+    return this.#launching.has(workerId)
+  }
+
+  async #startNew(endpoint: Endpoint, template: Template, worker: Worker): Promise<void> {
+    const { store, vault, random, emit } = this.#ports
+    const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
     if (!(await store.workers.insert(worker, vault.hash(token)))) return
     emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
     try {
@@ -86,10 +101,13 @@ export class Fleet {
   async bury(workerId: WorkerId, exit: ObservedExit, fate: 'lost' | 'released' = 'lost'): Promise<void> {
     const { store, clock, driver, logs, emit, notifier } = this.#ports
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
-    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now())
-    if (fate === 'released') await this.#jobs.releaseAll(workerId)
-    else await this.#jobs.requeueLost(workerId, `it ${exit.cause}`)
+    const takeBack = () =>
+      fate === 'released' ? this.#jobs.releaseAll(workerId) : this.#jobs.requeueLost(workerId, `it ${exit.cause}`)
+    // Before its end is recorded: when this fails, the worker is buried again. After it: what it claimed meanwhile.
+    await takeBack()
     await store.stops.letGo(workerId, 'all')
+    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now())
+    await takeBack()
     this.#told.delete(workerId)
     await driver.release(workerId)
     if (move === null) return

@@ -56,7 +56,12 @@ export class Jobs {
       expiresAtMs: nowMs + (submission.ttlMs ?? JOB_TIMES.ttlMs.default),
       ...{ attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null, progress: null, warning: null },
     }
-    if (!(await store.jobs.insert(job))) throw notFound('endpoint', endpoint.id)
+    const inserted = await store.jobs.insert(job).catch(error => {
+      // It may be there all the same.
+      this.#lineGrew(endpoint.id)
+      throw error
+    })
+    if (!inserted) throw notFound('endpoint', endpoint.id)
     emit('job.accepted', { endpointId: endpoint.id, jobId: job.id })
     this.#lineGrew(endpoint.id)
     return job
@@ -71,13 +76,13 @@ export class Jobs {
 
   /**
    * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires meanwhile is
-   * returned as TIMED_OUT, although it is gone by then.
+   * returned as TIMED_OUT, one whose endpoint is deleted as CANCELLED, although both are gone by then.
    */
   async whenFinal(job: Job, forMs: number, signals: readonly AbortSignal[]): Promise<Job> {
     let latest = job
     const read = async () => {
       const found = await this.#ports.store.jobs.find(job.endpointId, job.id, this.#ports.clock.now())
-      if (found === null) return goneJob(latest, this.#ports.clock.now())
+      if (found === null) return this.#goneJob(latest)
       latest = found
       return isFinal(found.status) ? found : null
     }
@@ -128,6 +133,8 @@ export class Jobs {
     }
     await store.stops.letGo(workerId, jobId)
     this.#ports.notifier.publish(`load:${endpointId}`)
+    // It may be the same result again, sent because the store failed after it had taken the first.
+    this.#ports.notifier.publish(`job:${jobId}`)
     const reason = `a ${outcome.status} result came when the job was no longer this worker's`
     await store.jobs.addDiagnostic(jobId, nowMs, workerId, reason)
     emit('job.result_ignored', { endpointId, jobId, workerId, reason })
@@ -179,6 +186,14 @@ export class Jobs {
     }
   }
 
+  async #goneJob(job: Job): Promise<Job> {
+    if (isFinal(job.status)) return job
+    const finishedAtMs = this.#ports.clock.now()
+    const deleted = (await this.#ports.store.endpoints.find(job.endpointId)) === null
+    if (deleted) return { ...job, status: 'CANCELLED', finishedAtMs }
+    return { ...job, status: 'TIMED_OUT', finishedAtMs, error: job.error ?? 'the job was not done within its ttl' }
+  }
+
   #lineGrew(endpointId: EndpointId): void {
     this.#ports.notifier.publish(`queue:${endpointId}`)
     this.#ports.notifier.publish(`load:${endpointId}`)
@@ -193,9 +208,4 @@ export class Jobs {
 
 function tellsWorker(transition: Transition, from: JobStatus): boolean {
   return from === 'IN_PROGRESS' && (transition === 'cancel' || transition === 'timeOut')
-}
-
-function goneJob(job: Job, nowMs: number): Job {
-  if (isFinal(job.status)) return job
-  return { ...job, status: 'TIMED_OUT', finishedAtMs: nowMs, error: job.error ?? 'the job was not done within its ttl' }
 }
