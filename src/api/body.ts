@@ -12,18 +12,24 @@ export interface BodyLimit {
  * @throws AppError `invalid` when the connection ended before the body did
  */
 export async function readLimited(request: Request, limit: BodyLimit): Promise<LimitedBody> {
-  if (request.body === null) return { text: '', bytes: 0, ended: true }
+  const body = request.body as ReadableStream<Uint8Array> | null
+  if (body === null) return { text: '', bytes: 0, ended: true }
   let pieces: Uint8Array[] = []
   let bytes = 0
   try {
-    for await (const piece of request.body as ReadableStream<Uint8Array>) {
+    for await (const piece of body.values({ preventCancel: true })) {
       bytes += piece.byteLength
       if (bytes <= limit.keptBytes) pieces.push(piece)
       else pieces = []
-      if (bytes > limit.readBytes) return { text: null, bytes, ended: false }
+      if (bytes > limit.readBytes) break
     }
   } catch (error) {
     throw new AppError('invalid', 'the connection ended before the request body did', { cause: error })
+  }
+  if (bytes > limit.readBytes) {
+    // A rest that nobody reads would end the connection under the next request, which may be another job's result.
+    body.pipeTo(new WritableStream()).catch(() => {})
+    return { text: null, bytes, ended: false }
   }
   return { text: bytes > limit.keptBytes ? null : decode(pieces, bytes), bytes, ended: true }
 }

@@ -12,10 +12,10 @@ export interface Taker {
   readonly holdMs: number
   readonly signals: readonly AbortSignal[]
   /**
-   * Tries to get jobs; null when waiting for more makes no sense.
+   * Tries to get jobs; null when waiting for more makes no sense, `barred` when this worker will get none but may wait.
    * @param takersInLine how many workers wait in this line, this one included
    */
-  readonly claim: (takersInLine: number) => Promise<ClaimedJob[] | null>
+  readonly claim: (takersInLine: number) => Promise<ClaimedJob[] | 'barred' | null>
 }
 
 /**
@@ -49,7 +49,10 @@ export class TakeLines {
       for (;;) {
         const claimed = await taker.claim(line.size)
         if (claimed === null) return []
-        if (claimed.length > 0 || alarm.over) return claimed
+        // In line it would be woken for jobs that it cannot have, and keep them from those behind it.
+        if (claimed === 'barred') this.#leave(taker.endpointId, alarm)
+        else if (claimed.length > 0) return claimed
+        if (alarm.over) return []
         await alarm.next()
       }
     } finally {
@@ -73,8 +76,8 @@ export class TakeLines {
 
   /** Whoever leaves passes a wake-up on: it may have been meant for a worker that is still there. */
   #leave(endpointId: EndpointId, alarm: Alarm): void {
-    const line = this.#lines.get(endpointId)!
-    line.alarms.delete(alarm)
+    const line = this.#lines.get(endpointId)
+    if (line?.alarms.delete(alarm) !== true) return
     if (line.alarms.size > 0) {
       wakeFirst(line.alarms)
       return

@@ -139,7 +139,7 @@ export class WorkerCalls {
     endpointId: EndpointId,
     request: TakeRequest,
     takers: number,
-  ): Promise<ClaimedJob[] | null> {
+  ): Promise<ClaimedJob[] | 'barred' | null> {
     const { store, clock } = this.#ports
     const limit = takers > 1 ? 1 : await this.#fairShare(endpointId, request.limit)
     if (request.signal.aborted) return null
@@ -149,7 +149,9 @@ export class WorkerCalls {
       this.#claimed(endpointId, workerId, claimed)
       return claimed
     }
-    return (await this.#mayWait(workerId)) ? [] : null
+    const state = (await store.workers.find(workerId))?.state
+    if (state === 'DRAINING') return 'barred'
+    return state === 'STARTING' || state === 'READY' ? [] : null
   }
 
   async #mayWait(workerId: WorkerId): Promise<boolean> {

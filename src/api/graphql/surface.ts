@@ -1,4 +1,5 @@
 import { maxDepthPlugin } from '@escape.tech/graphql-armor-max-depth'
+import { GraphQLError } from 'graphql'
 import { createSchema, createYoga } from 'graphql-yoga'
 import { toAppError } from '../../core/errors.ts'
 import type { Caller } from '../../core/permission.ts'
@@ -35,7 +36,7 @@ export function graphqlSurface(parts: GraphqlParts): Surface {
           path: '/graphql',
           problem: String(original ?? error),
         })
-        return new Error('an internal error occurred; the server log has the details')
+        return new GraphQLError('an internal error occurred; the server log has the details')
       },
     },
     plugins: [maxDepthPlugin({ n: MAX_DEPTH })],
