@@ -28,23 +28,18 @@ interface Variant {
   readonly name: string
   readonly host: StoreHost
   readonly slow: boolean
-  /** Each call comes from a turn of the event loop of its own, as requests of different sockets do. */
-  readonly sockets: boolean
   readonly gather?: (flush: () => void) => void
 }
 
 const variants: Variant[] = [false, true].flatMap(slow => [
-  { name: 'inline, one caller with many promises', host: 'inline' as const, slow, sockets: false },
-  { name: 'inline, calls from turns of their own', host: 'inline' as const, slow, sockets: true },
+  { name: 'inline', host: 'inline' as const, slow },
   {
-    name: 'inline, same, gathered until setImmediate',
+    name: 'inline, gathered until setImmediate',
     host: 'inline' as const,
     slow,
-    sockets: true,
     gather: (flush: () => void) => void setImmediate(flush),
   },
-  { name: 'thread, one caller with many promises', host: 'thread' as const, slow, sockets: false },
-  { name: 'thread, calls from turns of their own', host: 'thread' as const, slow, sockets: true },
+  { name: 'thread', host: 'thread' as const, slow },
 ])
 
 async function open({ host, slow, gather }: Variant, file: string): Promise<SqliteStore> {
@@ -82,8 +77,11 @@ interface Measured {
   readonly lateMs: readonly [number, number]
 }
 
-/** Runs `step` in so many loops at once for a while; one step is one unit of what is counted. */
-async function measure(loops: number, sockets: boolean, step: (loop: number) => Promise<void>): Promise<Measured> {
+/**
+ * Runs `step` in so many loops at once for a while; one step is one unit of what is counted. Each step begins in a turn
+ * of the event loop of its own, as requests on different sockets do.
+ */
+async function measure(loops: number, step: (loop: number) => Promise<void>): Promise<Measured> {
   const late: number[] = []
   let counting = false
   let count = 0
@@ -97,7 +95,7 @@ async function measure(loops: number, sockets: boolean, step: (loop: number) => 
   }
   const loop = async (n: number) => {
     while (!stop) {
-      if (sockets) await new Promise(setImmediate)
+      await new Promise(resolve => setImmediate(resolve))
       await step(n)
       if (counting) count += 1
     }
@@ -116,13 +114,8 @@ async function measure(loops: number, sockets: boolean, step: (loop: number) => 
   return { perSecond: (count * 1_000) / took, lateMs: [at(0.5), at(0.99)] }
 }
 
-/** A pure chain of microtasks would keep every timer from firing, so the end is looked for in turns of the loop. */
 function after(ms: number): Promise<void> {
-  const end = performance.now() + ms
-  return new Promise(resolve => {
-    const look = () => (performance.now() >= end ? resolve() : void setImmediate(look))
-    look()
-  })
+  return new Promise(resolve => setTimeout(resolve, ms))
 }
 
 let sequence = 0
@@ -150,10 +143,10 @@ async function run(variant: Variant, folder: string): Promise<void> {
     const file = join(folder, `${variants.indexOf(variant)}-${loops}.sqlite`)
     const store = await open(variant, file)
     await fill(store)
-    const inserts = await measure(loops, variant.sockets, () => insert(store))
+    const inserts = await measure(loops, () => insert(store))
     await stock(store, variant.slow ? 30_000 : 60_000)
     const before = await store.stats()
-    const finishes = await measure(loops, variant.sockets, loop => claimAndFinish(store, loop))
+    const finishes = await measure(loops, loop => claimAndFinish(store, loop))
     const after = await store.stats()
     const together = (after.writes - before.writes) / (after.commits - before.commits)
     await store.close()

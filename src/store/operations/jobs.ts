@@ -26,7 +26,10 @@ export const jobs = {
 
   claim: write(function* ({ endpointId, workerId, limit, nowMs }: ClaimRequest): Steps<ClaimedJob[]> {
     if (limit < 1) return []
-    const rows = yield* query<ClaimedRow>(sql.claimJobs, [endpointId, workerId, nowMs, limit])
+    const rows =
+      limit === 1
+        ? yield* query<ClaimedRow>(sql.claimJob, [endpointId, workerId, nowMs])
+        : yield* query<ClaimedRow>(sql.claimJobs, [endpointId, workerId, nowMs, limit])
     if (rows.length === 0) return []
     yield* query(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {
