@@ -40,7 +40,8 @@ export class Reaper {
     await this.#replaceStuck(alive, nowMs)
     const more = await this.#jobs.sweep()
     await this.#cleanUp(alive, nowMs)
-    return more ? nowMs : nowMs + TICK_MS
+    const deadline = await this.#ports.store.jobOutcomes.nextDeadline()
+    return more ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))
   }
 
   async #buryExited(workers: readonly Worker[]): Promise<Worker[]> {

@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointCounters } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob, Job, JobOutcome, JobStatus } from '../core/job.ts'
 import type { ApiKey } from '../core/permission.ts'
@@ -124,7 +124,6 @@ export interface EndpointStore {
   replace(endpoint: Endpoint, expectedVersion: number): Promise<boolean>
   find(id: EndpointId): Promise<Endpoint | null>
   list(owner: OwnerId): Promise<Endpoint[]>
-  counters(id: EndpointId): Promise<EndpointCounters>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
   /** The ids of all endpoints of all owners. */
@@ -192,6 +191,8 @@ export interface KeyStore {
   findByHash(hash: string): Promise<ApiKey | null>
   list(owner: OwnerId): Promise<ApiKey[]>
   remove(owner: OwnerId, id: KeyId): Promise<boolean>
+  /** What {@link saveWindowCounts} kept last; empty before that. */
   windowCounts(owner: OwnerId): Promise<WindowCount[]>
+  /** Keeps what was counted, so that a restart forgives nobody more than a moment. */
   saveWindowCounts(owner: OwnerId, counts: readonly WindowCount[]): Promise<void>
 }

@@ -6,13 +6,15 @@ import type { Ports } from '../ports/ports.ts'
 
 const CACHE_MS = 5_000
 const CACHE_SIZE = 1_000
+/** How often the counts of the REST windows are kept. */
+const SAVE_MS = 5_000
 
 /** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
 export class Access {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>
   readonly #windows: readonly RateWindow[]
   readonly #cache = new Map<string, { key: ApiKey | null; untilMs: number }>()
-  readonly #counts = new Map<OwnerId, readonly WindowCount[]>()
+  readonly #counts = new Map<OwnerId, { counts: readonly WindowCount[]; savedAtMs: number }>()
 
   /** @param windows the REST windows of this installation */
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>, windows: readonly RateWindow[]) {
@@ -48,11 +50,24 @@ export class Access {
     }
   }
 
-  /** Counts one REST request of the caller; null for callers without limits. */
-  count(caller: Caller): RateDecision | null {
+  /**
+   * Counts one REST request of the caller; null for callers without limits. What was counted is kept in the store every
+   * few seconds, so that a restart of the server forgives no more than those.
+   */
+  async count(caller: Caller): Promise<RateDecision | null> {
     if (caller.exempt) return null
-    const decision = countRequest(this.#windows, this.#counts.get(caller.owner) ?? [], this.#ports.clock.now())
-    this.#counts.set(caller.owner, decision.counts)
+    const { store, clock } = this.#ports
+    if (!this.#counts.has(caller.owner)) {
+      const counts = await store.keys.windowCounts(caller.owner)
+      if (!this.#counts.has(caller.owner)) this.#counts.set(caller.owner, { counts, savedAtMs: clock.now() })
+    }
+    const known = this.#counts.get(caller.owner)!
+    const decision = countRequest(this.#windows, known.counts, clock.now())
+    known.counts = decision.counts
+    if (clock.now() - known.savedAtMs >= SAVE_MS) {
+      known.savedAtMs = clock.now()
+      await store.keys.saveWindowCounts(caller.owner, decision.counts)
+    }
     return decision
   }
 

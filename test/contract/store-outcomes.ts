@@ -47,7 +47,7 @@ export const outcomeCases: Cases = {
     assert.equal((await world.claim(W2))[0]?.id, 'b')
     assert.equal(await world.finish('b', W1), null)
     const wanted = { completed: 1, failed: 0, retried: 2, averageExecutionMs: null }
-    assert.deepEqual(await endpoints.counters(E1), wanted)
+    assert.deepEqual((await endpoints.snapshot(E1))?.counters, wanted)
   },
 
   'nobody can finish a job that was never taken, or was given back': async world => {
@@ -63,16 +63,26 @@ export const outcomeCases: Cases = {
     const { endpoints } = world.store
     await world.holder(W1, 'a', 'b', 'c')
     await world.finish('a', W1, DONE, T0 + 1_000)
-    assert.deepEqual(await endpoints.counters(E1), { completed: 1, failed: 0, retried: 0, averageExecutionMs: 1_000 })
+    assert.deepEqual((await endpoints.snapshot(E1))?.counters, {
+      completed: 1,
+      failed: 0,
+      retried: 0,
+      averageExecutionMs: 1_000,
+    })
     await world.finish('b', W1, DONE, T0 + 2_000)
     await world.finish('c', W1, BROKEN, T0 + 9_000)
-    assert.deepEqual(await endpoints.counters(E1), { completed: 2, failed: 1, retried: 0, averageExecutionMs: 1_200 })
+    assert.deepEqual((await endpoints.snapshot(E1))?.counters, {
+      completed: 2,
+      failed: 1,
+      retried: 0,
+      averageExecutionMs: 1_200,
+    })
   },
 
   'a clock that was set back does not make an execution time negative': async world => {
     await world.holder(W1, 'a')
     await world.finish('a', W1, DONE, T0 - 5_000)
-    assert.equal((await world.store.endpoints.counters(E1)).averageExecutionMs, 0)
+    assert.equal((await world.store.endpoints.snapshot(E1))?.counters.averageExecutionMs, 0)
   },
 
   'a worker is idle since it finished the last job that it held': async world => {
@@ -98,7 +108,7 @@ export const outcomeCases: Cases = {
     assert.deepEqual(await stops.pending(W1), ['a'])
     assert.deepEqual([(await world.load()).held, (await world.load()).idleSinceMs], [1, T0 + 5])
     const nothing = { completed: 0, failed: 0, retried: 0, averageExecutionMs: null }
-    assert.deepEqual(await endpoints.counters(E1), nothing)
+    assert.deepEqual((await endpoints.snapshot(E1))?.counters, nothing)
   },
 
   'jobs past their execution timeout are TIMED_OUT, the most overdue first': async world => {
@@ -120,7 +130,7 @@ export const outcomeCases: Cases = {
     assert.equal((await world.load()).idleSinceMs, null)
     assert.equal((await jobOutcomes.timeOutOverdue(T0 + 10_500, 10)).length, 1)
     assert.equal((await world.load()).idleSinceMs, T0 + 10_500)
-    assert.equal((await endpoints.counters(E1)).failed, 3)
+    assert.equal((await endpoints.snapshot(E1))?.counters.failed, 3)
     assert.deepEqual(await stops.pending(W1), ['a', 'b', 'c'])
     assert.equal((await world.read('long')).status, 'IN_PROGRESS')
   },
@@ -139,7 +149,7 @@ export const outcomeCases: Cases = {
     )
     assert.equal(moves[0]?.job.startedAtMs, null)
     assert.deepEqual(await jobOutcomes.requeueLost(W1, 'it vanished', T0 + 6), [])
-    assert.equal((await endpoints.counters(E1)).retried, 2)
+    assert.equal((await endpoints.snapshot(E1))?.counters.retried, 2)
     assert.deepEqual(await stops.pending(W1), [])
     await world.worker(W2)
     const claimed = await world.claim(W2, 3)
@@ -175,7 +185,7 @@ export const outcomeCases: Cases = {
     const failed = moves[1]!.job
     assert.equal(failed.error, lostReason(MAX_LOST_ATTEMPTS, 'it vanished'))
     assert.deepEqual([failed.finishedAtMs, failed.lostAttempts], [T0 + 9, MAX_LOST_ATTEMPTS])
-    const { completed, failed: failures, retried } = await endpoints.counters(E1)
+    const { completed, failed: failures, retried } = (await endpoints.snapshot(E1))!.counters
     assert.deepEqual([completed, failures, retried], [0, 1, MAX_LOST_ATTEMPTS])
     assert.equal((await world.load()).idleSinceMs, T0 + 9)
   },
@@ -192,7 +202,7 @@ export const outcomeCases: Cases = {
     assert.equal((await jobOutcomes.release(W1, 'all'))[0]?.job.id, 'b')
     assert.deepEqual([(await world.load()).held, (await world.load()).idleSinceMs], [0, T0])
     assert.deepEqual(await jobOutcomes.release(W1, 'all'), [])
-    assert.equal((await endpoints.counters(E1)).retried, 0)
+    assert.equal((await endpoints.snapshot(E1))?.counters.retried, 0)
     assert.deepEqual(await stops.pending(W1), [])
     assert.equal((await world.claim())[0]?.attempt, 1)
   },

@@ -71,7 +71,7 @@ async function guarded(parts: RestParts, request: Request, app: OpenAPIHono<Env>
   let rate: RateDecision | null = null
   try {
     const caller = await parts.access.authenticate(bearerKey(request))
-    rate = parts.access.count(caller)
+    rate = await parts.access.count(caller)
     if (rate?.exceeded != null) throw exceeded(rate)
     parts.access.requireManagement(caller, request.method === 'GET' ? 'read' : 'write')
     return withHeaders(await app.fetch(request, { caller }), rateHeaders(rate))
@@ -90,7 +90,7 @@ function bearerKey(request: Request): string | null {
 }
 
 function exceeded({ exceeded: window, retryAfterSeconds }: RateDecision): AppError {
-  const message = `the limit of ${window!.quota} requests a ${window!.name} is used up`
+  const message = `the limit of ${window!.quota} requests per ${window!.name} is used up`
   return new AppError('rate_limited', message, { retryAfterSeconds })
 }
 

@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointCounters } from '../../core/endpoint.ts'
+import type { Endpoint } from '../../core/endpoint.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { EndpointSnapshot } from '../../core/scale.ts'
 import type { DeletedEndpoint, EndpointStore } from '../../ports/store.ts'
@@ -44,10 +44,6 @@ export const endpoints = {
 
   ids: read(function* (): Steps<EndpointId[]> {
     return (yield* query<{ id: EndpointId }>(sql.endpointIds)).map(row => row.id)
-  }),
-
-  counters: read(function* (id: EndpointId): Steps<EndpointCounters> {
-    return toCounters(yield* queryOne<CountersRow>(sql.findCounters, [id]))
   }),
 
   snapshot: read(function* (id: EndpointId): Steps<EndpointSnapshot | null> {
