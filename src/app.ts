@@ -107,6 +107,9 @@ export function createApp(ports: Ports, config: AppConfig): App {
       stopping.abort()
       await autoscaling.stop()
       await drainAll(ports, fleet, config.drainTimeoutMs, hurry)
+      // It would take what is killed now for lost.
+      await reaping.stop()
+      await killAll(ports, fleet)
       await abandon()
     },
     abandon,
@@ -122,7 +125,10 @@ function createLoops(ports: Ports, fleet: Fleet, jobs: Jobs): { autoscaling: Loo
   return { autoscaling, reaping }
 }
 
-/** The reaper still runs: it sees workers end. What is left when the time is over is killed and its jobs given back. */
+/** How long the end of killed workers is waited for. */
+const KILL_MS = 5_000
+
+/** The reaper still runs: it sees workers end. */
 async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry: AbortSignal): Promise<void> {
   const { store, clock, notifier } = ports
   const waiting = new Waiting(clock, notifier)
@@ -140,13 +146,19 @@ async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry: AbortS
   while ((await stopIdle()) === null && clock.now() < deadlineMs && !hurry.aborted) {
     await waiting.until({ topic: 'fleet', read: async () => null, forMs: 100, signals: [hurry] })
   }
-  for (const worker of await store.workers.alive()) {
-    await fleet.kill(worker.id, 'server_stopped')
-    await fleet.bury(
-      worker.id,
-      { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' },
-      'released',
-    )
+}
+
+/** One whose end is not seen in time is left to the next start of the server. */
+async function killAll(ports: Ports, fleet: Fleet): Promise<void> {
+  const { store, clock, notifier, driver } = ports
+  const waiting = new Waiting(clock, notifier)
+  const alive = await store.workers.alive()
+  for (const { id } of alive) await fleet.kill(id, 'server_stopped')
+  for (const { id } of alive) {
+    const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
+    if ((await waiting.until({ topic: 'fleet', read, forMs: KILL_MS, signals: [] })) === null) continue
+    const exit = { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }
+    await fleet.bury(id, exit, 'released')
   }
 }
 

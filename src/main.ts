@@ -74,6 +74,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     }
     const app = createApp(ports, { rateWindows: config.rateWindows, drainTimeoutMs: config.drainTimeoutMs })
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
+    const served = await serveFolders(app, folders)
     const listener = await bind(app, config)
     const url = listener.url
     const publicUrl = config.publicUrl ?? url
@@ -82,7 +83,6 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       queueUrl: config.queueUrl ?? publicUrl,
       workerUrl: originOf(config.host, listener.port),
     })
-    const served = await serveFolders(app, folders)
     lock.publish({ pid: process.pid, url })
     if (!isLoopback(config.host))
       log.warn({ host: config.host }, 'the server can be reached from outside; put TLS in front of it')

@@ -4,3 +4,5 @@ import { enableCompileCache } from 'node:module'
 enableCompileCache()
 const { runCommandLine } = await import('./program.ts')
 await runCommandLine(process.argv)
+// What a failed command has opened must not keep it alive.
+if (process.exitCode !== undefined && process.exitCode !== 0) process.exit()

@@ -41,7 +41,10 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
   })
-  await ended
+  await ended.catch((error: Error) => {
+    process.stderr.write(`runyard: the server did not stop in order: ${error.message}\n`)
+    process.exit(EXIT.internal)
+  })
   process.exit(0)
 }
 
