@@ -80,6 +80,16 @@ export function crashed(worker: Worker): boolean {
   return worker.state === 'EXITED' && worker.stopReason === null
 }
 
+/**
+ * Whether a worker on this SDK that says it works on nothing has really forgotten all that it was handed: it takes one
+ * poll after another, and reports a result before it lets go of the job. Older Python SDKs do not.
+ */
+export function tellsWhatItHolds(sdk: string | null): boolean {
+  if (sdk?.startsWith('Runyard-Worker-SDK/') === true) return true
+  const [, major, minor, patch] = /^RunPod-Python-SDK\/(\d+)\.(\d+)\.(\d+)/.exec(sdk ?? '') ?? []
+  return Number(major) * 1_000_000 + Number(minor) * 1_000 + Number(patch) >= 1_010_001
+}
+
 const BACKOFF_FIRST_MS = 1_000
 const BACKOFF_MAX_MS = 300_000
 

@@ -17,12 +17,14 @@ export type Found =
 
 /** The newest workers of an endpoint whose output is read together. */
 const WORKERS_READ = 20
+/** How long the last lines of a worker that has ended are waited for. */
+const LAST_LINES_MS = 1_000
 
 /** Finds the output of workers by whatever id a person has: of an endpoint, a worker or a job. */
 export class LogReading {
-  readonly #ports: Pick<Ports, 'store' | 'logs' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
 
-  constructor(ports: Pick<Ports, 'store' | 'logs' | 'clock'>) {
+  constructor(ports: Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>) {
     this.#ports = ports
   }
 
@@ -60,8 +62,20 @@ export class LogReading {
       yield* await this.tail(found, lines)
       return
     }
-    for await (const line of this.#ports.logs.follow(worker.id, lines, signal)) {
-      if (found.kind !== 'job' || line.jobId === found.id) yield { ...line, workerId: worker.id }
+    const { store, logs, clock, notifier } = this.#ports
+    const over = new AbortController()
+    const endWithWorker = async () => {
+      const state = (await store.workers.find(worker.id).catch(() => worker))?.state ?? 'EXITED'
+      if (state === 'EXITED') clock.after(LAST_LINES_MS, () => over.abort())
+    }
+    const unsubscribe = notifier.subscribe(`worker:${worker.id}`, () => void endWithWorker())
+    try {
+      await endWithWorker()
+      for await (const line of logs.follow(worker.id, lines, AbortSignal.any([signal, over.signal]))) {
+        if (found.kind !== 'job' || line.jobId === found.id) yield { ...line, workerId: worker.id }
+      }
+    } finally {
+      unsubscribe()
     }
   }
 

@@ -2,7 +2,7 @@ import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob } from '../core/job.ts'
 import { CHUNK_BYTES, oversizedResult, readResult } from '../core/result.ts'
-import { takesJobs, type Worker } from '../core/worker.ts'
+import { takesJobs, tellsWhatItHolds, type Worker } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Fleet } from './fleet.ts'
 import type { Jobs } from './jobs.ts'
@@ -73,6 +73,8 @@ export class WorkerCalls {
     const { store, clock } = this.#ports
     if (worker.state === 'EXITED') throw new AppError('rate_limited', 'this worker was ended', { retryAfterSeconds: 5 })
     if (request.idle === true) await this.#letGoAll(worker)
+    if (request.idle === true && tellsWhatItHolds(request.sdk))
+      await this.#jobs.requeueLost(worker.id, 'it asked for other work without a result')
     if (worker.state === 'STARTING' || worker.capacity < request.limit || worker.sdk !== request.sdk) {
       const move = await store.workers.seen(worker.id, request.limit, request.sdk, clock.now())
       if (move !== null) this.#fleet.moved(move)
@@ -142,7 +144,7 @@ export class WorkerCalls {
   ): Promise<ClaimedJob[] | 'barred' | null> {
     const { store, clock } = this.#ports
     const limit = takers > 1 ? 1 : await this.#fairShare(endpointId, request.limit)
-    if (request.signal.aborted) return null
+    if (request.signal.aborted || this.#fleet.hasEnded(workerId)) return null
     if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
     const claimed = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now() })
     if (claimed.length > 0) {

@@ -71,6 +71,16 @@ export const typeDefs = /* GraphQL */ `
     userId: String
     createdAt: String
     pods: [Pod]
+    "Always null: endpoints have no keys of their own."
+    aiKey: String
+    "Always null: there are no workers beyond those between min and max."
+    workersStandby: Int
+    networkVolume: NetworkVolume
+  }
+
+  type NetworkVolume {
+    id: String
+    dataCenterId: String
   }
 
   "A worker of an endpoint that has not ended."

@@ -25,6 +25,7 @@ export function endpointView(endpoint: Endpoint) {
     idleTimeout: endpoint.idleTimeoutS,
     locations: endpoint.locations.join(','),
     networkVolumeId: endpoint.networkVolumeIds[0] ?? null,
+    networkVolume: endpoint.networkVolumeIds.map(volume => ({ id: volume, dataCenterId: null }))[0] ?? null,
     networkVolumeIds: endpoint.networkVolumeIds.map(networkVolumeId => ({ networkVolumeId, dataCenterId: null })),
     scalerType: scaler.type,
     scalerValue: scaler.type === 'QUEUE_DELAY' ? scaler.queueDelayS : scaler.requestCount,
