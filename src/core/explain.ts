@@ -90,7 +90,7 @@ export function adviceFor(exit: WorkerExit): string | null {
   if (missing !== undefined) {
     return `install the Python module '${missing}' where the worker runs: put it into the folder's .venv (python3 -m venv .venv && .venv/bin/pip install ${missing})`
   }
-  const packageName = /Cannot find (?:package|module) '([^']+)'/.exec(text)?.[1]
+  const packageName = /Cannot find (?:package|module) '([^'./][^':]*)'/.exec(text)?.[1]
   if (packageName !== undefined) return `install '${packageName}' in the worker's folder (npm install ${packageName})`
   if (/can't open file|No such file or directory|Cannot find module/.test(text)) {
     return 'check that the folder of the image and the command in args name files that exist'

@@ -30,8 +30,8 @@ export interface WorkerPlan {
  * Compares the workers that there should be with those that there are.
  *
  * Old versions are drained, idle ones at once and busy ones too, since draining waits for their jobs. Idle workers
- * leave after their time, never below min. Nothing new starts during a crash back-off or beyond the free capacity; a
- * drained worker still counts against max until it has ended, so max is never exceeded.
+ * leave after their time, never below the number that is wanted now. Nothing new starts during a crash back-off or
+ * beyond the free capacity; a drained worker still counts against max until it has ended, so max is never exceeded.
  */
 export function planWorkers(snapshot: EndpointSnapshot, capacity: Capacity, nowMs: number): WorkerPlan {
   const { endpoint, workers } = snapshot
@@ -39,7 +39,7 @@ export function planWorkers(snapshot: EndpointSnapshot, capacity: Capacity, nowM
   const outdated = workers.filter(worker => takesJobs(worker) && worker.version !== endpoint.version)
   const current = workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
   const drains: Drain[] = outdated.map(worker => ({ worker, reason: 'outdated' as const }))
-  const surplus = surplusWorkers(snapshot, current, nowMs)
+  const surplus = surplusWorkers(snapshot, current, scale.desired, nowMs)
   drains.push(...surplus.drain)
 
   const missing = Math.max(0, scale.desired - current.length)
@@ -59,7 +59,7 @@ export function earliest(instants: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.min(...known)
 }
 
-function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad[], nowMs: number) {
+function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad[], desired: number, nowMs: number) {
   const { endpoint, queue } = snapshot
   const drain: Drain[] = []
   let remaining = current.length
@@ -75,7 +75,8 @@ function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad
   const leaving = new Set(drain.map(({ worker }) => worker.id))
   if (queue.queued > 0) return { drain, wakeAtMs }
   for (const { worker, dueAtMs } of idleWorkers(snapshot)) {
-    if (remaining <= endpoint.workersMin) break
+    // One that is wanted would be started again at once.
+    if (remaining <= desired) break
     if (leaving.has(worker.id) || worker.version !== endpoint.version) continue
     if (dueAtMs > nowMs) {
       wakeAtMs = dueAtMs

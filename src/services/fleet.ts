@@ -20,6 +20,7 @@ export class Fleet {
   readonly #baseUrl: () => string
   readonly #told = new Map<WorkerId, Set<JobId>>()
   readonly #launching = new Set<WorkerId>()
+  readonly #ended = new Set<WorkerId>()
 
   /** @param baseUrl origin of the listener that workers call, known once the server listens */
   constructor(ports: Ports, jobs: Jobs, baseUrl: () => string) {
@@ -61,6 +62,11 @@ export class Fleet {
     return this.#launching.has(workerId)
   }
 
+  /** Whether the worker's end is seen and not recorded yet: what is taken back must not go to a poll that it has left. */
+  hasEnded(workerId: WorkerId): boolean {
+    return this.#ended.has(workerId)
+  }
+
   async #startNew(endpoint: Endpoint, template: Template, worker: Worker): Promise<void> {
     const { store, vault, random, emit } = this.#ports
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
@@ -100,6 +106,7 @@ export class Fleet {
    */
   async bury(workerId: WorkerId, exit: ObservedExit, fate: 'lost' | 'released' = 'lost'): Promise<void> {
     const { store, clock, driver, logs, emit, notifier } = this.#ports
+    this.#ended.add(workerId)
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
     const takeBack = () =>
       fate === 'released' ? this.#jobs.releaseAll(workerId) : this.#jobs.requeueLost(workerId, `it ${exit.cause}`)
@@ -108,6 +115,7 @@ export class Fleet {
     await store.stops.letGo(workerId, 'all')
     const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now())
     await takeBack()
+    this.#ended.delete(workerId)
     this.#told.delete(workerId)
     await driver.release(workerId)
     if (move === null) return

@@ -56,11 +56,15 @@ export class Jobs {
       expiresAtMs: nowMs + (submission.ttlMs ?? JOB_TIMES.ttlMs.default),
       ...{ attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null, progress: null, warning: null },
     }
-    const inserted = await store.jobs.insert(job).catch(error => {
+    let inserted: boolean
+    try {
+      // Nothing stands between this and its event: a claim in the same commit tells of itself right after.
+      inserted = await store.jobs.insert(job)
+    } catch (error) {
       // It may be there all the same.
       this.#lineGrew(endpoint.id)
       throw error
-    })
+    }
     if (!inserted) throw notFound('endpoint', endpoint.id)
     emit('job.accepted', { endpointId: endpoint.id, jobId: job.id })
     this.#lineGrew(endpoint.id)
