@@ -1,0 +1,39 @@
+/** What a test file leaves behind is taken away again, also when it fails. */
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+
+type Action = () => unknown
+
+const actions: Action[] = []
+const lastResorts = new Set<() => void>()
+
+after(async () => {
+  for (const action of actions.reverse()) await action()
+})
+
+process.on('exit', () => {
+  for (const action of lastResorts) action()
+})
+
+// By default a signal ends the process without an exit event.
+for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => process.exit(1))
+
+/** Runs at the end of the test file, the last one first. */
+export function atEnd(action: Action): void {
+  actions.push(action)
+}
+
+/** Runs when this process exits, however that comes about, unless it is taken back; must not wait. */
+export function atExit(action: () => void): () => void {
+  lastResorts.add(action)
+  return () => lastResorts.delete(action)
+}
+
+/** A new folder that is removed at the end. */
+export function temporaryFolder(): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-wire-')))
+  atEnd(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }))
+  return folder
+}

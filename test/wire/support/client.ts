@@ -1,0 +1,166 @@
+/** Plain HTTP against a server: the job operations and GraphQL, with nothing in between. */
+import type { Server } from './server.ts'
+import { until } from './until.ts'
+
+/** An answer, read to its end. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The body as JSON; undefined when it is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: answers are compared with what the test expects
+  readonly json: any
+}
+
+/** What a request has beside its path. */
+export interface Ask {
+  readonly method?: string
+  /** Sent as it is when it is a string, else as JSON. */
+  readonly body?: unknown
+  /** Headers; a null takes a default one away. */
+  readonly headers?: Readonly<Record<string, string | null>>
+  /** Gives the request up. */
+  readonly signal?: AbortSignal
+}
+
+/** Sends one request with the server's own key. */
+export async function ask(server: Pick<Server, 'url' | 'apiKey'>, path: string, request: Ask = {}): Promise<Answer> {
+  const headers = new Headers({ authorization: `Bearer ${server.apiKey}` })
+  const { body } = request
+  if (body !== undefined) headers.set('content-type', 'application/json')
+  for (const [name, value] of Object.entries(request.headers ?? {})) {
+    if (value === null) headers.delete(name)
+    else headers.set(name, value)
+  }
+  const method = request.method ?? (body === undefined ? 'GET' : 'POST')
+  const payload = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+  const signal = request.signal ?? null
+  const answer = await fetch(`${server.url}${path}`, { method, headers, signal, ...payload })
+  const text = await answer.text()
+  return { status: answer.status, headers: answer.headers, text, json: jsonOf(text) }
+}
+
+/** Sends a GraphQL document and gives its data. @throws with the first message when there are errors */
+export async function graphql(
+  server: Pick<Server, 'url' | 'apiKey'>,
+  query: string,
+  variables?: Readonly<Record<string, unknown>>,
+  // biome-ignore lint/suspicious/noExplicitAny: answers are compared with what the test expects
+): Promise<any> {
+  const { json } = await ask(server, '/graphql', { body: { query, ...(variables ? { variables } : {}) } })
+  if (json?.errors !== undefined) throw new Error(json.errors[0].message)
+  return json.data
+}
+
+/** What an endpoint runs and how; names are unique by themselves. */
+export interface EndpointWish {
+  /** Absolute path of the worker's folder. */
+  readonly folder: string
+  readonly args?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** Fields of saveEndpoint. */
+  readonly settings?: Readonly<Record<string, unknown>>
+}
+
+let made = 0
+
+/** Makes a template and an endpoint, and gives the endpoint's id. */
+export async function makeEndpoint(server: Server, wish: EndpointWish): Promise<string> {
+  made += 1
+  const name = `wire-${made}`
+  const { saveTemplate } = await graphql(server, SAVE_TEMPLATE, {
+    input: {
+      ...{ name, imageName: `dir:${wish.folder}`, dockerArgs: wish.args ?? '' },
+      ...{ containerDiskInGb: 1, volumeInGb: 0, isServerless: true },
+      env: Object.entries(wish.env ?? {}).map(([key, value]) => ({ key, value })),
+    },
+  })
+  const { saveEndpoint } = await graphql(server, SAVE_ENDPOINT, {
+    input: { name, templateId: saveTemplate.id, instanceIds: ['cpu3g-2-8'], ...wish.settings },
+  })
+  return saveEndpoint.id
+}
+
+/** Changes an endpoint; what is left out is kept. */
+export async function changeEndpoint(server: Server, id: string, settings: Readonly<Record<string, unknown>>) {
+  const { myself } = await graphql(server, 'query ($id: String!) { myself { endpoint(id: $id) { name } } }', { id })
+  await graphql(server, SAVE_ENDPOINT, { input: { id, name: myself.endpoint.name, ...settings } })
+}
+
+const SAVE_TEMPLATE = 'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }'
+const SAVE_ENDPOINT = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
+
+/** Submits a job and gives its id. */
+export async function submit(
+  server: Server,
+  endpoint: string,
+  input: object,
+  more: Readonly<Record<string, unknown>> = {},
+): Promise<string> {
+  const { status, json, text } = await ask(server, `/v2/${endpoint}/run`, { body: { input, ...more } })
+  if (status !== 200) throw new Error(`run answered ${status}: ${text}`)
+  return json.id
+}
+
+/** What the status operation says of a job. */
+export async function statusOf(server: Server, endpoint: string, job: string) {
+  return (await ask(server, `/v2/${endpoint}/status/${job}`)).json as JobStatus
+}
+
+/** A job as clients see it. */
+export interface JobStatus {
+  readonly id: string
+  readonly status: string
+  // biome-ignore lint/suspicious/noExplicitAny: it is whatever the worker returned
+  readonly output?: any
+  readonly error?: string
+  readonly warning?: string
+  readonly retries?: number
+  readonly workerId?: string
+  readonly delayTime: number
+  readonly executionTime?: number
+}
+
+/** Waits until a job is in one of the states. */
+export function whenStatus(
+  server: Server,
+  endpoint: string,
+  job: string,
+  states: readonly string[],
+  forMs = 30_000,
+): Promise<JobStatus> {
+  return until(
+    `job ${job} to be ${states.join(' or ')}`,
+    async () => {
+      const seen = await statusOf(server, endpoint, job)
+      return states.includes(seen.status) && seen
+    },
+    forMs,
+  )
+}
+
+/** Waits until a job is final. */
+export function whenFinal(server: Server, endpoint: string, job: string, forMs = 30_000): Promise<JobStatus> {
+  return whenStatus(server, endpoint, job, ['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'], forMs)
+}
+
+/** Submits a job and waits until it is final. */
+export async function runJob(server: Server, endpoint: string, input: object, forMs = 30_000): Promise<JobStatus> {
+  return whenFinal(server, endpoint, await submit(server, endpoint, input), forMs)
+}
+
+/** The health of an endpoint. */
+export async function healthOf(server: Server, endpoint: string) {
+  return (await ask(server, `/v2/${endpoint}/health`)).json as {
+    jobs: { completed: number; failed: number; inProgress: number; inQueue: number; retried: number }
+    workers: Record<'idle' | 'initializing' | 'ready' | 'running' | 'throttled' | 'unhealthy', number>
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,60 @@
+/** The processes that a server's workers run in, as the operating system sees them. */
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** One process of a worker. */
+export interface WorkerProcess {
+  readonly pid: number
+  /** The leader of a worker's group is the program that its command line names. */
+  readonly group: number
+  readonly parent: number
+  readonly workerId: string
+  readonly command: string
+}
+
+/**
+ * All living processes that were started for workers of the server with this data directory, and what they started
+ * themselves: each worker has its private folder in there as its HOME.
+ */
+export function workerProcesses(dataDir: string): WorkerProcess[] {
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .flatMap(pid => look(Number(pid), dataDir))
+}
+
+/** The processes of one worker. */
+export function processesOf(dataDir: string, workerId: string): WorkerProcess[] {
+  return workerProcesses(dataDir).filter(process => process.workerId === workerId)
+}
+
+/** The process that leads a worker's group. */
+export function leaderOf(dataDir: string, workerId: string): WorkerProcess {
+  const leader = processesOf(dataDir, workerId).find(({ pid, group }) => pid === group)
+  if (leader === undefined) throw new Error(`worker ${workerId} has no process`)
+  return leader
+}
+
+/** Kills whatever is left. */
+export function killAll(dataDir: string): void {
+  for (const { pid } of workerProcesses(dataDir)) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It has ended by itself.
+    }
+  }
+}
+
+function look(pid: number, dataDir: string): WorkerProcess[] {
+  try {
+    const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`
+    if (!environment.includes(`\0HOME=${dataDir}/workers/`)) return []
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const [state = 'X', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if ('ZX'.includes(state)) return []
+    const workerId = /\0RUNPOD_POD_ID=([^\0]*)/.exec(environment)?.[1] ?? ''
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+    return [{ pid, parent: Number(parent), group: Number(group), workerId, command }]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,25 @@
+/** The Python with the official SDK, which the test machine may lack. */
+import { execFileSync } from 'node:child_process'
+
+const WANTED = '1.12.0'
+
+/** The path of a Python that has the SDK, or why there is none. */
+export const { python, skip } = findPython()
+
+function findPython(): { python: string; skip: string | false } {
+  const given = process.env.RUNYARD_TEST_PYTHON ?? ''
+  const problem = given === '' ? `RUNYARD_TEST_PYTHON names no Python with runpod==${WANTED}` : problemOf(given)
+  if (problem === null) return { python: given, skip: false }
+  if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
+  return { python: '', skip: problem }
+}
+
+function problemOf(path: string): string | null {
+  const script = 'from importlib.metadata import version; print(version("runpod"))'
+  try {
+    const version = execFileSync(path, ['-c', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+    return version === WANTED ? null : `RUNYARD_TEST_PYTHON has runpod ${version}, these tests are for ${WANTED}`
+  } catch {
+    return `RUNYARD_TEST_PYTHON is ${path}, which cannot be run or has no runpod==${WANTED}`
+  }
+}

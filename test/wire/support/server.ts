@@ -1,0 +1,139 @@
+/** Real servers, each in a process of its own as a person starts it. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
+import { killAll } from './processes.ts'
+import { sleep, until } from './until.ts'
+
+/** The repository, from which all servers are started. */
+export const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
+
+const runyard = `${root}/bin/runyard`
+
+/** The folder of a fixture worker. */
+export function fixture(name: string): string {
+  return `${root}/test/wire/fixtures/${name}`
+}
+
+/** How a process ended. */
+export interface Exit {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+/** How a server is started; all has a default. */
+export interface ServerOptions {
+  readonly args?: readonly string[]
+  readonly dataDir?: string
+  readonly port?: number
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** One line of the server's log. */
+export interface LogRecord {
+  readonly msg: string
+  readonly level: string
+  readonly [field: string]: unknown
+}
+
+/** A server that answers. */
+export interface Server {
+  readonly url: string
+  readonly port: number
+  readonly apiKey: string
+  readonly dataDir: string
+  readonly pid: number
+  /** What it wrote to standard error, line by line. */
+  readonly lines: readonly string[]
+  /** The log records with this message so far. */
+  events(message: string): LogRecord[]
+  signal(name: NodeJS.Signals): void
+  readonly ended: Promise<Exit>
+  /** Asks it to stop and waits until it has. */
+  stop(): Promise<Exit>
+  /** Ends it in the middle of whatever it does. */
+  kill9(): Promise<void>
+}
+
+/** Starts a server on a free port and waits until it answers. It is ended with the test file. */
+export async function startServer(options: ServerOptions = {}): Promise<Server> {
+  const dataDir = options.dataDir ?? temporaryFolder()
+  const own = ['--port', String(options.port ?? 0), '--data-dir', dataDir, '--json', '--log-level', 'debug']
+  const { child, lines, printed, ended } = run(['serve', ...own, ...(options.args ?? [])], options.env ?? {})
+  atEnd(async () => {
+    child.kill('SIGKILL')
+    await ended
+    killAll(dataDir)
+  })
+  atExit(() => killAll(dataDir))
+  const ready = await until(
+    'the server to start',
+    () => {
+      if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}: ${lines.join('\n')}`)
+      return printed().includes('\n') && printed()
+    },
+    20_000,
+    10,
+  )
+  const { url, apiKeyFile, pid } = JSON.parse(ready) as { url: string; apiKeyFile: string; pid: number }
+  return {
+    ...{ url, dataDir, pid, lines, ended, port: Number(new URL(url).port) },
+    apiKey: readFileSync(apiKeyFile, 'utf8').trim(),
+    events: message => lines.flatMap(readRecord).filter(({ msg }) => msg === message),
+    signal: name => void child.kill(name),
+    async stop() {
+      child.kill('SIGTERM')
+      return Promise.race([ended, sleep(45_000, null, { ref: false }).then(() => assert.fail('it does not stop'))])
+    },
+    async kill9() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** A command of the command line, run to its end. */
+export async function runCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Exit & { stdout: string; stderr: string }> {
+  const { child, lines, printed, ended } = run(args, env)
+  const patience = setTimeout(() => child.kill('SIGKILL'), 60_000)
+  const exit = await ended
+  clearTimeout(patience)
+  return { ...exit, stdout: printed(), stderr: lines.join('\n') }
+}
+
+function run(args: readonly string[], env: Readonly<Record<string, string>>) {
+  const { PATH = '', HOME = '', LANG = 'C.UTF-8' } = process.env
+  const child: ChildProcess = spawn(runyard, args, { cwd: root, env: { PATH, HOME, LANG, ...env } })
+  const takeBack = atExit(() => child.kill('SIGKILL'))
+  const lines: string[] = []
+  let rest = ''
+  let stdout = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    const parts = (rest + text).split('\n')
+    rest = parts.pop() ?? ''
+    lines.push(...parts)
+  })
+  const ended = new Promise<Exit>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      takeBack()
+      if (rest !== '') lines.push(rest)
+      resolve({ code, signal })
+    })
+  })
+  return { child, lines, printed: () => stdout, ended }
+}
+
+function readRecord(line: string): LogRecord[] {
+  try {
+    return [JSON.parse(line) as LogRecord]
+  } catch {
+    return []
+  }
+}
