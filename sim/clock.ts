@@ -1,0 +1,100 @@
+import type { Clock } from '../src/ports/clock.ts'
+
+/** The instant at which every simulation begins. */
+export const EPOCH_MS = 1_767_225_600_000
+
+interface Timer {
+  readonly atMs: number
+  readonly order: number
+  callback: (() => void) | null
+}
+
+/** Time that passes only when it is told to: a heap of timers, of which the earliest fires next. */
+export class VirtualClock implements Clock {
+  #sinceStartMs = 0
+  #order = 0
+  #fired = 0
+  readonly #heap: Timer[] = []
+
+  /** How many timers have fired. */
+  get fired(): number {
+    return this.#fired
+  }
+
+  /** How many timers were ever set. */
+  get set(): number {
+    return this.#order
+  }
+
+  /** Epoch milliseconds of the simulated world. */
+  now(): number {
+    return EPOCH_MS + this.#sinceStartMs
+  }
+
+  /** Milliseconds since the simulation began. */
+  monotonic(): number {
+    return this.#sinceStartMs
+  }
+
+  /** Timers of the same instant fire in the order in which they were set. */
+  after(ms: number, callback: () => void): () => void {
+    const wait = Number.isFinite(ms) ? Math.max(0, Math.ceil(ms)) : 0
+    const timer: Timer = { atMs: this.#sinceStartMs + wait, order: this.#order, callback }
+    this.#order += 1
+    this.#push(timer)
+    return () => {
+      timer.callback = null
+    }
+  }
+
+  /** Moves to the next timer and fires it, unless it lies after `limitMs`. False when there was none to fire. */
+  advance(limitMs: number): boolean {
+    for (;;) {
+      const next = this.#heap[0]
+      if (next === undefined || next.atMs > limitMs) {
+        this.#sinceStartMs = Math.max(this.#sinceStartMs, limitMs)
+        return false
+      }
+      this.#pop()
+      const { callback } = next
+      if (callback === null) continue
+      this.#sinceStartMs = Math.max(this.#sinceStartMs, next.atMs)
+      this.#fired += 1
+      callback()
+      return true
+    }
+  }
+
+  #push(timer: Timer): void {
+    const heap = this.#heap
+    let at = heap.length
+    heap.push(timer)
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!isBefore(timer, heap[parent]!)) break
+      heap[at] = heap[parent]!
+      at = parent
+    }
+    heap[at] = timer
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()!
+    if (heap.length === 0) return
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child += 1
+      if (!isBefore(heap[child]!, last)) break
+      heap[at] = heap[child]!
+      at = child
+    }
+    heap[at] = last
+  }
+}
+
+function isBefore(a: Timer, b: Timer): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order)
+}

@@ -1,0 +1,113 @@
+import type { WorkerId } from '../src/core/ids.ts'
+import type { Checks } from './checks.ts'
+import { Life } from './life.ts'
+import type { Operator } from './operator.ts'
+import type { SeededRandom } from './random.ts'
+import type { Server } from './server.ts'
+import { NO_FAULTS, type World } from './world.ts'
+
+/** Whom a director directs. */
+export interface Cast {
+  readonly server: Server
+  readonly operator: Operator
+  readonly checks: Checks
+  /** The workers whose processes run. */
+  readonly running: () => WorkerId[]
+  readonly kill: (worker: WorkerId) => void
+}
+
+/** Says when what goes wrong: first all is well, then faults and restarts come, then all is well again and must become so. */
+export class Director {
+  /** Whether the faults are over and everything that the director has disturbed is as it was. */
+  calm = false
+  readonly #world: World
+  readonly #cast: Cast
+  readonly #random: SeededRandom
+  readonly #life: Life
+  #faultsOver = false
+
+  constructor(world: World, cast: Cast) {
+    this.#world = world
+    this.#cast = cast
+    this.#random = world.random('director')
+    this.#life = new Life(world.clock)
+  }
+
+  /** The whole play. @param curtain called when the endpoints are there and the clients may come */
+  async play(curtain: () => void): Promise<void> {
+    const { server, operator } = this.#cast
+    const random = this.#random
+    if (!(await server.start())) throw new Error('the server does not start in a world without faults')
+    await operator.setUp(random.int(2, 4))
+    this.#unleash()
+    curtain()
+    const playMs = random.int(200_000, 300_000)
+    for (let n = random.int(1, 2); n > 0; n -= 1) {
+      this.#life.after(random.int(10_000, playMs - 20_000), () => this.#endServer())
+    }
+    for (let n = random.int(1, 4); n > 0; n -= 1) {
+      this.#life.after(random.int(5_000, playMs - 40_000), () => void operator.disturb())
+    }
+    if (random.chance(0.4)) this.#life.after(random.int(5_000, playMs - 60_000), () => void this.#breakImages())
+    await this.#life.sleep(playMs)
+    this.#faultsOver = true
+    this.#world.faults = NO_FAULTS
+    this.#world.trace.add('director', 'the faults are over')
+    while (!server.ready || !operator.idle) await this.#life.sleep(500)
+    this.calm = true
+  }
+
+  /** The server has ended; somebody will start it again. */
+  restartLater(): void {
+    const random = this.#random
+    this.#cast.checks.serverGone()
+    const downMs = random.chance(0.2) ? random.int(10_000, 40_000) : random.int(300, 5_000)
+    this.#life.after(downMs, () => void this.#startServer())
+    if (random.chance(0.3)) this.#life.after(Math.floor(downMs / 2), () => this.#loseWorkers())
+  }
+
+  async #startServer(): Promise<void> {
+    const { server } = this.#cast
+    if (server.up) return
+    if (!this.#faultsOver && this.#random.chance(0.15)) server.workerUrl = `http://server-${server.starts + 1}.sim`
+    const started = server.start()
+    // Sometimes it falls again on its first steps.
+    if (!this.#faultsOver && this.#random.chance(0.2))
+      server.crashAt({ writes: this.#random.int(1, 12), when: 'after' })
+    if (!(await started)) this.#life.after(1_000, () => void this.#startServer())
+  }
+
+  #unleash(): void {
+    const random = this.#random
+    const upTo = (most: number) => (random.chance(0.3) ? 0 : random.fraction() * most)
+    this.#world.faults = {
+      ...{ lostRequest: upTo(0.03), lostAnswer: upTo(0.03), vanishedAnswer: upTo(0.008), doubtedAnswer: upTo(0.01) },
+      ...{ delay: upTo(0.03), commit: upTo(0.01), start: upTo(0.1), worker: upTo(0.6) },
+    }
+    this.#world.trace.add('director', `faults ${JSON.stringify(this.#world.faults)}`)
+  }
+
+  #endServer(): void {
+    const { server } = this.#cast
+    const roll = this.#random.fraction()
+    if (roll < 0.25) void server.stop()
+    else if (roll < 0.4) server.crash()
+    else server.crashAt({ writes: this.#random.int(1, 25), when: this.#random.pick(['before', 'after']) })
+  }
+
+  async #breakImages(): Promise<void> {
+    this.#world.count('crash loops')
+    this.#world.crashLoop = true
+    await this.#life.sleep(this.#random.int(5_000, 25_000))
+    this.#world.crashLoop = false
+  }
+
+  /** While nobody looks. */
+  #loseWorkers(): void {
+    for (const worker of this.#cast.running()) {
+      if (!this.#random.chance(0.5)) continue
+      this.#world.count('workers lost while the server was away')
+      this.#cast.kill(worker)
+    }
+  }
+}

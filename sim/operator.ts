@@ -1,0 +1,111 @@
+import type { EndpointId } from '../src/core/ids.ts'
+import { Life } from './life.ts'
+import type { Network } from './network.ts'
+import type { SeededRandom } from './random.ts'
+import { API_KEY } from './server.ts'
+import type { World } from './world.ts'
+
+interface Managed {
+  readonly id: EndpointId
+  readonly name: string
+  readonly templateId: string
+  readonly workersMin: number
+  readonly workersMax: number
+}
+
+const SAVE_TEMPLATE = 'mutation($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }'
+const SAVE_ENDPOINT = 'mutation($input: EndpointInput!) { saveEndpoint(input: $input) { id version workersMax } }'
+
+/** Whoever owns the endpoints: makes them through GraphQL, and changes them while they work. */
+export class Operator {
+  readonly endpoints: Managed[] = []
+  readonly #world: World
+  readonly #network: Network
+  readonly #random: SeededRandom
+  readonly #life: Life
+  #changes = 0
+  /** Endpoints that are being changed. */
+  readonly #busy = new Set<EndpointId>()
+
+  constructor(world: World, network: Network) {
+    this.#world = world
+    this.#network = network
+    this.#random = world.random('operator')
+    this.#life = new Life(world.clock)
+  }
+
+  /** Makes endpoints of different kinds. */
+  async setUp(count: number): Promise<void> {
+    const random = this.#random
+    for (let number = 1; number <= count; number += 1) {
+      const name = `endpoint ${number}`
+      const template = await this.#mutate('saveTemplate', SAVE_TEMPLATE, {
+        ...{ name: `template ${number}`, imageName: `sim/worker:${number}`, containerDiskInGb: 5, volumeInGb: 0 },
+        ...{ isServerless: true, env: [{ key: 'CHANGE', value: '0' }] },
+      })
+      const workersMax = random.int(1, 6)
+      const workersMin = random.chance(0.25) ? 1 : 0
+      const scaler = random.chance(0.5)
+        ? { scalerType: 'QUEUE_DELAY', scalerValue: random.int(1, 6) }
+        : { scalerType: 'REQUEST_COUNT', scalerValue: random.int(1, 4) }
+      const { id } = await this.#mutate('saveEndpoint', SAVE_ENDPOINT, {
+        ...{ name, templateId: template.id, instanceIds: ['cpu3g-2-8'], workersMin, workersMax, ...scaler },
+        ...{ idleTimeout: random.int(1, 20), executionTimeoutMs: random.int(12_000, 40_000) },
+      })
+      this.endpoints.push({ id: id as EndpointId, name, templateId: template.id, workersMin, workersMax })
+    }
+  }
+
+  /** Changes one endpoint in a way that workers or their number must follow. */
+  async disturb(): Promise<void> {
+    const endpoint = this.#random.pick(this.endpoints)
+    if (this.#busy.has(endpoint.id)) return
+    this.#busy.add(endpoint.id)
+    this.#changes += 1
+    const env = [{ key: 'CHANGE', value: String(this.#changes) }]
+    const { id, name, templateId } = endpoint
+    const roll = this.#random.int(1, 3)
+    if (roll === 1) {
+      this.#world.count('new versions')
+      await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, env })
+    } else if (roll === 2) {
+      this.#world.count('new templates')
+      await this.#mutate('saveTemplate', SAVE_TEMPLATE, { id: templateId, env })
+    } else {
+      this.#world.count('pauses')
+      await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin: 0, workersMax: 0 })
+      await this.#life.sleep(this.#random.int(2_000, 30_000))
+      const { workersMin, workersMax } = endpoint
+      await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin, workersMax })
+    }
+    this.#busy.delete(endpoint.id)
+  }
+
+  /** Whether no change is under way. */
+  get idle(): boolean {
+    return this.#busy.size === 0
+  }
+
+  /** Tries until it is done; all its changes can be made twice. */
+  async #mutate(field: string, query: string, input: object): Promise<{ readonly id: string }> {
+    const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ query, variables: { input } })
+    const target = { who: 'operator', method: 'POST', url: 'http://server.sim/graphql', headers, body } as const
+    for (;;) {
+      const reply = await this.#network.send({ ...target, life: this.#life, timeoutMs: 30_000 })
+      const answer = reply.ok ? (JSON.parse(reply.text) as Answer) : null
+      if (answer?.data?.[field] != null) return answer.data[field]
+      if (reply.ok && reply.status < 500 && answer?.errors?.some(({ message }) => !EXPECTED.test(message)) === true)
+        this.#world.report(`${field} was answered with ${reply.text}`)
+      await this.#life.sleep(this.#random.int(500, 2_000))
+    }
+  }
+}
+
+/** A refusal that an operator meets when the store fails or the server stops. */
+const EXPECTED = /store|try again|stopping|unavailable/i
+
+interface Answer {
+  readonly data?: Readonly<Record<string, { readonly id: string } | null>> | null
+  readonly errors?: readonly { readonly message: string }[]
+}

@@ -1,0 +1,74 @@
+/**
+ * Runs seeds of the simulator, each twice, and says how to run those again that fail:
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>]`, or `--seed <seed> [--verbose]` for one with its trace.
+ */
+import { parseArgs } from 'node:util'
+import { runSeed, type SeedResult } from './simulation.ts'
+
+/** Turns of the event loop in which nothing may happen before the virtual clock moves. */
+const QUIET_TURNS = 2
+
+/**
+ * Resolves when everything that the last timer led to is over. A turn of the event loop drains all microtasks; bodies
+ * of requests and answers may need several turns, so it waits until `activity` stands still.
+ */
+export async function settle(activity: () => number): Promise<void> {
+  let last = activity()
+  for (let quiet = 0; quiet < QUIET_TURNS; ) {
+    await new Promise<void>(resolve => setImmediate(resolve))
+    const now = activity()
+    quiet = now === last ? quiet + 1 : 0
+    last = now
+  }
+}
+
+/** Runs a seed twice; two different traces are a problem like any other. */
+export async function runTwice(seed: number): Promise<SeedResult> {
+  const first = await runSeed(seed, { settle })
+  const second = await runSeed(seed, { settle })
+  if (first.hash === second.hash) return first
+  const problem = `a second run had the trace ${second.hash} instead of ${first.hash}`
+  return { ...first, problems: [...first.problems, problem] }
+}
+
+function report({ seed, hash, steps, problems, stats }: SeedResult, realMs: number): void {
+  const figures = [
+    `seed ${String(seed).padStart(5)}`,
+    hash,
+    `${String(stats.jobs).padStart(4)} jobs`,
+    `${String(stats.faults).padStart(4)} faults`,
+    `${stats.restarts} restarts`,
+    `${String(stats.virtualS).padStart(4)} virtual s`,
+    `${String(steps).padStart(6)} steps`,
+    `${String(realMs).padStart(5)} ms`,
+  ]
+  console.log(`${problems.length === 0 ? 'ok    ' : 'FAILED'} ${figures.join('  ')}`)
+  for (const problem of problems.slice(0, 10)) console.log(`       ${problem}`)
+  if (problems.length > 0) console.log(`       again: ./bin/node sim/run.ts --seed ${seed} --verbose`)
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: 'string', default: '10' },
+      from: { type: 'string', default: '1' },
+      seed: { type: 'string' },
+      verbose: { type: 'boolean', default: false },
+    },
+  })
+  const from = Number(values.seed ?? values.from)
+  const count = values.seed === undefined ? Number(values.seeds) : 1
+  let failed = 0
+  for (let seed = from; seed < from + count; seed += 1) {
+    const startMs = process.uptime() * 1_000
+    const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
+    const result = values.verbose ? await runSeed(seed, { settle, ...listen }) : await runTwice(seed)
+    report(result, Math.round(process.uptime() * 1_000 - startMs))
+    if (values.verbose) console.log(result.stats.counts)
+    if (result.problems.length > 0) failed += 1
+  }
+  if (failed > 0) console.log(`${failed} of ${count} seeds failed`)
+  return failed === 0 ? 0 : 1
+}
+
+if (import.meta.main) process.exitCode = await main()

@@ -1,0 +1,159 @@
+import { type App, createApp } from '../src/app.ts'
+import { DEFAULT_OWNER } from '../src/core/ids.ts'
+import type { MockDriver, MockFleet } from '../src/drivers/mock.ts'
+import type { Emit } from '../src/events.ts'
+import type { Driver } from '../src/ports/driver.ts'
+import type { Ports } from '../src/ports/ports.ts'
+import type { Store } from '../src/ports/store.ts'
+import { singleLeader } from '../src/system/leader.ts'
+import { createNotifier } from '../src/system/notifier.ts'
+import { Life } from './life.ts'
+import type { Network } from './network.ts'
+import { type CrashPoint, StoreGate } from './store.ts'
+import type { World } from './world.ts'
+
+/** The key of all clients. */
+export const API_KEY = 'rpa_simulated'
+/** How long workers may finish their jobs when the server stops. */
+const DRAIN_MS = 8_000
+/** Most workers on the simulated machine. */
+const MACHINE_WORKERS = 14
+
+/** What stays when a server ends. */
+export interface Remains {
+  readonly store: Store
+  readonly fleet: MockFleet
+  readonly network: Network
+  readonly random: Ports['random']
+  readonly vault: Ports['vault']
+  readonly logs: Ports['logs']
+  readonly emit: Emit
+  /** A server has ended without a word. */
+  readonly crashed: () => void
+}
+
+interface Run {
+  readonly life: Life
+  readonly app: App
+  readonly gate: StoreGate
+  readonly driver: MockDriver
+}
+
+/** The server: the real application, started again over the same store whenever it has ended. */
+export class Server {
+  readonly #world: World
+  readonly #remains: Remains
+  #run: Run | null = null
+  /** Whether it has finished starting. */
+  ready = false
+  starts = 0
+  /** The origin that workers are told to call. */
+  workerUrl = 'http://server-1.sim'
+
+  constructor(world: World, remains: Remains) {
+    this.#world = world
+    this.#remains = remains
+  }
+
+  /** Whether it runs, be it only to stop. */
+  get up(): boolean {
+    return this.#run !== null
+  }
+
+  /** Starts it; false when it could not or ended meanwhile. */
+  async start(): Promise<boolean> {
+    const run = this.#open()
+    this.#run = run
+    this.starts += 1
+    this.#world.trace.add('server', `start ${this.starts} at ${this.workerUrl}`)
+    try {
+      await run.app.services.access.ensureKey(DEFAULT_OWNER, 'main', API_KEY)
+      this.#remains.network.connect(run.app.fetch(), run.life)
+      await run.app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl: this.workerUrl })
+      this.ready = true
+      return true
+    } catch (error) {
+      this.#world.trace.add('server', `start failed: ${error}`)
+      this.#end(run)
+      // Somebody starts it again; see the director.
+      return false
+    }
+  }
+
+  /** Ends it at a change of the store that is yet to come. */
+  crashAt(point: CrashPoint): void {
+    this.#run?.gate.crashAt(point)
+  }
+
+  /** Ends it now, without a word to anybody. */
+  crash(): void {
+    if (this.#run === null) return
+    this.#world.trace.add('server', 'crash')
+    this.#world.count('crashes')
+    this.#end(this.#run)
+    this.#remains.crashed()
+  }
+
+  /** Stops it in order. */
+  async stop(): Promise<void> {
+    const run = this.#run
+    if (run === null) return
+    this.ready = false
+    this.#world.trace.add('server', 'stop')
+    this.#world.count('stops')
+    try {
+      await run.life.guard(run.app.stop(new AbortController().signal))
+      this.#world.trace.add('server', 'stopped')
+    } catch (error) {
+      this.#world.trace.add('server', `stop failed: ${error}`)
+    }
+    this.#end(run)
+    this.#remains.crashed()
+  }
+
+  #end(run: Run): void {
+    this.#run = null
+    this.ready = false
+    run.life.end()
+    run.driver.close()
+    this.#remains.network.disconnect()
+  }
+
+  #open(): Run {
+    const { store, fleet, random, vault, logs, emit } = this.#remains
+    const { clock } = this.#world
+    const life = new Life(clock)
+    const gate = new StoreGate(this.#world, store, life, () => this.crash())
+    const notifier = createNotifier({ onError: error => this.#world.report(`a listener has thrown ${error}`) })
+    const driver = fleet.driver({
+      notifier,
+      capacity: running => ({ freeWorkers: Math.max(0, MACHINE_WORKERS - running), bound: 'the simulated machine' }),
+    })
+    const ports: Ports = {
+      clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
+      ...{ random, vault, logs, notifier, store: gate.store, leader: singleLeader },
+      driver: gatedDriver(driver, life),
+      emit: (name, fields) => {
+        if (!life.over) emit(name, fields)
+      },
+    }
+    const app = createApp(ports, { rateWindows: [], drainTimeoutMs: DRAIN_MS })
+    return { life, app, gate, driver }
+  }
+}
+
+function gatedDriver(driver: MockDriver, life: Life): Driver {
+  const never = () => new Promise<never>(() => {})
+  const call = <Value>(run: () => Promise<Value>): Promise<Value> => (life.over ? never() : life.guard(run()))
+  return {
+    name: driver.name,
+    check: (image, args) => call(() => driver.check(image, args)),
+    start: spec => call(() => driver.start(spec)),
+    adopt: (worker, handle) => call(() => driver.adopt(worker, handle)),
+    observe: worker => call(() => driver.observe(worker)),
+    terminate: worker => call(() => driver.terminate(worker)),
+    kill: worker => call(() => driver.kill(worker)),
+    release: worker => call(() => driver.release(worker)),
+    capacity: () => call(() => driver.capacity()),
+  }
+}

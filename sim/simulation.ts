@@ -1,0 +1,164 @@
+import { isJobId, type WorkerId } from '../src/core/ids.ts'
+import { createMockFleet, type MockFleet } from '../src/drivers/mock.ts'
+import type { Events } from '../src/events.ts'
+import type { Store } from '../src/ports/store.ts'
+import { Checks } from './checks.ts'
+import { SimClient } from './client.ts'
+import { Director } from './director.ts'
+import { SimLogs } from './logs.ts'
+import { type Call, Network } from './network.ts'
+import { Operator } from './operator.ts'
+import { Server } from './server.ts'
+import { type Database, openDatabase } from './store.ts'
+import { createSimVault } from './vault.ts'
+import { SimWorker } from './worker.ts'
+import { World } from './world.ts'
+
+/** What a run came to. */
+export interface SeedResult {
+  readonly seed: number
+  /** The same whenever this seed is run. */
+  readonly hash: string
+  /** Timers that have fired. */
+  readonly steps: number
+  /** Mistakes of the system under test; none is good. */
+  readonly problems: readonly string[]
+  readonly stats: {
+    readonly jobs: number
+    readonly acknowledged: number
+    readonly faults: number
+    readonly restarts: number
+    readonly virtualS: number
+    /** Everything that was counted, by name. */
+    readonly counts: Readonly<Record<string, number>>
+  }
+}
+
+/** What a run needs from outside, and what a test may change about it. */
+export interface RunOptions {
+  /** Resolves when nothing is left to happen before the clock moves; `activity` tells whether something still does. */
+  readonly settle: (activity: () => number) => Promise<void>
+  /** Is given every line of the trace. */
+  readonly listen?: (line: string) => void
+  /** Puts a mistake into the store, to see whether the checkers find it. */
+  readonly breakStore?: (database: Database) => Store
+}
+
+/** Runs one seed from the first request to the last worker's end. */
+export async function runSeed(seed: number, options: RunOptions): Promise<SeedResult> {
+  const world = new World(seed, options.listen)
+  const database = openDatabase(world)
+  const workers = new Map<WorkerId, SimWorker>()
+  const logs = new SimLogs()
+  const fleet = createFleet(world, workers, logs, () => network)
+  const checks = new Checks(world, database, fleet)
+  const network: Network = new Network(world, call => noteResult(checks, call))
+  const operator = new Operator(world, network)
+  const server = new Server(world, {
+    ...{ fleet, network, logs, random: world.random('server'), vault: createSimVault() },
+    store: options.breakStore?.(database) ?? database.store,
+    emit: (name, fields) => {
+      world.activity += 1
+      checks.event(name, fields as Events[typeof name])
+      if (name === 'job.moved') noteVainTimeOut(world, workers, fields as Events['job.moved'])
+    },
+    crashed: () => director.restartLater(),
+  })
+  const clients: SimClient[] = []
+  const director = new Director(world, {
+    ...{ server, operator, checks },
+    running: () => fleet.running(),
+    kill: worker => {
+      workers.get(worker)?.die()
+      fleet.exit(worker, { signal: 'SIGKILL' })
+    },
+  })
+  void director.play(() => {
+    const endpoints = operator.endpoints.map(({ id }) => id)
+    const parts = { world, network, checker: checks.clients, endpoints }
+    const random = world.random('clients')
+    const count = random.int(4, 7)
+    for (let n = 1; n <= count; n += 1) clients.push(new SimClient(parts, `client ${n}`, random.int(10, 20)))
+  })
+  const scene = () => ({
+    ...{ serverReady: server.ready, calm: director.calm, clientsDone: clients.every(client => client.done) },
+  })
+  await passTime(world, options.settle, checks, () => checks.look(scene()))
+  await database.store.close()
+  return resultOf(world, checks, server)
+}
+
+/** The world goes on until the checks have seen enough, or found that it does not get there. */
+async function passTime(
+  world: World,
+  settle: RunOptions['settle'],
+  checks: Checks,
+  look: () => 'go on' | 'enough',
+): Promise<void> {
+  const activity = () => world.activity + world.clock.set
+  await settle(activity)
+  for (let second = 1; ; second += 1) {
+    while (world.clock.advance(second * 1_000)) {
+      await settle(activity)
+      checks.settled()
+    }
+    if (look() === 'enough') return
+  }
+}
+
+function createFleet(
+  world: World,
+  workers: Map<WorkerId, SimWorker>,
+  logs: SimLogs,
+  network: () => Network,
+): MockFleet {
+  const random = world.random('machine')
+  const fleet: MockFleet = createMockFleet({
+    onStart: async spec => {
+      const around = {
+        world,
+        network: network(),
+        exit: (worker: WorkerId, code: number) => fleet.exit(worker, { code }),
+        print: logs.append.bind(logs),
+      }
+      workers.set(spec.workerId, new SimWorker(around, spec))
+      if (random.chance(world.faults.start)) {
+        world.count('failed starts')
+        fleet.failNextStart('the simulated machine has no room left')
+      }
+      await new Promise<void>(resolve => world.clock.after(random.int(5, 300), resolve))
+    },
+    onTerminate: worker => workers.get(worker)?.terminate(),
+    onKill: worker => workers.get(worker)?.die(),
+  })
+  return fleet
+}
+
+/** Remembers who has posted a final result for which job. */
+function noteResult(checks: Checks, { url, body }: Call): void {
+  const [, , , call, worker, job] = new URL(url).pathname.split('/')
+  if (call !== 'job-done' || body === undefined || !isJobId(job ?? '')) return
+  if ((JSON.parse(body) as { status?: string }).status === 'IN_PROGRESS') return
+  checks.jobs.posted(worker as WorkerId, job as Parameters<typeof checks.jobs.posted>[1])
+}
+
+/** A job that was claimed for an answer which did not arrive waits for its execution timeout in vain. */
+function noteVainTimeOut(world: World, workers: Map<WorkerId, SimWorker>, move: Events['job.moved']): void {
+  const { transition, workerId, jobId } = move
+  if (transition !== 'timeOut' || workerId === null) return
+  if (workers.get(workerId)?.hasTaken(jobId) !== true) world.count('time-outs of jobs that no worker had')
+}
+
+function resultOf(world: World, checks: Checks, server: Server): SeedResult {
+  const counts = Object.fromEntries([...world.counts].sort(([a], [b]) => (a < b ? -1 : 1)))
+  const isFault = (name: string) => /lost|answers|^failed|crash|^stops|pauses|new /.test(name)
+  const faults = Object.entries(counts).reduce((sum, [name, count]) => sum + (isFault(name) ? count : 0), 0)
+  return {
+    ...{ seed: world.seed, hash: world.trace.hash, steps: world.clock.fired, problems: world.problems },
+    stats: {
+      jobs: checks.jobs.jobs.size,
+      acknowledged: checks.clients.acknowledged,
+      ...{ faults, restarts: server.starts - 1, virtualS: Math.round(world.clock.monotonic() / 1_000), counts },
+    },
+  }
+}

@@ -1,0 +1,16 @@
+/** A seed that has once found a mistake, and which. Seeds are kept for ever. */
+export interface Regression {
+  readonly seed: number
+  readonly found: string
+}
+
+/** What a seed does changes with the simulator and with the application, so a seed stands for its time only; keep them. */
+export const regressions: readonly Regression[] = [
+  { seed: 11, found: 'a worker was noted as ended, the store failed, and its job stayed with it until its timeout' },
+  {
+    seed: 14,
+    found: 'a job was taken back from a worker that had ended, and given to the poll which that worker had left',
+  },
+  { seed: 101, found: 'the store failed in a step of the autoscaler, which forgot the endpoint and its waiting job' },
+  { seed: 155, found: 'the store failed after a failed start, and the worker was taken for a starting one for ever' },
+]
