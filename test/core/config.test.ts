@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Config, readConfig, SETTINGS } from '../../src/config.ts'
+
+type Given = Record<string, unknown>
+type Env = Record<string, string | undefined>
+
+function read(options: Given = {}, env: Env = {}) {
+  return readConfig({ options, env, absolute: path => `/here/${path}` })
+}
+
+function config(options: Given = {}, env: Env = {}): Config {
+  const reading = read(options, env)
+  assert.ok('config' in reading, JSON.stringify(reading))
+  return reading.config
+}
+
+function mistakes(options: Given = {}, env: Env = {}): readonly string[] {
+  const reading = read(options, env)
+  return 'mistakes' in reading ? reading.mistakes : []
+}
+
+test('a server about which nothing is said listens on loopback, on port 8080, with a folder of its own', () => {
+  const { rateWindows, ...rest } = config()
+  assert.deepEqual(rest, {
+    ...{
+      port: 8080,
+      host: '127.0.0.1',
+      dataDir: '/here/./.runyard',
+      processRoots: [],
+      publicUrl: null,
+      queueUrl: null,
+    },
+    ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
+    ...{ logLevel: 'info', apiKey: null },
+  })
+  assert.deepEqual(
+    rateWindows.map(({ quota }) => quota),
+    [1_200, 36_000, 500_000],
+  )
+  assert.ok(Object.isFrozen(config()))
+})
+
+test('each setting is read from its option', () => {
+  const options = {
+    ...{ port: '0', host: '::1', dataDir: 'd', processRoot: ['a', 'b'], publicUrl: 'https://x.example/' },
+    ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
+    ...{ storeHost: 'thread', logLevel: 'debug' },
+  }
+  const { rateWindows: _, ...rest } = config(options)
+  assert.deepEqual(rest, {
+    ...{ port: 0, host: '::1', dataDir: '/here/d', processRoots: ['/here/a', '/here/b'] },
+    ...{ publicUrl: 'https://x.example', queueUrl: 'http://y:1', workers: ['/here/w1', '/here/w2'], sample: true },
+    ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
+  })
+})
+
+/** A valid text for each setting that is not its default. */
+const OTHER: Record<string, string> = {
+  ...{ port: '9', host: 'h', dataDir: 'd', processRoot: 'p:q', publicUrl: 'http://x', queueUrl: 'http://y' },
+  ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2', storeHost: 'inline' },
+  logLevel: 'warn',
+}
+
+test('each setting is read from its variable, and the option wins over it', () => {
+  assert.deepEqual(Object.keys(OTHER), Object.keys(SETTINGS))
+  for (const [name, text] of Object.entries(OTHER)) {
+    const { variable, many } = SETTINGS[name]!
+    const env = { [`RUNYARD_${variable}`]: text }
+    const given = many === true ? text.split(':') : text
+    assert.deepEqual(config({}, env), config({ [name]: given }), name)
+    assert.notDeepEqual(config({}, env), config(), name)
+    const shadowed = { [`RUNYARD_${variable}`]: 'x'.repeat(3) }
+    assert.deepEqual(config({ [name]: given }, shadowed), config({ [name]: given }), name)
+  }
+})
+
+test('an empty variable counts as none', () => {
+  const env = Object.fromEntries(Object.values(SETTINGS).map(({ variable }) => [`RUNYARD_${variable}`, '']))
+  assert.deepEqual(config({}, env), config())
+})
+
+test('options and variables are named alike', () => {
+  for (const [name, { flag, variable }] of Object.entries(SETTINGS)) {
+    assert.equal(flag, `--${name.replaceAll(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`)
+    assert.equal(variable, flag.slice(2).replaceAll('-', '_').toUpperCase())
+  }
+})
+
+const wrong: [option: string, text: string, mistake: string][] = [
+  ['port', '65536', "--port must be a whole number from 0 to 65535, not '65536'"],
+  ['port', '-1', "--port must be a whole number from 0 to 65535, not '-1'"],
+  ['port', '80x', "--port must be a whole number from 0 to 65535, not '80x'"],
+  ['port', '', "--port must be a whole number from 0 to 65535, not ''"],
+  ['host', '', "--host must not be empty, not ''"],
+  ['dataDir', '', "--data-dir must not be empty, not ''"],
+  ['publicUrl', 'x.example', "--public-url must be an http or https origin without a path, not 'x.example'"],
+  ['publicUrl', 'http://x/y', "--public-url must be an http or https origin without a path, not 'http://x/y'"],
+  ['queueUrl', 'http://x?y', "--queue-url must be an http or https origin without a path, not 'http://x?y'"],
+  ['drainTimeout', '1.5', "--drain-timeout must be a whole number from 0 to 86400, not '1.5'"],
+  ['maxWorkers', '0', "--max-workers must be a whole number from 1 to 10000, not '0'"],
+  ['storeHost', 'disk', "--store-host must be one of auto, inline, thread, not 'disk'"],
+  ['logLevel', 'loud', "--log-level must be one of debug, info, warn, error, silent, not 'loud'"],
+  ['sample', 'yes', "--sample must be one of true, false, not 'yes'"],
+]
+
+for (const [option, text, mistake] of wrong) {
+  test(`${SETTINGS[option]!.flag} '${text}' is refused with a sentence`, () => {
+    assert.deepEqual(mistakes({ [option]: text }), [mistake])
+  })
+}
+
+test('all mistakes are reported at once, each with the place where it was made', () => {
+  const env = { RUNYARD_MAX_WORKERS: 'many', RUNYARD_WORKER: 'a::b', RUNYARD_API_KEY: 'short' }
+  assert.deepEqual(mistakes({ port: 'x', logLevel: 'loud' }, env), [
+    "--port must be a whole number from 0 to 65535, not 'x'",
+    "RUNYARD_WORKER must not be empty, not ''",
+    "RUNYARD_MAX_WORKERS must be a whole number from 1 to 10000, not 'many'",
+    "--log-level must be one of debug, info, warn, error, silent, not 'loud'",
+    'RUNYARD_API_KEY must have 8 to 256 visible ASCII characters',
+  ])
+})
+
+test('the API key comes from the environment alone, and no mistake ever shows it', () => {
+  assert.equal(config({}, { RUNYARD_API_KEY: 'rpa_0123456789' }).apiKey, 'rpa_0123456789')
+  for (const key of ['', '1234567', 'has a blank', 'umläut12', 'x'.repeat(257)]) {
+    const found = mistakes({}, { RUNYARD_API_KEY: key })
+    assert.deepEqual(found, ['RUNYARD_API_KEY must have 8 to 256 visible ASCII characters'], key)
+  }
+})

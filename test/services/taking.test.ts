@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EndpointId, JobId } from '../../src/core/ids.ts'
+import { type Answer, openRig, type Rig, type RigWorker } from '../support/rig.ts'
+
+/** An endpoint with this many workers, each of which has asked for a job once and waits. */
+async function idleWorkers(rig: Rig, count: number) {
+  const endpoint = await rig.endpoint({ workersMin: count, workersMax: count })
+  await rig.clock.advance(100)
+  const workers = rig.fleet.started
+    .slice(-count)
+    .map((_, index) => rig.worker(rig.fleet.started.length - count + index))
+  const polls = workers.map(worker => worker.take())
+  await rig.clock.settle()
+  return { endpoint, workers, polls }
+}
+
+/** Those of the held polls that have been answered, once nothing moves any more. */
+async function answered(rig: Rig, polls: readonly Promise<Answer>[]): Promise<Answer[]> {
+  const answers: Answer[] = []
+  for (const poll of polls) void poll.then(answer => answers.push(answer))
+  await rig.clock.settle()
+  return answers
+}
+
+test('a hundred idle workers and one job: exactly one gets it, and few try', async t => {
+  const rig = await openRig(t)
+  const { endpoint, polls } = await idleWorkers(rig, 100)
+  const before = rig.calls('jobs.claim')
+  const id = await rig.submit(endpoint)
+  const answers = await answered(rig, polls)
+  assert.deepEqual(
+    answers.map(({ json }) => json?.id),
+    [id],
+  )
+  const tried = rig.calls('jobs.claim') - before
+  assert.ok(tried <= 3, `${tried} claims for one job`)
+})
+
+test('a hundred idle workers and a hundred jobs at once: each gets one', async t => {
+  const rig = await openRig(t)
+  const { endpoint, polls } = await idleWorkers(rig, 100)
+  const before = rig.calls('jobs.claim')
+  await Promise.all(polls.map(() => rig.submit(endpoint)))
+  const answers = await answered(rig, polls)
+  assert.equal(new Set(answers.map(({ json }) => json?.id)).size, 100)
+  const tried = rig.calls('jobs.claim') - before
+  assert.ok(tried <= 210, `${tried} claims for a hundred jobs`)
+})
+
+test('the worker that waits longest gets the next job', async t => {
+  const rig = await openRig(t)
+  const { endpoint, workers, polls } = await idleWorkers(rig, 3)
+  for (const [index, worker] of workers.entries()) {
+    const id = await rig.submit(endpoint)
+    assert.equal((await polls[index])!.json.id, id)
+    assert.equal((await rig.job(endpoint, id)).workerId, worker.id)
+  }
+})
+
+test('a poll is held for 25 seconds and then answered 204', async t => {
+  const rig = await openRig(t)
+  const { polls } = await idleWorkers(rig, 1)
+  await rig.clock.advance(24_900)
+  assert.deepEqual(await answered(rig, polls), [])
+  await rig.clock.advance(100)
+  assert.equal((await polls[0])!.status, 204)
+})
+
+test('a poll that ends takes no job with it: the next worker in line gets the one that came just then', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
+  await rig.clock.advance(100)
+  const connection = new AbortController()
+  const first = rig.worker(0).take({ signal: connection.signal })
+  await rig.clock.settle()
+  const second = rig.worker(1).take()
+  await rig.clock.settle()
+  const submitted = rig.submit(endpoint)
+  connection.abort()
+  assert.equal((await second).json.id, await submitted)
+  assert.equal((await first).status, 204)
+})
+
+test('a batch leaves enough for the other workers', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMin: 3, workersMax: 3 })
+  await rig.clock.advance(100)
+  for (let number = 0; number < 9; number += 1) await rig.submit(endpoint)
+  const sizes: number[] = []
+  for (const index of [0, 1, 2]) sizes.push((await rig.worker(index).take({ batch: 10 })).json.length)
+  assert.deepEqual(sizes, [3, 2, 2])
+})
+
+test('a batch is one job while others wait in line, and a fair share for the last of them', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
+  await rig.clock.advance(100)
+  const polls = [rig.worker(0).take({ batch: 10 }), rig.worker(1).take({ batch: 10 })]
+  await rig.clock.settle()
+  await Promise.all([1, 2, 3, 4].map(() => rig.submit(endpoint)))
+  const sizes = (await Promise.all(polls)).map(({ json }) => json.length)
+  assert.deepEqual(sizes, [1, 2])
+})
+
+test('the only worker gets as many as it asks for, in order', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const ids: JobId[] = []
+  for (let number = 0; number < 5; number += 1) ids.push(await rig.submit(endpoint))
+  const batch = (await worker.take({ batch: 4 })).json as { id: JobId }[]
+  assert.deepEqual(
+    batch.map(({ id }) => id),
+    ids.slice(0, 4),
+  )
+  assert.equal((await worker.record()).capacity, 4)
+})
+
+test('a batch that never reached its worker is back as a whole, in order', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const ids = [await rig.submit(endpoint), await rig.submit(endpoint), await rig.submit(endpoint)]
+  assert.equal((await worker.take({ batch: 3, delivered: false })).json.length, 3)
+  await rig.clock.settle()
+  const again = (await worker.take({ batch: 3 })).json as { id: JobId }[]
+  assert.deepEqual(
+    again.map(({ id }) => id),
+    ids,
+  )
+})
+
+/** A worker that holds a job and waits for more while it is drained, as a concurrent handler does. */
+async function drainingWorker(rig: Rig): Promise<{ endpoint: EndpointId; old: RigWorker; held: JobId }> {
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 2 })
+  const held = await rig.submit(endpoint)
+  assert.equal(await worker.takeJob(), held)
+  await rig.change(endpoint, { env: [{ key: 'NEW', value: '1' }] })
+  await rig.clock.advance(100)
+  assert.equal((await worker.record()).state, 'DRAINING')
+  return { endpoint, old: worker, held }
+}
+
+test('a worker that is drained gets no more jobs', async t => {
+  const rig = await openRig(t)
+  const { endpoint, old } = await drainingWorker(rig)
+  const poll = old.take({ busy: true })
+  const id = await rig.submit(endpoint)
+  await rig.clock.advance(1_000)
+  assert.equal((await rig.job(endpoint, id)).status, 'IN_QUEUE')
+  await rig.clock.advance(25_000)
+  assert.equal((await poll).status, 204)
+})
+
+test('a drained worker that waits for jobs keeps none from the workers behind it in line', async t => {
+  const rig = await openRig(t)
+  const { endpoint, old } = await drainingWorker(rig)
+  const oldPoll = old.take({ busy: true })
+  await rig.clock.settle()
+  const poll = rig.worker(-1).take()
+  await rig.clock.settle()
+  const id = await rig.submit(endpoint)
+  const answers = await answered(rig, [poll])
+  assert.deepEqual(
+    answers.map(({ json }) => json?.id),
+    [id],
+  )
+  await rig.clock.advance(25_000)
+  assert.equal((await oldPoll).status, 204)
+})
+
+test('a worker that is drained while it stands first in line keeps no job from those behind it', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 2 })
+  await rig.submit(endpoint)
+  await worker.takeJob()
+  const oldPoll = worker.take({ busy: true })
+  await rig.clock.settle()
+  await rig.change(endpoint, { env: [{ key: 'NEW', value: '1' }] })
+  await rig.clock.advance(100)
+  const poll = rig.worker(-1).take()
+  await rig.clock.settle()
+  const id = await rig.submit(endpoint)
+  assert.equal((await answered(rig, [poll]))[0]?.json.id, id)
+  await rig.clock.advance(25_000)
+  await oldPoll
+})
+
+test('the poll of a worker that is told to end is answered at once', async t => {
+  const rig = await openRig(t, { onTerminate: () => {} })
+  const { endpoint, polls } = await idleWorkers(rig, 1)
+  await rig.change(endpoint, { workersMin: 0, workersMax: 0 })
+  await rig.clock.advance(100)
+  assert.deepEqual(
+    (await answered(rig, polls)).map(({ status }) => status),
+    [204],
+  )
+})
+
+test('a worker that has ended is slowed down, not fed', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  rig.fleet.exit(worker.id, { code: 1 })
+  await rig.clock.advance(100)
+  await rig.submit(endpoint)
+  const { status, headers } = await worker.take()
+  assert.deepEqual([status, headers.get('retry-after')], [429, '5'])
+})
+
+test('a worker that asks to be refreshed gets no more jobs and is replaced', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const [first, second] = [await rig.submit(endpoint), await rig.submit(endpoint)]
+  await worker.takeJob()
+  await worker.done(first, { output: 1, stopPod: true })
+  await rig.clock.advance(100)
+  assert.ok(rig.fleet.terminated.has(worker.id))
+  const end = await worker.record()
+  assert.deepEqual([end.state, end.stopReason], ['EXITED', 'refresh'])
+  assert.equal(await rig.worker(-1).takeJob(), second)
+})
+
+test('the token of a worker opens the calls of its own endpoint and nothing else', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  const other = await rig.endpoint()
+  const key = worker.spec.protocolEnv.RUNPOD_AI_API_KEY!
+  assert.equal((await rig.ask('GET', `/v2/${other}/job-take/x`, { key })).status, 401)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/job-take/x`, { key: 'rpw_wrong' })).status, 401)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/job-take/x`, { key: null })).status, 401)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/run`, { key, body: { input: {} } })).status, 401)
+  assert.equal((await rig.ask('GET', `/v2/serverless/${endpoint}`, { key })).status, 401)
+})

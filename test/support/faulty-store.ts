@@ -1,0 +1,44 @@
+import { AppError } from '../../src/core/errors.ts'
+import type { Store } from '../../src/ports/store.ts'
+
+/** Whether a call fails before it did anything, or after it was done: the answer is lost, the change is there. */
+export type Fault = 'before' | 'after'
+
+/** Decides about each call; null lets it pass. Names are those of the port: `jobs.claim`. */
+export type DecideFault = (name: string, args: readonly unknown[]) => Fault | null
+
+/** A store whose calls fail as `decide` says, with the error of a store that cannot work. */
+export function faultyStore(store: Store, decide: DecideFault): Store {
+  const { close, ...parts } = store
+  const wrapped = Object.entries(parts).map(([part, methods]) => [part, withFaults(part, methods, decide)])
+  return { ...(Object.fromEntries(wrapped) as Omit<Store, 'close'>), close: () => close() }
+}
+
+/** Faults that a test asks for one by one. */
+export class PlannedFaults {
+  readonly #planned = new Map<string, Fault[]>()
+
+  /** The next call of this name fails, or the next after those already planned. */
+  failNext(name: string, fault: Fault): void {
+    this.#planned.set(name, [...(this.#planned.get(name) ?? []), fault])
+  }
+
+  /** For {@link faultyStore}. */
+  readonly decide: DecideFault = name => this.#planned.get(name)?.shift() ?? null
+}
+
+type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>
+
+function withFaults(part: string, methods: object, decide: DecideFault): Methods {
+  const wrap = (method: string, run: Methods[string]) => {
+    const name = `${part}.${method}`
+    return async (...args: unknown[]) => {
+      const fault = decide(name, args)
+      if (fault === 'before') throw new AppError('unavailable', `${name} failed before it did anything, as planned`)
+      const result = await run?.(...args)
+      if (fault === 'after') throw new AppError('unavailable', `${name} failed after it was done, as planned`)
+      return result
+    }
+  }
+  return Object.fromEntries(Object.entries(methods as Methods).map(([method, run]) => [method, wrap(method, run)]))
+}

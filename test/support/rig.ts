@@ -1,0 +1,370 @@
+/**
+ * The whole control plane without a socket, a process or a second of real time: an in-memory store, the mock fleet, the
+ * real notifier and vault, a virtual clock. Tests speak its public surfaces as clients and workers do.
+ */
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { Surface, SurfaceEnv } from '../../src/api/surface.ts'
+import { type App, createApp } from '../../src/app.ts'
+import { DEFAULT_OWNER, type EndpointId, type JobId, type KeyId, type WorkerId } from '../../src/core/ids.ts'
+import type { Job } from '../../src/core/job.ts'
+import { type ApiKey, FULL_SCOPE } from '../../src/core/permission.ts'
+import type { Capacity } from '../../src/core/plan.ts'
+import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/rate-limit.ts'
+import type { Worker, WorkerLoad } from '../../src/core/worker.ts'
+import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock.ts'
+import type { EventName, Events } from '../../src/events.ts'
+import type { WorkerSpec } from '../../src/ports/driver.ts'
+import type { Notifier, Topic } from '../../src/ports/notifier.ts'
+import type { Store } from '../../src/ports/store.ts'
+import type { Vault } from '../../src/ports/vault.ts'
+import type { WorkerLogs } from '../../src/ports/worker-logs.ts'
+import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite.ts'
+import { createNotifier } from '../../src/system/notifier.ts'
+import { createVault } from '../../src/system/vault.ts'
+import { type Fault, faultyStore, PlannedFaults } from './faulty-store.ts'
+import { createSeededRandom } from './seeded-random.ts'
+import { VirtualClock } from './virtual-clock.ts'
+
+/** What a test may choose about a {@link Rig}. */
+export interface RigOptions extends MockFleetHooks {
+  readonly rateWindows?: readonly RateWindow[]
+  readonly capacity?: (running: number) => Capacity
+  readonly check?: (image: string, args: string) => string | null
+  readonly drainTimeoutMs?: number
+  /** Comes before each start of a worker, while the driver knows nothing of it yet. */
+  readonly beforeStart?: () => Promise<void>
+}
+
+/** Something that happened, as the event stream tells it. */
+export type Happening = { [Name in EventName]: { readonly name: Name } & Events[Name] }[EventName]
+
+type Names<Part> = Extract<keyof Part, string>
+
+/** A method of the store, such as `jobs.insert`. */
+export type StoreMethod = {
+  [Part in Exclude<keyof Store, 'close'>]: `${Part}.${Names<Store[Part]>}`
+}[Exclude<keyof Store, 'close'>]
+
+/** An answer, its body read. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever shape they expect.
+  readonly json: any
+}
+
+/** What a request may carry. */
+export interface Asking {
+  readonly body?: unknown
+  readonly key?: string | null
+  readonly headers?: Record<string, string>
+  readonly signal?: AbortSignal
+  /** False when the answer is to be lost on its way. */
+  readonly delivered?: boolean
+}
+
+/** The key with all rights that every rig has. */
+export const KEY = 'rpa_test_key_with_all_rights'
+const BASE = 'http://localhost:8080'
+const WORKER_URL = 'http://127.0.0.1:9000'
+
+/** An endpoint as saveEndpoint takes it. */
+export interface EndpointFields {
+  readonly [field: string]: unknown
+}
+
+/** A started control plane and all that a test needs to push it around. */
+export class Rig {
+  readonly clock = new VirtualClock()
+  /** Which notifications are lost on their way; none unless a test says so. */
+  loses: (topic: Topic) => boolean = () => false
+  readonly notifier: Notifier
+  readonly vault: Vault = createVault(Buffer.alloc(32, 7))
+  readonly events: Happening[] = []
+  readonly output = new Map<WorkerId, string[]>()
+  readonly fleet: MockFleet
+  readonly store: Store
+  readonly #faults = new PlannedFaults()
+  readonly #calls = new Map<string, number>()
+  readonly #options: RigOptions
+  readonly #random = createSeededRandom(1)
+  #app!: App
+  #fetch!: Surface
+  #driver!: MockDriver
+  #count = 0
+
+  constructor(store: SqliteStore, options: RigOptions) {
+    this.store = faultyStore(store, (name, args) => {
+      this.#calls.set(name, (this.#calls.get(name) ?? 0) + 1)
+      return this.#faults.decide(name, args)
+    })
+    this.#options = options
+    this.fleet = createMockFleet(options)
+    const { publish, subscribe } = createNotifier({
+      onError: thrown => {
+        throw thrown
+      },
+    })
+    this.notifier = { subscribe, publish: topic => (this.loses(topic) ? undefined : publish(topic)) }
+  }
+
+  /** Starts the control plane; after {@link crash} a new one over the same store and fleet. */
+  async start(workerUrl = WORKER_URL): Promise<void> {
+    const { capacity, check, rateWindows = DEFAULT_WINDOWS, drainTimeoutMs = 30_000 } = this.#options
+    const { clock, vault, store, notifier } = this
+    const chosen = { ...(capacity === undefined ? {} : { capacity }), ...(check === undefined ? {} : { check }) }
+    this.#driver = this.fleet.driver({ notifier, ...chosen })
+    const { beforeStart } = this.#options
+    if (beforeStart !== undefined) {
+      const launch = this.#driver.start.bind(this.#driver)
+      this.#driver.start = async spec => {
+        await beforeStart()
+        return launch(spec)
+      }
+    }
+    const emit = <Name extends EventName>(name: Name, fields: Events[Name]) =>
+      void this.events.push({ name, ...fields } as unknown as Happening)
+    const ports = { clock, vault, store, notifier, emit, random: this.#random, driver: this.#driver }
+    const leader = { isLeader: () => true }
+    this.#app = createApp({ ...ports, leader, logs: this.#logs() }, { rateWindows, drainTimeoutMs })
+    this.#fetch = this.#app.fetch()
+    await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
+    await this.#app.start({ publicUrl: BASE, queueUrl: BASE, workerUrl })
+    await clock.settle()
+  }
+
+  /** Ends the control plane without a goodbye to anybody. Workers go on. */
+  async crash(): Promise<void> {
+    await this.#app.abandon()
+    this.#driver.close()
+  }
+
+  /** Stops the control plane in order; resolves when it is done. */
+  stop(hurry: AbortSignal = new AbortController().signal): Promise<void> {
+    return this.#app.stop(hurry)
+  }
+
+  /** One request to any surface. */
+  async ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {
+    const { body, key = KEY, signal, delivered = true } = asking
+    const headers = { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...asking.headers }
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+    const type: Record<string, string> = text === undefined ? {} : { 'content-type': 'application/json' }
+    const init: RequestInit = {
+      method,
+      headers: { ...type, ...headers },
+      ...(text === undefined ? {} : { body: text }),
+    }
+    const callbacks: ((delivered: boolean) => void)[] = []
+    const env: SurfaceEnv = { delivery: { onSettled: callback => void callbacks.push(callback) } }
+    const request = new Request(`${BASE}${path}`, signal === undefined ? init : { ...init, signal })
+    const response = await this.#fetch(request, env)
+    const answer = await response.text()
+    for (const callback of callbacks) callback(delivered)
+    return { status: response.status, headers: response.headers, text: answer, json: parsed(answer) }
+  }
+
+  /** The data of a GraphQL operation; fails when it has errors. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever shape they expect.
+  async graphql(query: string, variables: Record<string, unknown> = {}): Promise<any> {
+    const { json } = await this.ask('POST', '/graphql', { body: { query, variables } })
+    assert.equal(json.errors, undefined, JSON.stringify(json.errors))
+    return json.data
+  }
+
+  /** A new queue endpoint with a template of its own. */
+  async endpoint(fields: EndpointFields = {}): Promise<EndpointId> {
+    const name = `e${++this.#count}`
+    const template = { name: `${name}-image`, imageName: 'image:1', containerDiskInGb: 1, ...(fields.template ?? {}) }
+    const input = { name, instanceIds: ['cpu3g-2-8'], ...fields, template }
+    return (await this.graphql(`mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }`, { input }))
+      .saveEndpoint.id
+  }
+
+  /** A new queue endpoint that keeps one worker, and that worker before its first request. */
+  async endpointWithWorker(fields: EndpointFields = {}): Promise<{ endpoint: EndpointId; worker: RigWorker }> {
+    const endpoint = await this.endpoint({ workersMin: 1, ...fields })
+    await this.clock.advance(40)
+    return { endpoint, worker: this.worker(-1) }
+  }
+
+  /** Changes an endpoint; what is left out is kept. */
+  async change(id: EndpointId, fields: EndpointFields): Promise<void> {
+    const input = { id, name: 'changed', ...fields }
+    await this.graphql(`mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }`, { input })
+    await this.clock.settle()
+  }
+
+  /** Submits a job and returns its id. */
+  async submit(id: EndpointId, body: Record<string, unknown> = { input: {} }): Promise<JobId> {
+    const answer = await this.ask('POST', `/v2/${id}/run`, { body })
+    assert.equal(answer.status, 200, answer.text)
+    await this.clock.settle()
+    return answer.json.id
+  }
+
+  /** The status answer of a job. */
+  status(id: EndpointId, job: JobId): Promise<Answer> {
+    return this.ask('GET', `/v2/${id}/status/${job}`)
+  }
+
+  /** The job as the store has it. */
+  async job(id: EndpointId, job: JobId): Promise<Job> {
+    const found = await this.store.jobs.find(id, job, this.clock.now())
+    assert.ok(found !== null, `job ${job} is gone`)
+    return found
+  }
+
+  /** The answer of `/health`. */
+  async health(id: EndpointId): Promise<{ jobs: Record<string, number>; workers: Record<string, number> }> {
+    return (await this.ask('GET', `/v2/${id}/health`)).json
+  }
+
+  /** The cause of `/explain`, with its sentence. */
+  async why(id: EndpointId): Promise<{ cause: string; summary: string }> {
+    return (await this.ask('GET', `/v2/${id}/explain`)).json
+  }
+
+  /** Another key. */
+  async addKey(text: string, fields: Partial<ApiKey> = {}): Promise<string> {
+    const id = `key${++this.#count}` as KeyId
+    const base = { id, owner: DEFAULT_OWNER, name: text, hash: this.vault.hash(text), scope: FULL_SCOPE }
+    const rest = { exempt: false, disabled: false, expiresAtMs: null, createdAtMs: this.clock.now() }
+    await this.store.keys.insert({ ...base, ...rest, ...fields })
+    return text
+  }
+
+  /** The next `times` calls of a method of the store fail. */
+  failNext(method: StoreMethod, fault: Fault, times = 1): void {
+    for (let time = 0; time < times; time += 1) this.#faults.failNext(method, fault)
+  }
+
+  /** How often a method of the store was called so far. */
+  calls(method: StoreMethod): number {
+    return this.#calls.get(method) ?? 0
+  }
+
+  /** The worker that was started as number `index`, to act as its program. */
+  worker(index: number): RigWorker {
+    const spec = this.fleet.started.at(index)
+    assert.ok(spec !== undefined, `only ${this.fleet.started.length} workers were started`)
+    return new RigWorker(this, spec)
+  }
+
+  /** The workers of an endpoint that have not ended. */
+  async alive(id: EndpointId): Promise<readonly WorkerLoad[]> {
+    return (await this.store.endpoints.snapshot(id))?.workers ?? []
+  }
+
+  /** What happened under one name, in order. */
+  happened<Name extends EventName>(name: Name): Extract<Happening, { name: Name }>[] {
+    return this.events.filter(event => event.name === name) as Extract<Happening, { name: Name }>[]
+  }
+
+  /** The moves of a job, each as `transition FROM TO`. */
+  moves(job: JobId): string[] {
+    return this.happened('job.moved').flatMap(({ jobId, transition, from, to }) =>
+      jobId === job ? [`${transition} ${from} ${to}`] : [],
+    )
+  }
+
+  #logs(): WorkerLogs {
+    const lines = (worker: WorkerId, count: number) =>
+      (this.output.get(worker) ?? []).slice(-count).map(line => ({ line, jobId: null }))
+    return {
+      path: worker => `/nowhere/${worker}`,
+      tail: async (worker, count) => lines(worker, count),
+      async *follow(worker, count) {
+        yield* lines(worker, count)
+      },
+      trim: async () => {},
+    }
+  }
+}
+
+/** The program of one worker, by hand: each method is one call of the worker protocol. */
+export class RigWorker {
+  readonly id: WorkerId
+  readonly spec: WorkerSpec
+  readonly #rig: Rig
+
+  constructor(rig: Rig, spec: WorkerSpec) {
+    this.#rig = rig
+    this.spec = spec
+    this.id = spec.workerId
+  }
+
+  /** Asks for one job; with `batch` for several. The answer may be held for 25 s. */
+  async take({ batch, busy, ...asking }: Asking & { batch?: number; busy?: boolean } = {}): Promise<Answer> {
+    const single = this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id)
+    const path = batch === undefined ? single : single.replace('/job-take/', '/job-take-batch/')
+    return this.#ask(
+      'GET',
+      `${path}${batch === undefined ? '' : `&batch_size=${batch}`}&job_in_progress=${busy === true ? 1 : 0}`,
+      asking,
+    )
+  }
+
+  /** Takes a job that waits, and fails when there is none. */
+  async takeJob(): Promise<JobId> {
+    const { status, json, text } = await this.take()
+    assert.equal(status, 200, text)
+    return json.id
+  }
+
+  /** Posts a result. */
+  async done(job: JobId, result: unknown = { output: 'done' }): Promise<Answer> {
+    const answer = await this.#ask('POST', this.#path('RUNPOD_WEBHOOK_POST_OUTPUT', job), { body: result })
+    await this.#rig.clock.settle()
+    return answer
+  }
+
+  /** Asks which jobs to stop. The answer may be held for 25 s. */
+  stops(): Promise<Answer> {
+    const path = this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id).replace('/job-take/', '/job-stop/')
+    return this.#ask('GET', path)
+  }
+
+  /** Says which jobs it works on. */
+  ping(jobs: readonly JobId[] = []): Promise<Answer> {
+    return this.#ask('GET', `${this.#path('RUNPOD_WEBHOOK_PING', '')}&job_id=${jobs.join(',')}`)
+  }
+
+  /** As the store has it. */
+  async record(): Promise<Worker> {
+    const found = await this.#rig.store.workers.find(this.id)
+    assert.ok(found !== null)
+    return found
+  }
+
+  #ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {
+    return this.#rig.ask(method, path, { key: this.spec.protocolEnv.RUNPOD_AI_API_KEY!, ...asking })
+  }
+
+  #path(name: string, id: string): string {
+    const url = new URL(this.spec.protocolEnv[name]!.replace('$RUNPOD_POD_ID', this.id).replace('$ID', id))
+    return `${url.pathname}${url.search}`
+  }
+}
+
+/** A rig that has started, and that is put away after the test. */
+export async function openRig(context: TestContext, options: RigOptions = {}): Promise<Rig> {
+  const store = await openSqliteStore({ file: ':memory:', host: 'inline' })
+  const rig = new Rig(store, options)
+  await rig.start()
+  context.after(async () => {
+    await rig.crash()
+    await store.close()
+  })
+  return rig
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,68 @@
+/** Values of the core for tests: whole, valid, and changed only where a test says so. */
+import type { Endpoint } from '../../src/core/endpoint.ts'
+import type { EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
+import type { Job } from '../../src/core/job.ts'
+import type { EndpointSnapshot, QueueLoad } from '../../src/core/scale.ts'
+import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
+
+/** The instant of every test of the core. */
+export const NOW = 1_800_000_000_000
+
+/** A job that has just been accepted. */
+export function aJob(fields: Partial<Job> = {}): Job {
+  return {
+    ...{ id: 'job-u1' as JobId, owner: 'owner' as OwnerId, endpointId: 'endpoint' as EndpointId, kind: 'run' },
+    ...{ status: 'IN_QUEUE', input: '{}', policy: null, webhook: null, s3Config: null, executionTimeoutMs: 600_000 },
+    ...{ lowPriority: false, position: 1, retentionMs: 60_000, queuedAtMs: NOW, startedAtMs: null, finishedAtMs: null },
+    ...{ expiresAtMs: NOW + 86_400_000, attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null },
+    ...{ progress: null, warning: null },
+    ...fields,
+  }
+}
+
+/** A queue endpoint on a CPU, from 0 to 3 workers. */
+export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
+  return {
+    ...{ id: 'endpoint' as EndpointId, owner: 'owner' as OwnerId, templateId: 'template' as TemplateId, version: 1 },
+    ...{ name: 'mine', type: 'QUEUE', compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } },
+    ...{ workersMin: 0, workersMax: 3, idleTimeoutS: 10, scaler: { type: 'QUEUE_DELAY', queueDelayS: 4 } },
+    ...{ locations: [], networkVolumeIds: [], executionTimeoutMs: 600_000, flashboot: 'OFF', env: {}, createdAtMs: 0 },
+    ...fields,
+  }
+}
+
+/** A worker that is ready and has been idle since a second. */
+export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
+  return {
+    ...{ id: 'w1' as WorkerId, owner: 'owner' as OwnerId, endpointId: 'endpoint' as EndpointId, version: 1 },
+    ...{ state: 'READY', driver: 'mock', handle: 'h', baseUrl: 'http://localhost', createdAtMs: NOW - 60_000 },
+    ...{ startedAtMs: NOW - 59_000, readyAtMs: NOW - 58_000, idleSinceMs: NOW - 1_000, stopRequestedAtMs: null },
+    ...{ exitedAtMs: null, stopReason: null, exit: null, capacity: 1, jobsFinished: 0, sdk: null, held: 0 },
+    ...fields,
+  }
+}
+
+/** A worker that has ended by itself just now. */
+export function anExit(fields: Partial<Worker> = {}, exit: Partial<WorkerExit> = {}): Worker {
+  const how = { code: 1, signal: null, cause: 'exited with code 1', lastLines: [], ...exit }
+  return aWorker({ state: 'EXITED', exitedAtMs: NOW, idleSinceMs: null, exit: how, ...fields })
+}
+
+/** An endpoint without jobs and workers. */
+export function aSnapshot(fields: {
+  readonly endpoint?: Partial<Endpoint>
+  readonly queue?: Partial<QueueLoad>
+  readonly averageExecutionMs?: number | null
+  readonly workers?: readonly Partial<WorkerLoad>[]
+  readonly exits?: readonly Worker[]
+}): EndpointSnapshot {
+  const { endpoint, queue, averageExecutionMs = null, workers = [], exits = [] } = fields
+  const waits = (queue?.queued ?? 0) > 0
+  return {
+    endpoint: anEndpoint(endpoint),
+    counters: { completed: 0, failed: 0, retried: 0, averageExecutionMs },
+    queue: { queued: 0, queuedLowPriority: 0, inProgress: 0, headQueuedAtMs: waits ? NOW : null, ...queue },
+    workers: workers.map((worker, index) => aWorker({ id: `w${index + 1}` as WorkerId, ...worker })),
+    exits,
+  }
+}
