@@ -22,7 +22,10 @@ if (files.length === 0) {
 }
 
 const skips: string[] = []
-const stream = run({ files, concurrency: 1 })
+/** Longer than any test takes, so that one that waits for ever fails instead of holding everything. */
+const TIMEOUT_MS = 300_000
+
+const stream = run({ files, concurrency: 1, timeout: TIMEOUT_MS })
 stream.on('test:pass', ({ name, skip }) => {
   if (skip !== undefined) skips.push(typeof skip === 'string' ? `${name}: ${skip}` : name)
 })

@@ -21,6 +21,7 @@ import { ensureFolderEndpoint } from './services/folder-workers.ts'
 import { Jobs } from './services/jobs.ts'
 import { LogReading } from './services/log-reading.ts'
 import { Secrets } from './services/secrets.ts'
+import { Streams } from './services/streams.ts'
 import { Templates } from './services/templates.ts'
 import { Waiting } from './services/waiting.ts'
 import { WorkerCalls } from './services/worker-calls.ts'
@@ -74,11 +75,12 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const endpoints = new Endpoints(ports, jobs, fleet)
   const explaining = new Explaining(ports, fleet)
   const logs = new LogReading(ports)
+  const streams = new Streams(ports, waiting)
   const calls = new WorkerCalls(ports, { jobs, fleet, waiting }, { stopping: stopping.signal, closed: closed.signal })
   const { autoscaling, reaping } = createLoops(ports, fleet, jobs)
 
   const { store, clock, vault, emit } = ports
-  const shared = { access, endpoints, jobs, explaining, logs, calls, templates, store, clock, vault, emit }
+  const shared = { access, endpoints, jobs, streams, explaining, logs, calls, templates, store, clock, vault, emit }
   const surfaces: Record<SurfaceName, Surface> = {
     rest: restSurface({ ...shared, addresses: () => addresses }),
     graphql: graphqlSurface({ ...shared, secrets: new Secrets(ports) }),

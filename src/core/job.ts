@@ -20,6 +20,8 @@ export const TRANSITIONS = {
   timeOut: { from: ['IN_PROGRESS'], to: ['TIMED_OUT'] },
   requeue: { from: ['IN_PROGRESS'], to: ['IN_QUEUE', 'FAILED'] },
   release: { from: ['IN_PROGRESS'], to: ['IN_QUEUE'] },
+  retry: { from: ['FAILED', 'TIMED_OUT'], to: ['IN_QUEUE'] },
+  purge: { from: ['IN_QUEUE'], to: ['CANCELLED'] },
 } as const satisfies Record<string, { from: readonly JobStatus[]; to: readonly JobStatus[] }>
 
 /** A name of {@link TRANSITIONS}. `release` gives a job back without counting an attempt: it never reached its worker. */
@@ -68,6 +70,8 @@ export interface Job {
   readonly lowPriority: boolean
   /** Place in the line; smaller is earlier. A requeued job keeps its place, which is the head by then. */
   readonly position: number
+  /** How long the job exists, counted from its submission or its last retry. */
+  readonly ttlMs: number
   /** How long a final result is kept. */
   readonly retentionMs: number
   readonly queuedAtMs: number

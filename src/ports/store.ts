@@ -16,6 +16,7 @@ import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker
 export interface Store {
   readonly jobs: JobStore
   readonly jobOutcomes: JobOutcomeStore
+  readonly streams: StreamStore
   readonly stops: StopStore
   readonly endpoints: EndpointStore
   readonly templates: TemplateStore
@@ -45,6 +46,11 @@ export interface ClaimRequest {
 export interface JobStore {
   /** Adds a new job in IN_QUEUE. False when its endpoint is gone. */
   insert(job: Job): Promise<boolean>
+  /**
+   * Adds a new job for an idempotency key of its endpoint. Returns its id, or that of the first job of this key while the key has
+   * not expired, which then stands for it; null when the endpoint is gone.
+   */
+  insertOnce(job: Job, key: string, keyExpiresAtMs: number): Promise<JobId | null>
   /** The job, unless it does not exist or is past its expiry at `nowMs`. */
   find(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Job | null>
   /** The job wherever it is, for the owner's tools. */
@@ -58,8 +64,6 @@ export interface JobStore {
   setExpiry(endpointId: EndpointId, jobId: JobId, expiresAtMs: number, nowMs: number): Promise<Job | null>
   /** Keeps a progress update of the running attempt. False when the worker does not hold the job. */
   setProgress(jobId: JobId, workerId: WorkerId, output: string): Promise<boolean>
-  /** Appends a chunk of the running attempt, unless the total would pass `maxBytes`. False when it was not kept. */
-  appendChunk(jobId: JobId, workerId: WorkerId, chunk: string, maxBytes: number): Promise<boolean>
   /** Keeps why something about the job was ignored; at most 20 for a job. */
   addDiagnostic(jobId: JobId, atMs: number, workerId: WorkerId, text: string): Promise<void>
 }
@@ -84,10 +88,41 @@ export interface JobOutcomeStore {
   requeueLost(workerId: WorkerId, cause: string, nowMs: number): Promise<JobMove[]>
   /** Gives one job, or all that the worker holds, back as if never taken: the attempt does not count. */
   release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
-  /** Removes jobs past their expiry, at most `limit`, and returns what they were. */
+  /** A FAILED or TIMED_OUT job back to `position` in the line, with all its times and attempts afresh; null otherwise. */
+  retry(endpointId: EndpointId, jobId: JobId, position: number, nowMs: number): Promise<JobMove | null>
+  /** CANCELLED for jobs that wait, at most `limit`. */
+  purge(endpointId: EndpointId, nowMs: number, limit: number): Promise<JobMove[]>
+  /** Removes jobs and idempotency keys past their expiry, at most `limit`, and returns what they were. */
   removeExpired(nowMs: number, limit: number): Promise<Job[]>
   /** When the next job times out or expires; null when there is none. */
   nextDeadline(): Promise<number | null>
+}
+
+/** Chunks of one attempt, in order. */
+export interface StreamPart {
+  readonly attempt: number
+  /** Number of the last chunk that a client has got, 0 before the first. */
+  readonly streamedSeq: number
+  readonly chunks: readonly { readonly seq: number; readonly chunk: string }[]
+}
+
+/** What running jobs hand out piece by piece. Chunks are numbered from 1 within an attempt; the next attempt drops them. */
+export interface StreamStore {
+  /**
+   * Appends chunks of the running attempt, unless all chunks together would pass `maxBytes`. False when they were not kept.
+   * @param again whether these may be the very chunks that were appended last, by a call whose outcome was not known
+   */
+  append(
+    jobId: JobId,
+    workerId: WorkerId,
+    chunks: readonly string[],
+    maxBytes: number,
+    again: boolean,
+  ): Promise<boolean>
+  /** Chunks after `afterSeq`: as many as have `maxBytes` together, at least one when there is one. */
+  read(jobId: JobId, afterSeq: number, maxBytes: number): Promise<StreamPart | null>
+  /** Notes that a client has got all chunks up to `seq`. */
+  streamed(jobId: JobId, attempt: number, seq: number): Promise<void>
 }
 
 /** A job that ended without its worker, which may still work on it. */

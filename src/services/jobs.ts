@@ -11,6 +11,18 @@ import type { Waiting } from './waiting.ts'
 /** How many overdue jobs one call of the reaper moves at most. */
 const SWEEP = 500
 
+/** How long an Idempotency-Key stands for its first job. */
+const IDEMPOTENCY_MS = 24 * 60 * 60_000
+
+/** How a job is submitted. */
+export interface Submitting {
+  readonly kind: JobKind
+  /** The explicit `wait` of a runsync, which may lengthen its retention. */
+  readonly askedWaitMs?: number | undefined
+  /** A key of the client's: the same one within a day stands for the first job. */
+  readonly idempotencyKey?: string | undefined
+}
+
 /** What cancelling a job led to. */
 export type CancelResult = 'cancelled' | 'was_cancelled'
 
@@ -30,14 +42,45 @@ export class Jobs {
 
   /**
    * Accepts a job. It is on stable storage when this returns: accepted means kept.
-   * @param askedWaitMs the explicit `wait` of a runsync, which may lengthen its retention
-   * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed
+   * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed, `conflict` when the first job of
+   *   the idempotency key has expired
    */
-  async submit(endpoint: Endpoint, submission: Submission, kind: JobKind, askedWaitMs?: number): Promise<Job> {
-    const { store, clock, random, vault, emit } = this.#ports
+  async submit(endpoint: Endpoint, submission: Submission, how: Submitting): Promise<Job> {
+    const job = this.#newJob(endpoint, submission, how)
+    const { jobs } = this.#ports.store
+    const key = how.idempotencyKey
+    let firstId: JobId | null
+    try {
+      // Nothing stands between this and its event: a claim in the same commit tells of itself right after.
+      if (key === undefined) firstId = (await jobs.insert(job)) ? job.id : null
+      else firstId = await jobs.insertOnce(job, key, job.queuedAtMs + IDEMPOTENCY_MS)
+    } catch (error) {
+      // It may be there all the same.
+      this.#lineGrew(endpoint.id)
+      throw error
+    }
+    if (firstId === null) throw notFound('endpoint', endpoint.id)
+    if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
+    this.#ports.emit('job.accepted', { endpointId: endpoint.id, jobId: job.id })
+    this.#lineGrew(endpoint.id)
+    return job
+  }
+
+  async #firstJob(endpointId: EndpointId, jobId: JobId): Promise<Job> {
+    const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
+    if (job !== null) return job
+    throw new AppError(
+      'conflict',
+      `the job ${jobId} of this Idempotency-Key has expired; use another key for a new job`,
+    )
+  }
+
+  #newJob(endpoint: Endpoint, submission: Submission, { kind, askedWaitMs }: Submitting): Job {
+    const { clock, random, vault } = this.#ports
     const nowMs = clock.now()
     const uuid = random.uuid()
-    const job: Job = {
+    const ttlMs = submission.ttlMs ?? JOB_TIMES.ttlMs.default
+    return {
       id: (kind === 'run' ? `${uuid}-u1` : `sync-${uuid}-u1`) as JobId,
       owner: endpoint.owner,
       endpointId: endpoint.id,
@@ -50,25 +93,13 @@ export class Jobs {
       executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
       lowPriority: submission.lowPriority,
       position: this.#nextPosition(nowMs),
+      ttlMs,
       retentionMs: retentionMs(kind, askedWaitMs),
       queuedAtMs: nowMs,
       ...{ startedAtMs: null, finishedAtMs: null },
-      expiresAtMs: nowMs + (submission.ttlMs ?? JOB_TIMES.ttlMs.default),
+      expiresAtMs: nowMs + ttlMs,
       ...{ attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null, progress: null, warning: null },
     }
-    let inserted: boolean
-    try {
-      // Nothing stands between this and its event: a claim in the same commit tells of itself right after.
-      inserted = await store.jobs.insert(job)
-    } catch (error) {
-      // It may be there all the same.
-      this.#lineGrew(endpoint.id)
-      throw error
-    }
-    if (!inserted) throw notFound('endpoint', endpoint.id)
-    emit('job.accepted', { endpointId: endpoint.id, jobId: job.id })
-    this.#lineGrew(endpoint.id)
-    return job
   }
 
   /** @throws AppError `not_found` when the job does not exist, is of another endpoint, or is past its expiry */
@@ -124,6 +155,33 @@ export class Jobs {
     const job = await this.find(endpointId, jobId)
     if (job.status === 'CANCELLED') return 'was_cancelled'
     throw new AppError('conflict', `job ${jobId} is ${job.status} and cannot be cancelled`)
+  }
+
+  /**
+   * Queues a FAILED or TIMED_OUT job again, at the tail, with its original input; ttl, attempts and chunks begin afresh.
+   * @throws AppError `not_found`, or `conflict` in any other state
+   */
+  async retry(endpointId: EndpointId, jobId: JobId): Promise<Job> {
+    const { store, clock } = this.#ports
+    const nowMs = clock.now()
+    const move = await store.jobOutcomes.retry(endpointId, jobId, this.#nextPosition(nowMs), nowMs)
+    if (move === null) {
+      const { status } = await this.find(endpointId, jobId)
+      throw new AppError('conflict', `job ${jobId} is ${status}; only FAILED and TIMED_OUT jobs can be retried`)
+    }
+    this.moved('retry', [move])
+    return move.job
+  }
+
+  /** Cancels all jobs that wait; running ones go on. Returns how many there were. */
+  async purge(endpointId: EndpointId): Promise<number> {
+    const { store, clock } = this.#ports
+    for (let removed = 0; ; ) {
+      const moves = await store.jobOutcomes.purge(endpointId, clock.now(), SWEEP)
+      this.moved('purge', moves)
+      removed += moves.length
+      if (moves.length < SWEEP) return removed
+    }
   }
 
   /** Takes a worker's final result. One that counts no more is kept as a diagnostic and changes nothing. */

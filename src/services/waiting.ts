@@ -64,7 +64,8 @@ export class Alarm {
   }
 
   constructor(clock: Clock, forMs: number, signals: readonly AbortSignal[]) {
-    this.#cancelTimer = clock.after(forMs, this.#end)
+    this.over = forMs <= 0
+    this.#cancelTimer = this.over ? () => {} : clock.after(forMs, this.#end)
     this.#signals = signals
     for (const signal of signals) {
       if (signal.aborted) this.over = true

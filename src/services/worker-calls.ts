@@ -1,3 +1,4 @@
+import { chunkItems } from '../core/chunk.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob } from '../core/job.ts'
@@ -11,6 +12,9 @@ import type { Waiting } from './waiting.ts'
 
 /** How long a worker's poll is held at most. Old SDK versions give up after 30 s. */
 export const HOLD_MS = 25_000
+/** Within this time the Python SDK sends a chunk again that was answered with 5xx. */
+const CHUNK_RETRY_MS = 6_000
+const MAX_FAILED_CHUNKS = 100
 
 /** A worker's request for jobs. */
 export interface TakeRequest {
@@ -37,6 +41,7 @@ export class WorkerCalls {
   readonly #fleet: Fleet
   readonly #waiting: Waiting
   readonly #lines: TakeLines
+  readonly #failedChunks = new Map<JobId, { text: string; atMs: number }>()
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
 
   /** @param ends `stopping` aborts when no more jobs are to be handed out, `closed` when held polls have to end */
@@ -121,7 +126,7 @@ export class WorkerCalls {
   /** Keeps a chunk of a worker's stream. Never refuses it; one that is not kept leaves a diagnostic. */
   async chunk(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
     const { store, notifier, clock } = this.#ports
-    const kept = body.text !== null && (await store.jobs.appendChunk(jobId, worker.id, body.text, CHUNK_BYTES.all))
+    const kept = body.text !== null && (await this.#append(worker.id, jobId, body.text))
     if (kept) notifier.publish(`job:${jobId}`)
     else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `a chunk of ${body.bytes} bytes was not kept`)
   }
@@ -179,6 +184,24 @@ export class WorkerCalls {
     const { queued, queuedLowPriority } = snapshot.queue
     const workers = Math.max(1, snapshot.workers.filter(takesJobs).length)
     return Math.min(wanted, Math.max(1, Math.ceil((queued + queuedLowPriority) / workers)))
+  }
+
+  /**
+   * Chunks have no numbers on the wire, so a second post of the same bytes is the same chunk only when we answered the first with
+   * an error a moment ago.
+   */
+  async #append(workerId: WorkerId, jobId: JobId, text: string): Promise<boolean> {
+    const { store, clock } = this.#ports
+    const failed = this.#failedChunks.get(jobId)
+    this.#failedChunks.delete(jobId)
+    const again = failed !== undefined && failed.text === text && clock.now() - failed.atMs <= CHUNK_RETRY_MS
+    try {
+      return await store.streams.append(jobId, workerId, chunkItems(text), CHUNK_BYTES.all, again)
+    } catch (error) {
+      if (this.#failedChunks.size >= MAX_FAILED_CHUNKS) this.#failedChunks.clear()
+      this.#failedChunks.set(jobId, { text, atMs: clock.now() })
+      throw error
+    }
   }
 
   async #letGoAll(worker: Worker): Promise<void> {

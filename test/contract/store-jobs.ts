@@ -78,33 +78,95 @@ export const jobCases: Cases = {
   },
 
   'chunks are kept up to a limit of bytes, from the holder only': async world => {
-    const { jobs } = world.store
+    const { streams } = world.store
     await world.holder(W1, 'a')
     await world.worker(W2)
-    assert.equal(await jobs.appendChunk(jobId('a'), W2, '"x"', 100), false)
-    assert.equal(await jobs.appendChunk(jobId('b'), W1, '"x"', 100), false)
-    assert.equal(await jobs.appendChunk(jobId('a'), W1, '"äö"', 10), true, 'six bytes')
-    assert.equal(await jobs.appendChunk(jobId('a'), W1, '"abc"', 10), false, 'eleven bytes')
-    assert.equal(await jobs.appendChunk(jobId('a'), W1, '"ab"', 10), true, 'ten bytes')
-    assert.equal(await jobs.appendChunk(jobId('a'), W1, '1', 10), false)
+    assert.equal(await streams.append(jobId('a'), W2, ['"x"'], 100, false), false)
+    assert.equal(await streams.append(jobId('b'), W1, ['"x"'], 100, false), false)
+    assert.equal(await streams.append(jobId('a'), W1, ['"äö"'], 10, false), true, 'six bytes')
+    assert.equal(await streams.append(jobId('a'), W1, ['"abc"'], 10, false), false, 'eleven bytes')
+    assert.equal(await streams.append(jobId('a'), W1, ['"ab"'], 10, false), true, 'ten bytes')
+    assert.equal(await streams.append(jobId('a'), W1, ['1'], 10, false), false)
     await world.finish('a')
-    assert.equal(await jobs.appendChunk(jobId('a'), W1, '1', 100), false)
+    assert.equal(await streams.append(jobId('a'), W1, ['1'], 100, false), false)
   },
 
   'a new attempt starts without the chunks of the last one, lost or given back': async world => {
-    const { jobs, jobOutcomes } = world.store
+    const { streams, jobOutcomes } = world.store
     await world.holder(W1, 'a')
     for (const giveBack of [
       () => jobOutcomes.requeueLost(W1, 'it was lost', T0),
       () => jobOutcomes.release(W1, 'all'),
       () => jobOutcomes.release(W1, { jobId: jobId('a'), attempt: 2 }),
     ]) {
-      assert.equal(await jobs.appendChunk(jobId('a'), W1, '"ten byte"', 10), true)
-      assert.equal(await jobs.appendChunk(jobId('a'), W1, '"ten byte"', 10), false)
+      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, false), true)
+      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, false), false)
       assert.equal((await giveBack()).length, 1)
       assert.equal((await world.claim()).length, 1)
     }
-    assert.equal(await jobs.appendChunk(jobId('a'), W1, '"ten byte"', 10), true)
+    assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, false), true)
+  },
+
+  'chunks are read in order, in parts, and no more once a client has them': async world => {
+    const { streams } = world.store
+    await world.holder(W1, 'a')
+    assert.deepEqual(await streams.read(jobId('a'), 0, 10), { attempt: 1, streamedSeq: 0, chunks: [] })
+    await streams.append(jobId('a'), W1, ['"1234"', '"5678"'], 100, false)
+    await streams.append(jobId('a'), W1, ['"9"'], 100, false)
+    const seqs = async (after: number, bytes: number) =>
+      (await streams.read(jobId('a'), after, bytes))?.chunks.map(({ seq }) => seq)
+    assert.deepEqual(await seqs(0, 100), [1, 2, 3])
+    assert.deepEqual(await seqs(0, 1), [1], 'one at least')
+    assert.deepEqual(await seqs(0, 12), [1, 2])
+    assert.deepEqual(await seqs(1, 9), [2, 3])
+    await streams.streamed(jobId('a'), 1, 2)
+    assert.deepEqual(await seqs(0, 100), [3])
+    await streams.streamed(jobId('a'), 1, 1)
+    assert.deepEqual(await seqs(0, 100), [3], 'never back')
+    await streams.streamed(jobId('a'), 7, 3)
+    assert.deepEqual(await seqs(0, 100), [3], 'not for another attempt')
+    assert.equal(await streams.read(jobId('b'), 0, 100), null)
+  },
+
+  'the next attempt streams from its start': async world => {
+    const { streams, jobOutcomes } = world.store
+    await world.holder(W1, 'a')
+    await streams.append(jobId('a'), W1, ['1', '2'], 100, false)
+    await streams.streamed(jobId('a'), 1, 2)
+    await jobOutcomes.requeueLost(W1, 'it was lost', T0)
+    await world.claim(W1)
+    await streams.append(jobId('a'), W1, ['3'], 100, false)
+    const part = await streams.read(jobId('a'), 0, 100)
+    assert.deepEqual(part, { attempt: 2, streamedSeq: 0, chunks: [{ seq: 1, chunk: '3' }] })
+  },
+
+  'chunks that may have been kept already are kept once': async world => {
+    const { streams } = world.store
+    await world.holder(W1, 'a')
+    await streams.append(jobId('a'), W1, ['1', '2'], 100, false)
+    assert.equal(await streams.append(jobId('a'), W1, ['1', '2'], 100, true), true)
+    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, true), true)
+    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, false), true, 'equal chunks are no mistake')
+    const part = await streams.read(jobId('a'), 0, 100)
+    assert.deepEqual(
+      part?.chunks.map(({ chunk }) => chunk),
+      ['1', '2', '3', '3'],
+    )
+  },
+
+  'one idempotency key makes one job, until it expires': async world => {
+    const { jobs, jobOutcomes } = world.store
+    const once = (id: string, atMs: number, key = 'key') =>
+      jobs.insertOnce(jobOf(id, { queuedAtMs: atMs }), key, atMs + 1_000)
+    assert.equal(await once('a', T0), 'a')
+    assert.equal(await once('b', T0 + 999), 'a')
+    assert.equal(await jobs.find(E1, jobId('b'), T0), null)
+    assert.equal(await once('c', T0, 'other key'), 'c')
+    assert.equal(await once('d', T0 + 1_000), 'd')
+    assert.equal(await once('e', T0 + 1_500), 'd')
+    await jobOutcomes.removeExpired(T0 + 3_000, 9)
+    assert.equal(await once('f', T0 + 3_000), 'f')
+    assert.equal(await jobs.insertOnce(jobOf('g', { endpointId: 'none' as EndpointId }), 'key', T0 + 1), null)
   },
 
   'diagnostics can be added to any job, however many, and to none': async world => {

@@ -261,4 +261,36 @@ export const outcomeCases: Cases = {
     assert.deepEqual([await stops.pending(W1), await stops.pending(W2)], [[], ['d']])
     assert.equal((await world.load()).held, 0)
   },
+
+  'a retry begins everything afresh, at the given place': async world => {
+    const { jobOutcomes, streams, endpoints } = world.store
+    await world.holder(W1, 'a')
+    await streams.append(jobId('a'), W1, ['1'], 100, false)
+    await world.finish('a', W1, BROKEN)
+    const move = await jobOutcomes.retry(E1, jobId('a'), T0 + 7, T0 + 50)
+    assert.equal(move?.from, 'FAILED')
+    const fresh = { position: T0 + 7, queuedAtMs: T0 + 50, expiresAtMs: T0 + 50 + jobOf('a').ttlMs }
+    assert.deepEqual(await world.read('a'), jobOf('a', fresh))
+    assert.deepEqual((await streams.read(jobId('a'), 0, 100))?.chunks, [])
+    assert.equal((await endpoints.snapshot(E1))?.counters.retried, 1)
+    assert.equal(await world.finish('a', W1, DONE), null, 'its last worker has no claim to it any more')
+    assert.equal(await jobOutcomes.retry(E1, jobId('b'), T0, T0), null)
+  },
+
+  'a job past its retention cannot be retried': async world => {
+    await world.holder(W1, 'a')
+    await world.finish('a', W1, BROKEN)
+    assert.equal(await world.store.jobOutcomes.retry(E1, jobId('a'), T0, T0 + RETENTION + 60_000), null)
+  },
+
+  'a purge takes what waits, in bounded steps, and leaves what runs': async world => {
+    await world.holder(W1, 'a')
+    for (const id of ['b', 'c', 'd']) await world.job(id)
+    const purge = async () => (await world.store.jobOutcomes.purge(E1, T0, 2)).map(({ job }) => [job.id, job.status])
+    assert.equal((await purge()).length, 2)
+    assert.equal((await purge()).length, 1)
+    assert.deepEqual(await purge(), [])
+    assert.equal((await world.read('a')).status, 'IN_PROGRESS')
+    assert.deepEqual((await world.store.endpoints.snapshot(E1))?.counters.failed, 0)
+  },
 }

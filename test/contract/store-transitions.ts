@@ -59,6 +59,13 @@ const moves: {
       return world.store.jobOutcomes.release(W1, { jobId: A, attempt })
     },
   },
+  {
+    name: 'retry',
+    transition: 'retry',
+    to: 'IN_QUEUE',
+    run: world => world.store.jobOutcomes.retry(E1, A, T0 + 9, T0),
+  },
+  { name: 'purge', transition: 'purge', to: 'CANCELLED', run: world => world.store.jobOutcomes.purge(E1, T0, 9) },
 ]
 
 const reach: Record<JobStatus, (world: World) => Promise<unknown>> = {

@@ -126,6 +126,7 @@ export function jobOf(id: string, changes: Partial<Job> = {}): Job {
     executionTimeoutMs: 10_000,
     lowPriority: false,
     position: T0,
+    ttlMs: 86_400_000,
     retentionMs: 1_800_000,
     queuedAtMs: T0,
     startedAtMs: null,

@@ -321,6 +321,13 @@ export class RigWorker {
     return answer
   }
 
+  /** Posts a chunk of its stream. */
+  async chunk(job: JobId, chunk: unknown): Promise<Answer> {
+    const answer = await this.#ask('POST', this.#path('RUNPOD_WEBHOOK_POST_STREAM', job), { body: chunk })
+    await this.#rig.clock.settle()
+    return answer
+  }
+
   /** Asks which jobs to stop. The answer may be held for 25 s. */
   stops(): Promise<Answer> {
     const path = this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id).replace('/job-take/', '/job-stop/')

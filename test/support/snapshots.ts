@@ -13,7 +13,15 @@ export function aJob(fields: Partial<Job> = {}): Job {
   return {
     ...{ id: 'job-u1' as JobId, owner: 'owner' as OwnerId, endpointId: 'endpoint' as EndpointId, kind: 'run' },
     ...{ status: 'IN_QUEUE', input: '{}', policy: null, webhook: null, s3Config: null, executionTimeoutMs: 600_000 },
-    ...{ lowPriority: false, position: 1, retentionMs: 60_000, queuedAtMs: NOW, startedAtMs: null, finishedAtMs: null },
+    ...{
+      lowPriority: false,
+      position: 1,
+      ttlMs: 86_400_000,
+      retentionMs: 60_000,
+      queuedAtMs: NOW,
+      startedAtMs: null,
+      finishedAtMs: null,
+    },
     ...{ expiresAtMs: NOW + 86_400_000, attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null },
     ...{ progress: null, warning: null },
     ...fields,

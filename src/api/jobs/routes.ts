@@ -15,8 +15,10 @@ import type { Endpoints } from '../../services/endpoints.ts'
 import type { Explaining } from '../../services/explaining.ts'
 import { readHealth } from '../../services/health.ts'
 import type { Jobs } from '../../services/jobs.ts'
+import type { Streams } from '../../services/streams.ts'
 import { readText } from '../body.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { STREAM_HOLD_MS, stream } from './stream.ts'
 
 /** Largest bodies of run and runsync. */
 export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
@@ -28,6 +30,7 @@ export interface JobSurfaceParts {
   readonly access: Access
   readonly endpoints: Endpoints
   readonly jobs: Jobs
+  readonly streams: Streams
   readonly explaining: Explaining
   readonly emit: Emit
   /** Aborts when the server begins to stop. */
@@ -50,6 +53,10 @@ const ROUTES: readonly Route[] = [
   { path: '/run', methods: ['POST'], level: 'write', run },
   { path: '/runsync', methods: ['POST'], level: 'write', run: runSync },
   { path: '/status/:job', methods: ['GET', 'POST'], level: 'read', run: status },
+  { path: '/status-sync/:job', methods: ['GET', 'POST'], level: 'read', run: statusSync },
+  { path: '/stream/:job', methods: ['GET', 'POST'], level: 'read', run: streamJob },
+  { path: '/retry/:job', methods: ['POST'], level: 'write', run: retry },
+  { path: '/purge-queue', methods: ['POST'], level: 'write', run: purge },
   { path: '/cancel/:job', methods: ['POST'], level: 'write', run: cancel },
   { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },
   { path: '/explain', methods: ['GET'], level: 'read', anyType: true, run: explainAll },
@@ -86,7 +93,7 @@ async function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Prom
   const reading = readSubmission(await readText(call.req.raw, PAYLOAD_BYTES.run))
   if ('failures' in reading) throw invalid(reading.failures)
   refuseWhenStopping(parts)
-  const job = await parts.jobs.submit(endpoint, reading.submission, 'run')
+  const job = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: keyOf(call) })
   return jsonText(JSON.stringify({ id: job.id, status: job.status }))
 }
 
@@ -96,7 +103,8 @@ async function runSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): 
   const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
   if (typeof wait === 'string' || 'failures' in reading) throw invalid(failures)
   refuseWhenStopping(parts)
-  const job = await parts.jobs.submit(endpoint, reading.submission, 'runsync', wait)
+  const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
+  const job = await parts.jobs.submit(endpoint, reading.submission, how)
   const signals = [call.req.raw.signal, parts.stopping]
   const done = await parts.jobs.whenFinal(job, wait ?? JOB_TIMES.waitMs.default, signals)
   return jsonText(jobView(done, parts.clock.now()))
@@ -108,6 +116,25 @@ async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): P
   const id = jobParameter(call)
   const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
   return jsonText(jobView(job, parts.clock.now()))
+}
+
+async function statusSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const job = await parts.jobs.find(endpoint.id, jobParameter(call))
+  const done = await parts.jobs.whenFinal(job, holdOf(call), [call.req.raw.signal, parts.stopping])
+  return jsonText(jobView(done, parts.clock.now()))
+}
+
+function streamJob(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  return stream(parts, call, endpoint, jobParameter(call), holdOf(call))
+}
+
+async function retry(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const { id, status: state } = await parts.jobs.retry(endpoint.id, jobParameter(call))
+  return jsonText(JSON.stringify({ id, status: state }))
+}
+
+async function purge(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+  return jsonText(JSON.stringify({ removed: await parts.jobs.purge(endpoint.id), status: 'completed' }))
 }
 
 async function cancel(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
@@ -138,6 +165,21 @@ function jobParameter(call: Call): JobId {
   const id = call.req.param('job') ?? ''
   if (!isJobId(id)) throw notFound('job', id)
   return id
+}
+
+/** The client's Idempotency-Key, if it sent one. */
+function keyOf(call: Call): string | undefined {
+  const key = call.req.header('idempotency-key')?.trim()
+  if (key === undefined) return undefined
+  if (/^[\x20-\x7e]{1,255}$/.test(key)) return key
+  throw invalid(['"Idempotency-Key" must have 1 to 255 visible ASCII characters'])
+}
+
+/** How long a stream or status-sync is held: `wait`, clamped, or the default. */
+function holdOf(call: Call): number {
+  const wait = readMilliseconds('wait', call.req.query('wait'), { min: 0, max: Number.MAX_SAFE_INTEGER })
+  if (typeof wait === 'string') throw invalid(['"wait" must be a whole number of milliseconds'])
+  return Math.min(wait ?? STREAM_HOLD_MS, JOB_TIMES.waitMs.max)
 }
 
 function refuseWhenStopping(parts: JobSurfaceParts): void {

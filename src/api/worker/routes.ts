@@ -1,13 +1,12 @@
 import { AppError, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/job.ts'
-import { isJsonObject, memberTexts, readJson } from '../../core/json-text.ts'
 import { CHUNK_BYTES, RESULT_BYTES } from '../../core/result.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
 import type { Vault } from '../../ports/vault.ts'
 import type { Jobs } from '../../services/jobs.ts'
-import type { LimitedBody, WorkerCalls } from '../../services/worker-calls.ts'
+import type { WorkerCalls } from '../../services/worker-calls.ts'
 import { readLimited } from '../body.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 
@@ -118,7 +117,7 @@ async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const body = await readLimited(call.request, { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read })
   const jobId = jobOf(call)
-  if (jobId !== null) await parts.calls.chunk(worker, jobId, repairedChunk(body))
+  if (jobId !== null) await parts.calls.chunk(worker, jobId, body)
   return jsonText('{}')
 }
 
@@ -128,15 +127,6 @@ async function ping(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
     (call.query.get('job_id') ?? '').split(',').filter(id => id !== ''),
   )
   return jsonText('{}')
-}
-
-/** A chunk is kept as an object with `output`, with the tokens that JSON does not know replaced. */
-function repairedChunk(body: LimitedBody): LimitedBody {
-  if (body.text === null) return body
-  const reading = readJson(body.text, true)
-  if (!reading.ok) return { ...body, text: `{"output":${JSON.stringify(body.text)}}` }
-  if (isJsonObject(reading.value) && memberTexts(reading.text).has('output')) return { ...body, text: reading.text }
-  return { ...body, text: `{"output":${reading.text}}` }
 }
 
 function jobText(job: ClaimedJob, vault: Vault): string {

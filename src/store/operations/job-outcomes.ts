@@ -5,7 +5,7 @@ import type { FinishRequest, JobMove, JobOutcomeStore } from '../../ports/store.
 import { type JobRow, toJob } from '../rows/jobs.ts'
 import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'
-import { dropChunks } from '../sql/jobs.ts'
+import { deleteExpiredKeys, dropChunks, findJob } from '../sql/jobs.ts'
 import { workerFinished, workerSettled } from '../sql/workers.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
@@ -65,8 +65,29 @@ export const jobOutcomes = {
     return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' })))
   }),
 
+  retry: write(function* (
+    endpointId: EndpointId,
+    jobId: JobId,
+    position: number,
+    nowMs: number,
+  ): Steps<JobMove | null> {
+    const before = yield* queryOne<JobRow>(findJob, [endpointId, jobId, nowMs])
+    const row = yield* queryOne<JobRow>(sql.retryJob, [endpointId, jobId, nowMs, position])
+    if (before === null || row === null) return null
+    yield* query(dropChunks, [jobId])
+    const move = { job: toJob(row), from: before.status }
+    yield* count([move], 'retried')
+    return move
+  }),
+
+  purge: write(function* (endpointId: EndpointId, nowMs: number, limit: number): Steps<JobMove[]> {
+    const rows = yield* query<JobRow>(sql.purgeJobs, [endpointId, nowMs, limit])
+    return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_QUEUE' })))
+  }),
+
   removeExpired: write(function* (nowMs: number, limit: number): Steps<Job[]> {
     const rows = yield* query<JobRow>(sql.deleteExpiredJobs, [nowMs, limit])
+    yield* query(deleteExpiredKeys, [nowMs, limit])
     const removed = rows.map(toJob).sort((a, b) => a.expiresAtMs - b.expiresAtMs || (a.id < b.id ? -1 : 1))
     yield* stopWork(
       removed.filter(job => job.status === 'IN_PROGRESS').map(job => ({ job, from: 'IN_PROGRESS' })),

@@ -14,6 +14,15 @@ export const jobs = {
     return (yield* query(sql.insertJob, ofNewJob(job))).length > 0
   }),
 
+  insertOnce: write(function* (job: Job, key: string, keyExpiresAtMs: number): Steps<JobId | null> {
+    const { endpointId, owner, id, queuedAtMs } = job
+    const claimed = yield* query(sql.claimKey, [endpointId, key, owner, id, keyExpiresAtMs, queuedAtMs])
+    if (claimed.length === 0) {
+      return (yield* queryOne<{ job_id: JobId }>(sql.findKey, [endpointId, key]))?.job_id ?? null
+    }
+    return (yield* query(sql.insertJob, ofNewJob(job))).length > 0 ? id : null
+  }),
+
   find: read(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<Job | null> {
     const row = yield* queryOne<JobRow>(sql.findJob, [endpointId, jobId, nowMs])
     return row === null ? null : toJob(row)
@@ -51,11 +60,6 @@ export const jobs = {
 
   setProgress: write(function* (jobId: JobId, workerId: WorkerId, output: string): Steps<boolean> {
     return (yield* query(sql.setJobProgress, [jobId, workerId, output])).length > 0
-  }),
-
-  appendChunk: write(function* (jobId: JobId, workerId: WorkerId, chunk: string, maxBytes: number): Steps<boolean> {
-    const params = [jobId, workerId, Buffer.byteLength(chunk), chunk, maxBytes]
-    return (yield* query(sql.appendChunk, params)).length > 0
   }),
 
   addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {

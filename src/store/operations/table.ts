@@ -6,6 +6,7 @@ import { keys } from './keys.ts'
 import type { Operation, OperationsOf } from './operation.ts'
 import { secrets } from './secrets.ts'
 import { stops } from './stops.ts'
+import { streams } from './streams.ts'
 import { templates } from './templates.ts'
 import { workers } from './workers.ts'
 
@@ -16,6 +17,7 @@ export type Part = Exclude<keyof Store, 'close'>
 export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   jobs,
   jobOutcomes,
+  streams,
   stops,
   endpoints,
   templates,

@@ -16,6 +16,7 @@ export interface JobRow {
   readonly execution_timeout_ms: number
   readonly low_priority: number
   readonly position: number
+  readonly ttl_ms: number
   readonly retention_ms: number
   readonly queued_at_ms: number
   readonly started_at_ms: number | null
@@ -51,6 +52,7 @@ export function toJob(row: JobRow): Job {
     executionTimeoutMs: row.execution_timeout_ms,
     lowPriority: row.low_priority === 1,
     position: row.position,
+    ttlMs: row.ttl_ms,
     retentionMs: row.retention_ms,
     queuedAtMs: row.queued_at_ms,
     startedAtMs: row.started_at_ms,
@@ -86,6 +88,7 @@ export function ofNewJob(job: Job): SqlValue[] {
     job.executionTimeoutMs,
     job.lowPriority ? 1 : 0,
     job.position,
+    job.ttlMs,
     job.retentionMs,
     job.queuedAtMs,
     job.expiresAtMs,

@@ -42,6 +42,7 @@ const jobs = `CREATE TABLE jobs (
   low_priority {{integer}} NOT NULL CHECK (low_priority IN (0, 1)),
   position {{integer}} NOT NULL,
   execution_timeout_ms {{integer}} NOT NULL,
+  ttl_ms {{integer}} NOT NULL,
   retention_ms {{integer}} NOT NULL,
   queued_at_ms {{integer}} NOT NULL,
   started_at_ms {{integer}},
@@ -50,6 +51,7 @@ const jobs = `CREATE TABLE jobs (
   expires_at_ms {{integer}} NOT NULL,
   attempt {{integer}} NOT NULL CHECK (attempt >= 0),
   lost_attempts {{integer}} NOT NULL,
+  streamed_seq {{integer}} NOT NULL,
   worker_id TEXT,
   webhook TEXT,
   s3_config TEXT,
@@ -76,6 +78,16 @@ const chunks = `CREATE TABLE chunks (
   total_bytes {{integer}} NOT NULL,
   chunk TEXT NOT NULL,
   PRIMARY KEY (job_id, seq)
+) {{strict}}`
+
+/** The first job of each Idempotency-Key. It may be gone before its key is. */
+const idempotencyKeys = `CREATE TABLE idempotency_keys (
+  endpoint_id TEXT NOT NULL REFERENCES endpoints (id) ON DELETE CASCADE,
+  key TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  job_id TEXT NOT NULL,
+  expires_at_ms {{integer}} NOT NULL,
+  PRIMARY KEY (endpoint_id, key)
 ) {{strict}}`
 
 const diagnostics = `CREATE TABLE diagnostics (
@@ -165,6 +177,7 @@ const indexes = [
   `CREATE INDEX workers_alive ON workers (endpoint_id, created_at_ms) WHERE state <> 'EXITED'`,
   `CREATE INDEX workers_exited ON workers (endpoint_id, exited_at_ms) WHERE state = 'EXITED'`,
   `CREATE INDEX workers_by_exit ON workers (exited_at_ms) WHERE state = 'EXITED'`,
+  'CREATE INDEX idempotency_keys_by_expiry ON idempotency_keys (expires_at_ms)',
   'CREATE INDEX api_keys_by_owner ON api_keys (owner)',
 ]
 
@@ -178,6 +191,7 @@ export const initial: Migration = {
     counters,
     jobs,
     chunks,
+    idempotencyKeys,
     diagnostics,
     workers,
     stops,

@@ -68,6 +68,21 @@ export const releaseJobs = `
   WHERE worker_id = $1 AND ${guard('release')}
   RETURNING ${JOB_COLUMNS}`
 
+/** $1 endpoint, $2 job, $3 now, $4 the new place in line. The worker of the last attempt loses all claim to it. */
+export const retryJob = `
+  UPDATE jobs SET ${STEP_BACK}, attempt = 0, lost_attempts = 0, worker_id = NULL, output = NULL, error = NULL,
+    warning = NULL, finished_at_ms = NULL, streamed_seq = 0, position = $4, queued_at_ms = $3, expires_at_ms = $3 + ttl_ms
+  WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3
+  RETURNING ${JOB_COLUMNS}`
+
+/** $1 endpoint, $2 now, $3 how many. */
+export const purgeJobs = `
+  UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
+  WHERE id IN (
+    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND expires_at_ms > $2
+    ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
+  RETURNING ${JOB_COLUMNS}`
+
 /** $1 now, $2 how many. Chunks and diagnostics go with their job. */
 export const deleteExpiredJobs = `
   DELETE FROM jobs WHERE id IN (

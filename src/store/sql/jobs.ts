@@ -4,16 +4,32 @@ import { guard, RUNNING } from './guards.ts'
 /** The columns of a whole job; see rows/jobs.ts. */
 export const JOB_COLUMNS =
   'id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms, low_priority, ' +
-  'position, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
+  'position, ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
   'worker_id, output, error, progress, warning'
 
 /** A new job; no row when its endpoint is gone. */
 export const insertJob = `
   INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms,
-    low_priority, position, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts)
-  SELECT $1, $2, $3, $4, 'IN_QUEUE', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 0
+    low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts, streamed_seq)
+  SELECT $1, $2, $3, $4, 'IN_QUEUE', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0
   WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = $3)
   RETURNING id`
+
+/** $1 endpoint, $2 key, $3 owner, $4 job, $5 expiry of the key, $6 now. No row when the key belongs to an earlier job. */
+export const claimKey = `
+  INSERT INTO idempotency_keys (endpoint_id, key, owner, job_id, expires_at_ms)
+  SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = $1)
+  ON CONFLICT (endpoint_id, key) DO UPDATE SET job_id = excluded.job_id, expires_at_ms = excluded.expires_at_ms
+    WHERE idempotency_keys.expires_at_ms <= $6
+  RETURNING job_id`
+
+/** $1 endpoint, $2 key. */
+export const findKey = 'SELECT job_id FROM idempotency_keys WHERE endpoint_id = $1 AND key = $2'
+
+/** $1 now, $2 how many. */
+export const deleteExpiredKeys = `
+  DELETE FROM idempotency_keys WHERE (endpoint_id, key) IN (
+    SELECT endpoint_id, key FROM idempotency_keys WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2)`
 
 /** $1 endpoint, $2 job, $3 now. */
 export const findJob = `
@@ -26,7 +42,7 @@ export const locateJob = `
 /** Hands jobs to the worker. @param which the condition that finds the head of the line */
 const claim = (which: string) => `
   UPDATE jobs SET status = 'IN_PROGRESS', attempt = attempt + 1, worker_id = $2, started_at_ms = $3,
-    deadline_ms = $3 + execution_timeout_ms, progress = NULL
+    deadline_ms = $3 + execution_timeout_ms, progress = NULL, streamed_seq = 0
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY'))
   RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position`
@@ -48,16 +64,6 @@ export const setJobExpiry = `
 /** $1 job, $2 worker, $3 the update. */
 export const setJobProgress = `
   UPDATE jobs SET progress = $3 WHERE id = $1 AND worker_id = $2 AND ${RUNNING} RETURNING id`
-
-/** $1 job, $2 worker, $3 bytes of the chunk, $4 the chunk, $5 most bytes of all chunks together. */
-export const appendChunk = `
-  INSERT INTO chunks (job_id, seq, owner, total_bytes, chunk)
-  SELECT jobs.id, COALESCE(last.seq, 0) + 1, jobs.owner, COALESCE(last.total_bytes, 0) + $3, $4
-  FROM jobs LEFT JOIN (
-      SELECT job_id, seq, total_bytes FROM chunks WHERE job_id = $1 ORDER BY seq DESC LIMIT 1
-    ) AS last ON last.job_id = jobs.id
-  WHERE jobs.id = $1 AND jobs.worker_id = $2 AND jobs.${RUNNING} AND COALESCE(last.total_bytes, 0) + $3 <= $5
-  RETURNING seq`
 
 /** $1 job. */
 export const dropChunks = 'DELETE FROM chunks WHERE job_id = $1'

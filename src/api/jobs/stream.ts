@@ -1,0 +1,112 @@
+import type { Context } from 'hono'
+import type { Endpoint } from '../../core/endpoint.ts'
+import { AppError } from '../../core/errors.ts'
+import type { JobId } from '../../core/ids.ts'
+import { isFinal } from '../../core/job.ts'
+import { jobTimes } from '../../core/job-view.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { StreamAnswer, Streams } from '../../services/streams.ts'
+import { jsonText, type SurfaceEnv } from '../surface.ts'
+
+/** How long a stream is held while nothing is new. Below the 10 s after which the Python client gives up. */
+export const STREAM_HOLD_MS = 8_000
+
+/** What streaming uses. */
+export interface StreamParts {
+  readonly streams: Streams
+  readonly clock: Clock
+  readonly stopping: AbortSignal
+}
+
+type Call = Context<{ Bindings: SurfaceEnv }>
+
+/**
+ * `/stream/{job_id}` in its three shapes: an object with the chunks in `stream`, which every client reads; the bare array of
+ * the specification for a request whose Accept is exactly `application/json`; and server-sent events.
+ */
+export async function stream(
+  parts: StreamParts,
+  call: Call,
+  endpoint: Endpoint,
+  jobId: JobId,
+  holdMs: number,
+): Promise<Response> {
+  const accept = call.req.header('accept')?.trim() ?? ''
+  if (accept.split(',').some(type => type.trim().startsWith('text/event-stream'))) {
+    return eventStream(parts, call, endpoint, jobId)
+  }
+  const shape = shapeOf(call, accept)
+  const answer = await parts.streams.next(endpoint.id, jobId, holdMs, [call.req.raw.signal, parts.stopping])
+  call.env.delivery.onSettled(answer.settle)
+  const chunks = `[${answer.chunks.join(',')}]`
+  if (shape === 'array') return jsonText(chunks)
+  return jsonText(`{"id":${JSON.stringify(jobId)},"status":${JSON.stringify(answer.status)},"stream":${chunks}}`)
+}
+
+function shapeOf(call: Call, accept: string): 'array' | 'envelope' {
+  const format = call.req.query('format')
+  if (format !== undefined && format !== 'array' && format !== 'envelope') {
+    throw new AppError('invalid', '"format" must be array or envelope')
+  }
+  return format ?? (accept === 'application/json' ? 'array' : 'envelope')
+}
+
+/** One event per chunk, `restart` when another attempt begins from the start, and a last `status` with the end of the job. */
+async function eventStream(parts: StreamParts, call: Call, endpoint: Endpoint, jobId: JobId): Promise<Response> {
+  const gone = new AbortController()
+  const signals = [call.req.raw.signal, parts.stopping, gone.signal]
+  const next = () => parts.streams.next(endpoint.id, jobId, STREAM_HOLD_MS, signals)
+  let answer: StreamAnswer | null = await next()
+  let attempt = 0
+  const encoder = new TextEncoder()
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        // Being asked for more means that the part before has gone out.
+        const current = answer ?? (await next())
+        answer = null
+        if (signals.some(signal => signal.aborted)) {
+          current.settle(false)
+          controller.close()
+          return
+        }
+        controller.enqueue(encoder.encode(eventsOf(current, attempt, parts.clock.now())))
+        if (current.chunks.length > 0) attempt = current.attempt
+        current.settle(true)
+        if (isFinal(current.status)) controller.close()
+      },
+      cancel() {
+        gone.abort()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  const headers = {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    'x-accel-buffering': 'no',
+  }
+  return new Response(body, { headers })
+}
+
+function eventsOf(answer: StreamAnswer, attemptBefore: number, nowMs: number): string {
+  const restarted = answer.chunks.length > 0 && attemptBefore > 0 && answer.attempt !== attemptBefore
+  const restart = restarted ? `event: restart\ndata: {"attempt":${answer.attempt}}\n\n` : ''
+  const chunks = answer.chunks.map(chunk => `data: ${chunk.replaceAll(/\r?\n|\r/g, ' ')}\n\n`).join('')
+  if (isFinal(answer.status)) return restart + chunks + endEvent(answer, nowMs)
+  return restart + chunks || ': waiting\n\n'
+}
+
+function endEvent({ job, status }: StreamAnswer, nowMs: number): string {
+  const { delayMs, executionMs } = jobTimes(job, nowMs)
+  const error = job.error === null ? {} : { error: job.error }
+  const end = {
+    id: job.id,
+    status,
+    delayTime: delayMs,
+    executionTime: executionMs,
+    workerId: job.workerId ?? '',
+    ...error,
+  }
+  return `event: status\ndata: ${JSON.stringify(end)}\n\n`
+}

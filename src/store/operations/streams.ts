@@ -1,0 +1,46 @@
+import type { JobId, WorkerId } from '../../core/ids.ts'
+import type { StreamPart, StreamStore } from '../../ports/store.ts'
+import * as sql from '../sql/streams.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+
+const MAX_CHUNKS = 1_000
+
+/** The chunks of jobs. */
+export const streams = {
+  append: write(function* (
+    jobId: JobId,
+    workerId: WorkerId,
+    chunks: readonly string[],
+    maxBytes: number,
+    again: boolean,
+  ): Steps<boolean> {
+    if (again && (yield* areLast(jobId, chunks))) return true
+    for (const chunk of chunks) {
+      const rows = yield* query(sql.appendChunk, [jobId, workerId, Buffer.byteLength(chunk), chunk, maxBytes])
+      if (rows.length === 0) return false
+    }
+    return true
+  }),
+
+  read: read(function* (jobId: JobId, afterSeq: number, maxBytes: number): Steps<StreamPart | null> {
+    const job = yield* queryOne<{ attempt: number; streamed_seq: number }>(sql.findPosition, [jobId])
+    if (job === null) return null
+    const after = Math.max(afterSeq, job.streamed_seq)
+    const chunks = yield* query<{ seq: number; chunk: string }>(sql.readChunks, [jobId, after, maxBytes, MAX_CHUNKS])
+    return {
+      attempt: job.attempt,
+      streamedSeq: job.streamed_seq,
+      chunks: chunks.map(({ seq, chunk }) => ({ seq, chunk })),
+    }
+  }),
+
+  streamed: write(function* (jobId: JobId, attempt: number, seq: number): Steps<void> {
+    yield* query(sql.setPosition, [jobId, attempt, seq])
+  }),
+} satisfies OperationsOf<StreamStore>
+
+function* areLast(jobId: JobId, chunks: readonly string[]): Steps<boolean> {
+  const rows = yield* query<{ chunk: string }>(sql.lastChunks, [jobId, chunks.length])
+  const last = rows.map(({ chunk }) => chunk).reverse()
+  return last.length === chunks.length && last.every((chunk, index) => chunk === chunks[index])
+}

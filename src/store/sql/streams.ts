@@ -1,0 +1,29 @@
+/** Statements on the chunks of jobs. */
+import { RUNNING } from './guards.ts'
+
+/** $1 job, $2 worker, $3 bytes of the chunk, $4 the chunk, $5 most bytes of all chunks together. */
+export const appendChunk = `
+  INSERT INTO chunks (job_id, seq, owner, total_bytes, chunk)
+  SELECT jobs.id, COALESCE(last.seq, 0) + 1, jobs.owner, COALESCE(last.total_bytes, 0) + $3, $4
+  FROM jobs LEFT JOIN (
+      SELECT job_id, seq, total_bytes FROM chunks WHERE job_id = $1 ORDER BY seq DESC LIMIT 1
+    ) AS last ON last.job_id = jobs.id
+  WHERE jobs.id = $1 AND jobs.worker_id = $2 AND jobs.${RUNNING} AND COALESCE(last.total_bytes, 0) + $3 <= $5
+  RETURNING seq`
+
+/** $1 job, $2 how many; the last one first. */
+export const lastChunks = 'SELECT chunk FROM chunks WHERE job_id = $1 ORDER BY seq DESC LIMIT $2'
+
+/** $1 job, $2 after which chunk, $3 most bytes, $4 most chunks. Bytes are counted up, so a part is a range of them. */
+export const readChunks = `
+  SELECT seq, chunk FROM chunks
+  WHERE job_id = $1 AND seq > $2 AND (seq = $2 + 1 OR total_bytes <= $3 +
+    COALESCE((SELECT total_bytes FROM chunks WHERE job_id = $1 AND seq = $2), 0))
+  ORDER BY seq LIMIT $4`
+
+/** $1 job. */
+export const findPosition = 'SELECT attempt, streamed_seq FROM jobs WHERE id = $1'
+
+/** $1 job, $2 attempt, $3 the chunk up to which a client has all. */
+export const setPosition = `
+  UPDATE jobs SET streamed_seq = $3 WHERE id = $1 AND attempt = $2 AND streamed_seq < $3`
