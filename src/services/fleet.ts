@@ -18,7 +18,7 @@ export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
   readonly #baseUrl: () => string
-  readonly #told = new Map<WorkerId, Set<JobId>>()
+  readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
   readonly #launching = new Set<WorkerId>()
   readonly #ended = new Set<WorkerId>()
 
@@ -143,11 +143,14 @@ export class Fleet {
     }
   }
 
-  /** The jobs that the worker has been told to stop since this server started; the caller adds to it. */
-  toldStops(workerId: WorkerId): Set<JobId> {
+  /**
+   * The jobs that the worker has been told to stop since this server started, `again` where it is to be told once more. The caller
+   * keeps it.
+   */
+  toldStops(workerId: WorkerId): Map<JobId, 'told' | 'again'> {
     let told = this.#told.get(workerId)
     if (told === undefined) {
-      told = new Set()
+      told = new Map()
       this.#told.set(workerId, told)
     }
     return told

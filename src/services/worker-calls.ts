@@ -98,13 +98,13 @@ export class WorkerCalls {
     const { store } = this.#ports
     const told = this.#fleet.toldStops(worker.id)
     const read = async () => {
-      const pending = (await store.stops.pending(worker.id)).filter(jobId => !told.has(jobId))
+      const pending = (await store.stops.pending(worker.id)).filter(jobId => told.get(jobId) !== 'told')
       if (pending.length > 0) return pending
       return (await this.#mayWait(worker.id)) ? null : []
     }
     const signals = [signal, this.#ends.closed]
     const jobs = (await this.#waiting.until({ topic: `worker:${worker.id}`, read, forMs: HOLD_MS, signals })) ?? []
-    for (const jobId of jobs) told.add(jobId)
+    for (const jobId of jobs) told.set(jobId, 'told')
     return jobs
   }
 
@@ -131,12 +131,20 @@ export class WorkerCalls {
     else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `a chunk of ${body.bytes} bytes was not kept`)
   }
 
-  /** Notes which jobs a worker says it works on. Jobs that it was told to stop and lists no more are let go of. */
+  /**
+   * Notes which jobs a worker says it works on. Jobs that it was told to stop and lists no more are let go of; those that it still lists
+   * are told again, because the Python SDK does not hear of a job that it has not begun.
+   */
   async ping(worker: Worker, listed: readonly string[]): Promise<void> {
     const { store } = this.#ports
     const told = this.#fleet.toldStops(worker.id)
     for (const jobId of await store.stops.pending(worker.id)) {
-      if (told.has(jobId) && !listed.includes(jobId)) await this.#letGo(worker, jobId)
+      if (!told.has(jobId)) continue
+      if (!listed.includes(jobId)) await this.#letGo(worker, jobId)
+      else {
+        told.set(jobId, 'again')
+        this.#ports.notifier.publish(`worker:${worker.id}`)
+      }
     }
   }
 
@@ -170,6 +178,7 @@ export class WorkerCalls {
     const { emit, notifier } = this.#ports
     for (const { id: jobId, attempt } of claimed) {
       const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
+      this.#fleet.toldStops(workerId).delete(jobId)
       emit('job.moved', { endpointId, jobId, transition: 'claim', ...states, workerId, attempt })
       notifier.publish(`job:${jobId}`)
     }

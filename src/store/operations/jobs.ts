@@ -2,6 +2,7 @@ import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job } from '../../core/job.ts'
 import type { ClaimRequest, JobStore } from '../../ports/store.ts'
 import { type ClaimedRow, type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
+import { deleteStop } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/jobs.ts'
 import { workerBusy } from '../sql/workers.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
@@ -42,6 +43,7 @@ export const jobs = {
     if (rows.length === 0) return []
     yield* query(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {
+      yield* query(deleteStop, [workerId, id])
       // Releases drop the chunks themselves, so a first attempt has none to drop.
       if (attempt > 1) yield* query(sql.dropChunks, [id])
     }
