@@ -66,7 +66,13 @@ async function fill(store: Store): Promise<void> {
 
 function jobOf(n: number): Job {
   const texts = { input, policy: null, webhook: null, s3Config: null }
-  const times = { executionTimeoutMs: 600_000, retentionMs: 1_800_000, queuedAtMs: n, expiresAtMs: 1e13 }
+  const times = {
+    executionTimeoutMs: 600_000,
+    ttlMs: 86_400_000,
+    retentionMs: 1_800_000,
+    queuedAtMs: n,
+    expiresAtMs: 1e13,
+  }
   const id = `${String(n).padStart(9, '0')}-4c1b-4a5e-9f0e-0123456789ab` as JobId
   return { id, owner, endpointId, kind: 'run', lowPriority: false, position: n, ...texts, ...times } as Job
 }
