@@ -9,6 +9,7 @@ import { workerSurface } from './api/worker/routes.ts'
 import { Autoscaler } from './control/autoscaler.ts'
 import { Loop } from './control/loop.ts'
 import { Reaper } from './control/reaper.ts'
+import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoint.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
 import type { RateWindow } from './core/rate-limit.ts'
@@ -125,43 +126,6 @@ function createLoops(ports: Ports, fleet: Fleet, jobs: Jobs): { autoscaling: Loo
   const reaping = new Loop('reaper', ports, nowMs => reaper.step(nowMs))
   ports.notifier.subscribe('fleet', reaping.wake)
   return { autoscaling, reaping }
-}
-
-/** How long the end of killed workers is waited for. */
-const KILL_MS = 5_000
-
-/** The reaper still runs: it sees workers end. */
-async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry: AbortSignal): Promise<void> {
-  const { store, clock, notifier } = ports
-  const waiting = new Waiting(clock, notifier)
-  for (const worker of await store.workers.alive()) await fleet.drain(worker.id, 'server_stopped')
-  const stopIdle = async () => {
-    const alive = await store.workers.alive()
-    for (const id of new Set(alive.map(worker => worker.endpointId))) {
-      const snapshot = await store.endpoints.snapshot(id)
-      const idle = snapshot?.workers.filter(worker => worker.state === 'DRAINING' && worker.held === 0) ?? []
-      for (const worker of idle) await fleet.stop(worker.id, 'server_stopped')
-    }
-    return alive.length === 0 ? true : null
-  }
-  const deadlineMs = clock.now() + forMs
-  while ((await stopIdle()) === null && clock.now() < deadlineMs && !hurry.aborted) {
-    await waiting.until({ topic: 'fleet', read: async () => null, forMs: 100, signals: [hurry] })
-  }
-}
-
-/** One whose end is not seen in time is left to the next start of the server. */
-async function killAll(ports: Ports, fleet: Fleet): Promise<void> {
-  const { store, clock, notifier, driver } = ports
-  const waiting = new Waiting(clock, notifier)
-  const alive = await store.workers.alive()
-  for (const { id } of alive) await fleet.kill(id, 'server_stopped')
-  for (const { id } of alive) {
-    const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
-    if ((await waiting.until({ topic: 'fleet', read, forMs: KILL_MS, signals: [] })) === null) continue
-    const exit = { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }
-    await fleet.bury(id, exit, 'released')
-  }
 }
 
 async function isReady(ports: Ports, stopping: AbortSignal): Promise<boolean> {

@@ -1,0 +1,43 @@
+import type { Ports } from '../ports/ports.ts'
+import type { Fleet } from '../services/fleet.ts'
+import { Waiting } from '../services/waiting.ts'
+
+/** How long the end of killed workers is waited for. */
+const KILL_MS = 5_000
+
+/**
+ * Drains all workers and stops each when it holds no job, until none is left, the time is over or `hurry` aborts. The reaper has to
+ * run meanwhile: it sees workers end.
+ */
+export async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry: AbortSignal): Promise<void> {
+  const { store, clock, notifier } = ports
+  const waiting = new Waiting(clock, notifier)
+  for (const worker of await store.workers.alive()) await fleet.drain(worker.id, 'server_stopped')
+  const stopIdle = async () => {
+    const alive = await store.workers.alive()
+    for (const id of new Set(alive.map(worker => worker.endpointId))) {
+      const snapshot = await store.endpoints.snapshot(id)
+      const idle = snapshot?.workers.filter(worker => worker.state === 'DRAINING' && worker.held === 0) ?? []
+      for (const worker of idle) await fleet.stop(worker.id, 'server_stopped')
+    }
+    return alive.length === 0 ? true : null
+  }
+  const deadlineMs = clock.now() + forMs
+  while ((await stopIdle()) === null && clock.now() < deadlineMs && !hurry.aborted) {
+    await waiting.until({ topic: 'fleet', read: async () => null, forMs: 100, signals: [hurry] })
+  }
+}
+
+/** Kills what is left and gives its jobs back uncounted. A worker whose end is not seen in time is left to the next start. */
+export async function killAll(ports: Ports, fleet: Fleet): Promise<void> {
+  const { store, clock, notifier, driver } = ports
+  const waiting = new Waiting(clock, notifier)
+  const alive = await store.workers.alive()
+  for (const { id } of alive) await fleet.kill(id, 'server_stopped')
+  for (const { id } of alive) {
+    const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
+    if ((await waiting.until({ topic: 'fleet', read, forMs: KILL_MS, signals: [] })) === null) continue
+    const exit = { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }
+    await fleet.bury(id, exit, 'released')
+  }
+}
