@@ -37,11 +37,11 @@ stream.compose(spec).pipe(process.stdout)
 function close({ tests, passed, skipped, todo }: Counts): void {
   const failed = tests - passed - skipped - todo
   process.exitCode = failed > 0 || passed === 0 ? 1 : 0
-  const strict = process.env.RUNYARD_NO_SKIP === '1' && skipped > 0
+  const strict = process.env.RUNYARD_NO_SKIP === '1' && skips.length > 0
   if (strict) process.exitCode = 1
   process.on('exit', () => {
     for (const skip of skips) console.log(`skipped${strict ? ' (a failure here)' : ''}: ${skip}`)
-    console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`)
+    console.log(`${passed} passed, ${failed} failed, ${Math.max(skipped, skips.length)} skipped`)
   })
 }
 

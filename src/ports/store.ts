@@ -57,7 +57,7 @@ export interface JobStore {
   locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
   /**
    * Hands the first jobs of the line to a worker and makes it READY. Nothing is handed to a worker that is draining,
-   * stopping or gone. Chunks of an earlier attempt are dropped.
+   * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped.
    */
   claim(request: ClaimRequest): Promise<ClaimedJob[]>
   /** Sets when the job expires. Null when it is gone. */

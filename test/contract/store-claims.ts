@@ -49,6 +49,16 @@ export const claimCases: Cases = {
     assert.deepEqual(ids(await world.claim(W1, 5)), ['a'])
   },
 
+  'a worker of an older version than its endpoint gets nothing': async world => {
+    const { endpoints } = world.store
+    await world.worker()
+    await world.job('a')
+    assert.equal(await endpoints.replace(endpointOf(E1, { version: 2 }), 1), true)
+    assert.deepEqual(await world.claim(W1), [])
+    await world.worker(W2, { version: 2 })
+    assert.deepEqual(ids(await world.claim(W2)), ['a'])
+  },
+
   'a worker that is draining, stopping or gone gets nothing': async world => {
     const { workers } = world.store
     await world.worker()

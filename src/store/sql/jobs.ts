@@ -44,7 +44,8 @@ const claim = (which: string) => `
   UPDATE jobs SET status = 'IN_PROGRESS', attempt = attempt + 1, worker_id = $2, started_at_ms = $3,
     deadline_ms = $3 + execution_timeout_ms, progress = NULL, streamed_seq = 0
   WHERE ${which}
-    AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY'))
+    AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
+      AND version = (SELECT version FROM endpoints WHERE id = $1))
   RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position`
 
 const HEAD = `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND expires_at_ms > $3
