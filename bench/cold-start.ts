@@ -4,13 +4,14 @@
  *
  *     ./bin/node bench/cold-start.ts [rounds]
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { ready } from './ready.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 10)
 const FOLDER = 'examples/hello-node'
@@ -128,14 +129,6 @@ async function untilNoWorkers(url: string, key: string): Promise<void> {
     await new Promise(resolve => setTimeout(resolve, 50))
   }
   throw new Error('the worker did not go away')
-}
-
-async function ready(server: ChildProcess): Promise<{ url: string; key: string }> {
-  for await (const line of createInterface({ input: server.stdout! })) {
-    const { url, apiKeyFile } = JSON.parse(line) as { url: string; apiKeyFile: string }
-    return { url, key: readFileSync(apiKeyFile, 'utf8').trim() }
-  }
-  throw new Error('the server ended before it was ready')
 }
 
 function print(rows: readonly Record<string, number>[], alone: readonly number[]): void {

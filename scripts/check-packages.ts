@@ -2,11 +2,11 @@
  * Packs both packages, installs them in an empty folder and uses them as a stranger would: `npx runyard serve --sample`
  * answers, and a handler in that folder that imports @runyard/worker runs a job on the Node of this machine.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { ready } from '../bench/ready.ts'
 
 const HANDLER = `import { start } from '@runyard/worker'
 start({ handler: job => ({ node: process.version, seen: job.input }) })
@@ -41,9 +41,8 @@ async function check(folder: string): Promise<void> {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const { url, apiKeyFile, pid } = await readyLine(server)
+  const { url, key, pid } = await ready(server)
   try {
-    const key = readFileSync(apiKeyFile, 'utf8').trim()
     const hello = await runSync(`${url}/v2/hellonode`, key, { name: 'World' })
     if (hello.output?.message !== 'Hello, World!') throw new Error(`the sample answered ${JSON.stringify(hello)}`)
     const nodePath = execFileSync('sh', ['-c', 'command -v node'], { env, encoding: 'utf8' }).trim()
@@ -88,11 +87,6 @@ async function graphql(url: string, key: string, query: string): Promise<unknown
   const { data, errors } = (await answer.json()) as { data: unknown; errors?: unknown }
   if (errors !== undefined) throw new Error(JSON.stringify(errors))
   return data
-}
-
-async function readyLine(server: ChildProcess): Promise<{ url: string; apiKeyFile: string; pid: number }> {
-  for await (const line of createInterface({ input: server.stdout! })) return JSON.parse(line)
-  throw new Error('the server ended before it was ready')
 }
 
 function npm(args: readonly string[], cwd: string): void {

@@ -16,7 +16,7 @@ export function chunkItems(body: string): string[] {
   const members = isJsonObject(reading.value) ? memberTexts(reading.text) : new Map<string, string>()
   const output = members.get('output')
   if (output === undefined || !isJsonObject(reading.value)) return split(reading.value, reading.text.trim(), null)
-  return split(reading.value['output'], output, members.get('metrics') ?? null)
+  return split(reading.value.output, output, members.get('metrics') ?? null)
 }
 
 function split(value: unknown, text: string, metrics: string | null): string[] {
