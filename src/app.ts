@@ -1,6 +1,7 @@
 import type { Addresses } from './api/addresses.ts'
 import { graphqlSurface } from './api/graphql/surface.ts'
 import { jobSurface } from './api/jobs/routes.ts'
+import { openAiSurface } from './api/openai/routes.ts'
 import { opsSurface } from './api/ops/surface.ts'
 import { restSurface } from './api/rest/surface.ts'
 import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
@@ -86,6 +87,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
     rest: restSurface({ ...shared, addresses: () => addresses }),
     graphql: graphqlSurface({ ...shared, secrets: new Secrets(ports) }),
     jobs: jobSurface({ ...shared, stopping: stopping.signal }),
+    openai: openAiSurface({ ...shared, stopping: stopping.signal }),
     worker: workerSurface(shared),
     ops: opsSurface({ ...shared, stopping: stopping.signal, ready: () => isReady(ports, stopping.signal) }),
   }

@@ -16,7 +16,7 @@ export interface SurfaceEnv {
 export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
 
 /** The surfaces that a listener can offer. */
-export const SURFACE_NAMES = ['rest', 'graphql', 'jobs', 'worker', 'ops'] as const
+export const SURFACE_NAMES = ['rest', 'graphql', 'jobs', 'openai', 'worker', 'ops'] as const
 /** One of {@link SURFACE_NAMES}. */
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 

@@ -9,6 +9,7 @@ export function surfaceOf(path: string): SurfaceName | null {
   if (first === 'healthz' || first === 'readyz' || first === 'ops') return 'ops'
   if (first !== 'v2' || second === undefined || second === '') return null
   if (RESERVED_SEGMENTS.has(second)) return 'rest'
+  if (third === 'openai') return 'openai'
   return WORKER_CALLS.has((third ?? '').split('&')[0]!) ? 'worker' : 'jobs'
 }
 

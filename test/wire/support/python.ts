@@ -2,9 +2,20 @@
 import { execFileSync } from 'node:child_process'
 
 const WANTED = '1.12.0'
+const OPENAI_WANTED = '3.52.0'
 
 /** The path of a Python that has the SDK, or why there is none. */
 export const { python, skip } = findPython()
+
+/** Why the Python cannot run tests with the OpenAI client; false when it can. */
+export const openAiSkip = skip === false ? openAiProblem() : skip
+
+function openAiProblem(): string | false {
+  const problem = `RUNYARD_TEST_PYTHON has no openai==${OPENAI_WANTED}`
+  if (versionOf(python, 'openai') === OPENAI_WANTED) return false
+  if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
+  return problem
+}
 
 function findPython(): { python: string; skip: string | false } {
   const given = process.env.RUNYARD_TEST_PYTHON ?? ''
@@ -15,11 +26,16 @@ function findPython(): { python: string; skip: string | false } {
 }
 
 function problemOf(path: string): string | null {
-  const script = 'from importlib.metadata import version; print(version("runpod"))'
+  const version = versionOf(path, 'runpod')
+  if (version === null) return `RUNYARD_TEST_PYTHON is ${path}, which cannot be run or has no runpod==${WANTED}`
+  return version === WANTED ? null : `RUNYARD_TEST_PYTHON has runpod ${version}, these tests are for ${WANTED}`
+}
+
+function versionOf(path: string, module: string): string | null {
+  const script = `from importlib.metadata import version; print(version("${module}"))`
   try {
-    const version = execFileSync(path, ['-c', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
-    return version === WANTED ? null : `RUNYARD_TEST_PYTHON has runpod ${version}, these tests are for ${WANTED}`
+    return execFileSync(path, ['-c', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   } catch {
-    return `RUNYARD_TEST_PYTHON is ${path}, which cannot be run or has no runpod==${WANTED}`
+    return null
   }
 }

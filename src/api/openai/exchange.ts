@@ -1,0 +1,244 @@
+import { AppError, toAppError } from '../../core/errors.ts'
+import { isFinal, type Job } from '../../core/job.ts'
+import { readJson } from '../../core/json-text.ts'
+import {
+  errorObjectAnswer,
+  failureAnswer,
+  failureOf,
+  type OpenAiAnswer,
+  openAiAnswer,
+  openAiRefusal,
+  workerErrorAnswer,
+} from '../../core/openai.ts'
+import { EventWriter, type Piece, PieceReader } from '../../core/openai-stream.ts'
+import { RESULT_BYTES } from '../../core/result.ts'
+import type { Emit } from '../../events.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Jobs } from '../../services/jobs.ts'
+import type { StreamAnswer, Streams } from '../../services/streams.ts'
+import { reportFailure } from '../surface.ts'
+
+/** How long one look for chunks is held; then comes the next. */
+const HOLD_MS = 25_000
+
+/** What an exchange uses. */
+export interface ExchangeParts {
+  readonly clock: Clock
+  readonly jobs: Jobs
+  readonly streams: Streams
+  readonly emit: Emit
+  /** Aborts when the server begins to stop. */
+  readonly stopping: AbortSignal
+}
+
+/** What is to be sent next: at least one piece, or the end, as a final job. */
+interface Part {
+  readonly pieces: readonly Piece[]
+  readonly end: Job | null
+}
+
+/** An answer as a Response. */
+export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, string>>): Response {
+  const { status, contentType, text } = answer
+  // Official clients would send again what took its whole time already.
+  const once: Record<string, string> = status === 504 ? { 'x-should-retry': 'false' } : {}
+  return new Response(text, { status, headers: { 'content-type': contentType, ...once, ...headers } })
+}
+
+/** One request and its job. The job is cancelled when the client goes away, because nobody else waits for it. */
+export class Exchange {
+  readonly headers: Readonly<Record<string, string>>
+  readonly #parts: ExchangeParts
+  readonly #request: Request
+  readonly #gone = new AbortController()
+  readonly #signals: readonly AbortSignal[]
+  readonly #writer = new EventWriter()
+  #reader = new PieceReader()
+  #job: Job
+  /** The attempt whose pieces were taken; 0 before the first. */
+  #attempt = 0
+
+  constructor(parts: ExchangeParts, job: Job, request: Request) {
+    this.#parts = parts
+    this.#job = job
+    this.#request = request
+    this.#signals = [request.signal, parts.stopping, this.#gone.signal]
+    this.headers = { 'x-runyard-job-id': job.id }
+  }
+
+  /** The answer in one piece, once the job is final. */
+  async whole(): Promise<Response> {
+    const job = await this.#parts.jobs.whenFinal(this.#job, Number.POSITIVE_INFINITY, this.#signals)
+    if (!isFinal(job.status)) return this.#cutOff()
+    const isBare = job.status === 'COMPLETED' && (job.output === null || /^\s*(?:null|\[\s*\])\s*$/.test(job.output))
+    return respond(isBare ? await this.#collected(job) : openAiAnswer(job, job.output), this.headers)
+  }
+
+  /**
+   * Server-sent events as the worker yields them. The status is held back until the first one, so that a job which fails
+   * before answers with its error.
+   */
+  async stream(): Promise<Response> {
+    const first = await this.#next()
+    if (first === null) return this.#cutOff()
+    const { pieces, end } = first
+    if (pieces.length === 0 && end !== null && end.status !== 'COMPLETED') {
+      return respond(failureAnswer(end), this.headers)
+    }
+    const [piece] = pieces
+    const failure = piece?.kind === 'json' ? errorObjectAnswer(parsed(piece.json)) : null
+    if (failure !== null) return respond(failure, this.headers)
+    const headers = {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+    }
+    return new Response(this.#events(first), { headers: { ...headers, ...this.headers } })
+  }
+
+  /** Ends the job if it has not ended. */
+  async cancelJob(): Promise<void> {
+    const { jobs, emit } = this.#parts
+    // It may have become final or have expired meanwhile.
+    await jobs
+      .cancel(this.#job.endpointId, this.#job.id)
+      .catch(error => reportFailure(emit, 'openai', this.#request, error))
+  }
+
+  /** Nothing is read before the client has taken what was read before. */
+  #events(first: Part): ReadableStream<Uint8Array> {
+    let part: Part | null = first
+    const encoder = new TextEncoder()
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: async controller => {
+          const current = part ?? (await this.#nextOrError())
+          part = null
+          if (this.#gone.signal.aborted) return
+          const text = current instanceof AppError ? this.#writer.failed(errorOf(current)) : this.#text(current)
+          if (text !== '') controller.enqueue(encoder.encode(text))
+          if (current instanceof AppError || current.end !== null) controller.close()
+        },
+        cancel: async () => {
+          this.#gone.abort()
+          await this.cancelJob()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  }
+
+  #text({ pieces, end }: Part): string {
+    const text = this.#writer.write(pieces)
+    if (end === null) return text
+    return text + (end.status === 'COMPLETED' ? this.#writer.done() : this.#writer.failed(failureOf(end)))
+  }
+
+  /** The status of the answer is out, so what goes wrong has to be told in the stream. */
+  async #nextOrError(): Promise<Part | AppError> {
+    try {
+      return (await this.#next()) ?? this.#over()
+    } catch (error) {
+      reportFailure(this.#parts.emit, 'openai', this.#request, error)
+      await this.cancelJob()
+      return toAppError(error)
+    } finally {
+      if (this.#isOver()) await this.cancelJob()
+    }
+  }
+
+  /** What comes next, however long it takes; null when the client goes away or the server stops. */
+  async #next(): Promise<Part | null> {
+    for (;;) {
+      const answer = await this.#look()
+      if (this.#isOver()) {
+        answer.settle(false)
+        return null
+      }
+      const end = isFinal(answer.status) ? answer.job : null
+      const restarted = this.#attempt > 0 && end === null && this.#isRestarted(answer)
+      const pieces = restarted ? [] : this.#take(answer)
+      answer.settle(true)
+      if (restarted) return this.#restart(answer.job)
+      if (pieces.length > 0 || end !== null) return { pieces, end }
+    }
+  }
+
+  #take(answer: StreamAnswer): readonly Piece[] {
+    if (answer.chunks.length > 0) this.#attempt = answer.attempt
+    const pieces = answer.chunks.flatMap(chunk => this.#reader.push(chunk))
+    const { status, output } = answer.job
+    // A handler that is no generator has its whole answer in the output.
+    if (this.#attempt > 0 || status !== 'COMPLETED' || output === null) return pieces
+    return this.#reader.pushOutput(output)
+  }
+
+  #isRestarted({ job, chunks, attempt }: StreamAnswer): boolean {
+    return job.status === 'IN_QUEUE' || (chunks.length > 0 && attempt !== this.#attempt)
+  }
+
+  /** Another attempt would say from the start what the client has in part. */
+  async #restart(job: Job): Promise<Part> {
+    await this.cancelJob()
+    const error = 'the worker was lost in the middle of its answer'
+    return { pieces: [], end: { ...job, status: 'FAILED', error } }
+  }
+
+  /** A job that is gone is told as its last state. */
+  async #look(): Promise<StreamAnswer> {
+    const { streams, jobs, clock } = this.#parts
+    const { endpointId, id, expiresAtMs } = this.#job
+    const forMs = Math.min(HOLD_MS, Math.max(0, expiresAtMs + 1 - clock.now()))
+    try {
+      const answer = await streams.next(endpointId, id, forMs, this.#signals)
+      this.#job = answer.job
+      return answer
+    } catch (error) {
+      if (toAppError(error).code !== 'not_found') throw error
+      const job = await jobs.whenFinal(this.#job, 0, [])
+      return { job, status: job.status, chunks: [], attempt: job.attempt, settle: () => {} }
+    }
+  }
+
+  /** The chunks of a generator whose job has no output of its own, as if they were that. */
+  async #collected(job: Job): Promise<OpenAiAnswer> {
+    const texts: string[] = []
+    let characters = 0
+    for (;;) {
+      const part = await this.#next()
+      if (part === null) return openAiRefusal(this.#over())
+      for (const piece of part.pieces) {
+        const text = piece.kind === 'json' ? piece.json : JSON.stringify(piece.text)
+        characters += text.length
+        texts.push(text)
+      }
+      if (characters > RESULT_BYTES.kept) return workerErrorAnswer('the chunks of the job are too large for one answer')
+      if (part.end !== null) return openAiAnswer(job, `[${texts.join(',')}]`)
+    }
+  }
+
+  #isOver(): boolean {
+    return this.#signals.some(signal => signal.aborted)
+  }
+
+  /** The client went away, and sees nothing of this, or the server stops. */
+  async #cutOff(): Promise<Response> {
+    await this.cancelJob()
+    const error = this.#over()
+    return respond(openAiRefusal(error), { ...this.headers, 'retry-after': String(error.retryAfterSeconds) })
+  }
+
+  #over(): AppError {
+    const reason = this.#parts.stopping.aborted ? 'the server is stopping' : 'the client went away'
+    return new AppError('unavailable', reason, { retryAfterSeconds: 5 })
+  }
+}
+
+function errorOf(error: AppError): unknown {
+  return (parsed(openAiRefusal(error).text) as { error: unknown }).error
+}
+
+function parsed(json: string): unknown {
+  const reading = readJson(json)
+  return reading.ok ? reading.value : null
+}

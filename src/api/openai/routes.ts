@@ -1,0 +1,69 @@
+import { AppError, notFound, toAppError } from '../../core/errors.ts'
+import { isEndpointId } from '../../core/ids.ts'
+import { openAiRefusal, readOpenAiCall } from '../../core/openai.ts'
+import { JOB_TIMES } from '../../core/retention.ts'
+import type { Access } from '../../services/access.ts'
+import type { Endpoints } from '../../services/endpoints.ts'
+import { readText } from '../body.ts'
+import { authorizationKey, reportFailure, type Surface } from '../surface.ts'
+import { Exchange, type ExchangeParts, respond } from './exchange.ts'
+
+/** Largest body of a request. */
+const PAYLOAD_BYTES = 20_971_520
+
+/** What the OpenAI route uses. */
+export interface OpenAiSurfaceParts extends ExchangeParts {
+  readonly access: Access
+  readonly endpoints: Endpoints
+}
+
+/**
+ * `/v2/{endpoint_id}/openai/...` with any method: each request is a job of the endpoint's queue, answered as OpenAI's API
+ * would. Errors are `{"error": {"message", "type", "param", "code"}}`.
+ */
+export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
+  return async request => {
+    try {
+      return await answer(parts, request)
+    } catch (error) {
+      return refuse(parts, request, error)
+    }
+  }
+}
+
+async function answer(parts: OpenAiSurfaceParts, request: Request): Promise<Response> {
+  const caller = await parts.access.authenticate(authorizationKey(request))
+  const { pathname } = new URL(request.url)
+  const id = pathname.split('/')[2] ?? ''
+  if (!isEndpointId(id)) throw notFound('endpoint', id)
+  const endpoint = await parts.endpoints.find(caller.owner, id)
+  parts.access.requireJobs(caller, 'write', id)
+  if (endpoint.type === 'LOAD_BALANCER') throw new AppError('invalid', 'not allowed for LB API')
+  const route = pathname.slice(`/v2/${id}/openai`.length)
+  if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
+  const { submission, stream } = readOpenAiCall(route, await readText(request, PAYLOAD_BYTES))
+  if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
+  // A client that reads a long stream slowly has the more time to get its end.
+  const kept = stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
+  const job = await parts.jobs.submit(endpoint, submission, { kind: 'runsync', ...kept })
+  const exchange = new Exchange(parts, job, request)
+  try {
+    return await (stream ? exchange.stream() : exchange.whole())
+  } catch (error) {
+    // Nobody would get its result.
+    await exchange.cancelJob()
+    return refuse(parts, request, error, exchange.headers)
+  }
+}
+
+function refuse(
+  parts: OpenAiSurfaceParts,
+  request: Request,
+  thrown: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  reportFailure(parts.emit, 'openai', request, thrown)
+  const error = toAppError(thrown)
+  const retry = error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }
+  return respond(openAiRefusal(error), { ...headers, ...retry })
+}
