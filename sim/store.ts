@@ -94,5 +94,5 @@ type Method = (...args: unknown[]) => Promise<unknown>
 /** Methods that change nothing; a crash at one of them is like a crash between two changes. */
 const READS: ReadonlySet<string> = new Set([
   ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'ids', 'findByName'],
-  ...['sealedValues', 'findByToken', 'alive', 'findByHash', 'windowCounts'],
+  ...['sealedValues', 'findByToken', 'alive', 'findByHash', 'windowCounts', 'due', 'nextDue', 'open', 'key'],
 ])

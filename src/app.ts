@@ -8,6 +8,7 @@ import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
 import { workerSurface } from './api/worker/routes.ts'
 import { Autoscaler } from './control/autoscaler.ts'
+import { Courier } from './control/courier.ts'
 import { Loop } from './control/loop.ts'
 import { Reaper } from './control/reaper.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
@@ -26,6 +27,7 @@ import { Secrets } from './services/secrets.ts'
 import { Streams } from './services/streams.ts'
 import { Templates } from './services/templates.ts'
 import { Waiting } from './services/waiting.ts'
+import { Webhooks } from './services/webhooks.ts'
 import { WorkerCalls } from './services/worker-calls.ts'
 
 /** What the application is told once the server listens. */
@@ -79,10 +81,25 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const logs = new LogReading(ports)
   const streams = new Streams(ports, waiting)
   const calls = new WorkerCalls(ports, { jobs, fleet, waiting }, { stopping: stopping.signal, closed: closed.signal })
-  const { autoscaling, reaping } = createLoops(ports, fleet, jobs)
+  const webhooks = new Webhooks(ports, jobs)
+  const { autoscaling, reaping, delivering } = createLoops(ports, { fleet, jobs, webhooks })
 
   const { store, clock, vault, emit } = ports
-  const shared = { access, endpoints, jobs, streams, explaining, logs, calls, templates, store, clock, vault, emit }
+  const shared = {
+    access,
+    endpoints,
+    jobs,
+    streams,
+    webhooks,
+    explaining,
+    logs,
+    calls,
+    templates,
+    store,
+    clock,
+    vault,
+    emit,
+  }
   const surfaces: Record<SurfaceName, Surface> = {
     rest: restSurface({ ...shared, addresses: () => addresses }),
     graphql: graphqlSurface({ ...shared, secrets: new Secrets(ports) }),
@@ -94,19 +111,17 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const abandon = async () => {
     stopping.abort()
     closed.abort()
-    await Promise.all([autoscaling.stop(), reaping.stop()])
+    await Promise.all([autoscaling.stop(), reaping.stop(), delivering.stop(0)])
   }
   return {
     fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered)),
-    services: {
-      access,
-      folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name),
-    },
+    services: { access, folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name) },
     async start(known) {
       addresses = known
       await fleet.adoptAll()
       autoscaling.start()
       reaping.start()
+      delivering.start()
     },
     async stop(hurry) {
       stopping.abort()
@@ -115,20 +130,38 @@ export function createApp(ports: Ports, config: AppConfig): App {
       // It would take what is killed now for lost.
       await reaping.stop()
       await killAll(ports, fleet)
+      await delivering.stop(DELIVER_MS)
       await abandon()
     },
     abandon,
   }
 }
 
-function createLoops(ports: Ports, fleet: Fleet, jobs: Jobs): { autoscaling: Loop; reaping: Loop } {
-  const autoscaler = new Autoscaler(ports, fleet, () => autoscaling.wake())
-  const reaper = new Reaper(ports, { fleet, jobs })
+/** The loops, not started yet; that of webhooks is stopped with a time for the calls that it makes. */
+interface Loops {
+  readonly autoscaling: Loop
+  readonly reaping: Loop
+  readonly delivering: { start(): void; stop(forMs: number): Promise<void> }
+}
+
+function createLoops(ports: Ports, services: { fleet: Fleet; jobs: Jobs; webhooks: Webhooks }): Loops {
+  const autoscaler = new Autoscaler(ports, services.fleet, () => autoscaling.wake())
+  const reaper = new Reaper(ports, services)
+  const courier = new Courier(ports, services.webhooks, () => loop.wake())
   const autoscaling: Loop = new Loop('autoscaler', ports, nowMs => autoscaler.step(nowMs))
   const reaping = new Loop('reaper', ports, nowMs => reaper.step(nowMs))
+  const loop: Loop = new Loop('courier', ports, nowMs => courier.step(nowMs))
   ports.notifier.subscribe('fleet', reaping.wake)
-  return { autoscaling, reaping }
+  ports.notifier.subscribe('webhooks', loop.wake)
+  const stop = async (forMs: number) => {
+    await loop.stop()
+    await courier.end(forMs)
+  }
+  return { autoscaling, reaping, delivering: { start: () => loop.start(), stop } }
 }
+
+/** How long calls of webhooks may take to end when the server stops. */
+const DELIVER_MS = 2_000
 
 async function isReady(ports: Ports, stopping: AbortSignal): Promise<boolean> {
   if (stopping.aborted) return false

@@ -16,6 +16,8 @@ export interface Config {
   readonly drainTimeoutMs: number
   readonly maxWorkers: number
   readonly storeHost: 'auto' | 'inline' | 'thread'
+  /** Whether webhooks are refused to private addresses. */
+  readonly webhookPublicOnly: boolean
   readonly logLevel: LogLevel
   /** The API key to use instead of a generated one; null for none. */
   readonly apiKey: string | null
@@ -123,6 +125,11 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'where the database engine runs; auto measures the disk',
     oneOf(['auto', 'inline', 'thread']),
   ),
+  webhookPublicOnly: flag(
+    '--webhook-public-only',
+    'WEBHOOK_PUBLIC_ONLY',
+    'send webhooks to public addresses only, not to private networks or this machine',
+  ),
   logLevel: setting(
     '--log-level',
     'LOG_LEVEL',
@@ -181,6 +188,7 @@ function configOf(
     drainTimeoutMs: Number(one('drainTimeout')) * 1000,
     maxWorkers: Number(one('maxWorkers')),
     storeHost: one('storeHost') as Config['storeHost'],
+    webhookPublicOnly: one('webhookPublicOnly') === 'true',
     logLevel: one('logLevel') as LogLevel,
     apiKey,
     rateWindows: DEFAULT_WINDOWS,

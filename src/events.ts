@@ -23,6 +23,10 @@ export interface Events {
   'job.expired': { endpointId: EndpointId; jobId: JobId; from: JobStatus; workerId: WorkerId | null }
   /** A result that came too late or from the wrong worker; kept as a diagnostic, without effect. */
   'job.result_ignored': { endpointId: EndpointId; jobId: JobId; workerId: WorkerId; reason: string }
+  /** A receiver answered 200, at this try. */
+  'webhook.delivered': { endpointId: EndpointId; jobId: JobId; tries: number }
+  /** The last try failed; nobody is told any more. */
+  'webhook.failed': { endpointId: EndpointId; jobId: JobId; tries: number; problem: string }
   'worker.created': { endpointId: EndpointId; workerId: WorkerId; version: number }
   'worker.moved': {
     endpointId: EndpointId

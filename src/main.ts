@@ -21,6 +21,7 @@ import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { createLog, logEvents } from './system/log.ts'
 import { createNotifier } from './system/notifier.ts'
+import { createOutbound } from './system/outbound.ts'
 import { portHolder } from './system/port-holder.ts'
 import { systemRandom } from './system/random.ts'
 import { createVault, loadOrCreateKey } from './system/vault.ts'
@@ -70,6 +71,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       driver,
       notifier,
       logs,
+      outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
       emit,
     }
     const app = createApp(ports, { rateWindows: config.rateWindows, drainTimeoutMs: config.drainTimeoutMs })

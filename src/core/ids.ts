@@ -16,6 +16,9 @@ export type KeyId = Brand<'key'>
 /** A secret's record, not its value. */
 export type SecretId = Brand<'secret'>
 
+/** A delivery of a webhook; also its message id, so it has no dot. */
+export type DeliveryId = Brand<'delivery'>
+
 /** First path segments below `/v2/` that belong to the management API, so they can never be endpoint ids. */
 export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'serverless',

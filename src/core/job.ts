@@ -40,6 +40,17 @@ export function isLegal(transition: Transition, from: JobStatus, to: JobStatus):
   return rule.from.includes(from) && rule.to.includes(to)
 }
 
+/** What a job that was not done within its ttl is to whoever still waits for it. */
+export function expiredJob(job: Job, nowMs: number): Job {
+  return {
+    ...job,
+    status: 'TIMED_OUT',
+    finishedAtMs: nowMs,
+    progress: null,
+    error: job.error ?? 'the job was not done within its ttl',
+  }
+}
+
 /** How a job was submitted; it decides how long a result is kept. */
 export type JobKind = 'run' | 'runsync'
 

@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts'
 import type { Driver } from './driver.ts'
 import type { Leader } from './leader.ts'
 import type { Notifier } from './notifier.ts'
+import type { Outbound } from './outbound.ts'
 import type { Random } from './random.ts'
 import type { Store } from './store.ts'
 import type { Vault } from './vault.ts'
@@ -18,5 +19,6 @@ export interface Ports {
   readonly notifier: Notifier
   readonly leader: Leader
   readonly logs: WorkerLogs
+  readonly outbound: Outbound
   readonly emit: Emit
 }

@@ -1,11 +1,12 @@
 import type { Endpoint } from '../core/endpoint.ts'
-import type { EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateId, WorkerId } from '../core/ids.ts'
+import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob, Job, JobOutcome, JobStatus } from '../core/job.ts'
 import type { ApiKey } from '../core/permission.ts'
 import type { WindowCount } from '../core/rate-limit.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Secret } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
+import type { WebhookDelivery, WebhookTry } from '../core/webhook.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker.ts'
 
 /**
@@ -18,6 +19,7 @@ export interface Store {
   readonly jobOutcomes: JobOutcomeStore
   readonly streams: StreamStore
   readonly stops: StopStore
+  readonly webhooks: WebhookStore
   readonly endpoints: EndpointStore
   readonly templates: TemplateStore
   readonly secrets: SecretStore
@@ -143,6 +145,60 @@ export interface StopStore {
   letGo(workerId: WorkerId, jobId: JobId | 'all'): Promise<void>
   /** All pending stops, oldest first, at most 1,000. */
   list(): Promise<PendingStop[]>
+}
+
+/** A delivery whose next try is due. */
+export interface DueWebhook {
+  readonly id: DeliveryId
+  readonly endpointId: EndpointId
+  readonly dueAtMs: number
+}
+
+/** All that a try needs. */
+export interface OpenWebhook extends DueWebhook {
+  readonly owner: OwnerId
+  readonly jobId: JobId
+  readonly url: string
+  /** The status payload of the job as it was at its end. */
+  readonly payload: string
+  /** How many tries there were. */
+  readonly tries: number
+}
+
+/** What an endpoint's deliveries are signed with; sealed by the vault. */
+export interface WebhookKey {
+  readonly sealed: string
+  readonly createdAtMs: number
+}
+
+/**
+ * Deliveries of webhooks and the keys that sign them. The same transaction that makes a job final adds a delivery where the
+ * job names a receiver, with the status payload of that moment. Deliveries and keys outlive the job and its endpoint.
+ */
+export interface WebhookStore {
+  /** Deliveries that are due, at most `limit`, of each endpoint the first `perEndpoint`; those due longest come first. */
+  due(nowMs: number, perEndpoint: number, limit: number): Promise<DueWebhook[]>
+  /** When the next delivery is due of those that are not due at `nowMs`; null when there is none. */
+  nextDue(nowMs: number): Promise<number | null>
+  /** Null when it is over or gone. */
+  open(id: DeliveryId): Promise<OpenWebhook | null>
+  /**
+   * Keeps a try, and with it what becomes of the delivery, as core/webhook says. True, too, when this very try was kept
+   * before; false when another one was, or when the delivery is over or gone.
+   */
+  recordTry(id: DeliveryId, entry: WebhookTry): Promise<boolean>
+  /** The deliveries of a job that are kept, oldest first. */
+  list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]>
+  /**
+   * Removes deliveries that were over by `beforeMs`, at most `limit`, and keys that neither an endpoint nor a delivery
+   * needs. Returns how many deliveries there were.
+   */
+  removeOver(beforeMs: number, limit: number): Promise<number>
+  key(endpointId: EndpointId): Promise<WebhookKey | null>
+  /** Adds a key unless there is one; returns the one that there is now. */
+  ensureKey(endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Promise<WebhookKey>
+  /** Puts a key in place of the one that there was, if any. */
+  replaceKey(endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Promise<void>
 }
 
 /** What deleting an endpoint led to. */

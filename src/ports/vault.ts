@@ -11,4 +11,9 @@ export interface Vault {
    * @throws AppError `internal` when the text was changed or sealed with another key
    */
   open(sealed: string): string
+  /**
+   * HMAC-SHA256 of a text, in base64.
+   * @param key in base64
+   */
+  sign(key: string, text: string): string
 }

@@ -1,7 +1,15 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, notFound } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
-import { isFinal, type Job, type JobKind, type JobOutcome, type JobStatus, type Transition } from '../core/job.ts'
+import {
+  expiredJob,
+  isFinal,
+  type Job,
+  type JobKind,
+  type JobOutcome,
+  type JobStatus,
+  type Transition,
+} from '../core/job.ts'
 import { JOB_TIMES, retentionMs } from '../core/retention.ts'
 import type { Submission } from '../core/submission.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -229,6 +237,7 @@ export class Jobs {
       emit('job.expired', { endpointId, jobId, from: status, workerId })
       notifier.publish(`job:${jobId}`)
       if (!isFinal(status)) notifier.publish(`load:${endpointId}`)
+      if (!isFinal(status) && job.webhook !== null) notifier.publish('webhooks')
       if (status === 'IN_PROGRESS' && workerId !== null) notifier.publish(`worker:${workerId}`)
     }
     return late.length === SWEEP || gone.length === SWEEP
@@ -244,6 +253,7 @@ export class Jobs {
       notifier.publish(`job:${jobId}`)
       if (to === 'IN_QUEUE') this.#lineGrew(endpointId)
       else notifier.publish(`load:${endpointId}`)
+      if (isFinal(to) && job.webhook !== null) notifier.publish('webhooks')
       if (workerId !== null && tellsWorker(transition, from)) notifier.publish(`worker:${workerId}`)
     }
   }
@@ -253,7 +263,7 @@ export class Jobs {
     const finishedAtMs = this.#ports.clock.now()
     const deleted = (await this.#ports.store.endpoints.find(job.endpointId)) === null
     if (deleted) return { ...job, status: 'CANCELLED', finishedAtMs }
-    return { ...job, status: 'TIMED_OUT', finishedAtMs, error: job.error ?? 'the job was not done within its ttl' }
+    return expiredJob(job, finishedAtMs)
   }
 
   #lineGrew(endpointId: EndpointId): void {

@@ -10,6 +10,8 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'job.moved': 'debug',
   'job.expired': 'debug',
   'job.result_ignored': 'warn',
+  'webhook.delivered': 'debug',
+  'webhook.failed': 'warn',
   'worker.start_failed': 'error',
   'loop.failed': 'error',
   'request.failed': 'error',

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { AppError } from '../core/errors.ts'
 import type { Vault } from '../ports/vault.ts'
@@ -12,7 +12,7 @@ const TAG_BYTES = 16
 const VERSION = 'v1'
 
 /**
- * SHA-256 for hashes; AES-256-GCM for secrets, as the text `v1.<nonce>.<ciphertext and tag>`, both parts in base64url.
+ * SHA-256 for hashes and signatures; AES-256-GCM for secrets, as the text `v1.<nonce>.<ciphertext and tag>`, both parts in base64url.
  * @param key 32 bytes, as {@link loadOrCreateKey} gives them
  */
 export function createVault(key: Buffer): Vault {
@@ -31,6 +31,7 @@ export function createVault(key: Buffer): Vault {
       return [VERSION, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
     },
     open: sealed => openSealed(key, sealed),
+    sign: (signingKey, text) => createHmac('sha256', Buffer.from(signingKey, 'base64')).update(text).digest('base64'),
   }
 }
 

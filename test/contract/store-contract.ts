@@ -6,6 +6,7 @@ import { jobCases } from './store-jobs.ts'
 import { outcomeCases } from './store-outcomes.ts'
 import { recordCases } from './store-records.ts'
 import { transitionCases } from './store-transitions.ts'
+import { webhookCases } from './store-webhooks.ts'
 import { workerCases } from './store-workers.ts'
 import { type Cases, World } from './store-world.ts'
 
@@ -24,6 +25,7 @@ const parts: readonly Cases[] = [
   endpointCases,
   workerCases,
   recordCases,
+  webhookCases,
 ]
 
 /**

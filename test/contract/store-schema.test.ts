@@ -14,6 +14,7 @@ import * as jobs from '../../src/store/sql/jobs.ts'
 import * as keys from '../../src/store/sql/keys.ts'
 import * as secrets from '../../src/store/sql/secrets.ts'
 import * as templates from '../../src/store/sql/templates.ts'
+import * as webhooks from '../../src/store/sql/webhooks.ts'
 import * as workers from '../../src/store/sql/workers.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, sqliteStoreOn } from '../../src/store/sqlite.ts'
 import { SqliteEngine } from '../../src/store/sqlite-engine.ts'
@@ -151,7 +152,8 @@ test('at most 20 diagnostics of a job are kept, and go with it', async () => {
   assert.deepEqual(kept(), [])
 })
 
-const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...templates, ...secrets, ...workers, ...keys })
+const records = { ...templates, ...secrets, ...workers, ...keys, ...webhooks }
+const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
   .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
   .map(([name, value]) => [name, value as string] as const)
 
@@ -161,7 +163,7 @@ test('no statement reads through all jobs, and the head of a line is found witho
   for (const [name, sql] of statements) {
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${forSqlite(sql)}`).all()
     const steps = plan.map(({ detail }) => String(detail)).join('\n')
-    assert.doesNotMatch(steps, /SCAN (?:jobs|chunks|diagnostics)\b/, name)
+    assert.doesNotMatch(steps, /SCAN (?:jobs|chunks|diagnostics|webhook_deliveries|webhook_tries)\b/, name)
     if (['claimJob', 'claimJobs', 'queueLoad'].includes(name)) assert.doesNotMatch(steps, /TEMP B-TREE/, name)
   }
 })

@@ -32,7 +32,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
       queueUrl: null,
     },
     ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
-    ...{ logLevel: 'info', apiKey: null },
+    ...{ webhookPublicOnly: false, logLevel: 'info', apiKey: null },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -45,13 +45,14 @@ test('each setting is read from its option', () => {
   const options = {
     ...{ port: '0', host: '::1', dataDir: 'd', processRoot: ['a', 'b'], publicUrl: 'https://x.example/' },
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
-    ...{ storeHost: 'thread', logLevel: 'debug' },
+    ...{ storeHost: 'thread', webhookPublicOnly: true, logLevel: 'debug' },
   }
   const { rateWindows: _, ...rest } = config(options)
   assert.deepEqual(rest, {
     ...{ port: 0, host: '::1', dataDir: '/here/d', processRoots: ['/here/a', '/here/b'] },
     ...{ publicUrl: 'https://x.example', queueUrl: 'http://y:1', workers: ['/here/w1', '/here/w2'], sample: true },
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
+    webhookPublicOnly: true,
   })
 })
 
@@ -59,7 +60,7 @@ test('each setting is read from its option', () => {
 const OTHER: Record<string, string> = {
   ...{ port: '9', host: 'h', dataDir: 'd', processRoot: 'p:q', publicUrl: 'http://x', queueUrl: 'http://y' },
   ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2', storeHost: 'inline' },
-  logLevel: 'warn',
+  ...{ webhookPublicOnly: 'true', logLevel: 'warn' },
 }
 
 test('each setting is read from its variable, and the option wins over it', () => {

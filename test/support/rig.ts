@@ -22,6 +22,7 @@ import type { WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
 import { createVault } from '../../src/system/vault.ts'
+import { FakeOutbound } from './fake-outbound.ts'
 import { type Fault, faultyStore, PlannedFaults } from './faulty-store.ts'
 import { createSeededRandom } from './seeded-random.ts'
 import { VirtualClock } from './virtual-clock.ts'
@@ -82,6 +83,7 @@ export class Rig {
   loses: (topic: Topic) => boolean = () => false
   readonly notifier: Notifier
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
+  readonly outbound = new FakeOutbound(this.clock)
   readonly events: Happening[] = []
   readonly output = new Map<WorkerId, string[]>()
   readonly fleet: MockFleet
@@ -113,7 +115,7 @@ export class Rig {
   /** Starts the control plane; after {@link crash} a new one over the same store and fleet. */
   async start(workerUrl = WORKER_URL): Promise<void> {
     const { capacity, check, rateWindows = DEFAULT_WINDOWS, drainTimeoutMs = 30_000 } = this.#options
-    const { clock, vault, store, notifier } = this
+    const { clock, vault, store, notifier, outbound } = this
     const chosen = { ...(capacity === undefined ? {} : { capacity }), ...(check === undefined ? {} : { check }) }
     this.#driver = this.fleet.driver({ notifier, ...chosen })
     const { beforeStart } = this.#options
@@ -126,7 +128,7 @@ export class Rig {
     }
     const emit = <Name extends EventName>(name: Name, fields: Events[Name]) =>
       void this.events.push({ name, ...fields } as unknown as Happening)
-    const ports = { clock, vault, store, notifier, emit, random: this.#random, driver: this.#driver }
+    const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const leader = { isLeader: () => true }
     this.#app = createApp({ ...ports, leader, logs: this.#logs() }, { rateWindows, drainTimeoutMs })
     this.#fetch = this.#app.fetch()

@@ -16,9 +16,11 @@ import type { Explaining } from '../../services/explaining.ts'
 import { readHealth } from '../../services/health.ts'
 import type { Jobs } from '../../services/jobs.ts'
 import type { Streams } from '../../services/streams.ts'
+import type { Webhooks } from '../../services/webhooks.ts'
 import { readText } from '../body.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
+import { listWebhooks, webhookKey } from './webhooks.ts'
 
 /** Largest bodies of run and runsync. */
 export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
@@ -31,6 +33,7 @@ export interface JobSurfaceParts {
   readonly endpoints: Endpoints
   readonly jobs: Jobs
   readonly streams: Streams
+  readonly webhooks: Webhooks
   readonly explaining: Explaining
   readonly emit: Emit
   /** Aborts when the server begins to stop. */
@@ -44,7 +47,8 @@ type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint) => Pro
 interface Route {
   readonly path: string
   readonly methods: readonly string[]
-  readonly level: 'read' | 'write'
+  /** With jobs, or with `management` the right to change things there. */
+  readonly level: 'read' | 'write' | 'management'
   readonly anyType?: true
   readonly run: Operation
 }
@@ -58,6 +62,8 @@ const ROUTES: readonly Route[] = [
   { path: '/retry/:job', methods: ['POST'], level: 'write', run: retry },
   { path: '/purge-queue', methods: ['POST'], level: 'write', run: purge },
   { path: '/cancel/:job', methods: ['POST'], level: 'write', run: cancel },
+  { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: webhooksOf },
+  { path: '/webhook-key', methods: ['GET', 'POST'], level: 'management', run: webhookKey },
   { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },
   { path: '/explain', methods: ['GET'], level: 'read', anyType: true, run: explainAll },
   { path: '/explain/:job', methods: ['GET'], level: 'read', run: explainOne },
@@ -83,7 +89,8 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   const id = call.req.param('endpoint') ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)
-  parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? route.level : 'write', id)
+  if (route.level === 'management') parts.access.requireManagement(caller, 'write')
+  else parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? route.level : 'write', id)
   if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true)
     throw new AppError('invalid', 'not allowed for LB API')
   return route.run(parts, call, endpoint)
@@ -141,6 +148,10 @@ async function cancel(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): P
   const id = jobParameter(call)
   await parts.jobs.cancel(endpoint.id, id)
   return jsonText(JSON.stringify({ id, status: 'CANCELLED' }))
+}
+
+function webhooksOf(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  return listWebhooks(parts, endpoint, jobParameter(call))
 }
 
 async function health(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {

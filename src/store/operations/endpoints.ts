@@ -19,6 +19,7 @@ import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
 import { statusBeforeEnd, stopWork } from './job-outcomes.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { addDeliveries } from './webhooks.ts'
 
 const EXITS_IN_SNAPSHOT = 20
 
@@ -67,6 +68,10 @@ export const endpoints = {
     const rows = yield* query<JobRow>(cancelJobsOfEndpoint, [id, nowMs])
     const cancelled = rows.map(row => ({ job: toJob(row), from: statusBeforeEnd(row) }))
     yield* stopWork(cancelled, nowMs)
+    yield* addDeliveries(
+      cancelled.map(({ job }) => job),
+      nowMs,
+    )
     yield* query(sql.deleteEndpoint, [id])
     const workers = (yield* query<WorkerRow>(aliveWorkersOf, [id])).map(toWorker)
     return { cancelled, workers }

@@ -1,5 +1,5 @@
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
-import { type Job, type JobStatus, lostReason, MAX_LOST_ATTEMPTS } from '../../core/job.ts'
+import { expiredJob, isFinal, type Job, type JobStatus, lostReason, MAX_LOST_ATTEMPTS } from '../../core/job.ts'
 import { earliest } from '../../core/plan.ts'
 import type { FinishRequest, JobMove, JobOutcomeStore } from '../../ports/store.ts'
 import { type JobRow, toJob } from '../rows/jobs.ts'
@@ -8,6 +8,7 @@ import * as sql from '../sql/job-outcomes.ts'
 import { deleteExpiredKeys, dropChunks, findJob } from '../sql/jobs.ts'
 import { workerFinished, workerSettled } from '../sql/workers.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { addDeliveries } from './webhooks.ts'
 
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
@@ -22,13 +23,16 @@ export const jobOutcomes = {
       yield* query(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
     }
     yield* query(workerFinished, [workerId, nowMs])
-    return { job: toJob(row), from: statusBeforeEnd(row) }
+    const job = toJob(row)
+    yield* addDeliveries([job], nowMs)
+    return { job, from: statusBeforeEnd(row) }
   }),
 
   cancel: write(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<JobMove | null> {
     const rows = yield* query<JobRow>(sql.cancelJob, [endpointId, jobId, nowMs])
     const moves = rows.map(row => ({ job: toJob(row), from: statusBeforeEnd(row) }))
     yield* stopWork(moves, nowMs)
+    yield* addDeliveries(jobsOf(moves), nowMs)
     return moves[0] ?? null
   }),
 
@@ -37,6 +41,7 @@ export const jobOutcomes = {
     const moves = inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' })))
     yield* stopWork(moves, nowMs)
     yield* count(moves, 'failed')
+    yield* addDeliveries(jobsOf(moves), nowMs)
     return moves
   }),
 
@@ -48,6 +53,7 @@ export const jobOutcomes = {
       rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' }) as const)
     yield* count(toMoves(failed), 'failed')
     yield* count(toMoves(queued), 'retried')
+    yield* addDeliveries(failed.map(toJob), nowMs)
     const moves = inOrder(toMoves([...failed, ...queued]))
     if (moves.length > 0) yield* query(workerSettled, [workerId, nowMs])
     return moves
@@ -82,7 +88,9 @@ export const jobOutcomes = {
 
   purge: write(function* (endpointId: EndpointId, nowMs: number, limit: number): Steps<JobMove[]> {
     const rows = yield* query<JobRow>(sql.purgeJobs, [endpointId, nowMs, limit])
-    return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_QUEUE' })))
+    const moves = inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_QUEUE' })))
+    yield* addDeliveries(jobsOf(moves), nowMs)
+    return moves
   }),
 
   removeExpired: write(function* (nowMs: number, limit: number): Steps<Job[]> {
@@ -91,6 +99,11 @@ export const jobOutcomes = {
     const removed = rows.map(toJob).sort((a, b) => a.expiresAtMs - b.expiresAtMs || (a.id < b.id ? -1 : 1))
     yield* stopWork(
       removed.filter(job => job.status === 'IN_PROGRESS').map(job => ({ job, from: 'IN_PROGRESS' })),
+      nowMs,
+    )
+    const undone = removed.filter(job => !isFinal(job.status))
+    yield* addDeliveries(
+      undone.map(job => expiredJob(job, nowMs)),
       nowMs,
     )
     return removed
@@ -125,6 +138,10 @@ function* count(moves: readonly JobMove[], as: 'failed' | 'retried'): Steps<void
   for (const [endpointId, n] of counts) {
     yield* query(addToCounters, [endpointId, 0, as === 'failed' ? n : 0, as === 'retried' ? n : 0])
   }
+}
+
+function jobsOf(moves: readonly JobMove[]): Job[] {
+  return moves.map(({ job }) => job)
 }
 
 /** RETURNING keeps no order; the line's is as good as any and always the same. */

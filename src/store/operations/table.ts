@@ -8,6 +8,7 @@ import { secrets } from './secrets.ts'
 import { stops } from './stops.ts'
 import { streams } from './streams.ts'
 import { templates } from './templates.ts'
+import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
 /** The parts of the store port. */
@@ -19,6 +20,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   jobOutcomes,
   streams,
   stops,
+  webhooks,
   endpoints,
   templates,
   secrets,

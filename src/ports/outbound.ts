@@ -1,0 +1,22 @@
+/** A call to an address that a client named. */
+export interface OutboundRequest {
+  /** http or https. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Gives the call up. */
+  readonly signal: AbortSignal
+}
+
+/** The status of the answer, or why there is none, as a phrase such as "connect ECONNREFUSED 127.0.0.1:80". */
+export type OutboundResult = { readonly status: number } | { readonly problem: string }
+
+/**
+ * Calls addresses that clients name, which therefore cannot be trusted. Link-local addresses and those where clouds keep
+ * the credentials of a machine are never called, whatever name stands for them. Redirects are not followed, and little of
+ * an answer's body is read.
+ */
+export interface Outbound {
+  /** Posts once. Never throws. */
+  post(request: OutboundRequest): Promise<OutboundResult>
+}

@@ -1,0 +1,145 @@
+import { toAppError } from '../core/errors.ts'
+import type { EndpointId, JobId, OwnerId } from '../core/ids.ts'
+import { WEBHOOK, type WebhookDelivery, type WebhookTry } from '../core/webhook.ts'
+import type { OutboundResult } from '../ports/outbound.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { DueWebhook, OpenWebhook, WebhookKey } from '../ports/store.ts'
+import type { Jobs } from './jobs.ts'
+
+const KEY_BYTES = 32
+const KEY_PREFIX = 'whsec_'
+/** How many old deliveries one call of {@link Webhooks.removeOld} removes at most. */
+const SWEEP = 500
+
+type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit'>
+
+/** A signing key as its owner sees it. */
+export interface ReadableKey {
+  /** `whsec_` and the key in base64. */
+  readonly key: string
+  readonly createdAtMs: number
+}
+
+/** What came of a try that is yet to be kept. */
+export interface Tried {
+  readonly delivery: OpenWebhook
+  readonly entry: WebhookTry
+}
+
+/** Messages about the ends of jobs to the receivers that the jobs name, signed as Standard Webhooks says. */
+export class Webhooks {
+  readonly #ports: NeededPorts
+  readonly #jobs: Jobs
+
+  constructor(ports: NeededPorts, jobs: Jobs) {
+    this.#ports = ports
+    this.#jobs = jobs
+  }
+
+  /** The key that signs an endpoint's deliveries; made when it is first needed. */
+  async key(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
+    const { store } = this.#ports
+    const known = await store.webhooks.key(endpointId)
+    return this.#readable(known ?? (await store.webhooks.ensureKey(endpointId, owner, this.#newKey())))
+  }
+
+  /** A new key, which signs from the next try on. */
+  async rotateKey(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
+    const key = this.#newKey()
+    await this.#ports.store.webhooks.replaceKey(endpointId, owner, key)
+    return this.#readable(key)
+  }
+
+  /**
+   * What became of a job's webhook, oldest delivery first. It is known for longer than the job is.
+   * @throws AppError `not_found` when there is neither a delivery nor a job
+   */
+  async list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]> {
+    const deliveries = await this.#ports.store.webhooks.list(endpointId, jobId)
+    if (deliveries.length === 0) await this.#jobs.find(endpointId, jobId)
+    return deliveries
+  }
+
+  /**
+   * Calls the receiver once and keeps nothing yet.
+   * @param signal gives the try up, as if it had not been
+   * @returns null when there is nothing to keep: the delivery is over, or the try was given up
+   */
+  async attempt({ id }: DueWebhook, signal: AbortSignal): Promise<Tried | null> {
+    const { store, clock } = this.#ports
+    const delivery = await store.webhooks.open(id)
+    if (delivery === null || signal.aborted) return null
+    const { key } = await this.#keyOf(delivery)
+    const atMs = clock.now()
+    const startMs = clock.monotonic()
+    const result = typeof key === 'string' ? await this.#post(delivery, key, atMs, signal) : key
+    if (signal.aborted) return null
+    const answer = 'status' in result ? { status: result.status, error: null } : { status: null, error: result.problem }
+    const tookMs = Math.max(0, Math.round(clock.monotonic() - startMs))
+    return { delivery, entry: { number: delivery.tries + 1, atMs, tookMs, ...answer } }
+  }
+
+  /** Keeps what came of a try. May be called again after the store has failed. */
+  async record({ delivery, entry }: Tried): Promise<void> {
+    const { store, emit } = this.#ports
+    const { id, endpointId, jobId } = delivery
+    if (!(await store.webhooks.recordTry(id, entry))) return
+    if (entry.status === 200) emit('webhook.delivered', { endpointId, jobId, tries: entry.number })
+    else if (entry.number >= WEBHOOK.tries) {
+      const problem = entry.error ?? `the receiver answered ${entry.status}`
+      emit('webhook.failed', { endpointId, jobId, tries: entry.number, problem })
+    }
+  }
+
+  /** Removes deliveries that have been over for long enough. True when there may be more. */
+  async removeOld(nowMs: number): Promise<boolean> {
+    return (await this.#ports.store.webhooks.removeOver(nowMs - WEBHOOK.retentionMs, SWEEP)) === SWEEP
+  }
+
+  /** A key that cannot be opened fails the try, so that its owner sees why. */
+  async #keyOf({ endpointId, owner }: OpenWebhook): Promise<{ key: string | { problem: string } }> {
+    try {
+      return { key: (await this.key(endpointId, owner)).key }
+    } catch (thrown) {
+      const { code, message } = toAppError(thrown)
+      if (code === 'unavailable') throw thrown
+      return { key: { problem: `the endpoint's key cannot be read, make a new one: ${message}` } }
+    }
+  }
+
+  async #post(delivery: OpenWebhook, key: string, atMs: number, signal: AbortSignal): Promise<OutboundResult> {
+    const { vault, clock, outbound } = this.#ports
+    const { id, url, payload: body } = delivery
+    const timestamp = String(Math.floor(atMs / 1000))
+    const signature = vault.sign(key.slice(KEY_PREFIX.length), `${id}.${timestamp}.${body}`)
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'runyard',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${signature}`,
+    }
+    const late = new AbortController()
+    const cancelTimer = clock.after(WEBHOOK.timeoutMs, () => late.abort())
+    const both = AbortSignal.any([late.signal, signal])
+    const givenUp = new Promise<OutboundResult>(resolve => {
+      const problem = `no answer within ${WEBHOOK.timeoutMs / 1000} s`
+      both.addEventListener('abort', () => resolve({ problem }), { once: true })
+    })
+    try {
+      return await Promise.race([outbound.post({ url, headers, body, signal: both }), givenUp])
+    } finally {
+      cancelTimer()
+    }
+  }
+
+  #newKey(): WebhookKey {
+    const { vault, random, clock } = this.#ports
+    const key = `${KEY_PREFIX}${Buffer.from(random.bytes(KEY_BYTES)).toString('base64')}`
+    return { sealed: vault.seal(key), createdAtMs: clock.now() }
+  }
+
+  #readable({ sealed, createdAtMs }: WebhookKey): ReadableKey {
+    return { key: this.#ports.vault.open(sealed), createdAtMs }
+  }
+}

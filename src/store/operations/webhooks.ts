@@ -1,0 +1,100 @@
+import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
+import type { Job } from '../../core/job.ts'
+import { jobView } from '../../core/job-view.ts'
+import { afterTry, type WebhookDelivery, type WebhookTry } from '../../core/webhook.ts'
+import type { DueWebhook, OpenWebhook, WebhookKey, WebhookStore } from '../../ports/store.ts'
+import {
+  type DeliveryRow,
+  type DueRow,
+  type OpenRow,
+  type TryRow,
+  toDelivery,
+  toDue,
+  toOpen,
+  toWebhookKey,
+  type WebhookKeyRow,
+} from '../rows/webhooks.ts'
+import * as sql from '../sql/webhooks.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+
+/** Deliveries of webhooks and the keys that sign them. */
+export const webhooks = {
+  due: read(function* (nowMs: number, perEndpoint: number, limit: number): Steps<DueWebhook[]> {
+    const found: DueRow[] = []
+    let endpoint = yield* queryOne<{ id: string | null }>(sql.firstInLine)
+    while (typeof endpoint?.id === 'string') {
+      found.push(...(yield* query<DueRow>(sql.dueDeliveries, [endpoint.id, nowMs, perEndpoint])))
+      endpoint = yield* queryOne<{ id: string | null }>(sql.nextInLine, [endpoint.id])
+    }
+    return found.sort(byDue).slice(0, limit).map(toDue)
+  }),
+
+  nextDue: read(function* (nowMs: number): Steps<number | null> {
+    return (yield* queryOne<{ at_ms: number | null }>(sql.nextDue, [nowMs]))?.at_ms ?? null
+  }),
+
+  open: read(function* (id: DeliveryId): Steps<OpenWebhook | null> {
+    const row = yield* queryOne<OpenRow>(sql.openDelivery, [id])
+    return row === null ? null : toOpen(row)
+  }),
+
+  recordTry: write(function* (id: DeliveryId, entry: WebhookTry): Steps<boolean> {
+    const { number, atMs, tookMs, status, error } = entry
+    if ((yield* query(sql.insertTry, [id, number, atMs, tookMs, status, error])).length === 0) {
+      const known = yield* query<TryRow>(sql.findTries, [id])
+      return known.some(row => row.number === number && row.at_ms === atMs)
+    }
+    const { state, dueAtMs } = afterTry(entry)
+    if (dueAtMs !== null) yield* query(sql.postponeDelivery, [id, dueAtMs])
+    else yield* query(sql.endDelivery, [id, state, atMs + tookMs])
+    return true
+  }),
+
+  list: read(function* (endpointId: EndpointId, jobId: JobId): Steps<WebhookDelivery[]> {
+    const rows = yield* query<DeliveryRow>(sql.listDeliveries, [endpointId, jobId])
+    const deliveries: WebhookDelivery[] = []
+    for (const row of rows) deliveries.push(toDelivery(row, yield* query<TryRow>(sql.findTries, [row.id])))
+    return deliveries
+  }),
+
+  removeOver: write(function* (beforeMs: number, limit: number): Steps<number> {
+    const removed = yield* query(sql.deleteOver, [beforeMs, limit])
+    yield* query(sql.deleteUnusedKeys)
+    return removed.length
+  }),
+
+  key: read(function* (endpointId: EndpointId): Steps<WebhookKey | null> {
+    const row = yield* queryOne<WebhookKeyRow>(sql.findWebhookKey, [endpointId])
+    return row === null ? null : toWebhookKey(row)
+  }),
+
+  ensureKey: write(function* (endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Steps<WebhookKey> {
+    yield* query(sql.insertWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
+    const row = yield* queryOne<WebhookKeyRow>(sql.findWebhookKey, [endpointId])
+    return row === null ? key : toWebhookKey(row)
+  }),
+
+  replaceKey: write(function* (endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Steps<void> {
+    yield* query(sql.replaceWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
+  }),
+} satisfies OperationsOf<WebhookStore>
+
+/** For jobs that have just become final: a delivery for each that names a receiver. */
+export function* addDeliveries(jobs: readonly Job[], nowMs: number): Steps<void> {
+  for (const job of jobs) {
+    if (job.webhook === null) continue
+    const last = yield* queryOne<{ seq: number | null }>(sql.lastDelivery, [job.id])
+    // Numbers grow with time, so one is never given again after the deliveries before it were removed.
+    const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
+    const id = `msg_${job.id}_${seq}`
+    const { owner, endpointId, status, webhook } = job
+    yield* query(sql.insertDelivery, [
+      ...[id, owner, endpointId, job.id, seq, status, webhook, nowMs],
+      jobView(job, nowMs),
+    ])
+  }
+}
+
+function byDue(a: DueRow, b: DueRow): number {
+  return a.due_at_ms - b.due_at_ms || (a.id < b.id ? -1 : 1)
+}

@@ -1,0 +1,83 @@
+/** Statements on deliveries of webhooks, their tries and the keys that sign them. */
+
+/** A delivery that waits for a try. Written like the partial indexes, so that they serve it. */
+const PENDING = `state = 'PENDING'`
+
+/** $1 job. The number of its latest delivery. */
+export const lastDelivery = 'SELECT MAX(seq) AS seq FROM webhook_deliveries WHERE job_id = $1'
+
+/** $1 id, $2 owner, $3 endpoint, $4 job, $5 number, $6 status of the job, $7 URL, $8 now, $9 payload. Due at once. */
+export const insertDelivery = `
+  INSERT INTO webhook_deliveries (id, owner, endpoint_id, job_id, seq, job_status, state, url, created_at_ms, due_at_ms,
+    payload)
+  VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', $7, $8, $8, $9)`
+
+/** The first endpoint with a delivery that waits. */
+export const firstInLine = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING}`
+
+/** $1 endpoint. The next one with a delivery that waits. */
+export const nextInLine = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING} AND endpoint_id > $1`
+
+/** $1 endpoint, $2 now, $3 how many. */
+export const dueDeliveries = `
+  SELECT id, endpoint_id, due_at_ms FROM webhook_deliveries
+  WHERE ${PENDING} AND endpoint_id = $1 AND due_at_ms <= $2 ORDER BY due_at_ms, id LIMIT $3`
+
+/** $1 now. */
+export const nextDue = `SELECT MIN(due_at_ms) AS at_ms FROM webhook_deliveries WHERE ${PENDING} AND due_at_ms > $1`
+
+/** $1 delivery. */
+export const openDelivery = `
+  SELECT id, owner, endpoint_id, job_id, url, due_at_ms, payload,
+    (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = $1) AS tries
+  FROM webhook_deliveries WHERE id = $1 AND ${PENDING}`
+
+/** $1 delivery. */
+export const findTries = `
+  SELECT number, at_ms, took_ms, status, error FROM webhook_tries WHERE delivery_id = $1 ORDER BY number`
+
+/** $1 delivery, $2 number, $3 when, $4 how long it took, $5 status, $6 error. No row unless the delivery waits for it. */
+export const insertTry = `
+  INSERT INTO webhook_tries (delivery_id, number, owner, at_ms, took_ms, status, error)
+  SELECT id, $2, owner, $3, $4, $5, $6 FROM webhook_deliveries
+  WHERE id = $1 AND ${PENDING} AND $2 = 1 + (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = $1)
+  RETURNING number`
+
+/** $1 delivery, $2 when it is due again. */
+export const postponeDelivery = `UPDATE webhook_deliveries SET due_at_ms = $2 WHERE id = $1 AND ${PENDING}`
+
+/** $1 delivery, $2 its last state, $3 now. */
+export const endDelivery = `
+  UPDATE webhook_deliveries SET state = $2, over_at_ms = $3, due_at_ms = NULL, payload = NULL
+  WHERE id = $1 AND ${PENDING}`
+
+/** $1 endpoint, $2 job. */
+export const listDeliveries = `
+  SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
+  WHERE job_id = $2 AND endpoint_id = $1 ORDER BY seq`
+
+/** $1 instant, $2 how many. Tries go with their delivery. */
+export const deleteOver = `
+  DELETE FROM webhook_deliveries WHERE id IN (
+    SELECT id FROM webhook_deliveries WHERE state <> 'PENDING' AND over_at_ms <= $1 ORDER BY over_at_ms LIMIT $2)
+  RETURNING id`
+
+/** Keys of endpoints that are gone, unless a delivery still waits. */
+export const deleteUnusedKeys = `
+  DELETE FROM webhook_keys
+  WHERE NOT EXISTS (SELECT 1 FROM endpoints WHERE id = webhook_keys.endpoint_id)
+    AND NOT EXISTS (
+      SELECT 1 FROM webhook_deliveries WHERE ${PENDING} AND webhook_deliveries.endpoint_id = webhook_keys.endpoint_id)`
+
+/** $1 endpoint. */
+export const findWebhookKey = 'SELECT sealed, created_at_ms FROM webhook_keys WHERE endpoint_id = $1'
+
+/** $1 endpoint, $2 owner, $3 sealed key, $4 now. */
+export const insertWebhookKey = `
+  INSERT INTO webhook_keys (endpoint_id, owner, sealed, created_at_ms) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (endpoint_id) DO NOTHING`
+
+/** $1 endpoint, $2 owner, $3 sealed key, $4 now. */
+export const replaceWebhookKey = `
+  INSERT INTO webhook_keys (endpoint_id, owner, sealed, created_at_ms) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (endpoint_id) DO UPDATE SET sealed = excluded.sealed, created_at_ms = excluded.created_at_ms`

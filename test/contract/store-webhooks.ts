@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import type { EndpointId } from '../../src/core/ids.ts'
+import { MAX_LOST_ATTEMPTS } from '../../src/core/job.ts'
+import { jobView } from '../../src/core/job-view.ts'
+import { WEBHOOK, type WebhookTry } from '../../src/core/webhook.ts'
+import { BROKEN, type Cases, DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, T0, W1, type World } from './store-world.ts'
+
+const webhook = 'https://example.com/hook?ü'
+
+/** A job with a webhook that a worker holds. */
+async function held(world: World, id: string): Promise<void> {
+  await world.worker()
+  await world.job(id, { webhook })
+  await world.claim()
+}
+
+/** The deliveries of a job as `status state`. */
+async function deliveries(world: World, id: string, endpoint: EndpointId = E1): Promise<string[]> {
+  return (await world.store.webhooks.list(endpoint, jobId(id))).map(({ jobStatus, state }) => `${jobStatus} ${state}`)
+}
+
+/** The one delivery that is due. */
+async function onlyDue(world: World, nowMs: number) {
+  const due = await world.store.webhooks.due(nowMs, 10, 10)
+  assert.equal(due.length, 1)
+  return due[0]!
+}
+
+function tryOf(number: number, atMs: number, status: number | null = 500): WebhookTry {
+  return { number, atMs, tookMs: 5, status, error: status === null ? 'no answer' : null }
+}
+
+/** Deliveries of webhooks and their keys. */
+export const webhookCases: Cases = {
+  'a result of a job with a webhook leaves a delivery with the payload of that moment': async world => {
+    await held(world, 'a')
+    const move = await world.finish('a', W1, DONE, T0 + 500)
+    const due = await onlyDue(world, T0 + 500)
+    assert.deepEqual([due.endpointId, due.dueAtMs], [E1, T0 + 500])
+    const open = await world.store.webhooks.open(due.id)
+    const payload = jobView(move!.job, T0 + 500)
+    assert.deepEqual(open, { ...due, owner: OWNER, jobId: jobId('a'), url: webhook, payload, tries: 0 })
+    assert.doesNotMatch(due.id, /\./)
+    assert.deepEqual(await world.store.webhooks.list(E1, jobId('a')), [
+      {
+        ...{ id: due.id, endpointId: E1, jobId: jobId('a'), jobStatus: 'COMPLETED', state: 'PENDING' },
+        ...{ createdAtMs: T0 + 500, dueAtMs: T0 + 500, tries: [] },
+      },
+    ])
+  },
+
+  'a job without a webhook, and one that is not final, leaves none': async world => {
+    await world.holder(W1, 'a')
+    await world.job('b', { webhook })
+    await world.finish('a')
+    await world.store.jobOutcomes.requeueLost(W1, 'it was lost', T0)
+    assert.deepEqual(await world.store.webhooks.due(T0 + 1_000, 10, 10), [])
+    assert.equal(await world.store.webhooks.nextDue(0), null)
+  },
+
+  'each way to a final state leaves a delivery': async world => {
+    const { jobOutcomes, endpoints } = world.store
+    await held(world, 'failed')
+    await world.finish('failed', W1, BROKEN)
+    await world.job('timed-out', { webhook })
+    await world.claim()
+    await jobOutcomes.timeOutOverdue(T0 + 10_000, 10)
+    await world.job('cancelled', { webhook })
+    await jobOutcomes.cancel(E1, jobId('cancelled'), T0)
+    await world.job('purged', { webhook })
+    await jobOutcomes.purge(E1, T0, 10)
+    await world.job('expired', { webhook, expiresAtMs: T0 + 50 })
+    await jobOutcomes.removeExpired(T0 + 50, 10)
+    await world.job('lost', { webhook })
+    for (let attempt = 0; attempt < MAX_LOST_ATTEMPTS; attempt += 1) {
+      await world.claim()
+      await jobOutcomes.requeueLost(W1, 'it was lost', T0)
+    }
+    await world.job('deleted', { webhook })
+    await endpoints.remove(E1, T0)
+    const found: Record<string, string> = {}
+    for (const id of ['failed', 'timed-out', 'cancelled', 'purged', 'expired', 'lost', 'deleted']) {
+      found[id] = (await deliveries(world, id)).join()
+    }
+    assert.deepEqual(found, {
+      ...{ failed: 'FAILED PENDING', 'timed-out': 'TIMED_OUT PENDING', cancelled: 'CANCELLED PENDING' },
+      ...{ purged: 'CANCELLED PENDING', expired: 'TIMED_OUT PENDING', lost: 'FAILED PENDING' },
+      deleted: 'CANCELLED PENDING',
+    })
+  },
+
+  'a final job that expires leaves no second delivery, and its first stays': async world => {
+    await held(world, 'a')
+    await world.finish('a')
+    await world.store.jobOutcomes.removeExpired(T0 + 86_400_000, 10)
+    assert.deepEqual(await deliveries(world, 'a'), ['COMPLETED PENDING'])
+  },
+
+  'a retry leaves the payload alone, and the next end is a delivery of its own': async world => {
+    const { jobOutcomes, webhooks } = world.store
+    await held(world, 'a')
+    await world.finish('a', W1, BROKEN, T0 + 500)
+    const first = await onlyDue(world, T0 + 500)
+    const before = await webhooks.open(first.id)
+    await jobOutcomes.retry(E1, jobId('a'), T0, T0 + 500)
+    assert.deepEqual(await webhooks.open(first.id), before)
+    await jobOutcomes.cancel(E1, jobId('a'), T0 + 500)
+    assert.deepEqual(await deliveries(world, 'a'), ['FAILED PENDING', 'CANCELLED PENDING'])
+    const due = await webhooks.due(T0 + 500, 10, 10)
+    assert.equal(new Set(due.map(({ id }) => id)).size, 2)
+  },
+
+  'tries are kept in order, and after the last one it is over': async world => {
+    const { webhooks } = world.store
+    await held(world, 'a')
+    await world.finish('a', W1, DONE, T0)
+    const { id } = await onlyDue(world, T0)
+    assert.equal(await webhooks.recordTry(id, tryOf(2, T0)), false)
+    assert.equal(await webhooks.recordTry(id, tryOf(1, T0, null)), true)
+    assert.equal(await webhooks.recordTry(id, tryOf(1, T0, null)), true, 'the very same again')
+    assert.equal(await webhooks.recordTry(id, tryOf(1, T0 + 1)), false)
+    const dueMs = T0 + 5 + WEBHOOK.pauseMs
+    assert.deepEqual(await webhooks.due(dueMs - 1, 10, 10), [])
+    assert.equal(await webhooks.nextDue(T0), dueMs)
+    assert.equal(await webhooks.nextDue(dueMs), null)
+    assert.equal((await webhooks.open(id))?.tries, 1)
+    await webhooks.recordTry(id, tryOf(2, dueMs))
+    assert.equal(await webhooks.recordTry(id, tryOf(3, dueMs + 20)), true)
+    assert.equal(await webhooks.recordTry(id, tryOf(4, dueMs + 40)), false)
+    assert.equal(await webhooks.open(id), null)
+    assert.deepEqual(await webhooks.due(dueMs + 100_000, 10, 10), [])
+    const [over] = await webhooks.list(E1, jobId('a'))
+    assert.deepEqual([over?.state, over?.dueAtMs], ['FAILED', null])
+    assert.deepEqual(over?.tries, [tryOf(1, T0, null), tryOf(2, dueMs), tryOf(3, dueMs + 20)])
+  },
+
+  'an answer of 200 ends it, and no other endpoint sees it': async world => {
+    await held(world, 'a')
+    await world.finish('a', W1, DONE, T0)
+    const { id } = await onlyDue(world, T0)
+    assert.equal(await world.store.webhooks.recordTry(id, tryOf(1, T0, 200)), true)
+    assert.deepEqual(await deliveries(world, 'a'), ['COMPLETED DELIVERED'])
+    assert.deepEqual(await deliveries(world, 'a', E2), [])
+  },
+
+  'no endpoint takes more than its share of what is due': async world => {
+    const { jobs, jobOutcomes, endpoints, webhooks } = world.store
+    await endpoints.insert(endpointOf(E2))
+    for (let n = 0; n < 4; n += 1) {
+      await jobs.insert(jobOf(`a${n}`, { webhook }))
+      await jobOutcomes.cancel(E1, jobId(`a${n}`), T0 + n)
+    }
+    await jobs.insert(jobOf('b', { webhook, endpointId: E2 }))
+    await jobOutcomes.cancel(E2, jobId('b'), T0 + 1)
+    const names = async (nowMs: number, perEndpoint: number, limit: number) =>
+      (await webhooks.due(nowMs, perEndpoint, limit)).map(({ id }) => id.replace(/^msg_(.*)_\d+$/, '$1'))
+    assert.deepEqual(await names(T0 + 9, 2, 10), ['a0', 'a1', 'b'])
+    assert.deepEqual(await names(T0 + 9, 2, 1), ['a0'])
+    assert.deepEqual(await names(T0, 2, 10), ['a0'])
+  },
+
+  'what is over is removed in time, and keys when nobody needs them': async world => {
+    const { webhooks, endpoints } = world.store
+    const key = { sealed: 'sealed', createdAtMs: T0 }
+    await held(world, 'a')
+    await world.job('b', { webhook })
+    await world.finish('a', W1, DONE, T0)
+    const { id } = await onlyDue(world, T0)
+    await webhooks.ensureKey(E1, OWNER, key)
+    await endpoints.remove(E1, T0 + 1)
+    await webhooks.recordTry(id, tryOf(1, T0, 200))
+    assert.equal(await webhooks.removeOver(T0 + 4, 10), 0)
+    assert.equal(await webhooks.removeOver(T0 + 5, 10), 1)
+    assert.deepEqual([await deliveries(world, 'a'), await deliveries(world, 'b')], [[], ['CANCELLED PENDING']])
+    assert.deepEqual(await webhooks.key(E1), key)
+    await webhooks.recordTry((await onlyDue(world, T0 + 10)).id, tryOf(1, T0 + 10, 200))
+    assert.equal(await webhooks.removeOver(T0, 10), 0)
+    assert.equal(await webhooks.key(E1), null)
+  },
+
+  'an endpoint has one key, which can be replaced': async ({ store: { webhooks } }) => {
+    const keys = ['one', 'two', 'three'].map((sealed, index) => ({ sealed, createdAtMs: T0 + index }))
+    assert.equal(await webhooks.key(E1), null)
+    assert.deepEqual(await webhooks.ensureKey(E1, OWNER, keys[0]!), keys[0])
+    assert.deepEqual(await webhooks.ensureKey(E1, OWNER, keys[1]!), keys[0])
+    await webhooks.replaceKey(E1, OWNER, keys[2]!)
+    assert.deepEqual(await webhooks.key(E1), keys[2])
+    await webhooks.replaceKey(E2, OWNER, keys[1]!)
+    assert.deepEqual(await webhooks.key(E2), keys[1])
+    await webhooks.removeOver(T0, 10)
+    assert.deepEqual([await webhooks.key(E1), await webhooks.key(E2)], [keys[2], null])
+  },
+}

@@ -1,0 +1,26 @@
+import type { Clock } from '../../src/ports/clock.ts'
+import type { Outbound, OutboundRequest, OutboundResult } from '../../src/ports/outbound.ts'
+
+/** A call that was made, and when. */
+export interface OutboundCall extends OutboundRequest {
+  readonly atMs: number
+}
+
+/** The world outside: remembers each call and answers as the test says, 200 by default. */
+export class FakeOutbound implements Outbound {
+  readonly calls: OutboundCall[] = []
+  /** What a call comes to; null for a receiver that never answers. */
+  answer: (call: OutboundCall) => OutboundResult | null = () => ({ status: 200 })
+  readonly #clock: Clock
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  post(request: OutboundRequest): Promise<OutboundResult> {
+    const call = { ...request, atMs: this.#clock.now() }
+    this.calls.push(call)
+    const result = this.answer(call)
+    return result === null ? new Promise(() => {}) : Promise.resolve(result)
+  }
+}
