@@ -18,7 +18,7 @@ import * as sql from '../sql/endpoints.ts'
 import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
 import { statusBeforeEnd, stopWork } from './job-outcomes.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 import { addDeliveries } from './webhooks.ts'
 
 const EXITS_IN_SNAPSHOT = 20
@@ -64,6 +64,7 @@ export const endpoints = {
   }),
 
   remove: write(function* (id: EndpointId, nowMs: number): Steps<DeletedEndpoint | null> {
+    yield* lock(sql.lockEndpointKey, [id])
     if ((yield* queryOne(sql.findEndpoint, [id])) === null) return null
     const rows = yield* query<JobRow>(cancelJobsOfEndpoint, [id, nowMs])
     const cancelled = rows.map(row => ({ job: toJob(row), from: statusBeforeEnd(row) }))

@@ -6,8 +6,8 @@ import { type JobRow, toJob } from '../rows/jobs.ts'
 import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'
 import { deleteExpiredKeys, dropChunks, findJob } from '../sql/jobs.ts'
-import { workerFinished, workerSettled } from '../sql/workers.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lockWorker, workerFinished, workerSettled } from '../sql/workers.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 import { addDeliveries } from './webhooks.ts'
 
 /** Ends and steps back of jobs. */
@@ -22,6 +22,7 @@ export const jobOutcomes = {
       const completed = status === 'COMPLETED' ? 1 : 0
       yield* query(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
     }
+    yield* lock(lockWorker, [workerId])
     yield* query(workerFinished, [workerId, nowMs])
     const job = toJob(row)
     yield* addDeliveries([job], nowMs)
@@ -39,9 +40,9 @@ export const jobOutcomes = {
   timeOutOverdue: write(function* (nowMs: number, limit: number): Steps<JobMove[]> {
     const rows = yield* query<JobRow>(sql.timeOutJobs, [nowMs, limit])
     const moves = inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' })))
-    yield* stopWork(moves, nowMs)
     yield* count(moves, 'failed')
     yield* addDeliveries(jobsOf(moves), nowMs)
+    yield* stopWork(moves, nowMs)
     return moves
   }),
 
@@ -55,7 +56,7 @@ export const jobOutcomes = {
     yield* count(toMoves(queued), 'retried')
     yield* addDeliveries(failed.map(toJob), nowMs)
     const moves = inOrder(toMoves([...failed, ...queued]))
-    if (moves.length > 0) yield* query(workerSettled, [workerId, nowMs])
+    if (moves.length > 0) yield* settle(workerId, nowMs)
     return moves
   }),
 
@@ -67,7 +68,7 @@ export const jobOutcomes = {
         : yield* query<JobRow>(sql.releaseJob, [workerId, attempt.jobId, attempt.attempt])
     if (rows.length === 0) return []
     for (const { id } of rows) yield* query(dropChunks, [id])
-    yield* query(workerSettled, [workerId, first?.at_ms ?? null])
+    yield* settle(workerId, first?.at_ms ?? null)
     return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' })))
   }),
 
@@ -128,7 +129,13 @@ export function* stopWork(moves: readonly JobMove[], nowMs: number): Steps<void>
     yield* query(sql.insertStop, [job.workerId, job.id, nowMs])
     stopped.add(job.workerId)
   }
-  for (const workerId of stopped) yield* query(workerSettled, [workerId, nowMs])
+  for (const workerId of [...stopped].sort()) yield* settle(workerId, nowMs)
+}
+
+/** The worker is idle since then unless it holds other jobs. */
+function* settle(workerId: WorkerId, sinceMs: number | null): Steps<void> {
+  yield* lock(lockWorker, [workerId])
+  yield* query(workerSettled, [workerId, sinceMs])
 }
 
 /** Counts moves at the endpoints of their jobs. */

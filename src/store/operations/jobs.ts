@@ -4,8 +4,8 @@ import type { ClaimRequest, JobStore } from '../../ports/store.ts'
 import { type ClaimedRow, type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
 import { deleteStop } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/jobs.ts'
-import { workerBusy } from '../sql/workers.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lockWorker, workerBusy } from '../sql/workers.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 const MAX_DIAGNOSTICS = 20
 
@@ -36,6 +36,8 @@ export const jobs = {
 
   claim: write(function* ({ endpointId, workerId, limit, nowMs }: ClaimRequest): Steps<ClaimedJob[]> {
     if (limit < 1) return []
+    // Before the jobs: a worker that is retired meanwhile gets none. Jobs that others have locked are not waited for.
+    yield* lock(lockWorker, [workerId])
     const rows =
       limit === 1
         ? yield* query<ClaimedRow>(sql.claimJob, [endpointId, workerId, nowMs])
@@ -65,6 +67,7 @@ export const jobs = {
   }),
 
   addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {
+    yield* lock(sql.lockJob, [jobId])
     yield* query(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
   }),
 } satisfies OperationsOf<JobStore>

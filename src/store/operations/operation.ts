@@ -14,6 +14,8 @@ export type Row = Readonly<Record<string, SqlValue>>
 export interface Statement {
   readonly sql: string
   readonly params: readonly SqlValue[]
+  /** It only keeps rows from changing; where operations run one after another it need not be run. */
+  readonly locks?: true
 }
 
 /** The steps of an operation, which end in its result. */
@@ -58,9 +60,17 @@ export function* queryOne<R = Row>(sql: string, params: readonly SqlValue[] = []
   return rows[0] ?? null
 }
 
+/**
+ * Keeps the rows that the statement selects from changing until the operation ends. The statements behind it see all that
+ * others did to them before. Always in this order, so that no two operations wait for each other: jobs, counters, workers.
+ */
+export function* lock(sql: string, params: readonly SqlValue[]): Steps<void> {
+  yield { sql, params, locks: true }
+}
+
 /** Runs an operation to its end where statements answer at once. */
 export function runSteps<Result>(steps: Steps<Result>, answer: (statement: Statement) => readonly Row[]): Result {
   let step = steps.next()
-  while (step.done !== true) step = steps.next(answer(step.value))
+  while (step.done !== true) step = steps.next(step.value.locks === true ? [] : answer(step.value))
   return step.value
 }

@@ -1,7 +1,8 @@
 import type { JobId, WorkerId } from '../../core/ids.ts'
 import type { StreamPart, StreamStore } from '../../ports/store.ts'
+import { lockJob } from '../sql/jobs.ts'
 import * as sql from '../sql/streams.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 const MAX_CHUNKS = 1_000
 
@@ -14,6 +15,7 @@ export const streams = {
     maxBytes: number,
     again: boolean,
   ): Steps<boolean> {
+    yield* lock(lockJob, [jobId])
     if (again && (yield* areLast(jobId, chunks))) return true
     for (const chunk of chunks) {
       const rows = yield* query(sql.appendChunk, [jobId, workerId, Buffer.byteLength(chunk), chunk, maxBytes])

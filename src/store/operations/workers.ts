@@ -2,14 +2,16 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { type StopReason, WORKER_STATES, type Worker, type WorkerExit, type WorkerState } from '../../core/worker.ts'
 import type { WorkerMove, WorkerStore } from '../../ports/store.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
+import { lockEndpoint } from '../sql/endpoints.ts'
 import * as sql from '../sql/workers.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 const MAX_LISTED = 1_000
 
 /** Workers and their states. */
 export const workers = {
   insert: write(function* (worker: Worker, tokenHash: string): Steps<boolean> {
+    yield* lock(lockEndpoint, [worker.endpointId])
     return (yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash))).length > 0
   }),
 

@@ -4,15 +4,28 @@
  * fragment in double braces, filled in here.
  */
 
-/** Fragments by name. `skip_locked` belongs behind the selection of rows that a guarded change takes. */
-type Fragment = 'lock' | 'skip_locked' | 'integer' | 'real' | 'strict'
+/**
+ * Fragments by name. `lock` keeps the selected rows from changing, `lock_key` also from getting new rows that refer to
+ * them; `skip_locked` belongs behind the selection of rows that a guarded change takes.
+ */
+type Fragment = 'lock' | 'lock_key' | 'skip_locked' | 'integer' | 'real' | 'strict'
 
 const SQLITE: Readonly<Record<Fragment, string>> = {
   lock: '',
+  lock_key: '',
   skip_locked: '',
   integer: 'INTEGER',
   real: 'REAL',
   strict: 'STRICT',
+}
+
+const POSTGRES: Readonly<Record<Fragment, string>> = {
+  lock: 'FOR NO KEY UPDATE',
+  lock_key: 'FOR UPDATE',
+  skip_locked: 'FOR UPDATE SKIP LOCKED',
+  integer: 'BIGINT',
+  real: 'DOUBLE PRECISION',
+  strict: '',
 }
 
 /**
@@ -20,6 +33,22 @@ const SQLITE: Readonly<Record<Fragment, string>> = {
  * half the speed.
  */
 export function forSqlite(text: string): string {
-  const filled = text.replace(/\{\{(\w+)\}\}/g, (whole, name: string) => SQLITE[name as Fragment] ?? whole)
-  return filled.replace(/\$(\d+)/g, '?$1')
+  return fill(text, SQLITE).replace(/\$(\d+)/g, '?$1')
+}
+
+/** `id IN (SELECT ... {{skip_locked}})`, of one column. */
+const LOCKED_LIST = /(\w+) IN \((\s*SELECT (?:(?!IN \(\s*SELECT)[\s\S])*?\{\{skip_locked\}\})\)/g
+
+/**
+ * A statement as PostgreSQL takes it. A list of rows to lock becomes an array, since the planner may run the selection
+ * of an `IN` several times, and each run would lock other rows. Texts are compared byte by byte, as SQLite does.
+ */
+export function forPostgres(text: string): string {
+  const once = text.replace(LOCKED_LIST, '$1 = ANY (ARRAY($2))')
+  const collated = /^\s*(?:CREATE|ALTER) TABLE/.test(once) ? once.replace(/\bTEXT\b/g, 'TEXT COLLATE "C"') : once
+  return fill(collated, POSTGRES)
+}
+
+function fill(text: string, fragments: Readonly<Record<Fragment, string>>): string {
+  return text.replace(/\{\{(\w+)\}\}/g, (whole, name: string) => fragments[name as Fragment] ?? whole)
 }

@@ -25,6 +25,12 @@ export const newVersionOfUsers = `
 /** $1 endpoint. */
 export const findEndpoint = `SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE id = $1`
 
+/** $1 endpoint. */
+export const lockEndpoint = 'SELECT id FROM endpoints WHERE id = $1 {{lock}}'
+
+/** $1 endpoint. Nothing can refer to it any more that does not yet. */
+export const lockEndpointKey = 'SELECT id FROM endpoints WHERE id = $1 {{lock_key}}'
+
 /** $1 owner. */
 export const listEndpoints = `
   SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 ORDER BY created_at_ms, id`

@@ -29,7 +29,7 @@ export const findKey = 'SELECT job_id FROM idempotency_keys WHERE endpoint_id = 
 /** $1 now, $2 how many. */
 export const deleteExpiredKeys = `
   DELETE FROM idempotency_keys WHERE (endpoint_id, key) IN (
-    SELECT endpoint_id, key FROM idempotency_keys WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2)`
+    SELECT endpoint_id, key FROM idempotency_keys WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}})`
 
 /** $1 endpoint, $2 job, $3 now. */
 export const findJob = `
@@ -65,6 +65,9 @@ export const setJobExpiry = `
 /** $1 job, $2 worker, $3 the update. */
 export const setJobProgress = `
   UPDATE jobs SET progress = $3 WHERE id = $1 AND worker_id = $2 AND ${RUNNING} RETURNING id`
+
+/** $1 job. */
+export const lockJob = 'SELECT id FROM jobs WHERE id = $1 {{lock}}'
 
 /** $1 job. */
 export const dropChunks = 'DELETE FROM chunks WHERE job_id = $1'

@@ -83,6 +83,9 @@ export const workerFinished = `
     idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $2 END
   WHERE id = $1`
 
+/** $1 worker. */
+export const lockWorker = 'SELECT id FROM workers WHERE id = $1 {{lock}}'
+
 /** $1 worker. Its state, kept from changing until the end of the transaction. */
 export const workerState = 'SELECT state FROM workers WHERE id = $1 {{lock}}'
 
