@@ -18,6 +18,8 @@ export interface Config {
   readonly storeHost: 'auto' | 'inline' | 'thread'
   /** Whether webhooks are refused to private addresses. */
   readonly webhookPublicOnly: boolean
+  /** Address of a PostgreSQL, with its password; null for the embedded database. */
+  readonly databaseUrl: string | null
   readonly logLevel: LogLevel
   /** The API key to use instead of a generated one; null for none. */
   readonly apiKey: string | null
@@ -33,6 +35,8 @@ interface Setting {
   readonly variable: string
   readonly argument: string | null
   readonly many?: true
+  /** Its value is never repeated. */
+  readonly secret?: true
   readonly fallback: string | null
   readonly help: string
   readonly check: (text: string) => string | null
@@ -59,6 +63,17 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'folder for the database, keys and logs',
     notEmpty,
   ),
+  database: {
+    ...setting(
+      '--database',
+      'DATABASE',
+      '<url>',
+      null,
+      'PostgreSQL to keep everything in, as postgres://user:password@host/name (default: a file in the data directory)',
+      postgresUrl,
+    ),
+    secret: true,
+  },
   processRoot: many(
     setting(
       '--process-root',
@@ -156,7 +171,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
     const { texts, source } = textsOf(option, given.options[name], given.env)
     for (const text of texts) {
       const problem = option.check(text)
-      if (problem !== null) mistakes.push(`${source} ${problem}, not '${text}'`)
+      if (problem !== null) mistakes.push(`${source} ${problem}${option.secret === true ? '' : `, not '${text}'`}`)
     }
     values.set(name, texts)
   }
@@ -189,6 +204,7 @@ function configOf(
     maxWorkers: Number(one('maxWorkers')),
     storeHost: one('storeHost') as Config['storeHost'],
     webhookPublicOnly: one('webhookPublicOnly') === 'true',
+    databaseUrl: one('database') || null,
     logLevel: one('logLevel') as LogLevel,
     apiKey,
     rateWindows: DEFAULT_WINDOWS,
@@ -246,4 +262,10 @@ function httpUrl(text: string): string | null {
   return /^https?:\/\/[^/?#]+\/?$/.test(text) && URL.canParse(text)
     ? null
     : 'must be an http or https origin without a path'
+}
+
+function postgresUrl(text: string): string | null {
+  return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)
+    ? null
+    : 'must be like postgres://user:password@host:5432/database'
 }

@@ -13,16 +13,19 @@ import { readBootId } from './drivers/process-table.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
+import type { Store } from './ports/store.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
 import { isLoopback, type Listener, listen, originOf } from './server/listener.ts'
 import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
-import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from './store/sqlite.ts'
+import { openPostgresStore } from './store/postgres.ts'
+import { chooseHost, measureFlushMs, openSqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { createLog, logEvents } from './system/log.ts'
 import { createNotifier } from './system/notifier.ts'
 import { createOutbound } from './system/outbound.ts'
 import { portHolder } from './system/port-holder.ts'
+import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { systemRandom } from './system/random.ts'
 import { createVault, loadOrCreateKey } from './system/vault.ts'
 import { createWorkerLogs } from './system/worker-logs.ts'
@@ -54,9 +57,10 @@ export async function startServer(config: Config, sampleFolder: string): Promise
   const log = createLog(config.logLevel, !config.json && process.stderr.isTTY === true)
   const emit = logEvents(log)
   const lock = acquire(config.dataDir)
+  let notifier: Notifications | null = null
   try {
     const apiKeyFile = join(config.dataDir, 'api-key')
-    const notifier = createNotifier({ onError: error => log.error({ problem: String(error) }, 'notifier.failed') })
+    notifier = createNotifications(config, log)
     const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
     const folders = [...config.workers, ...(config.sample ? [sampleFolder] : [])]
     const driver = driverFor(config, folders, { notifier, logs })
@@ -88,8 +92,9 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     lock.publish({ pid: process.pid, url })
     if (!isLoopback(config.host))
       log.warn({ host: config.host }, 'the server can be reached from outside; put TLS in front of it')
-    return { url, apiKeyFile, folders: served, stop: stopper(app, { listener, store, lock, driver }) }
+    return { url, apiKeyFile, folders: served, stop: stopper(app, { listener, store, lock, driver, notifier }) }
   } catch (error) {
+    await notifier?.close?.()
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   }
@@ -97,7 +102,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
 
 function stopper(
   app: App,
-  parts: { listener: Listener; store: SqliteStore; lock: DataDirLock; driver: Driver },
+  parts: { listener: Listener; store: Store; lock: DataDirLock; driver: Driver; notifier: Notifications },
 ): () => Promise<void> {
   const hurry = new AbortController()
   let stopping: Promise<void> | null = null
@@ -105,6 +110,7 @@ function stopper(
     await app.stop(hurry.signal)
     await parts.listener.close(1_000)
     if ('close' in parts.driver && typeof parts.driver.close === 'function') parts.driver.close()
+    await parts.notifier.close?.()
     await parts.store.close()
     parts.lock.release()
   }
@@ -123,7 +129,8 @@ function acquire(dataDir: string): DataDirLock {
   throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
 }
 
-async function openStore(config: Config): Promise<SqliteStore> {
+async function openStore(config: Config): Promise<Store> {
+  if (config.databaseUrl !== null) return openPostgresStore({ url: config.databaseUrl })
   const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
   const host = config.storeHost === 'auto' ? chooseHost(flushMs()) : config.storeHost
   return openSqliteStore({
@@ -131,6 +138,15 @@ async function openStore(config: Config): Promise<SqliteStore> {
     host,
     gather: flush => void setImmediate(flush),
   })
+}
+
+/** Notifications, and what ends them where they have a connection. */
+type Notifications = Notifier & { close?(): Promise<void> }
+
+function createNotifications(config: Config, log: ReturnType<typeof createLog>): Notifications {
+  const onError = (error: unknown) => log.error({ problem: String(error) }, 'notifier.failed')
+  const local = createNotifier({ onError })
+  return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
 }
 
 /** Processes run only for people on this machine, or below folders that were named on purpose. */

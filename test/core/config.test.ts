@@ -32,7 +32,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
       queueUrl: null,
     },
     ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
-    ...{ webhookPublicOnly: false, logLevel: 'info', apiKey: null },
+    ...{ webhookPublicOnly: false, databaseUrl: null, logLevel: 'info', apiKey: null },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -46,19 +46,50 @@ test('each setting is read from its option', () => {
     ...{ port: '0', host: '::1', dataDir: 'd', processRoot: ['a', 'b'], publicUrl: 'https://x.example/' },
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
     ...{ storeHost: 'thread', webhookPublicOnly: true, logLevel: 'debug' },
+    database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
   }
   const { rateWindows: _, ...rest } = config(options)
   assert.deepEqual(rest, {
     ...{ port: 0, host: '::1', dataDir: '/here/d', processRoots: ['/here/a', '/here/b'] },
     ...{ publicUrl: 'https://x.example', queueUrl: 'http://y:1', workers: ['/here/w1', '/here/w2'], sample: true },
+    databaseUrl: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     webhookPublicOnly: true,
   })
 })
 
+test('an address of a database is checked and never repeated, since it has a password', () => {
+  for (const url of [
+    'postgresql://h/d',
+    'postgres://u@127.0.0.1:5432/d',
+    'postgres://u:p%40@[::1]/d?options=-csearch_path%3Da',
+  ]) {
+    assert.equal(config({ database: url }).databaseUrl, url)
+  }
+  for (const url of [
+    'mysql://me:hidden@db/d',
+    'postgres://me:hidden@db',
+    'postgres:///d',
+    'hidden',
+    'postgres://h/d d',
+  ]) {
+    assert.deepEqual(mistakes({ database: url }), [
+      '--database must be like postgres://user:password@host:5432/database',
+    ])
+  }
+})
+
 /** A valid text for each setting that is not its default. */
 const OTHER: Record<string, string> = {
-  ...{ port: '9', host: 'h', dataDir: 'd', processRoot: 'p:q', publicUrl: 'http://x', queueUrl: 'http://y' },
+  ...{
+    port: '9',
+    host: 'h',
+    dataDir: 'd',
+    database: 'postgres://h/d',
+    processRoot: 'p:q',
+    publicUrl: 'http://x',
+    queueUrl: 'http://y',
+  },
   ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2', storeHost: 'inline' },
   ...{ webhookPublicOnly: 'true', logLevel: 'warn' },
 }

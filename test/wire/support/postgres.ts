@@ -1,0 +1,109 @@
+/** A real PostgreSQL of a test's own: `RUNYARD_TEST_POSTGRES_BIN` says where its programs are. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chownSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
+import { until } from './until.ts'
+
+const programs = process.env.RUNYARD_TEST_POSTGRES_BIN ?? ''
+
+/** Why tests cannot start a PostgreSQL; false when they can. */
+export const noPostgresPrograms: string | false =
+  programs === '' ? 'set RUNYARD_TEST_POSTGRES_BIN to the folder with initdb and postgres to run it' : false
+
+/** A PostgreSQL that is there, or is not. */
+export interface Postgres {
+  readonly url: string
+  /** Kills all of its processes at once. */
+  kill9(): Promise<void>
+  /** Starts it again on the same data and port, and waits until it answers. */
+  start(): Promise<void>
+}
+
+/** Starts a PostgreSQL with an empty database. It ends with the test file. */
+export async function startPostgres(): Promise<Postgres> {
+  const folder = temporaryFolder()
+  const data = join(folder, 'data')
+  const user = unprivileged()
+  if (user !== null) chownSync(folder, user.uid, user.gid)
+  const options = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
+  execFileSync(join(programs, 'initdb'), ['-D', data, ...options], { cwd: folder, stdio: 'ignore', ...user })
+  const port = await freePort()
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories='].flatMap(setting => ['-c', setting])
+  let child: ChildProcess | null = null
+  const kill = () => {
+    if (child?.pid !== undefined) killTree(child.pid)
+  }
+  const kill9 = async () => {
+    const ended = new Promise(resolve => child?.once('exit', resolve))
+    kill()
+    await ended
+    child = null
+  }
+  const start = async () => {
+    child = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...settings], {
+      cwd: folder,
+      stdio: 'ignore',
+      ...user,
+    })
+    await until('PostgreSQL to answer', () => answers(url))
+  }
+  atExit(kill)
+  atEnd(() => (child === null ? undefined : kill9()))
+  await start()
+  return { url, kill9, start }
+}
+
+/** PostgreSQL refuses to run as root, so root runs it as its own user. */
+function unprivileged(): { uid: number; gid: number } | null {
+  if (process.getuid?.() !== 0) return null
+  const id = (option: string) => Number(execFileSync('id', [option, 'postgres'], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+/** The first process is stopped before its children are looked for, so that it makes no more. */
+function killTree(pid: number): void {
+  process.kill(pid, 'SIGSTOP')
+  const children = readdirSync('/proc').filter(name => /^\d+$/.test(name) && parentOf(name) === pid)
+  for (const target of [...children.map(Number), pid]) {
+    try {
+      process.kill(target, 'SIGKILL')
+    } catch {
+      // It has ended by itself.
+    }
+  }
+}
+
+function parentOf(pid: string): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    return 0
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new Client({ connectionString: url })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query('SELECT 1')
+    return true
+  } catch {
+    return false
+  } finally {
+    void client.end().catch(() => {})
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
