@@ -25,7 +25,7 @@ export interface Events {
   'job.result_ignored': { endpointId: EndpointId; jobId: JobId; workerId: WorkerId; reason: string }
   /** A receiver answered 200, at this try. */
   'webhook.delivered': { endpointId: EndpointId; jobId: JobId; tries: number }
-  /** The last try failed; nobody is told any more. */
+  /** The last try failed, or was not made for too long; nobody is told any more. */
   'webhook.failed': { endpointId: EndpointId; jobId: JobId; tries: number; problem: string }
   'worker.created': { endpointId: EndpointId; workerId: WorkerId; version: number }
   'worker.moved': {

@@ -9,6 +9,8 @@ export const WEBHOOK = {
   pauseMs: 10_000,
   /** How long a receiver may take to answer. */
   timeoutMs: 10_000,
+  /** How long a try may be overdue, because the server was away or the receiver is too slow for all that it is sent. */
+  overdueMs: 7 * 24 * 60 * 60_000,
   /** How long a delivery stays visible once it is over. */
   retentionMs: 24 * 60 * 60_000,
 } as const

@@ -165,6 +165,9 @@ export interface OpenWebhook extends DueWebhook {
   readonly tries: number
 }
 
+/** A delivery that ended before its last try. */
+export type GivenUpWebhook = Pick<OpenWebhook, 'endpointId' | 'jobId' | 'tries'>
+
 /** What an endpoint's deliveries are signed with; sealed by the vault. */
 export interface WebhookKey {
   readonly sealed: string
@@ -189,6 +192,8 @@ export interface WebhookStore {
   recordTry(id: DeliveryId, entry: WebhookTry): Promise<boolean>
   /** The deliveries of a job that are kept, oldest first. */
   list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]>
+  /** FAILED for deliveries whose try was due by `beforeMs` and was not made, at most `limit`. */
+  giveUp(beforeMs: number, nowMs: number, limit: number): Promise<GivenUpWebhook[]>
   /**
    * Removes deliveries that were over by `beforeMs`, at most `limit`, and keys that neither an endpoint nor a delivery
    * needs. Returns how many deliveries there were.

@@ -91,9 +91,14 @@ export class Webhooks {
     }
   }
 
-  /** Removes deliveries that have been over for long enough. True when there may be more. */
+  /** Gives up deliveries that are overdue for too long, and removes those that have been over for long. True when there may be more. */
   async removeOld(nowMs: number): Promise<boolean> {
-    return (await this.#ports.store.webhooks.removeOver(nowMs - WEBHOOK.retentionMs, SWEEP)) === SWEEP
+    const { store, emit } = this.#ports
+    const overdue = await store.webhooks.giveUp(nowMs - WEBHOOK.overdueMs, nowMs, SWEEP)
+    const problem = 'its next try was overdue for too long'
+    for (const given of overdue) emit('webhook.failed', { ...given, problem })
+    const removed = await store.webhooks.removeOver(nowMs - WEBHOOK.retentionMs, SWEEP)
+    return overdue.length === SWEEP || removed === SWEEP
   }
 
   /** A key that cannot be opened fails the try, so that its owner sees why. */

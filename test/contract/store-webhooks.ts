@@ -159,6 +159,25 @@ export const webhookCases: Cases = {
     assert.deepEqual(await names(T0, 2, 10), ['a0'])
   },
 
+  'what is overdue for too long is given up, and stays visible': async world => {
+    const { jobOutcomes, webhooks } = world.store
+    await world.job('a', { webhook })
+    await world.job('b', { webhook })
+    await jobOutcomes.cancel(E1, jobId('a'), T0)
+    await jobOutcomes.cancel(E1, jobId('b'), T0 + 1)
+    const { id } = (await webhooks.due(T0, 1, 1))[0]!
+    await webhooks.recordTry(id, { ...tryOf(1, T0), tookMs: 0 })
+    assert.deepEqual(await webhooks.giveUp(T0, T0 + 2, 10), [])
+    assert.deepEqual(await webhooks.giveUp(T0 + 1, T0 + 2, 10), [{ endpointId: E1, jobId: jobId('b'), tries: 0 }])
+    const rest = await webhooks.giveUp(T0 + WEBHOOK.pauseMs, T0 + WEBHOOK.pauseMs, 10)
+    assert.deepEqual(rest, [{ endpointId: E1, jobId: jobId('a'), tries: 1 }])
+    assert.deepEqual(
+      [await deliveries(world, 'a'), await deliveries(world, 'b')],
+      [['CANCELLED FAILED'], ['CANCELLED FAILED']],
+    )
+    assert.equal(await webhooks.open(id), null)
+  },
+
   'what is over is removed in time, and keys when nobody needs them': async world => {
     const { webhooks, endpoints } = world.store
     const key = { sealed: 'sealed', createdAtMs: T0 }

@@ -68,3 +68,9 @@ test('the randomness of the system gives bytes and version 4 UUIDs', () => {
   assert.notDeepEqual(systemRandom.bytes(20), systemRandom.bytes(20))
   assert.match(systemRandom.uuid(), /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
 })
+
+test('a signature is that of the example of Standard Webhooks', () => {
+  const text = 'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}'
+  const signature = vault.sign('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', text)
+  assert.equal(signature, 'g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+})

@@ -2,10 +2,11 @@ import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { Job } from '../../core/job.ts'
 import { jobView } from '../../core/job-view.ts'
 import { afterTry, type WebhookDelivery, type WebhookTry } from '../../core/webhook.ts'
-import type { DueWebhook, OpenWebhook, WebhookKey, WebhookStore } from '../../ports/store.ts'
+import type { DueWebhook, GivenUpWebhook, OpenWebhook, WebhookKey, WebhookStore } from '../../ports/store.ts'
 import {
   type DeliveryRow,
   type DueRow,
+  type GivenUpRow,
   type OpenRow,
   type TryRow,
   toDelivery,
@@ -55,6 +56,11 @@ export const webhooks = {
     const deliveries: WebhookDelivery[] = []
     for (const row of rows) deliveries.push(toDelivery(row, yield* query<TryRow>(sql.findTries, [row.id])))
     return deliveries
+  }),
+
+  giveUp: write(function* (beforeMs: number, nowMs: number, limit: number): Steps<GivenUpWebhook[]> {
+    const rows = yield* query<GivenUpRow>(sql.giveUpDeliveries, [beforeMs, nowMs, limit])
+    return rows.map(({ endpoint_id, job_id, tries }) => ({ endpointId: endpoint_id, jobId: job_id, tries }))
   }),
 
   removeOver: write(function* (beforeMs: number, limit: number): Steps<number> {

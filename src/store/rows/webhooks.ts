@@ -19,6 +19,9 @@ export interface OpenRow extends DueRow {
   readonly tries: number
 }
 
+/** What is left of a row that was given up. */
+export type GivenUpRow = Pick<OpenRow, 'endpoint_id' | 'job_id' | 'tries'>
+
 /** A row of `webhook_deliveries` to look at. */
 export interface DeliveryRow {
   readonly id: DeliveryId

@@ -51,6 +51,13 @@ export const endDelivery = `
   UPDATE webhook_deliveries SET state = $2, over_at_ms = $3, due_at_ms = NULL, payload = NULL
   WHERE id = $1 AND ${PENDING}`
 
+/** $1 instant, $2 now, $3 how many. */
+export const giveUpDeliveries = `
+  UPDATE webhook_deliveries SET state = 'FAILED', over_at_ms = $2, due_at_ms = NULL, payload = NULL
+  WHERE id IN (
+    SELECT id FROM webhook_deliveries WHERE ${PENDING} AND due_at_ms <= $1 ORDER BY due_at_ms LIMIT $3)
+  RETURNING endpoint_id, job_id, (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = webhook_deliveries.id) AS tries`
+
 /** $1 endpoint, $2 job. */
 export const listDeliveries = `
   SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
