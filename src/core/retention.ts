@@ -20,10 +20,5 @@ export function retentionMs(kind: JobKind, askedWaitMs?: number): number {
   return Math.min(Math.max(MINUTE_MS, askedWaitMs ?? 0), 5 * MINUTE_MS)
 }
 
-/** When a job that becomes final now is gone: its retention, but never past its ttl. */
-export function expiryOfResult(finishedAtMs: number, retention: number, ttlExpiryMs: number): number {
-  return Math.min(finishedAtMs + retention, ttlExpiryMs)
-}
-
 /** How long workers that have ended stay visible. */
 export const EXITED_WORKER_RETENTION_MS = 24 * 60 * MINUTE_MS

@@ -6,7 +6,7 @@ import { AppError, ERROR_CODES, invalid, notFound, toAppError } from '../../src/
 import { isEndpointId, isJobId, type WorkerId } from '../../src/core/ids.ts'
 import { isFinal, isLegal, JOB_STATUSES, lostReason, TRANSITIONS, type Transition } from '../../src/core/job.ts'
 import { jobTimes, jobView } from '../../src/core/job-view.ts'
-import { expiryOfResult, JOB_TIMES, retentionMs } from '../../src/core/retention.ts'
+import { JOB_TIMES, retentionMs } from '../../src/core/retention.ts'
 import { aJob, NOW } from '../support/snapshots.ts'
 
 /** Every move that is allowed, written down a second time. */
@@ -70,11 +70,6 @@ const retentions: [kind: 'run' | 'runsync', askedWaitMs: number | undefined, kep
 
 test('results are kept 30 minutes after run, and after runsync 1 minute or the asked wait up to 5 minutes', () => {
   for (const [kind, wait, kept] of retentions) assert.equal(retentionMs(kind, wait), kept, `${kind} ${wait}`)
-})
-
-test('a result never outlives the ttl of its job', () => {
-  assert.equal(expiryOfResult(100, 50, 200), 150)
-  assert.equal(expiryOfResult(100, 50, 120), 120)
 })
 
 test('the times of jobs have the bounds that the documentation names', () => {

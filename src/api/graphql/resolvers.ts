@@ -61,7 +61,7 @@ function myself({ access }: GraphqlParts, { caller }: GraphqlContext) {
   })
 }
 
-function userResolvers({ endpoints, templates: _, store }: GraphqlParts) {
+function userResolvers({ endpoints, store }: GraphqlParts) {
   type User = { caller: Caller }
   return {
     endpoints: async ({ caller }: User) => (await endpoints.list(caller.owner)).map(endpointView),
