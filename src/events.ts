@@ -4,6 +4,7 @@
  */
 import type { EndpointId, JobId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/job.ts'
+import type { JobUsage } from './core/usage.ts'
 import type { StopReason, WorkerState } from './core/worker.ts'
 
 /** Events by name, with their fields. */
@@ -19,8 +20,12 @@ export interface Events {
     workerId: WorkerId | null
     attempt: number
     reason?: string
+    /** How long it waited for this attempt; of a claim. */
+    waitedMs?: number
+    /** What was counted of it; of everything but a claim. */
+    usage?: JobUsage
   }
-  'job.expired': { endpointId: EndpointId; jobId: JobId; from: JobStatus; workerId: WorkerId | null }
+  'job.expired': { endpointId: EndpointId; jobId: JobId; from: JobStatus; workerId: WorkerId | null; usage: JobUsage }
   /** A result that came too late or from the wrong worker; kept as a diagnostic, without effect. */
   'job.result_ignored': { endpointId: EndpointId; jobId: JobId; workerId: WorkerId; reason: string }
   /** A receiver answered 200, at this try. */

@@ -123,6 +123,8 @@ export interface ClaimedJob {
   readonly policy: string | null
   readonly webhook: string | null
   readonly s3Config: string | null
+  /** How long it waited in the line for this attempt. */
+  readonly waitedMs: number
 }
 
 /** The reason text of a job that lost its last attempt. */

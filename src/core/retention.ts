@@ -22,3 +22,6 @@ export function retentionMs(kind: JobKind, askedWaitMs?: number): number {
 
 /** How long workers that have ended stay visible. */
 export const EXITED_WORKER_RETENTION_MS = 24 * 60 * MINUTE_MS
+
+/** How long usage is kept by the hour: a year's bill can still be made at its end. */
+export const USAGE_RETENTION_MS = 400 * 24 * 60 * MINUTE_MS

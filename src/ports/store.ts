@@ -6,6 +6,7 @@ import type { WindowCount } from '../core/rate-limit.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Secret } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
+import type { JobUsage, WorkerUsage } from '../core/usage.ts'
 import type { WebhookDelivery, WebhookTry } from '../core/webhook.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker.ts'
 
@@ -25,6 +26,8 @@ export interface Store {
   readonly secrets: SecretStore
   readonly workers: WorkerStore
   readonly keys: KeyStore
+  readonly usage: UsageStore
+  readonly upkeep: UpkeepStore
   /** Ends all use; open calls are finished first. */
   close(): Promise<void>
 }
@@ -33,6 +36,22 @@ export interface Store {
 export interface JobMove {
   readonly job: Job
   readonly from: JobStatus
+  /** What the transition has counted, in the same transaction. */
+  readonly usage: JobUsage
+}
+
+/** A job that has expired, as it was but for its texts: those are left out, since they may be large. */
+export interface Expired {
+  readonly job: Job
+  /** What its end has counted; nothing for a job that had ended before. */
+  readonly usage: JobUsage
+}
+
+/** Expired jobs that were removed, the oldest first. */
+export interface RemovedJobs {
+  readonly jobs: readonly Expired[]
+  /** Whether there may be more to remove. */
+  readonly more: boolean
 }
 
 /** A worker claims with this. */
@@ -94,8 +113,8 @@ export interface JobOutcomeStore {
   retry(endpointId: EndpointId, jobId: JobId, position: number, nowMs: number): Promise<JobMove | null>
   /** CANCELLED for jobs that wait, at most `limit`. */
   purge(endpointId: EndpointId, nowMs: number, limit: number): Promise<JobMove[]>
-  /** Removes jobs and idempotency keys past their expiry, at most `limit`, and returns what they were. */
-  removeExpired(nowMs: number, limit: number): Promise<Job[]>
+  /** Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. */
+  removeExpired(nowMs: number, limit: number): Promise<RemovedJobs>
   /** When the next job times out or expires; null when there is none. */
   nextDeadline(): Promise<number | null>
 }
@@ -275,8 +294,13 @@ export interface WorkerStore {
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
-  /** EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}. */
-  exited(id: WorkerId, exit: WorkerExit, nowMs: number): Promise<WorkerMove | null>
+  /**
+   * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}.
+   * @param seen false when it ended while nobody looked: then its time since the last count is not counted
+   */
+  exited(id: WorkerId, exit: WorkerExit, nowMs: number, seen?: boolean): Promise<WorkerMove | null>
+  /** The ids of those that ended last, the last one first. */
+  lastExited(limit: number): Promise<WorkerId[]>
   /** Removes ended workers older than `beforeMs`, at most `limit`. */
   removeExited(beforeMs: number, limit: number): Promise<WorkerId[]>
 }
@@ -291,4 +315,52 @@ export interface KeyStore {
   windowCounts(owner: OwnerId): Promise<WindowCount[]>
   /** Keeps what was counted, so that a restart forgives nobody more than a moment. */
   saveWindowCounts(owner: OwnerId, counts: readonly WindowCount[]): Promise<void>
+}
+
+/** Which usage is read. */
+export interface UsageQuery {
+  readonly owner: OwnerId
+  /** Null for all endpoints, those that are gone included. */
+  readonly endpointId: EndpointId | null
+  /** Instants of whole hours, ascending: sums are made from each to the next. At most 1,000 spans are read at once. */
+  readonly bounds: readonly number[]
+}
+
+/** What the jobs of an endpoint have used in the span that begins at `startMs`. */
+export interface JobUsageSum {
+  readonly startMs: number
+  readonly endpointId: EndpointId
+  readonly usage: JobUsage
+}
+
+/** How long workers of an endpoint existed in the span that begins at `startMs`. */
+export interface WorkerUsageSum {
+  readonly startMs: number
+  readonly endpointId: EndpointId
+  /** See core/usage `flavorOf`; `unknown` for workers of versions that did not note it. */
+  readonly flavor: string
+  readonly usage: WorkerUsage
+}
+
+/**
+ * What was used, by the hour. Jobs are counted by the transitions that end their attempts and waits, workers when they end
+ * and in between by {@link countWorkers}; each in the same transaction, so nothing is counted twice or lost. Usage outlives
+ * endpoints. Reading stops before a span that would make more than 10,000 sums: `nextMs` is where to go on, null at the end.
+ */
+export interface UsageStore {
+  jobs(query: UsageQuery): Promise<{ sums: JobUsageSum[]; nextMs: number | null }>
+  /** The time of workers that run is included up to `nowMs`. */
+  workers(query: UsageQuery, nowMs: number): Promise<{ sums: WorkerUsageSum[]; nextMs: number | null }>
+  /** Counts workers that were not counted since `beforeMs` up to now, at most `limit`. Returns how many there were. */
+  countWorkers(nowMs: number, beforeMs: number, limit: number): Promise<number>
+  /** Removes hours before `beforeMs`, at most `limit` of each kind. Returns how many of the more frequent kind there were. */
+  removeOld(beforeMs: number, limit: number): Promise<number>
+}
+
+/** Care of the database itself, in bounded work. */
+export interface UpkeepStore {
+  /** Removes counts of REST windows that began before `beforeMs`, at most `limit`. Returns how many there were. */
+  removeOldWindows(beforeMs: number, limit: number): Promise<number>
+  /** Gives some of the free space back to the disk when there is much. True when there is more to give. */
+  compact(): Promise<boolean>
 }

@@ -232,24 +232,24 @@ export class Jobs {
     const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
     this.moved('timeOut', late)
     const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP)
-    for (const job of gone) {
+    for (const { job, usage } of gone.jobs) {
       const { endpointId, id: jobId, status, workerId } = job
-      emit('job.expired', { endpointId, jobId, from: status, workerId })
+      emit('job.expired', { endpointId, jobId, from: status, workerId, usage })
       notifier.publish(`job:${jobId}`)
       if (!isFinal(status)) notifier.publish(`load:${endpointId}`)
       if (!isFinal(status) && job.webhook !== null) notifier.publish('webhooks')
       if (status === 'IN_PROGRESS' && workerId !== null) notifier.publish(`worker:${workerId}`)
     }
-    return late.length === SWEEP || gone.length === SWEEP
+    return late.length === SWEEP || gone.more
   }
 
   /** Tells everybody about moves that the store has made. */
   moved(transition: Transition, moves: readonly JobMove[], reason?: string): void {
     const { emit, notifier } = this.#ports
-    for (const { job, from } of moves) {
+    for (const { job, from, usage } of moves) {
       const { endpointId, id: jobId, status: to, workerId, attempt } = job
       const because = reason === undefined ? {} : { reason }
-      emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, ...because })
+      emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, usage, ...because })
       notifier.publish(`job:${jobId}`)
       if (to === 'IN_QUEUE') this.#lineGrew(endpointId)
       else notifier.publish(`load:${endpointId}`)

@@ -176,10 +176,10 @@ export class WorkerCalls {
 
   #claimed(endpointId: EndpointId, workerId: WorkerId, claimed: readonly ClaimedJob[]): void {
     const { emit, notifier } = this.#ports
-    for (const { id: jobId, attempt } of claimed) {
+    for (const { id: jobId, attempt, waitedMs } of claimed) {
       const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
       this.#fleet.toldStops(workerId).delete(jobId)
-      emit('job.moved', { endpointId, jobId, transition: 'claim', ...states, workerId, attempt })
+      emit('job.moved', { endpointId, jobId, transition: 'claim', ...states, workerId, attempt, waitedMs })
       notifier.publish(`job:${jobId}`)
     }
     notifier.publish(`load:${endpointId}`)

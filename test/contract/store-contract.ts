@@ -6,6 +6,7 @@ import { jobCases } from './store-jobs.ts'
 import { outcomeCases } from './store-outcomes.ts'
 import { recordCases } from './store-records.ts'
 import { transitionCases } from './store-transitions.ts'
+import { usageCases } from './store-usage.ts'
 import { webhookCases } from './store-webhooks.ts'
 import { workerCases } from './store-workers.ts'
 import { type Cases, World } from './store-world.ts'
@@ -26,6 +27,7 @@ const parts: readonly Cases[] = [
   workerCases,
   recordCases,
   webhookCases,
+  usageCases,
 ]
 
 /**

@@ -207,24 +207,30 @@ export const outcomeCases: Cases = {
     assert.equal((await world.claim())[0]?.attempt, 1)
   },
 
-  'expired jobs are removed in any state, the oldest first, and are returned as they were': async world => {
-    const { jobOutcomes, stops } = world.store
-    await world.worker()
-    await world.job('running', { expiresAtMs: T0 + 30 })
-    await world.claim()
-    await world.job('waiting', { expiresAtMs: T0 + 20 })
-    await world.job('cancelled', { expiresAtMs: T0 + 10 })
-    await world.job('stays', { expiresAtMs: T0 + 31 })
-    await jobOutcomes.cancel(E1, jobId('cancelled'), T0)
-    const asTheyWere = [await world.read('cancelled'), await world.read('waiting'), await world.read('running')]
-    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 9, 10), [])
-    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 30, 2), asTheyWere.slice(0, 2))
-    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 30, 2), asTheyWere.slice(2))
-    assert.equal(await world.store.jobs.find(E1, jobId('running'), T0), null)
-    assert.notEqual(await world.store.jobs.find(E1, jobId('stays'), T0), null)
-    assert.deepEqual(await stops.pending(W1), ['running'])
-    assert.deepEqual([(await world.load()).held, (await world.load()).idleSinceMs], [1, T0 + 30])
-  },
+  'expired jobs are removed in any state, the oldest first, and are returned as they were without their texts':
+    async world => {
+      const { jobOutcomes, stops } = world.store
+      await world.worker()
+      await world.job('running', { expiresAtMs: T0 + 30 })
+      await world.claim()
+      await world.job('waiting', { expiresAtMs: T0 + 20 })
+      await world.job('cancelled', { expiresAtMs: T0 + 10 })
+      await world.job('stays', { expiresAtMs: T0 + 31 })
+      await jobOutcomes.cancel(E1, jobId('cancelled'), T0)
+      const read = async (id: string) => ({ ...(await world.read(id)), input: '{}' })
+      const asTheyWere = [await read('cancelled'), await read('waiting'), await read('running')]
+      const remove = async (nowMs: number) => {
+        const { jobs, more } = await jobOutcomes.removeExpired(nowMs, 2)
+        return { jobs: jobs.map(({ job }) => job), more }
+      }
+      assert.deepEqual(await remove(T0 + 9), { jobs: [], more: false })
+      assert.deepEqual(await remove(T0 + 30), { jobs: asTheyWere.slice(0, 2), more: true })
+      assert.deepEqual(await remove(T0 + 30), { jobs: asTheyWere.slice(2), more: false })
+      assert.equal(await world.store.jobs.find(E1, jobId('running'), T0), null)
+      assert.notEqual(await world.store.jobs.find(E1, jobId('stays'), T0), null)
+      assert.deepEqual(await stops.pending(W1), ['running'])
+      assert.deepEqual([(await world.load()).held, (await world.load()).idleSinceMs], [1, T0 + 30])
+    },
 
   'the next deadline is the first timeout or expiry': async world => {
     const { jobOutcomes } = world.store

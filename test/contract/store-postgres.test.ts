@@ -9,7 +9,7 @@ import { claimJob, claimJobs } from '../../src/store/sql/jobs.ts'
 import { noPostgres, postgresUrl, type TestSchema, testSchema } from '../support/postgres-database.ts'
 import { BROKEN, DONE, E1, EXIT, jobId, jobOf, OWNER, T0, W1, World, workerOf } from './store-world.ts'
 
-const next = { version: migrations.length + 1, name: 'next', statements: ['CREATE TABLE more (id TEXT)'] }
+const next = { version: migrations.at(-1)!.version + 1, name: 'next', statements: ['CREATE TABLE more (id TEXT)'] }
 
 async function opened(context: TestContext): Promise<{ schema: TestSchema; store: Store; world: World }> {
   const schema = await testSchema()

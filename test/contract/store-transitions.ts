@@ -110,7 +110,10 @@ function caseOf(status: JobStatus, { name, transition, to, lost = 0, run }: (typ
       assert.equal(after.status, to)
       const [move] = [answer].flat()
       if (transition === 'claim') assert.equal((move as { id: string }).id, 'a')
-      else assert.deepEqual(isMove(move) ? move : null, { job: after, from: status })
+      else {
+        assert.ok(isMove(move))
+        assert.deepEqual({ job: move.job, from: move.from }, { job: after, from: status })
+      }
     },
   }
 }

@@ -12,13 +12,14 @@ import {
   toEndpoint,
   toQueueLoad,
 } from '../rows/endpoints.ts'
-import { type JobRow, toJob } from '../rows/jobs.ts'
+import type { EndedRow } from '../rows/jobs.ts'
 import { toWorker, type WorkerRow } from '../rows/workers.ts'
 import * as sql from '../sql/endpoints.ts'
 import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
-import { statusBeforeEnd, stopWork } from './job-outcomes.ts'
+import { endMove, stopWork } from './job-outcomes.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { countJobUsage } from './usage.ts'
 import { addDeliveries } from './webhooks.ts'
 
 const EXITS_IN_SNAPSHOT = 20
@@ -66,8 +67,9 @@ export const endpoints = {
   remove: write(function* (id: EndpointId, nowMs: number): Steps<DeletedEndpoint | null> {
     yield* lock(sql.lockEndpointKey, [id])
     if ((yield* queryOne(sql.findEndpoint, [id])) === null) return null
-    const rows = yield* query<JobRow>(cancelJobsOfEndpoint, [id, nowMs])
-    const cancelled = rows.map(row => ({ job: toJob(row), from: statusBeforeEnd(row) }))
+    const rows = yield* query<EndedRow>(cancelJobsOfEndpoint, [id, nowMs])
+    const cancelled = rows.map(row => endMove('cancel', row, nowMs))
+    yield* countJobUsage(cancelled, nowMs)
     yield* stopWork(cancelled, nowMs)
     yield* addDeliveries(
       cancelled.map(({ job }) => job),

@@ -1,20 +1,33 @@
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
-import { expiredJob, isFinal, type Job, type JobStatus, lostReason, MAX_LOST_ATTEMPTS } from '../../core/job.ts'
+import {
+  expiredJob,
+  isFinal,
+  type Job,
+  type JobStatus,
+  lostReason,
+  MAX_LOST_ATTEMPTS,
+  type Transition,
+} from '../../core/job.ts'
 import { earliest } from '../../core/plan.ts'
-import type { FinishRequest, JobMove, JobOutcomeStore } from '../../ports/store.ts'
-import { type JobRow, toJob } from '../rows/jobs.ts'
+import { NO_JOB_USAGE, usageOfMove } from '../../core/usage.ts'
+import type { Expired, FinishRequest, JobMove, JobOutcomeStore, RemovedJobs } from '../../ports/store.ts'
+import { type EndedRow, type ExpiredRow, type JobRow, type SpanRow, toExpiredJob, toJob, toSpan } from '../rows/jobs.ts'
 import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'
 import { deleteExpiredKeys, dropChunks, findJob } from '../sql/jobs.ts'
 import { lockWorker, workerFinished, workerSettled } from '../sql/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { countJobUsage } from './usage.ts'
 import { addDeliveries } from './webhooks.ts'
+
+/** About how many bytes of jobs one call removes, at least one job: freeing them takes the longer the more there are. */
+const REMOVED_BYTES = 32 * 1024 * 1024
 
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
   finish: write(function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
     const { status, output, error, warning } = outcome
-    const row = yield* queryOne<JobRow>(sql.finishJob, [jobId, workerId, status, output, error, warning, nowMs])
+    const row = yield* queryOne<EndedRow>(sql.finishJob, [jobId, workerId, status, output, error, warning, nowMs])
     if (row === null) return null
     if (status === 'COMPLETED' && row.started_at_ms !== null) {
       yield* query(countCompletion, [row.endpoint_id, Math.max(0, nowMs - row.started_at_ms)])
@@ -22,40 +35,48 @@ export const jobOutcomes = {
       const completed = status === 'COMPLETED' ? 1 : 0
       yield* query(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
     }
+    const move = endMove('finish', row, nowMs)
+    yield* countJobUsage([move], nowMs)
     yield* lock(lockWorker, [workerId])
     yield* query(workerFinished, [workerId, nowMs])
-    const job = toJob(row)
-    yield* addDeliveries([job], nowMs)
-    return { job, from: statusBeforeEnd(row) }
+    yield* addDeliveries([move.job], nowMs)
+    return move
   }),
 
   cancel: write(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<JobMove | null> {
-    const rows = yield* query<JobRow>(sql.cancelJob, [endpointId, jobId, nowMs])
-    const moves = rows.map(row => ({ job: toJob(row), from: statusBeforeEnd(row) }))
+    const rows = yield* query<EndedRow>(sql.cancelJob, [endpointId, jobId, nowMs])
+    const moves = rows.map(row => endMove('cancel', row, nowMs))
+    yield* countJobUsage(moves, nowMs)
     yield* stopWork(moves, nowMs)
     yield* addDeliveries(jobsOf(moves), nowMs)
     return moves[0] ?? null
   }),
 
   timeOutOverdue: write(function* (nowMs: number, limit: number): Steps<JobMove[]> {
-    const rows = yield* query<JobRow>(sql.timeOutJobs, [nowMs, limit])
-    const moves = inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' })))
+    const rows = yield* query<EndedRow>(sql.timeOutJobs, [nowMs, limit])
+    const moves = inOrder(rows.map(row => endMove('timeOut', row, nowMs)))
     yield* count(moves, 'failed')
+    yield* countJobUsage(moves, nowMs)
     yield* addDeliveries(jobsOf(moves), nowMs)
     yield* stopWork(moves, nowMs)
     return moves
   }),
 
   requeueLost: write(function* (workerId: WorkerId, cause: string, nowMs: number): Steps<JobMove[]> {
+    const held = yield* query<SpanRow & { id: JobId }>(sql.heldJobs, [workerId])
+    if (held.length === 0) return []
+    const ids = JSON.stringify(held.map(({ id }) => id))
     const reason = lostReason(MAX_LOST_ATTEMPTS, cause)
-    const failed = yield* query<JobRow>(sql.failLostJobs, [workerId, nowMs, reason, MAX_LOST_ATTEMPTS])
-    const queued = yield* query<JobRow>(sql.requeueLostJobs, [workerId])
+    const failed = yield* query<JobRow>(sql.failLostJobs, [ids, nowMs, reason, MAX_LOST_ATTEMPTS, workerId])
+    const queued = yield* query<JobRow>(sql.requeueLostJobs, [ids, nowMs, workerId])
+    const spans = new Map(held.map(row => [row.id, row]))
     const toMoves = (rows: readonly JobRow[]): JobMove[] =>
-      rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' }) as const)
+      rows.map(row => endMove('requeue', { ...row, ...spans.get(row.id)! }, nowMs, toJob(row)))
     yield* count(toMoves(failed), 'failed')
     yield* count(toMoves(queued), 'retried')
-    yield* addDeliveries(failed.map(toJob), nowMs)
     const moves = inOrder(toMoves([...failed, ...queued]))
+    yield* countJobUsage(moves, nowMs)
+    yield* addDeliveries(failed.map(toJob), nowMs)
     if (moves.length > 0) yield* settle(workerId, nowMs)
     return moves
   }),
@@ -69,7 +90,7 @@ export const jobOutcomes = {
     if (rows.length === 0) return []
     for (const { id } of rows) yield* query(dropChunks, [id])
     yield* settle(workerId, first?.at_ms ?? null)
-    return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS' })))
+    return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
   }),
 
   retry: write(function* (
@@ -82,32 +103,37 @@ export const jobOutcomes = {
     const row = yield* queryOne<JobRow>(sql.retryJob, [endpointId, jobId, nowMs, position])
     if (before === null || row === null) return null
     yield* query(dropChunks, [jobId])
-    const move = { job: toJob(row), from: before.status }
+    const move = { job: toJob(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
+    yield* countJobUsage([move], nowMs)
     return move
   }),
 
   purge: write(function* (endpointId: EndpointId, nowMs: number, limit: number): Steps<JobMove[]> {
-    const rows = yield* query<JobRow>(sql.purgeJobs, [endpointId, nowMs, limit])
-    const moves = inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_QUEUE' })))
+    const rows = yield* query<EndedRow>(sql.purgeJobs, [endpointId, nowMs, limit])
+    const moves = inOrder(rows.map(row => endMove('purge', row, nowMs)))
+    yield* countJobUsage(moves, nowMs)
     yield* addDeliveries(jobsOf(moves), nowMs)
     return moves
   }),
 
-  removeExpired: write(function* (nowMs: number, limit: number): Steps<Job[]> {
-    const rows = yield* query<JobRow>(sql.deleteExpiredJobs, [nowMs, limit])
-    yield* query(deleteExpiredKeys, [nowMs, limit])
-    const removed = rows.map(toJob).sort((a, b) => a.expiresAtMs - b.expiresAtMs || (a.id < b.id ? -1 : 1))
+  removeExpired: write(function* (nowMs: number, limit: number): Steps<RemovedJobs> {
+    const found = yield* query<ExpiredRow>(sql.expiredJobs, [nowMs, limit])
+    const rows = found.slice(0, lengthWithin(found, REMOVED_BYTES))
+    if (rows.length > 0) yield* query(sql.deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
+    const keys = yield* query(deleteExpiredKeys, [nowMs, limit])
+    const removed = rows.map(row => expiredMove(row, nowMs))
+    const undone = removed.filter(({ job }) => !isFinal(job.status))
+    yield* countJobUsage(undone, nowMs)
     yield* stopWork(
-      removed.filter(job => job.status === 'IN_PROGRESS').map(job => ({ job, from: 'IN_PROGRESS' })),
+      undone.map(({ job, usage }) => ({ job, from: job.status, usage })),
       nowMs,
     )
-    const undone = removed.filter(job => !isFinal(job.status))
     yield* addDeliveries(
-      undone.map(job => expiredJob(job, nowMs)),
+      undone.map(({ job }) => expiredJob(job, nowMs)),
       nowMs,
     )
-    return removed
+    return { jobs: removed, more: rows.length < found.length || found.length === limit || keys.length === limit }
   }),
 
   nextDeadline: read(function* (): Steps<number | null> {
@@ -119,6 +145,29 @@ export const jobOutcomes = {
 /** A job in the line has no start, so an ended job without one came from there. */
 export function statusBeforeEnd(row: JobRow): JobStatus {
   return row.started_at_ms === null ? 'IN_QUEUE' : 'IN_PROGRESS'
+}
+
+/** A job that the transition has moved, as its row was before the end or the step back. */
+export function endMove(transition: Transition, row: EndedRow, nowMs: number, job = toJob(row)): JobMove {
+  return { job, from: statusBeforeEnd(row), usage: usageOfMove(transition, job.status, toSpan(row), nowMs) }
+}
+
+function expiredMove(row: ExpiredRow, nowMs: number): Expired {
+  const job = toExpiredJob(row)
+  if (isFinal(job.status)) return { job, usage: NO_JOB_USAGE }
+  const { waiting_since_ms: waitingSinceMs, started_at_ms: startedAtMs, input_bytes: inputBytes } = row
+  const span = { waitingSinceMs, startedAtMs, inputBytes, outputBytes: 0, streamBytes: row.stream_bytes ?? 0 }
+  return { job, usage: usageOfMove('expire', 'expired', span, nowMs) }
+}
+
+/** How many of the first rows have about so many bytes, at least one. */
+function lengthWithin(rows: readonly ExpiredRow[], maxBytes: number): number {
+  let bytes = 0
+  const beyond = rows.findIndex(row => {
+    bytes += row.input_bytes + row.output_bytes + (row.stream_bytes ?? 0)
+    return bytes > maxBytes
+  })
+  return beyond === -1 ? rows.length : Math.max(1, beyond)
 }
 
 /** For running jobs that ended without their worker: it is to stop them, and is idle unless it holds others. */

@@ -8,6 +8,8 @@ import { secrets } from './secrets.ts'
 import { stops } from './stops.ts'
 import { streams } from './streams.ts'
 import { templates } from './templates.ts'
+import { upkeep } from './upkeep.ts'
+import { usage } from './usage.ts'
 import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
@@ -26,6 +28,8 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   secrets,
   workers,
   keys,
+  usage,
+  upkeep,
 }
 
 const byName = new Map<string, Operation>(

@@ -1,10 +1,13 @@
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { flavorOf } from '../../core/usage.ts'
 import { type StopReason, WORKER_STATES, type Worker, type WorkerExit, type WorkerState } from '../../core/worker.ts'
 import type { WorkerMove, WorkerStore } from '../../ports/store.ts'
+import { type EndpointRow, toEndpoint } from '../rows/endpoints.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
-import { lockEndpoint } from '../sql/endpoints.ts'
+import { findEndpoint, lockEndpoint } from '../sql/endpoints.ts'
 import * as sql from '../sql/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { countEnd } from './usage.ts'
 
 const MAX_LISTED = 1_000
 
@@ -12,7 +15,10 @@ const MAX_LISTED = 1_000
 export const workers = {
   insert: write(function* (worker: Worker, tokenHash: string): Steps<boolean> {
     yield* lock(lockEndpoint, [worker.endpointId])
-    return (yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash))).length > 0
+    const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [worker.endpointId])
+    if (endpoint === null) return false
+    const flavor = flavorOf(toEndpoint(endpoint).compute)
+    return (yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash, flavor))).length > 0
   }),
 
   find: read(function* (id: WorkerId): Steps<Worker | null> {
@@ -60,11 +66,16 @@ export const workers = {
     return row === null ? null : { worker: toWorker(row), from }
   }),
 
-  exited: write(function* (id: WorkerId, exit: WorkerExit, nowMs: number): Steps<WorkerMove | null> {
+  exited: write(function* (id: WorkerId, exit: WorkerExit, nowMs: number, seen = true): Steps<WorkerMove | null> {
     const from = yield* stateBefore(id, 'EXITED')
     if (from === null) return null
+    yield* countEnd(id, nowMs, seen)
     const row = yield* queryOne<WorkerRow>(sql.workerExited, [id, from, JSON.stringify(exit), nowMs])
     return row === null ? null : { worker: toWorker(row), from }
+  }),
+
+  lastExited: read(function* (limit: number): Steps<WorkerId[]> {
+    return (yield* query<{ id: WorkerId }>(sql.lastExited, [limit])).map(row => row.id)
   }),
 
   removeExited: write(function* (beforeMs: number, limit: number): Steps<WorkerId[]> {

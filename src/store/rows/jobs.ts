@@ -1,5 +1,6 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/job.ts'
+import type { UsageSpan } from '../../core/usage.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `jobs`. */
@@ -32,10 +33,30 @@ export interface JobRow {
 }
 
 /** What a claim returns of each row. */
-export type ClaimedRow = Pick<
-  JobRow,
-  'id' | 'attempt' | 'input' | 'policy' | 'webhook' | 's3_config' | 'low_priority' | 'position'
->
+export interface ClaimedRow
+  extends Pick<JobRow, 'id' | 'attempt' | 'input' | 'policy' | 'webhook' | 's3_config' | 'low_priority' | 'position'> {
+  readonly waited_ms: number
+}
+
+/** What the usage of an attempt is counted from. */
+export interface SpanRow {
+  readonly started_at_ms: number | null
+  readonly waiting_since_ms: number
+  readonly stream_bytes: number | null
+}
+
+/** A row of a job that has ended, with what its usage is counted from. */
+export interface EndedRow extends JobRow {
+  readonly waiting_since_ms: number | null
+  readonly stream_bytes: number | null
+}
+
+/** A row of a job that has expired, without its texts. */
+export interface ExpiredRow extends SpanRow, Omit<JobRow, 'input' | 'output' | 'policy' | 's3_config' | 'progress'> {
+  readonly started_at_ms: number | null
+  readonly input_bytes: number
+  readonly output_bytes: number
+}
 
 /** A row as a job. */
 export function toJob(row: JobRow): Job {
@@ -71,7 +92,23 @@ export function toJob(row: JobRow): Job {
 /** A row as what a worker gets. */
 export function toClaimedJob(row: ClaimedRow): ClaimedJob {
   const { id, attempt, input, policy, webhook } = row
-  return { id, attempt, input, policy, webhook, s3Config: row.s3_config }
+  return { id, attempt, input, policy, webhook, s3Config: row.s3_config, waitedMs: Math.max(0, row.waited_ms) }
+}
+
+/** A row as an expired job. What the texts were is not known any more. */
+export function toExpiredJob(row: ExpiredRow): Job {
+  return toJob({ ...row, input: '{}', output: null, policy: null, s3_config: null, progress: null })
+}
+
+/** What the usage of the job of a row is counted from. */
+export function toSpan(row: EndedRow): UsageSpan {
+  return {
+    waitingSinceMs: row.waiting_since_ms ?? row.queued_at_ms,
+    startedAtMs: row.started_at_ms,
+    inputBytes: Buffer.byteLength(row.input),
+    outputBytes: row.output === null ? 0 : Buffer.byteLength(row.output),
+    streamBytes: row.stream_bytes ?? 0,
+  }
 }
 
 /** The parameters of `insertJob`. What a job has only after its first attempt is not among them. */

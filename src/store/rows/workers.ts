@@ -51,7 +51,7 @@ export function toWorker(row: WorkerRow): Worker {
 }
 
 /** The parameters of `insertWorker`. A new worker is STARTING, whatever it says. */
-export function ofNewWorker(worker: Worker, tokenHash: string): SqlValue[] {
+export function ofNewWorker(worker: Worker, tokenHash: string, flavor: string): SqlValue[] {
   return [
     worker.id,
     worker.owner,
@@ -65,5 +65,6 @@ export function ofNewWorker(worker: Worker, tokenHash: string): SqlValue[] {
     tokenHash,
     worker.capacity,
     worker.sdk,
+    flavor,
   ]
 }

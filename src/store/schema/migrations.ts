@@ -1,10 +1,11 @@
 import { AppError } from '../../core/errors.ts'
 import { query, type Steps } from '../operations/operation.ts'
 import { initial } from './0001-initial.ts'
+import { usage } from './0003-usage.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
-export const migrations: readonly Migration[] = [initial]
+export const migrations: readonly Migration[] = [initial, usage]
 
 /**
  * Brings a database to the schema of this program, as one transaction of whoever runs it.
@@ -12,8 +13,9 @@ export const migrations: readonly Migration[] = [initial]
  */
 export function* migrate(steps: readonly Migration[] = migrations): Steps<void> {
   yield* query('CREATE TABLE IF NOT EXISTS migrations (version {{integer}} PRIMARY KEY, name TEXT NOT NULL) {{strict}}')
-  const rows = yield* query<{ version: number | null }>('SELECT MAX(version) AS version FROM migrations')
-  const found = rows[0]?.version ?? 0
+  const rows = yield* query<{ version: number }>('SELECT version FROM migrations')
+  const done = new Set(rows.map(({ version }) => version))
+  const found = Math.max(0, ...done)
   const known = steps.at(-1)?.version ?? 0
   if (found > known) {
     throw new AppError(
@@ -23,7 +25,7 @@ export function* migrate(steps: readonly Migration[] = migrations): Steps<void> 
     )
   }
   for (const { version, name, statements } of steps) {
-    if (version <= found) continue
+    if (done.has(version)) continue
     for (const statement of statements) yield* query(statement)
     yield* query('INSERT INTO migrations (version, name) VALUES ($1, $2)', [version, name])
   }

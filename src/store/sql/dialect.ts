@@ -6,9 +6,12 @@
 
 /**
  * Fragments by name. `lock` keeps the selected rows from changing, `lock_key` also from getting new rows that refer to
- * them; `skip_locked` belongs behind the selection of rows that a guarded change takes.
+ * them; `skip_locked` belongs behind the selection of rows that a guarded change takes. `id_list` selects the ids of the
+ * JSON list in $1. `compact` gives a few free pages back to the disk where the database does not do that by itself.
  */
-type Fragment = 'lock' | 'lock_key' | 'skip_locked' | 'integer' | 'real' | 'strict'
+type Fragment =
+  | ('lock' | 'lock_key' | 'skip_locked' | 'integer' | 'real' | 'strict')
+  | ('id_list' | 'free_pages' | 'all_pages' | 'compact')
 
 const SQLITE: Readonly<Record<Fragment, string>> = {
   lock: '',
@@ -17,6 +20,10 @@ const SQLITE: Readonly<Record<Fragment, string>> = {
   integer: 'INTEGER',
   real: 'REAL',
   strict: 'STRICT',
+  id_list: 'SELECT value FROM json_each($1)',
+  free_pages: '(SELECT freelist_count FROM pragma_freelist_count)',
+  all_pages: '(SELECT page_count FROM pragma_page_count)',
+  compact: 'PRAGMA incremental_vacuum(256)',
 }
 
 const POSTGRES: Readonly<Record<Fragment, string>> = {
@@ -26,6 +33,10 @@ const POSTGRES: Readonly<Record<Fragment, string>> = {
   integer: 'BIGINT',
   real: 'DOUBLE PRECISION',
   strict: '',
+  id_list: 'SELECT jsonb_array_elements_text(CAST($1 AS jsonb))',
+  free_pages: '0',
+  all_pages: '1',
+  compact: 'SELECT 1',
 }
 
 /**

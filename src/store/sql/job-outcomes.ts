@@ -2,6 +2,12 @@
 import { guard, RUNNING } from './guards.ts'
 import { JOB_COLUMNS } from './jobs.ts'
 
+/** What is known of the chunks that an attempt has sent. */
+const STREAM_BYTES = '(SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1) AS stream_bytes'
+
+/** The columns of a job that has ended, with what its usage is counted from. */
+const ENDED_COLUMNS = `${JOB_COLUMNS}, waiting_since_ms, ${STREAM_BYTES}`
+
 /** What each end sets. @param now the parameter with the instant of the end */
 function end(now: string): string {
   return `progress = NULL, finished_at_ms = ${now}, expires_at_ms =
@@ -18,19 +24,19 @@ const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL
 export const finishJob = `
   UPDATE jobs SET status = $3, output = $4, error = $5, warning = $6, ${end('$7')}
   WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${ENDED_COLUMNS}`
 
 /** $1 endpoint, $2 job, $3 now. */
 export const cancelJob = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$3')}
   WHERE id = $2 AND endpoint_id = $1 AND ${guard('cancel')} AND expires_at_ms > $3
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${ENDED_COLUMNS}`
 
 /** $1 endpoint, $2 now. */
 export const cancelJobsOfEndpoint = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
   WHERE endpoint_id = $1 AND ${guard('cancel')}
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${ENDED_COLUMNS}`
 
 /** $1 now, $2 how many. */
 export const timeOutJobs = `
@@ -39,18 +45,23 @@ export const timeOutJobs = `
   WHERE id IN (
     SELECT id FROM jobs WHERE ${guard('timeOut')} AND deadline_ms <= $1 AND expires_at_ms > $1
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${ENDED_COLUMNS}`
 
-/** $1 worker, $2 now, $3 the reason, $4 how many lost attempts fail a job. */
+/** $1 worker. What a worker holds, kept from changing, with what the usage of the attempts is counted from. */
+export const heldJobs = `
+  SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, ${STREAM_BYTES}
+  FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY id {{lock}}`
+
+/** $1 jobs as a JSON list, $2 now, $3 the reason, $4 how many lost attempts fail a job, $5 worker. */
 export const failLostJobs = `
   UPDATE jobs SET status = 'FAILED', lost_attempts = lost_attempts + 1, error = $3, ${end('$2')}
-  WHERE worker_id = $1 AND ${guard('requeue')} AND lost_attempts + 1 >= $4
+  WHERE id IN ({{id_list}}) AND worker_id = $5 AND ${guard('requeue')} AND lost_attempts + 1 >= $4
   RETURNING ${JOB_COLUMNS}`
 
-/** $1 worker. The worker stays with the job as its last holder. */
+/** $1 jobs as a JSON list, $2 now, $3 worker. The worker stays with the job as its last holder. */
 export const requeueLostJobs = `
-  UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1
-  WHERE worker_id = $1 AND ${guard('requeue')}
+  UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1, waiting_since_ms = $2
+  WHERE id IN ({{id_list}}) AND worker_id = $3 AND ${guard('requeue')}
   RETURNING ${JOB_COLUMNS}`
 
 /** $1 worker. When the first of its jobs was claimed; the worker is idle since then if all are given back. */
@@ -71,7 +82,8 @@ export const releaseJobs = `
 /** $1 endpoint, $2 job, $3 now, $4 the new place in line. The worker of the last attempt loses all claim to it. */
 export const retryJob = `
   UPDATE jobs SET ${STEP_BACK}, attempt = 0, lost_attempts = 0, worker_id = NULL, output = NULL, error = NULL,
-    warning = NULL, finished_at_ms = NULL, streamed_seq = 0, position = $4, queued_at_ms = $3, expires_at_ms = $3 + ttl_ms
+    warning = NULL, finished_at_ms = NULL, streamed_seq = 0, position = $4, queued_at_ms = $3, waiting_since_ms = NULL,
+    expires_at_ms = $3 + ttl_ms
   WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3
   RETURNING ${JOB_COLUMNS}`
 
@@ -81,13 +93,20 @@ export const purgeJobs = `
   WHERE id IN (
     SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND expires_at_ms > $2
     ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${ENDED_COLUMNS}`
 
-/** $1 now, $2 how many. Chunks and diagnostics go with their job. */
-export const deleteExpiredJobs = `
-  DELETE FROM jobs WHERE id IN (
-    SELECT id FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms, id LIMIT $2 {{skip_locked}})
-  RETURNING ${JOB_COLUMNS}`
+/** A job without its texts, which may be large, and what its usage is counted from. */
+const EXPIRED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, execution_timeout_ms, low_priority, position,
+    ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, worker_id,
+    error, warning, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, octet_length(input) AS input_bytes,
+    COALESCE(octet_length(output), 0) AS output_bytes, ${STREAM_BYTES}`
+
+/** $1 now, $2 how many. The oldest first. */
+export const expiredJobs = `
+  SELECT ${EXPIRED_COLUMNS} FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms, id LIMIT $2 {{skip_locked}}`
+
+/** $1 ids, as a JSON list. Chunks and diagnostics go with their job. */
+export const deleteJobs = 'DELETE FROM jobs WHERE id IN ({{id_list}})'
 
 /** The next execution timeout and the next expiry. */
 export const nextDeadlines = `

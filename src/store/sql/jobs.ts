@@ -29,7 +29,8 @@ export const findKey = 'SELECT job_id FROM idempotency_keys WHERE endpoint_id = 
 /** $1 now, $2 how many. */
 export const deleteExpiredKeys = `
   DELETE FROM idempotency_keys WHERE (endpoint_id, key) IN (
-    SELECT endpoint_id, key FROM idempotency_keys WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}})`
+    SELECT endpoint_id, key FROM idempotency_keys WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}})
+  RETURNING endpoint_id`
 
 /** $1 endpoint, $2 job, $3 now. */
 export const findJob = `
@@ -46,7 +47,8 @@ const claim = (which: string) => `
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
       AND version = (SELECT version FROM endpoints WHERE id = $1))
-  RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position`
+  RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position,
+    $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
 const HEAD = `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND expires_at_ms > $3
       ORDER BY low_priority, position, id`

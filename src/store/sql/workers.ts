@@ -9,11 +9,11 @@ export const WORKER_COLUMNS =
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
 
-/** A new worker; no row when its endpoint is gone or has as many as it may. $10 is the hash of its token. */
+/** A new worker; no row when its endpoint is gone or has as many as it may. $10 is the hash of its token, $13 its flavor. */
 export const insertWorker = `
   INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
-    capacity, jobs_finished, sdk)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12
+    capacity, jobs_finished, sdk, flavor, counted_until_ms)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $9
   FROM endpoints WHERE id = $3
     AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE}) < workers_max
   RETURNING id`
@@ -68,18 +68,22 @@ export const workerSeen = `
     capacity = CASE WHEN capacity < $2 THEN $2 ELSE capacity END
   WHERE id = $1 AND ${ALIVE} AND (ready_at_ms IS NULL OR capacity < $2 OR COALESCE($3, sdk) IS DISTINCT FROM sdk)`
 
+/** The idle time of a worker when `idle_since_ms` gets another value. @param now the parameter with the instant */
+const idleUntil = (now: string) => `idle_ms + CASE WHEN idle_since_ms < ${now} THEN ${now} - idle_since_ms ELSE 0 END`
+
 /** $1 worker, $2 now. It was handed jobs. */
 export const workerBusy = `
-  UPDATE workers SET state = 'READY', ready_at_ms = COALESCE(ready_at_ms, $2), idle_since_ms = NULL
+  UPDATE workers SET state = 'READY', ready_at_ms = COALESCE(ready_at_ms, $2), idle_ms = ${idleUntil('$2')},
+    idle_since_ms = NULL
   WHERE id = $1 AND (state = 'STARTING' OR idle_since_ms IS NOT NULL)`
 
 /** $1 worker, $2 now. A job of its ended; it is idle since now unless it holds others. */
 export const workerSettled = `
-  UPDATE workers SET idle_since_ms = $2 WHERE id = $1 AND NOT ${holdsJobs('$1')}`
+  UPDATE workers SET idle_ms = ${idleUntil('$2')}, idle_since_ms = $2 WHERE id = $1 AND NOT ${holdsJobs('$1')}`
 
 /** $1 worker, $2 now. As {@link workerSettled}, for a job that it finished itself. */
 export const workerFinished = `
-  UPDATE workers SET jobs_finished = jobs_finished + 1,
+  UPDATE workers SET jobs_finished = jobs_finished + 1, idle_ms = ${idleUntil('$2')},
     idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $2 END
   WHERE id = $1`
 
@@ -101,6 +105,10 @@ export const workerExited = `
   UPDATE workers SET state = 'EXITED', exit = $3, exited_at_ms = $4
   WHERE id = $1 AND state = $2
   RETURNING ${WORKER_COLUMNS}`
+
+/** $1 how many. Workers of all endpoints that ended last, the last one first. */
+export const lastExited = `
+  SELECT id FROM workers WHERE state = 'EXITED' ORDER BY exited_at_ms DESC, id DESC LIMIT $1`
 
 /** $1 before when, $2 how many. */
 export const deleteExitedWorkers = `

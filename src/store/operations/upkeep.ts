@@ -1,0 +1,31 @@
+import type { UpkeepStore } from '../../ports/store.ts'
+import * as sql from '../sql/usage.ts'
+import { type OperationsOf, query, queryOne, type Steps, write } from './operation.ts'
+
+/** Below so many free pages a file is left as it is; they are used again. */
+const FEW_PAGES = 1_024
+
+/** Care of the database itself. */
+export const upkeep = {
+  removeOldWindows: write(function* (beforeMs: number, limit: number): Steps<number> {
+    return (yield* query(sql.deleteOldWindows, [beforeMs, limit])).length
+  }),
+
+  compact: write(function* (): Steps<boolean> {
+    const before = yield* queryOne<Pages>(sql.pages)
+    if (before === null || !isLoose(before)) return false
+    yield* query(sql.compact)
+    const after = yield* queryOne<Pages>(sql.pages)
+    return after !== null && after.total < before.total && isLoose(after)
+  }),
+} satisfies OperationsOf<UpkeepStore>
+
+interface Pages {
+  readonly free: number
+  readonly total: number
+}
+
+/** A quarter of a file may be free: a steady load comes back for it. */
+function isLoose({ free, total }: Pages): boolean {
+  return free > FEW_PAGES && free * 4 > total
+}

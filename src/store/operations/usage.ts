@@ -1,0 +1,140 @@
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import {
+  addJobUsage,
+  addWorkerUsage,
+  countWorker,
+  hourOf,
+  type JobUsage,
+  NO_WORKER_USAGE,
+  USAGE_READ,
+  type WorkerCount,
+} from '../../core/usage.ts'
+import type { JobMove, JobUsageSum, UsageQuery, UsageStore, WorkerUsageSum } from '../../ports/store.ts'
+import {
+  type JobSumRow,
+  type MeterRow,
+  ofJobUsage,
+  toJobUsage,
+  toMeter,
+  toWorkerUsage,
+  type WorkerSumRow,
+} from '../rows/usage.ts'
+import * as sql from '../sql/usage.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+
+/** What jobs and workers have used. */
+export const usage = {
+  jobs: read(function* (asked: UsageQuery): Steps<{ sums: JobUsageSum[]; nextMs: number | null }> {
+    const { owner, endpointId } = asked
+    return yield* bySpan(asked, function* (startMs, endMs) {
+      const rows =
+        endpointId === null
+          ? yield* query<JobSumRow>(sql.jobSumsOfOwner, [owner, startMs, endMs])
+          : yield* query<JobSumRow>(sql.jobSumsOfEndpoint, [owner, startMs, endMs, endpointId])
+      return rows.map(row => ({ startMs, endpointId: row.endpoint_id, usage: toJobUsage(row) }))
+    })
+  }),
+
+  workers: read(function* (asked: UsageQuery, nowMs: number): Steps<{ sums: WorkerUsageSum[]; nextMs: number | null }> {
+    const { owner, endpointId } = asked
+    const meters =
+      endpointId === null
+        ? yield* query<MeterRow>(sql.metersOfOwner, [owner])
+        : yield* query<MeterRow>(sql.metersOfEndpoint, [owner, endpointId])
+    const running = meters.map(row => ({ row, ...countWorker(toMeter(row), nowMs) }))
+    return yield* bySpan(asked, function* (startMs, endMs) {
+      const rows =
+        endpointId === null
+          ? yield* query<WorkerSumRow>(sql.workerSumsOfOwner, [owner, startMs, endMs])
+          : yield* query<WorkerSumRow>(sql.workerSumsOfEndpoint, [owner, startMs, endMs, endpointId])
+      const counted = rows.map(row => ({
+        ...{ startMs, endpointId: row.endpoint_id, flavor: row.flavor, usage: toWorkerUsage(row) },
+      }))
+      return withRunning(counted, running, startMs, endMs)
+    })
+  }),
+
+  countWorkers: write(function* (nowMs: number, beforeMs: number, limit: number): Steps<number> {
+    const due = yield* query<MeterRow>(sql.metersDue, [beforeMs, limit])
+    for (const row of due) yield* count(row, countWorker(toMeter(row), nowMs))
+    return due.length
+  }),
+
+  removeOld: write(function* (beforeMs: number, limit: number): Steps<number> {
+    const jobs = yield* query(sql.deleteJobHours, [hourOf(beforeMs), limit])
+    const workers = yield* query(sql.deleteWorkerHours, [hourOf(beforeMs), limit])
+    return Math.max(jobs.length, workers.length)
+  }),
+} satisfies OperationsOf<UsageStore>
+
+/** Reads one span after the other for as long as their sums are few enough; the first one is read in any case. */
+function* bySpan<Sum>(
+  { bounds }: UsageQuery,
+  readSpan: (startMs: number, endMs: number) => Steps<Sum[]>,
+): Steps<{ sums: Sum[]; nextMs: number | null }> {
+  const sums: Sum[] = []
+  const spans = Math.min(bounds.length - 1, USAGE_READ.spans)
+  for (let index = 0; index < spans; index += 1) {
+    const found = yield* readSpan(bounds[index]!, bounds[index + 1]!)
+    if (index > 0 && sums.length + found.length > USAGE_READ.sums) return { sums, nextMs: bounds[index]! }
+    sums.push(...found)
+  }
+  return { sums, nextMs: spans < bounds.length - 1 ? bounds[Math.max(0, spans)]! : null }
+}
+
+/** Adds the time of workers that run and that is not counted yet. */
+function withRunning(
+  counted: readonly WorkerUsageSum[],
+  running: readonly (WorkerCount & { row: MeterRow })[],
+  startMs: number,
+  endMs: number,
+): WorkerUsageSum[] {
+  const sums = new Map(counted.map(sum => [`${sum.endpointId} ${sum.flavor}`, sum]))
+  for (const { row, hours } of running) {
+    const within = hours.filter(({ hourMs }) => hourMs >= startMs && hourMs < endMs)
+    if (within.length === 0) continue
+    const { endpoint_id: endpointId, flavor } = row
+    const name = `${endpointId} ${flavor}`
+    const before = sums.get(name)?.usage ?? NO_WORKER_USAGE
+    const after = within.reduce((sum, { usage: more }) => addWorkerUsage(sum, more), before)
+    sums.set(name, { startMs, endpointId, flavor, usage: after })
+  }
+  return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
+}
+
+/** Counts what moves of jobs have used, in the hour of the moves. Belongs into the transaction of the moves. */
+export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps<void> {
+  const sums = new Map<EndpointId, { owner: OwnerId; usage: JobUsage }>()
+  for (const { job, usage: used } of moves) {
+    const known = sums.get(job.endpointId)
+    sums.set(job.endpointId, {
+      owner: job.owner,
+      usage: known === undefined ? used : addJobUsage(known.usage, used),
+    })
+  }
+  const hourMs = hourOf(nowMs)
+  for (const [endpointId, { owner, usage: sum }] of [...sums].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    yield* query(sql.addJobUsage, [endpointId, hourMs, owner, ...ofJobUsage(sum)])
+  }
+}
+
+/** What {@link countJobUsage} looks at. */
+export type UsedMove = Pick<JobMove, 'usage'> & { readonly job: { endpointId: EndpointId; owner: OwnerId } }
+
+/**
+ * Counts the time of a worker that ends. Belongs into the transaction of its end.
+ * @param seen whether somebody saw it end; otherwise its time since the last count is not counted
+ */
+export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<void> {
+  const row = yield* queryOne<MeterRow>(sql.meterOf, [id])
+  if (row !== null && seen) yield* count(row, countWorker(toMeter(row), nowMs))
+}
+
+function* count(row: MeterRow, { hours, countedUntilMs, countedIdleMs }: WorkerCount): Steps<void> {
+  for (const { hourMs, usage: used } of hours) {
+    const { startingMs, runningMs, idleMs } = used
+    const figures = [startingMs, runningMs, idleMs]
+    yield* query(sql.addWorkerUsage, [row.endpoint_id, hourMs, row.flavor, row.owner, ...figures])
+  }
+  yield* query(sql.setMeter, [row.id, countedUntilMs, countedIdleMs])
+}

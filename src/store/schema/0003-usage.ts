@@ -1,0 +1,56 @@
+import type { Migration } from './migration.ts'
+
+/** Usage outlives its endpoint. */
+const jobHours = `CREATE TABLE job_hours (
+  endpoint_id TEXT NOT NULL,
+  hour_ms {{integer}} NOT NULL,
+  owner TEXT NOT NULL,
+  queued_ms {{integer}} NOT NULL,
+  execution_ms {{integer}} NOT NULL,
+  lost_ms {{integer}} NOT NULL,
+  input_bytes {{integer}} NOT NULL,
+  output_bytes {{integer}} NOT NULL,
+  stream_bytes {{integer}} NOT NULL,
+  attempts {{integer}} NOT NULL,
+  lost_attempts {{integer}} NOT NULL,
+  completed {{integer}} NOT NULL,
+  failed {{integer}} NOT NULL,
+  timed_out {{integer}} NOT NULL,
+  cancelled {{integer}} NOT NULL,
+  expired {{integer}} NOT NULL,
+  retried {{integer}} NOT NULL,
+  PRIMARY KEY (endpoint_id, hour_ms)
+) {{strict}}`
+
+const workerHours = `CREATE TABLE worker_hours (
+  endpoint_id TEXT NOT NULL,
+  hour_ms {{integer}} NOT NULL,
+  flavor TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  starting_ms {{integer}} NOT NULL,
+  running_ms {{integer}} NOT NULL,
+  idle_ms {{integer}} NOT NULL,
+  PRIMARY KEY (endpoint_id, hour_ms, flavor)
+) {{strict}}`
+
+/** Usage by the hour, and how far the time of each worker is counted. */
+export const usage: Migration = {
+  version: 3,
+  name: 'usage',
+  statements: [
+    jobHours,
+    workerHours,
+    'CREATE INDEX job_hours_of_owner ON job_hours (owner, hour_ms)',
+    'CREATE INDEX job_hours_by_age ON job_hours (hour_ms)',
+    'CREATE INDEX worker_hours_of_owner ON worker_hours (owner, hour_ms)',
+    'CREATE INDEX worker_hours_by_age ON worker_hours (hour_ms)',
+    // Null where the job has waited since it was queued.
+    'ALTER TABLE jobs ADD COLUMN waiting_since_ms {{integer}}',
+    `ALTER TABLE workers ADD COLUMN flavor TEXT NOT NULL DEFAULT 'unknown'`,
+    'ALTER TABLE workers ADD COLUMN idle_ms {{integer}} NOT NULL DEFAULT 0',
+    'ALTER TABLE workers ADD COLUMN counted_until_ms {{integer}} NOT NULL DEFAULT 0',
+    'ALTER TABLE workers ADD COLUMN counted_idle_ms {{integer}} NOT NULL DEFAULT 0',
+    'UPDATE workers SET counted_until_ms = created_at_ms',
+    `CREATE INDEX workers_by_count ON workers (counted_until_ms) WHERE state <> 'EXITED'`,
+  ],
+}

@@ -1,0 +1,94 @@
+/** Statements on what jobs and workers have used. */
+import { JOB_FIGURES } from '../../core/usage.ts'
+import { ALIVE } from './guards.ts'
+
+const columnOf = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+
+/** The columns of the figures of jobs, in the order of core/usage. */
+export const JOB_FIGURE_COLUMNS: readonly string[] = JOB_FIGURES.map(columnOf)
+
+const WORKER_FIGURE_COLUMNS = ['starting_ms', 'running_ms', 'idle_ms']
+
+const added = (table: string, columns: readonly string[]) =>
+  columns.map(name => `${name} = ${table}.${name} + excluded.${name}`).join(', ')
+
+/** A sum of integers is none in PostgreSQL. */
+const summed = (columns: readonly string[]) =>
+  columns.map(name => `CAST(SUM(${name}) AS {{integer}}) AS ${name}`).join(', ')
+
+/** $1 endpoint, $2 hour, $3 owner, $4 and further: the figures. */
+export const addJobUsage = `
+  INSERT INTO job_hours (endpoint_id, hour_ms, owner, ${JOB_FIGURE_COLUMNS.join(', ')})
+  VALUES ($1, $2, $3, ${JOB_FIGURE_COLUMNS.map((_, index) => `$${index + 4}`).join(', ')})
+  ON CONFLICT (endpoint_id, hour_ms) DO UPDATE SET ${added('job_hours', JOB_FIGURE_COLUMNS)}`
+
+/** $1 endpoint, $2 hour, $3 flavor, $4 owner, $5 starting, $6 running, $7 idle. */
+export const addWorkerUsage = `
+  INSERT INTO worker_hours (endpoint_id, hour_ms, flavor, owner, ${WORKER_FIGURE_COLUMNS.join(', ')})
+  VALUES ($1, $2, $3, $4, $5, $6, $7)
+  ON CONFLICT (endpoint_id, hour_ms, flavor) DO UPDATE SET ${added('worker_hours', WORKER_FIGURE_COLUMNS)}`
+
+const JOB_SUMS = `SELECT endpoint_id, ${summed(JOB_FIGURE_COLUMNS)} FROM job_hours`
+const WORKER_SUMS = `SELECT endpoint_id, flavor, ${summed(WORKER_FIGURE_COLUMNS)} FROM worker_hours`
+const WITHIN = 'hour_ms >= $2 AND hour_ms < $3'
+
+/** $1 owner, $2 from when, $3 before when. */
+export const jobSumsOfOwner = `
+  ${JOB_SUMS} WHERE owner = $1 AND ${WITHIN} GROUP BY endpoint_id ORDER BY endpoint_id`
+
+/** As {@link jobSumsOfOwner}, $4 endpoint. */
+export const jobSumsOfEndpoint = `
+  ${JOB_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND owner = $1 GROUP BY endpoint_id`
+
+/** $1 owner, $2 from when, $3 before when. */
+export const workerSumsOfOwner = `
+  ${WORKER_SUMS} WHERE owner = $1 AND ${WITHIN} GROUP BY endpoint_id, flavor ORDER BY endpoint_id, flavor`
+
+/** As {@link workerSumsOfOwner}, $4 endpoint. */
+export const workerSumsOfEndpoint = `
+  ${WORKER_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND owner = $1 GROUP BY endpoint_id, flavor ORDER BY flavor`
+
+const METER_COLUMNS =
+  'id, owner, endpoint_id, flavor, ready_at_ms, idle_ms, idle_since_ms, counted_until_ms, counted_idle_ms'
+
+/** $1 worker. */
+export const meterOf = `SELECT ${METER_COLUMNS} FROM workers WHERE id = $1`
+
+/** $1 owner. Workers that have not ended. */
+export const metersOfOwner = `SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND owner = $1 ORDER BY id`
+
+/** $1 owner, $2 endpoint. */
+export const metersOfEndpoint = `
+  SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND endpoint_id = $2 AND owner = $1 ORDER BY id`
+
+/** $1 instant, $2 how many. Workers that were not counted since. */
+export const metersDue = `
+  SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND counted_until_ms <= $1
+  ORDER BY counted_until_ms, id LIMIT $2 {{skip_locked}}`
+
+/** $1 worker, $2 until when its time is counted now, $3 how much of it was idle. */
+export const setMeter = 'UPDATE workers SET counted_until_ms = $2, counted_idle_ms = $3 WHERE id = $1'
+
+/** $1 instant, $2 how many. */
+export const deleteJobHours = `
+  DELETE FROM job_hours WHERE (endpoint_id, hour_ms) IN (
+    SELECT endpoint_id, hour_ms FROM job_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2)
+  RETURNING endpoint_id`
+
+/** $1 instant, $2 how many. */
+export const deleteWorkerHours = `
+  DELETE FROM worker_hours WHERE (endpoint_id, hour_ms, flavor) IN (
+    SELECT endpoint_id, hour_ms, flavor FROM worker_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2)
+  RETURNING endpoint_id`
+
+/** $1 instant, $2 how many. Windows that began before it; it lies further back than the longest window lasts. */
+export const deleteOldWindows = `
+  DELETE FROM rate_windows WHERE (owner, place) IN (
+    SELECT owner, place FROM rate_windows WHERE start_ms < $1 ORDER BY start_ms LIMIT $2)
+  RETURNING owner`
+
+/** How many pages of the file are free, of how many. */
+export const pages = 'SELECT {{free_pages}} AS free, {{all_pages}} AS total'
+
+/** Gives some free pages back to the disk. */
+export const compact = '{{compact}}'

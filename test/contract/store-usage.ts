@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict'
+import type { EndpointId } from '../../src/core/ids.ts'
+import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE, USAGE_READ } from '../../src/core/usage.ts'
+import {
+  BROKEN,
+  type Cases,
+  DONE,
+  E1,
+  E2,
+  EXIT,
+  endpointOf,
+  jobId,
+  jobOf,
+  OWNER,
+  STRANGER,
+  T0,
+  W1,
+  W2,
+  type World,
+  workerOf,
+} from './store-world.ts'
+
+const FIRST = hourOf(T0)
+const ALL = { owner: OWNER, endpointId: null, bounds: [FIRST - 1_000 * HOUR_MS, FIRST + 10_000 * HOUR_MS] } as const
+const INPUT = Buffer.byteLength(jobOf('x').input)
+const OUTPUT = Buffer.byteLength(DONE.output!)
+
+/** What is counted of the jobs of {@link E1}, without the figures that are 0. */
+async function used(world: World): Promise<Partial<JobUsage>> {
+  const { sums } = await world.store.usage.jobs({ ...ALL, endpointId: E1 })
+  assert.ok(sums.length <= 1)
+  return Object.fromEntries(Object.entries(sums[0]?.usage ?? NO_JOB_USAGE).filter(([, figure]) => figure !== 0))
+}
+
+/** What is counted of the workers of {@link E1}: starting, running and idle, in milliseconds. */
+async function time(world: World, nowMs: number): Promise<number[]> {
+  const { sums } = await world.store.usage.workers({ ...ALL, endpointId: E1 }, nowMs)
+  const of = (name: 'startingMs' | 'runningMs' | 'idleMs') => sums.reduce((sum, { usage }) => sum + usage[name], 0)
+  return [of('startingMs'), of('runningMs'), of('idleMs')]
+}
+
+const jobUsageCases: Cases = {
+  'a job that is done counts its wait, its run and its bytes, once': async world => {
+    await world.worker()
+    await world.job('a')
+    await world.claim(W1, 1, T0 + 300)
+    assert.deepEqual(await used(world), {}, 'nothing before its attempt ends')
+    const move = await world.finish('a', W1, DONE, T0 + 1_000)
+    const wanted = {
+      queuedMs: 300,
+      executionMs: 700,
+      inputBytes: INPUT,
+      outputBytes: OUTPUT,
+      attempts: 1,
+      completed: 1,
+    }
+    assert.deepEqual(await used(world), wanted)
+    assert.deepEqual(move?.usage, { ...NO_JOB_USAGE, ...wanted }, 'and the move says what it counted')
+    await world.finish('a', W1, BROKEN, T0 + 2_000)
+    assert.deepEqual(await used(world), wanted)
+  },
+
+  'a lost attempt counts apart, and the late result of its holder counts no attempt again': async world => {
+    await world.holder(W1, 'a')
+    await world.store.jobOutcomes.requeueLost(W1, 'it was lost', T0 + 400)
+    const lost = { lostMs: 400, lostAttempts: 1, attempts: 1, inputBytes: INPUT }
+    assert.deepEqual(await used(world), lost)
+    await world.finish('a', W1, DONE, T0 + 900)
+    assert.deepEqual(await used(world), { ...lost, queuedMs: 500, outputBytes: OUTPUT, completed: 1 })
+  },
+
+  'each attempt counts its own wait, from when the job came back into the line': async world => {
+    await world.holder(W1, 'a')
+    await world.worker(W2)
+    await world.store.jobOutcomes.requeueLost(W1, 'it was lost', T0 + 400)
+    await world.claim(W2, 1, T0 + 600)
+    await world.finish('a', W2, BROKEN, T0 + 1_000)
+    const wanted = { queuedMs: 200, executionMs: 400, lostMs: 400, lostAttempts: 1, attempts: 2, failed: 1 }
+    assert.deepEqual(await used(world), { ...wanted, inputBytes: 2 * INPUT })
+  },
+
+  'an attempt that is given back counts nothing, and the job has waited all the time': async world => {
+    await world.holder(W1, 'a')
+    await world.store.jobOutcomes.release(W1, 'all')
+    assert.deepEqual(await used(world), {})
+    await world.claim(W1, 1, T0 + 700)
+    await world.finish('a', W1, DONE, T0 + 800)
+    assert.equal((await used(world)).queuedMs, 700)
+    assert.equal((await used(world)).attempts, 1)
+  },
+
+  'jobs that end without a result count what they waited and ran': async world => {
+    const { jobOutcomes } = world.store
+    await world.holder(W1, 'running', 'slow')
+    await world.jobs('waiting', 'purged')
+    await jobOutcomes.cancel(E1, jobId('running'), T0 + 100)
+    await jobOutcomes.cancel(E1, jobId('waiting'), T0 + 10)
+    await jobOutcomes.purge(E1, T0 + 20, 9)
+    await jobOutcomes.timeOutOverdue(T0 + 10_000, 9)
+    const attempts = { attempts: 2, inputBytes: 2 * INPUT, executionMs: 10_100 }
+    assert.deepEqual(await used(world), { ...attempts, queuedMs: 30, cancelled: 3, timedOut: 1 })
+    await jobOutcomes.retry(E1, jobId('slow'), T0, T0 + 11_000)
+    assert.equal((await used(world)).retried, 1)
+  },
+
+  'a job past its ttl counts as expired, one that had ended does not': async world => {
+    await world.worker()
+    await world.job('running', { expiresAtMs: T0 + 50 })
+    await world.claim(W1, 1, T0 + 10)
+    await world.store.streams.append(jobId('running'), W1, ['"abc"'], 1_000, false)
+    await world.job('waiting', { expiresAtMs: T0 + 60 })
+    await world.job('ended', { expiresAtMs: T0 + 60 })
+    await world.store.jobOutcomes.cancel(E1, jobId('ended'), T0)
+    const { jobs } = await world.store.jobOutcomes.removeExpired(T0 + 60, 9)
+    assert.deepEqual(
+      jobs.map(({ usage }) => usage.expired),
+      [1, 0, 1],
+    )
+    const wanted = { queuedMs: 70, executionMs: 50, inputBytes: INPUT, streamBytes: 5, attempts: 1 }
+    assert.deepEqual(await used(world), { ...wanted, cancelled: 1, expired: 2 })
+  },
+
+  'chunks count with the attempt that sent them': async world => {
+    const { streams, jobOutcomes } = world.store
+    await world.holder(W1, 'a')
+    await streams.append(jobId('a'), W1, ['"é"', '"b"'], 1_000, false)
+    await jobOutcomes.requeueLost(W1, 'it was lost', T0 + 1)
+    assert.equal((await used(world)).streamBytes, 7)
+    await world.claim(W1, 1, T0 + 1)
+    await streams.append(jobId('a'), W1, ['"b"'], 1_000, false)
+    await world.finish('a', W1, DONE, T0 + 2)
+    assert.equal((await used(world)).streamBytes, 10)
+  },
+
+  'the usage of an endpoint is there after it was deleted, its last jobs included': async world => {
+    await world.holder(W1, 'a')
+    await world.jobs('b')
+    await world.store.endpoints.remove(E1, T0 + 500)
+    const wanted = { queuedMs: 500, executionMs: 500, inputBytes: INPUT, attempts: 1, cancelled: 2 }
+    assert.deepEqual(await used(world), wanted)
+  },
+
+  'results that come at once are all counted': async world => {
+    const names = Array.from({ length: 40 }, (_, n) => `job-${n}`)
+    await world.holder(W1, ...names)
+    await Promise.all(names.map(name => world.finish(name, W1, DONE, T0 + 100)))
+    const wanted = { completed: 40, attempts: 40, executionMs: 4_000 }
+    const { completed, attempts, executionMs } = await used(world)
+    assert.deepEqual({ completed, attempts, executionMs }, wanted)
+  },
+
+  'usage is read by spans of hours, for one endpoint or for all of an owner': async world => {
+    const { endpoints, usage } = world.store
+    await endpoints.insert(endpointOf(E2))
+    await world.worker()
+    for (const [index, hour] of [0, 1, 3].entries()) {
+      await world.job(`job-${index}`)
+      await world.claim(W1, 1, FIRST + hour * HOUR_MS)
+      await world.finish(`job-${index}`, W1, DONE, FIRST + hour * HOUR_MS + 5)
+    }
+    await world.store.jobs.insert(jobOf('other', { endpointId: E2 }))
+    await world.store.jobOutcomes.cancel(E2, jobId('other'), T0)
+    const bounds = [0, 1, 2, 4].map(hour => FIRST + hour * HOUR_MS)
+    const read = async (owner: typeof OWNER, endpointId: EndpointId | null) => {
+      const { sums, nextMs } = await usage.jobs({ owner, endpointId, bounds })
+      assert.equal(nextMs, null)
+      return sums.map(sum => [sum.endpointId, (sum.startMs - FIRST) / HOUR_MS, sum.usage.completed])
+    }
+    const ofE1 = [
+      [E1, 0, 1],
+      [E1, 1, 1],
+      [E1, 2, 1],
+    ]
+    assert.deepEqual(await read(OWNER, E1), ofE1)
+    assert.deepEqual(await read(OWNER, null), [ofE1[0], [E2, 0, 0], ...ofE1.slice(1)])
+    assert.deepEqual(await read(STRANGER, E1), [])
+    assert.deepEqual(await read(STRANGER, null), [])
+    assert.deepEqual((await usage.jobs({ owner: OWNER, endpointId: E1, bounds: [] })).sums, [])
+  },
+
+  'at most 1,000 spans are read at once, and the answer says where to go on': async ({ store: { usage } }) => {
+    const bounds = Array.from({ length: USAGE_READ.spans + 2 }, (_, n) => FIRST + n * HOUR_MS)
+    const { nextMs } = await usage.jobs({ owner: OWNER, endpointId: E1, bounds })
+    assert.equal(nextMs, FIRST + USAGE_READ.spans * HOUR_MS)
+    assert.equal((await usage.workers({ owner: OWNER, endpointId: null, bounds }, T0)).nextMs, nextMs)
+  },
+
+  'old hours are removed a few at a time, and only those': async world => {
+    const { usage } = world.store
+    await world.worker()
+    for (let hour = 0; hour < 5; hour += 1) {
+      await world.job(`job-${hour}`)
+      await world.claim(W1, 1, FIRST + hour * HOUR_MS)
+      await world.finish(`job-${hour}`, W1, DONE, FIRST + hour * HOUR_MS)
+      await usage.countWorkers(FIRST + (hour + 1) * HOUR_MS, FIRST + (hour + 1) * HOUR_MS, 9)
+    }
+    assert.equal(await usage.removeOld(FIRST + 3 * HOUR_MS + 1, 2), 2)
+    assert.equal(await usage.removeOld(FIRST + 3 * HOUR_MS + 1, 2), 1)
+    assert.equal(await usage.removeOld(FIRST + 3 * HOUR_MS + 1, 2), 0)
+    assert.equal((await used(world)).completed, 2)
+  },
+}
+
+const workerUsageCases: Cases = {
+  'a worker counts its start, its jobs and its idle time, up to its end and once': async world => {
+    const { workers } = world.store
+    await workers.insert(workerOf(W1), 'token')
+    await workers.seen(W1, 1, null, T0 + 1_000)
+    await world.job('a')
+    await world.claim(W1, 1, T0 + 1_500)
+    await world.finish('a', W1, DONE, T0 + 3_500)
+    assert.deepEqual(await time(world, T0 + 3_600), [1_000, 2_000, 600], 'a running worker is seen as it is')
+    await workers.exited(W1, EXIT, T0 + 4_000)
+    assert.deepEqual(await time(world, T0 + 9_000), [1_000, 2_000, 1_000])
+    await workers.exited(W1, EXIT, T0 + 5_000)
+    assert.deepEqual(await time(world, T0 + 9_000), [1_000, 2_000, 1_000])
+  },
+
+  'a worker that never asked for a job counts as starting': async world => {
+    await world.store.workers.insert(workerOf(W1), 'token')
+    await world.store.workers.exited(W1, EXIT, T0 + 700)
+    assert.deepEqual(await time(world, T0 + 700), [700, 0, 0])
+  },
+
+  'counting in between changes no sum, however often it is done': async world => {
+    const { workers, usage } = world.store
+    await workers.insert(workerOf(W1), 'token')
+    await usage.countWorkers(T0 + 500, T0 + 500, 9)
+    await workers.seen(W1, 1, null, T0 + 1_000)
+    await usage.countWorkers(T0 + 1_200, T0 + 1_200, 9)
+    await world.job('a')
+    await world.claim(W1, 1, T0 + 1_500)
+    await usage.countWorkers(T0 + 2_000, T0 + 2_000, 9)
+    await usage.countWorkers(T0 + 2_000, T0 + 2_000, 9)
+    await world.finish('a', W1, DONE, T0 + 3_500)
+    assert.equal(await usage.countWorkers(T0 + 1_000, T0 + 1_000, 9), 0, 'a clock that was set back counts nothing')
+    await usage.countWorkers(T0 + 3_700, T0 + 3_700, 9)
+    await workers.exited(W1, EXIT, T0 + 4_000)
+    assert.deepEqual(await time(world, T0 + 4_000), [1_000, 2_000, 1_000])
+  },
+
+  'a late result of an idle worker loses none of its idle time': async world => {
+    await world.holder(W1, 'a')
+    await world.store.jobOutcomes.requeueLost(W1, 'it was lost', T0 + 100)
+    await world.finish('a', W1, DONE, T0 + 900)
+    await world.store.workers.exited(W1, EXIT, T0 + 1_000)
+    assert.deepEqual(await time(world, T0 + 1_000), [0, 100, 900])
+  },
+
+  'time is counted in the hours in which it passed': async world => {
+    const { workers, usage } = world.store
+    await workers.insert(workerOf(W1, { createdAtMs: FIRST + 1_000 }), 'token')
+    await workers.seen(W1, 1, null, FIRST + HOUR_MS + 2_000)
+    await workers.exited(W1, EXIT, FIRST + 3 * HOUR_MS + 4_000)
+    const bounds = [0, 1, 2, 3, 4].map(hour => FIRST + hour * HOUR_MS)
+    const { sums } = await usage.workers({ owner: OWNER, endpointId: null, bounds }, FIRST + 9 * HOUR_MS)
+    assert.deepEqual(
+      sums.map(sum => [sum.usage.startingMs, sum.usage.runningMs, sum.usage.idleMs]),
+      [
+        [HOUR_MS - 1_000, 0, 0],
+        [2_000, 0, HOUR_MS - 2_000],
+        [0, 0, HOUR_MS],
+        [0, 0, 4_000],
+      ],
+    )
+  },
+
+  'a worker that ended while nobody looked counts up to the last count': async world => {
+    const { workers, usage } = world.store
+    await world.worker()
+    await usage.countWorkers(T0 + 60_000, T0, 9)
+    await workers.exited(W1, EXIT, T0 + 48 * HOUR_MS, false)
+    assert.deepEqual(await time(world, T0 + 50 * HOUR_MS), [0, 0, 60_000])
+  },
+
+  'the workers that were counted longest ago are counted first, a few at a time': async world => {
+    const { usage } = world.store
+    await world.worker('a')
+    await world.worker('b')
+    await world.worker('c')
+    assert.equal(await usage.countWorkers(T0 + 100, T0, 2), 2)
+    assert.equal(await usage.countWorkers(T0 + 100, T0, 2), 1)
+    assert.equal(await usage.countWorkers(T0 + 100, T0, 2), 0)
+    assert.deepEqual(await time(world, T0 + 100), [0, 0, 300])
+  },
+
+  'workers count under the hardware of their endpoint, and under that of its owner alone': async world => {
+    const { endpoints, workers, usage } = world.store
+    const gpu = { kind: 'gpu', pools: ['ADA_24', 'AMPERE_16'], excludedTypes: [], count: 2 } as const
+    const compute = { ...gpu, allowedCudaVersions: [], minCudaVersion: null }
+    await endpoints.insert(endpointOf(E2, { compute }))
+    await world.worker(W1)
+    await world.worker(W2, { endpointId: E2 })
+    await workers.exited(W2, EXIT, T0 + 10)
+    const read = async (owner: typeof OWNER) => (await usage.workers({ ...ALL, owner }, T0 + 10)).sums
+    assert.deepEqual(
+      (await read(OWNER)).map(({ endpointId, flavor, usage: { idleMs } }) => [endpointId, flavor, idleMs]),
+      [
+        [E1, 'cpu:cpu3c:2', 10],
+        [E2, 'gpu:ADA_24:2', 10],
+      ],
+    )
+    assert.deepEqual(await read(STRANGER), [])
+  },
+
+  'the last workers that ended are known': async world => {
+    const { workers } = world.store
+    for (const [index, id] of ['a', 'b', 'c'].entries()) {
+      await workers.exited(await world.worker(id), EXIT, T0 + index)
+    }
+    await world.worker('alive')
+    assert.deepEqual(await workers.lastExited(2), ['c', 'b'])
+  },
+
+  'counts of windows that are long over are removed, a few at a time': async ({ store: { keys, upkeep } }) => {
+    await keys.saveWindowCounts(OWNER, [
+      { startMs: T0, used: 1 },
+      { startMs: T0 + 50, used: 2 },
+    ])
+    await keys.saveWindowCounts(STRANGER, [
+      { startMs: T0, used: 3 },
+      { startMs: T0 + 1, used: 4 },
+    ])
+    assert.equal(await upkeep.removeOldWindows(T0 + 50, 2), 2)
+    assert.equal(await upkeep.removeOldWindows(T0 + 50, 2), 1)
+    assert.equal(await upkeep.removeOldWindows(T0 + 50, 2), 0)
+    assert.deepEqual(await keys.windowCounts(STRANGER), [])
+    assert.equal((await keys.windowCounts(OWNER)).length, 1)
+  },
+}
+
+/** What was used, and when it is forgotten. */
+export const usageCases: Cases = { ...jobUsageCases, ...workerUsageCases }
