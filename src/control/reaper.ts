@@ -1,33 +1,33 @@
 import type { WorkerId } from '../core/ids.ts'
-import { EXITED_WORKER_RETENTION_MS } from '../core/retention.ts'
 import type { Worker } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store.ts'
 import type { Fleet } from '../services/fleet.ts'
 import type { Jobs } from '../services/jobs.ts'
+import { Upkeep } from './upkeep.ts'
 
 /** How long a worker may go on with a job that ended without it, before it is replaced. */
 export const STOP_GRACE_MS = 5_000
 /** How long a worker may take to end after it was told to. Longer than the 1 s pauses of the Python SDK's loops. */
 export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
-const TRIM_MS = 2_000
 
 /**
- * Ends what is over: processes that have ended, jobs past their times, workers that do not let go, old records and
- * overlong logs.
+ * Ends what is over: processes that have ended, jobs past their times, workers that do not let go, and what control/upkeep
+ * looks after.
  */
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>
   readonly #fleet: Fleet
   readonly #jobs: Jobs
   readonly #stoppingSince = new Map<WorkerId, number>()
-  #trimAtMs = 0
+  readonly #upkeep: Upkeep
 
   constructor(ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>, services: { fleet: Fleet; jobs: Jobs }) {
     this.#ports = ports
     this.#fleet = services.fleet
     this.#jobs = services.jobs
+    this.#upkeep = new Upkeep(ports)
   }
 
   /**
@@ -39,7 +39,7 @@ export class Reaper {
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
     const more = await this.#jobs.sweep()
-    await this.#cleanUp(alive, nowMs)
+    await this.#upkeep.step(alive.length, nowMs)
     const deadline = await this.#ports.store.jobOutcomes.nextDeadline()
     return more ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))
   }
@@ -52,6 +52,7 @@ export class Reaper {
         await this.#fleet.bury(worker.id, observation.exit)
       else alive.push(worker)
     }
+    await this.#fleet.finishBurials(new Set(workers.map(({ id }) => id)))
     return alive
   }
 
@@ -84,13 +85,5 @@ export class Reaper {
     const snapshot = await this.#ports.store.endpoints.snapshot(worker.endpointId)
     const held = snapshot?.workers.find(({ id }) => id === worker.id)?.held ?? 0
     return held <= stops.filter(stop => stop.workerId === worker.id).length
-  }
-
-  async #cleanUp(alive: readonly Worker[], nowMs: number): Promise<void> {
-    if (nowMs < this.#trimAtMs) return
-    this.#trimAtMs = nowMs + TRIM_MS
-    const { store, logs } = this.#ports
-    const removed = await store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, 500)
-    if (removed.length > 0 || alive.length > 0) await logs.trim(new Set(await store.workers.ids()))
   }
 }

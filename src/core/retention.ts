@@ -25,3 +25,6 @@ export const EXITED_WORKER_RETENTION_MS = 24 * 60 * MINUTE_MS
 
 /** How long usage is kept by the hour: a year's bill can still be made at its end. */
 export const USAGE_RETENTION_MS = 400 * 24 * 60 * MINUTE_MS
+
+/** How long counts of REST windows are kept after the window began; the longest lasts a day. */
+export const WINDOW_RETENTION_MS = 36 * 60 * MINUTE_MS

@@ -27,6 +27,8 @@ export interface MockFleet {
   readonly killed: ReadonlySet<WorkerId>
   /** Those that run, in the order of their start. */
   running(): WorkerId[]
+  /** Those that have ended and were not released: what they left behind is still there. */
+  left(): WorkerId[]
   /** Lets a worker end by itself, with code 0 unless told otherwise. Does nothing when it has ended. */
   exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
   /** The next start, and only that, fails with this sentence. */
@@ -81,6 +83,10 @@ class Fleet implements MockFleet {
 
   running(): WorkerId[] {
     return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [worker] : []))
+  }
+
+  left(): WorkerId[] {
+    return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [] : [worker]))
   }
 
   failNextStart(problem: string): void {

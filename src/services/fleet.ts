@@ -12,6 +12,8 @@ import type { Jobs } from './jobs.ts'
 import { shortId } from './short-id.ts'
 
 const LAST_LINES = 20
+/** How many of the workers that ended last a start looks after; as many may have ended just before the server did. */
+const LAST_ENDED = 64
 
 /** The workers: starting, draining, stopping and burying them. It does; the loops decide. */
 export class Fleet {
@@ -102,10 +104,10 @@ export class Fleet {
 
   /**
    * Records the end of a worker; its exit is authoritative for the loss of all that it held.
-   * @param fate `lost` counts as an attempt of its jobs, `released` does not
+   * @param fate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while nobody looked
    */
-  async bury(workerId: WorkerId, exit: ObservedExit, fate: 'lost' | 'released' = 'lost'): Promise<void> {
-    const { store, clock, driver, logs, emit, notifier } = this.#ports
+  async bury(workerId: WorkerId, exit: ObservedExit, fate: 'lost' | 'released' | 'unseen' = 'lost'): Promise<void> {
+    const { store, clock, logs } = this.#ports
     this.#ended.add(workerId)
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
     const takeBack = () =>
@@ -113,14 +115,33 @@ export class Fleet {
     // Before its end is recorded: when this fails, the worker is buried again. After it: what it claimed meanwhile.
     await takeBack()
     await store.stops.letGo(workerId, 'all')
-    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now())
+    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), fate !== 'unseen')
     await takeBack()
-    this.#ended.delete(workerId)
-    this.#told.delete(workerId)
+    await this.#forget(workerId, move?.worker ?? null)
+  }
+
+  /**
+   * Ends what the recording of an end left undone, because the store failed in the middle of it.
+   * @param alive workers that had not ended before this call
+   */
+  async finishBurials(alive: ReadonlySet<WorkerId>): Promise<void> {
+    for (const id of [...this.#ended]) {
+      if (alive.has(id)) continue
+      const worker = await this.#ports.store.workers.find(id)
+      await this.#jobs.requeueLost(id, `it ${worker?.exit?.cause ?? 'ended'}`)
+      await this.#forget(id, worker)
+    }
+  }
+
+  /** @param worker null when its end was told already */
+  async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
+    const { driver, emit, notifier } = this.#ports
     await driver.release(workerId)
-    if (move === null) return
-    const { endpointId, stopReason } = move.worker
-    emit('worker.exited', { endpointId, workerId, cause: exit.cause, asked: stopReason !== null })
+    if (!this.#ended.delete(workerId)) return
+    this.#told.delete(workerId)
+    if (worker === null) return
+    const { endpointId, stopReason, exit } = worker
+    emit('worker.exited', { endpointId, workerId, cause: exit?.cause ?? 'ended', asked: stopReason !== null })
     notifier.publish(`worker:${workerId}`)
     notifier.publish(`load:${endpointId}`)
   }
@@ -131,10 +152,11 @@ export class Fleet {
    */
   async adoptAll(): Promise<void> {
     const { store, driver, emit } = this.#ports
+    for (const id of await store.workers.lastExited(LAST_ENDED)) await driver.release(id)
     for (const worker of await store.workers.alive()) {
       const alive = await driver.adopt(worker.id, worker.handle)
       if (!alive) {
-        await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' })
+        await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
       } else if (worker.baseUrl !== this.#baseUrl()) {
         await this.kill(worker.id, 'address_changed')
       } else {

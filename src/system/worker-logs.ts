@@ -64,6 +64,7 @@ export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: 
       }
       for (const worker of workersIn(folder)) {
         const { file, older } = outputOf(worker)
+        rmSync(draftOf(older), { force: true })
         if (keep.has(worker as WorkerId) || askedAt.has(worker)) {
           const cut = cutOutput(file, older, maxBytes)
           if (cut > 0) removedBytes.set(worker, (removedBytes.get(worker) ?? 0) + cut)
@@ -85,8 +86,13 @@ interface Output {
   removedBytes(): number
 }
 
+/** What is being written to become the older part; one that stays is of a server that was killed meanwhile. */
+function draftOf(older: string): string {
+  return `${older}.new`
+}
+
 function workersIn(folder: string): Set<string> {
-  const names = readdirSync(folder).flatMap(name => /^(.+)\.log(?:\.1)?$/.exec(name)?.[1] ?? [])
+  const names = readdirSync(folder).flatMap(name => /^(.+)\.log(?:\.1(?:\.new)?)?$/.exec(name)?.[1] ?? [])
   return new Set(names)
 }
 
@@ -103,8 +109,8 @@ function cutOutput(file: string, older: string, maxBytes: number): number {
     const from = size - Math.floor(maxBytes / 2)
     const kept = readFully(handle, from)
     const lineStart = kept.indexOf(0x0a) + 1
-    writeFileSync(`${older}.new`, lineStart < kept.length ? kept.subarray(lineStart) : kept, { mode: 0o600 })
-    renameSync(`${older}.new`, older)
+    writeFileSync(draftOf(older), lineStart < kept.length ? kept.subarray(lineStart) : kept, { mode: 0o600 })
+    renameSync(draftOf(older), older)
     ftruncateSync(handle, 0)
     return from + kept.length
   } finally {

@@ -232,6 +232,24 @@ export const outcomeCases: Cases = {
       assert.deepEqual([(await world.load()).held, (await world.load()).idleSinceMs], [1, T0 + 30])
     },
 
+  'of large jobs only a few are removed at once, and there are more then': async world => {
+    const input = JSON.stringify('x'.repeat(12 * 1024 * 1024))
+    for (const [index, id] of ['a', 'b', 'c'].entries()) await world.job(id, { input, expiresAtMs: T0 + index })
+    const remove = async () => {
+      const { jobs, more } = await world.store.jobOutcomes.removeExpired(T0 + 10, 100)
+      return [jobs.map(({ job }) => job.id), more]
+    }
+    assert.deepEqual(await remove(), [['a', 'b'], true])
+    assert.deepEqual(await remove(), [['c'], false])
+  },
+
+  'idempotency keys that are left say that there is more to remove': async world => {
+    const { jobs, jobOutcomes } = world.store
+    for (const id of ['a', 'b', 'c']) await jobs.insertOnce(jobOf(id), `key ${id}`, T0 + 5)
+    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 5, 2), { jobs: [], more: true })
+    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 5, 2), { jobs: [], more: false })
+  },
+
   'the next deadline is the first timeout or expiry': async world => {
     const { jobOutcomes } = world.store
     assert.equal(await jobOutcomes.nextDeadline(), null)

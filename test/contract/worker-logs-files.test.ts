@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { appendFile, mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises'
+import { appendFile, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -39,6 +39,19 @@ test('a removed worker leaves no file behind, and a trimmed one no more than the
     assert.equal(mode & 0o777, 0o600)
     grow()
     await logs.trim(new Set())
+    assert.deepEqual(await readdir(join(folder, 'logs')), [])
+  } finally {
+    await close()
+  }
+})
+
+test('what a server that was killed while it cut an output left is removed with it', async () => {
+  const { folder, logs, grow, close } = await openFiles()
+  try {
+    await writeFile(join(folder, 'logs', 'a.log.1.new'), 'half a lin')
+    await writeFile(join(folder, 'logs', 'b.log.1.new'), 'half a lin')
+    grow()
+    await logs.trim(new Set(['b' as WorkerId]))
     assert.deepEqual(await readdir(join(folder, 'logs')), [])
   } finally {
     await close()

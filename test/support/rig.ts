@@ -281,7 +281,9 @@ export class Rig {
       async *follow(worker, count) {
         yield* lines(worker, count)
       },
-      trim: async () => {},
+      trim: async keep => {
+        for (const worker of this.output.keys()) if (!keep.has(worker)) this.output.delete(worker)
+      },
     }
   }
 }

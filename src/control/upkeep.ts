@@ -1,0 +1,67 @@
+import type { WorkerId } from '../core/ids.ts'
+import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/retention.ts'
+import { hourOf } from '../core/usage.ts'
+import type { Ports } from '../ports/ports.ts'
+
+const TRIM_MS = 2_000
+/** How often it is looked for workers to count, and how often each is counted. */
+const COUNT_MS = { look: 5_000, each: 60_000 }
+const FORGET_MS = 60_000
+const COMPACT_MS = 5_000
+/** Most workers that are counted by one step, and most rows of a kind that it removes. */
+const AT_ONCE = { workers: 100, rows: 500 }
+
+/**
+ * What has to be done from time to time so that nothing grows for ever: records and outputs of workers that have ended,
+ * old usage, old counts, free space. A step does a bounded part of each, and what is left comes with the next steps.
+ */
+export class Upkeep {
+  readonly #ports: Pick<Ports, 'store' | 'logs'>
+  /** When each kind of work is next due. */
+  readonly #due = { trim: 0, count: 0, forget: 0, compact: 0 }
+  /** Whether there may be outputs to cut or to remove; after a start nobody knows. */
+  #untidy = true
+
+  constructor(ports: Pick<Ports, 'store' | 'logs'>) {
+    this.#ports = ports
+  }
+
+  /** Does what is due. @param running how many workers have not ended */
+  async step(running: number, nowMs: number): Promise<void> {
+    const { store } = this.#ports
+    await this.#every('trim', TRIM_MS, nowMs, () => this.#trim(running, nowMs))
+    await this.#every('count', COUNT_MS.look, nowMs, async () => {
+      // In a new hour at once, so that no count is spread over two.
+      const beforeMs = Math.max(nowMs - COUNT_MS.each, hourOf(nowMs) - 1)
+      return (await store.usage.countWorkers(nowMs, beforeMs, AT_ONCE.workers)) === AT_ONCE.workers
+    })
+    await this.#every('forget', FORGET_MS, nowMs, async () => {
+      const hours = await store.usage.removeOld(nowMs - USAGE_RETENTION_MS, AT_ONCE.rows)
+      const windows = await store.upkeep.removeOldWindows(nowMs - WINDOW_RETENTION_MS, AT_ONCE.rows)
+      return hours === AT_ONCE.rows || windows === AT_ONCE.rows
+    })
+    await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
+  }
+
+  /** @param work true when there is more, for the next step */
+  async #every(
+    name: 'trim' | 'count' | 'forget' | 'compact',
+    everyMs: number,
+    nowMs: number,
+    work: () => Promise<boolean>,
+  ): Promise<void> {
+    if (nowMs < this.#due[name]) return
+    if (!(await work())) this.#due[name] = nowMs + everyMs
+  }
+
+  async #trim(running: number, nowMs: number): Promise<boolean> {
+    const { store, logs } = this.#ports
+    const wasUntidy = this.#untidy || running > 0
+    // Until it has been seen to be otherwise: the answer of the store may be lost.
+    this.#untidy = true
+    const removed = await store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, AT_ONCE.rows)
+    if (wasUntidy || removed.length > 0) await logs.trim(new Set<WorkerId>(await store.workers.ids()))
+    this.#untidy = running > 0
+    return removed.length === AT_ONCE.rows
+  }
+}
