@@ -32,9 +32,16 @@ export interface EngineOptions {
   readonly file: string
   /** The steps of the schema; all of them unless a test says otherwise. */
   readonly migrations?: readonly Migration[]
+  /** The largest file of an earlier version that is rebuilt at the start, so that it can shrink later. */
+  readonly rebuiltBytes?: number
   /** Runs instead of each commit of writes and is to call it; for tests and benchmarks of slow and broken disks. */
   readonly aroundCommit?: (commit: () => void) => void
 }
+
+/** To this size the write-ahead log is cut when it begins anew; between checkpoints it can be larger. */
+export const MAX_JOURNAL_BYTES = 32 * 1024 * 1024
+const INCREMENTAL = 2
+const REBUILT_BYTES = 256 * 1024 * 1024
 
 /** Most writes that share one commit. */
 export const MAX_BATCH = 256
@@ -51,7 +58,7 @@ export class SqliteEngine {
   #stats = { reads: 0, writes: 0, commits: 0, largestBatch: 0 }
 
   /** @throws AppError `unavailable` when the database cannot be opened or belongs to a newer version */
-  constructor({ file, migrations, aroundCommit = commit => commit() }: EngineOptions) {
+  constructor({ file, migrations, rebuiltBytes, aroundCommit = commit => commit() }: EngineOptions) {
     this.#aroundCommit = aroundCommit
     try {
       this.database = open(file)
@@ -59,6 +66,7 @@ export class SqliteEngine {
       throw fromSqlite(error)
     }
     try {
+      this.#letShrink(rebuiltBytes ?? REBUILT_BYTES)
       this.#prepareDatabase(file, migrations)
     } catch (error) {
       this.database.close()
@@ -96,9 +104,29 @@ export class SqliteEngine {
     if (this.database.isOpen) this.database.close()
   }
 
+  /**
+   * Lets the file give free space back (operation `upkeep.compact`). A new one can from the start; an older one has to be
+   * rebuilt, which takes as long as copying it. One that is too large for that, or has no room, works on as it is.
+   */
+  #letShrink(rebuiltBytes: number): void {
+    this.database.exec('PRAGMA auto_vacuum = INCREMENTAL')
+    if (this.#number('auto_vacuum') === INCREMENTAL || this.#number('page_count') === 0) return
+    if (this.#number('page_count') * this.#number('page_size') > rebuiltBytes) return
+    try {
+      this.database.exec('VACUUM')
+    } catch (error) {
+      if (fromSqlite(error) === error) throw error
+    }
+  }
+
+  #number(pragma: string): number {
+    return Number(this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma])
+  }
+
   #prepareDatabase(file: string, migrations: readonly Migration[] | undefined): void {
     this.database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
     this.database.exec('PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY')
+    this.database.exec(`PRAGMA journal_size_limit = ${MAX_JOURNAL_BYTES}`)
     this.#expect('journal_mode', file === ':memory:' ? 'memory' : 'wal')
     this.#expect('synchronous', 2)
     this.#expect('foreign_keys', 1)

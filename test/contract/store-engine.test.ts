@@ -1,12 +1,12 @@
 /** What the engine of the SQLite store promises beneath the port: shared commits, and nothing half done. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { openSqliteStore, type SqliteStore, sqliteStoreOn } from '../../src/store/sqlite.ts'
-import { type EngineOptions, MAX_BATCH, SqliteEngine } from '../../src/store/sqlite-engine.ts'
+import { type EngineOptions, MAX_BATCH, MAX_JOURNAL_BYTES, SqliteEngine } from '../../src/store/sqlite-engine.ts'
 import { InlineHost } from '../../src/store/sqlite-inline.ts'
 import { ThreadHost } from '../../src/store/thread-host.ts'
 import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from './store-world.ts'
@@ -184,4 +184,82 @@ test('a thread that ends takes its open calls and all later ones with it, each w
   await assert.rejects(store.endpoints.list(OWNER), unavailable)
   await assert.rejects(store.endpoints.list(OWNER), unavailable)
   await store.close()
+})
+
+const pragma = (engine: SqliteEngine, name: string) =>
+  Number(Object.values(engine.database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+
+/** Jobs of 4 KiB that are gone a moment later. */
+async function burst(store: SqliteStore, count: number, nowMs: number): Promise<void> {
+  const input = JSON.stringify('x'.repeat(4_096))
+  const times = { queuedAtMs: nowMs, expiresAtMs: nowMs + 1_000 }
+  const jobs = Array.from({ length: count }, (_, n) => jobOf(`job-${nowMs}-${n}`, { input, ...times }))
+  await Promise.all(jobs.map(job => store.jobs.insert(job)))
+  while ((await store.jobOutcomes.removeExpired(nowMs + 1_000, 500)).more);
+}
+
+test('the file shrinks after a burst, by a bounded step at a time', async context => {
+  const file = join(folderOf(context), 'db')
+  const { engine, store } = await begin({ file })
+  await burst(store, 8_000, T0)
+  const after = pragma(engine, 'page_count')
+  assert.ok(after > 8_000, `${after} pages`)
+  for (let pages = after, more = true; more; ) {
+    more = await store.upkeep.compact()
+    const left = pragma(engine, 'page_count')
+    assert.ok(left < pages && pages - left <= 1_100, `from ${pages} to ${left} pages at once`)
+    pages = left
+  }
+  assert.ok(pragma(engine, 'page_count') < 2_000)
+  assert.equal(await store.upkeep.compact(), false, 'and what is left is kept for the next jobs')
+  await store.close()
+  assert.ok(statSync(file).size < 2_000 * 4_096)
+})
+
+test('bursts of the same size do not let the file grow, and its journal has a limit', async context => {
+  const file = join(folderOf(context), 'db')
+  const { engine, store } = await begin({ file })
+  await burst(store, 3_000, T0)
+  const first = pragma(engine, 'page_count')
+  for (let round = 1; round < 6; round += 1) await burst(store, 3_000, T0 + round * 10_000)
+  assert.ok(pragma(engine, 'page_count') <= first * 1.05)
+  assert.ok(statSync(`${file}-wal`).size <= MAX_JOURNAL_BYTES)
+  await store.close()
+})
+
+test('a journal that a long reader of another process let grow is cut once that has ended', async context => {
+  const file = join(folderOf(context), 'db')
+  const { store } = await begin({ file })
+  const reader = new DatabaseSync(file)
+  reader.exec('BEGIN')
+  reader.prepare('SELECT COUNT(*) FROM jobs').get()
+  await burst(store, 12_000, T0)
+  assert.ok(statSync(`${file}-wal`).size > MAX_JOURNAL_BYTES, 'nothing can be taken from under a reader')
+  reader.exec('COMMIT')
+  reader.close()
+  await burst(store, 500, T0 + 10_000)
+  await burst(store, 500, T0 + 20_000)
+  assert.ok(statSync(`${file}-wal`).size <= MAX_JOURNAL_BYTES)
+  await store.close()
+})
+
+test('a file of an earlier version learns to shrink at the start when it is small, and is the same otherwise', async context => {
+  for (const rebuiltBytes of [1_000, undefined]) {
+    const file = join(folderOf(context), 'db')
+    const old = new DatabaseSync(file)
+    old.exec('PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = WAL; CREATE TABLE other (id TEXT)')
+    old.exec(`INSERT INTO other VALUES ('kept')`)
+    old.close()
+    const engine = new SqliteEngine({ file, ...(rebuiltBytes === undefined ? {} : { rebuiltBytes }) })
+    assert.equal(pragma(engine, 'auto_vacuum'), rebuiltBytes === undefined ? 2 : 0)
+    assert.equal(engine.database.prepare('SELECT id FROM other').get()?.id, 'kept')
+    assert.deepEqual([pragma(engine, 'synchronous'), pragma(engine, 'foreign_keys')], [2, 1])
+    const store = sqliteStoreOn(new InlineHost(engine))
+    await new World(store).begin()
+    await burst(store, 8_000, T0)
+    const pages = pragma(engine, 'page_count')
+    await store.upkeep.compact()
+    assert.equal(pragma(engine, 'page_count') < pages, rebuiltBytes === undefined)
+    await store.close()
+  }
 })

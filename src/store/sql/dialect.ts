@@ -23,7 +23,7 @@ const SQLITE: Readonly<Record<Fragment, string>> = {
   id_list: 'SELECT value FROM json_each($1)',
   free_pages: '(SELECT freelist_count FROM pragma_freelist_count)',
   all_pages: '(SELECT page_count FROM pragma_page_count)',
-  compact: 'PRAGMA incremental_vacuum(256)',
+  compact: 'PRAGMA incremental_vacuum(1024)',
 }
 
 const POSTGRES: Readonly<Record<Fragment, string>> = {
