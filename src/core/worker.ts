@@ -13,6 +13,11 @@ export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXIT
 /** One of {@link WORKER_STATES}. */
 export type WorkerState = (typeof WORKER_STATES)[number]
 
+/** What was wrong with a worker that Runyard had to end. Each counts as a crash. */
+export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start'] as const
+/** One of {@link FAULT_REASONS}. */
+export type FaultReason = (typeof FAULT_REASONS)[number]
+
 /** Why Runyard asked a worker to end. A worker that ends without such a reason has crashed. */
 export type StopReason =
   | 'idle'
@@ -22,6 +27,7 @@ export type StopReason =
   | 'cancelled_job'
   | 'timed_out_job'
   | 'lost_lease'
+  | FaultReason
   | 'endpoint_deleted'
   | 'server_stopped'
   | 'address_changed'
@@ -57,6 +63,8 @@ export interface Worker {
   readonly stopRequestedAtMs: number | null
   readonly exitedAtMs: number | null
   readonly stopReason: StopReason | null
+  /** What is wrong with it, as a clause such as "its check memory failed: ..."; null while nothing is known to be. */
+  readonly problem: string | null
   readonly exit: WorkerExit | null
   /** How many jobs it asked for at once, at most: its own concurrency as far as it can be seen. */
   readonly capacity: number
@@ -75,19 +83,30 @@ export function takesJobs(worker: Worker): boolean {
   return worker.state === 'STARTING' || worker.state === 'READY'
 }
 
-/** Whether the worker has ended by itself, which counts towards the crash back-off. */
+/** Whether the worker has ended by itself or because something was wrong with it, which counts towards the crash back-off. */
 export function crashed(worker: Worker): boolean {
-  return worker.state === 'EXITED' && worker.stopReason === null
+  const { state, stopReason } = worker
+  return state === 'EXITED' && (stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason))
 }
 
-/**
- * Whether a worker on this SDK that says it works on nothing has really forgotten all that it was handed: it takes one
- * poll after another, and reports a result before it lets go of the job. Older Python SDKs do not.
- */
-export function tellsWhatItHolds(sdk: string | null): boolean {
-  if (sdk?.startsWith('Runyard-Worker-SDK/') === true) return true
-  const [, major, minor, patch] = /^RunPod-Python-SDK\/(\d+)\.(\d+)\.(\d+)/.exec(sdk ?? '') ?? []
-  return Number(major) * 1_000_000 + Number(minor) * 1_000 + Number(patch) >= 1_010_001
+/** How a worker ended, with what was wrong with it before. @param cause how its process ended, "exited with code 1" */
+export function exitCause(worker: Pick<Worker, 'problem' | 'stopReason'> | null, cause: string): string {
+  if (worker === null || worker.problem === null) return cause
+  return worker.stopReason === null ? `${cause} because ${worker.problem}` : `was ended because ${worker.problem}`
+}
+
+const MAX_CHECK = 100
+const MAX_PROBLEM = 500
+
+/** The problem of a worker that reports itself unhealthy. Both texts come from the worker and may be anything. */
+export function unhealthyProblem(check: string, reason: string): string {
+  const name = clean(check, MAX_CHECK)
+  const why = clean(reason, MAX_PROBLEM)
+  return `${name === '' ? 'a check' : `its check ${name}`} failed${why === '' ? '' : `: ${why}`}`
+}
+
+function clean(text: string, characters: number): string {
+  return [...text.replace(/\p{C}+/gu, ' ').trim()].slice(0, characters).join('')
 }
 
 const BACKOFF_FIRST_MS = 1_000

@@ -81,6 +81,8 @@ export interface JobStore {
    * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped.
    */
   claim(request: ClaimRequest): Promise<ClaimedJob[]>
+  /** The jobs that a worker holds, those claimed first at the front. */
+  heldBy(workerId: WorkerId): Promise<JobId[]>
   /** Sets when the job expires. Null when it is gone. */
   setExpiry(endpointId: EndpointId, jobId: JobId, expiresAtMs: number, nowMs: number): Promise<Job | null>
   /** Keeps a progress update of the running attempt. False when the worker does not hold the job. */
@@ -105,8 +107,11 @@ export interface JobOutcomeStore {
   cancel(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<JobMove | null>
   /** TIMED_OUT for running jobs that are past their execution timeout; at most `limit`. */
   timeOutOverdue(nowMs: number, limit: number): Promise<JobMove[]>
-  /** All jobs that the worker holds: back to the head of the line, or FAILED past the limit of lost attempts. */
-  requeueLost(workerId: WorkerId, cause: string, nowMs: number): Promise<JobMove[]>
+  /**
+   * All jobs that the worker holds, or the given one if it holds it: back to the head of the line, or FAILED past the limit of
+   * lost attempts.
+   */
+  requeueLost(workerId: WorkerId, cause: string, nowMs: number, only?: JobId): Promise<JobMove[]>
   /** Gives one job, or all that the worker holds, back as if never taken: the attempt does not count. */
   release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
   /** A FAILED or TIMED_OUT job back to `position` in the line, with all its times and attempts afresh; null otherwise. */
@@ -294,6 +299,8 @@ export interface WorkerStore {
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
+  /** Keeps what is wrong with it. False when something was known before, or it has ended. */
+  noteProblem(id: WorkerId, problem: string): Promise<boolean>
   /**
    * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}.
    * @param seen false when it ended while nobody looked: then its time since the last count is not counted

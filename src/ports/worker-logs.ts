@@ -15,6 +15,11 @@ export interface WorkerLogs {
   tail(worker: WorkerId, lines: number): Promise<LogLine[]>
   /** New lines as they come, after the last `lines` old ones, until the signal aborts. */
   follow(worker: WorkerId, lines: number, signal: AbortSignal): AsyncIterable<LogLine>
+  /**
+   * Finished lines behind a position of the output, at most those of the last 256 KiB, and the position behind them.
+   * @param from what an earlier call gave; null for all that is in reach
+   */
+  since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }>
   /** Cuts outputs that have grown past their limit, and removes those of workers that are not in `keep`. */
   trim(keep: ReadonlySet<WorkerId>): Promise<void>
 }

@@ -215,9 +215,9 @@ export class Jobs {
     this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt }))
   }
 
-  /** Queues again, or fails, what a worker held when it was lost. `cause` is a sentence without a full stop. */
-  async requeueLost(workerId: WorkerId, cause: string): Promise<void> {
-    const moves = await this.#ports.store.jobOutcomes.requeueLost(workerId, cause, this.#ports.clock.now())
+  /** Queues again, or fails, what a worker held when it was lost, or one job of it. `cause` is a sentence without a full stop. */
+  async requeueLost(workerId: WorkerId, cause: string, only?: JobId): Promise<void> {
+    const moves = await this.#ports.store.jobOutcomes.requeueLost(workerId, cause, this.#ports.clock.now(), only)
     this.moved('requeue', moves, cause)
   }
 

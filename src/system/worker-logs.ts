@@ -25,6 +25,8 @@ import { LineAssembler, LineCollector } from './worker-log-lines.ts'
 
 const BLOCK_BYTES = 64 * 1024
 const POLL_MS = 200
+/** How far back `since` reaches. */
+const SINCE_BYTES = 256 * 1024
 
 /** How long an output is kept whose worker may have been too new for the list of those to keep. */
 const NEW_WORKER_MS = 60_000
@@ -57,6 +59,7 @@ export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: 
       return outputOf(worker).file
     },
     tail: async (worker, lines) => (await readTail(outputOf(worker), lines, 'shown')).lines,
+    since: (worker, from) => readSince(outputOf(worker), from),
     follow: (worker, lines, signal) => follow(outputOf(worker), lines, clock, signal),
     async trim(keep) {
       for (const [worker, asked] of askedAt) {
@@ -151,6 +154,35 @@ async function readTail(output: Output, wanted: number, unfinished: 'shown' | 'l
     await live?.close()
     await older?.close()
   }
+}
+
+/** Finished lines between a position and the end, which is looked up once: an output may grow faster than it is read. */
+async function readSince(output: Output, from: number | null): Promise<{ lines: LogLine[]; position: number }> {
+  const size = statSync(output.file, { throwIfNoEntry: false })?.size ?? 0
+  const begin = output.removedBytes()
+  const end = begin + size
+  const wanted = from !== null && from <= end ? from : begin
+  const first = Math.max(wanted, end - SINCE_BYTES)
+  const assembler = new LineAssembler()
+  const lines: LogLine[] = []
+  // Behind a cut the rest of a line stands first.
+  let inside = first > wanted
+  let behind = first
+  for (let position = first; position < end; ) {
+    const { block, start } = await readNext(output, position)
+    if (start !== position) assembler.reset()
+    inside ||= start > position
+    if (block.length === 0) break
+    const newline = inside ? block.indexOf(0x0a) : -1
+    if (!inside || newline !== -1) {
+      lines.push(...assembler.push(block.subarray(newline + 1)))
+      inside = false
+    }
+    const last = block.lastIndexOf(0x0a)
+    if (last !== -1) behind = start + last + 1
+    position = start + block.length
+  }
+  return { lines, position: behind }
 }
 
 async function* follow(

@@ -163,6 +163,28 @@ export const outcomeCases: Cases = {
     )
   },
 
+  'one lost job of a worker goes back, or fails, and the others stay with it': async world => {
+    const { jobOutcomes, jobs, endpoints } = world.store
+    await world.holder(W1, 'a', 'b')
+    await world.worker(W2)
+    assert.deepEqual(await jobs.heldBy(W1), ['a', 'b'])
+    assert.deepEqual(await jobs.heldBy(W2), [])
+    assert.deepEqual(await jobOutcomes.requeueLost(W2, 'it forgot', T0 + 5, jobId('a')), [])
+    for (let lost = 1; lost <= MAX_LOST_ATTEMPTS; lost += 1) {
+      const moves = await jobOutcomes.requeueLost(W1, 'it forgot', T0 + 5, jobId('a'))
+      const status = lost < MAX_LOST_ATTEMPTS ? 'IN_QUEUE' : 'FAILED'
+      assert.deepEqual(
+        moves.map(({ job }) => [job.id, job.status, job.lostAttempts]),
+        [['a', status, lost]],
+      )
+      assert.deepEqual(await jobs.heldBy(W1), ['b'])
+      if (lost < MAX_LOST_ATTEMPTS) await world.claim(W1)
+    }
+    assert.match((await world.read('a')).error ?? '', /it forgot/)
+    assert.equal((await world.load()).idleSinceMs, null)
+    assert.deepEqual((await endpoints.snapshot(E1))?.counters.failed, 1)
+  },
+
   'a job that lost too many attempts fails with the reason': async world => {
     const { jobOutcomes, endpoints } = world.store
     await world.worker()

@@ -145,6 +145,19 @@ export const workerCases: Cases = {
     assert.deepEqual([exit, exitedAtMs, stopReason, stopRequestedAtMs], [EXIT, T0 + 1, null, null])
   },
 
+  'the first problem of a worker stays, and one that has ended gets none': async world => {
+    const { workers } = world.store
+    await world.worker()
+    await world.worker(W2)
+    assert.equal((await world.readWorker()).problem, null)
+    assert.equal(await workers.noteProblem(W1, 'it is stuck'), true)
+    assert.equal(await workers.noteProblem(W1, 'it is silent'), false)
+    await workers.exited(W1, EXIT, T0 + 1)
+    assert.equal((await world.readWorker()).problem, 'it is stuck')
+    await workers.exited(W2, EXIT, T0 + 1)
+    assert.equal(await workers.noteProblem(W2, 'late'), false)
+  },
+
   'jobs of a worker that ended stay with it until they are requeued': async world => {
     const { workers, jobOutcomes } = world.store
     await world.holder(W1, 'a')

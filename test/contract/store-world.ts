@@ -103,6 +103,7 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
     stopRequestedAtMs: null,
     exitedAtMs: null,
     stopReason: null,
+    problem: null,
     exit: null,
     capacity: 1,
     jobsFinished: 0,

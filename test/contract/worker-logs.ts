@@ -47,6 +47,7 @@ export function workerLogsContract(name: string, open: () => Promise<WorkerLogsH
     })
 
     readingContract(() => harness)
+    sinceContract(() => harness)
     followingContract(
       () => harness,
       () => abort.controller,
@@ -116,6 +117,40 @@ function readingContract(harness: () => WorkerLogsHarness): void {
 
   test('a line that overwrites itself is shown in its last state', async () => {
     assert.deepEqual(await written('10 %\r50 %\r100 %\r\nwindows\r\n'), plain('100 %', 'windows'))
+  })
+}
+
+function sinceContract(harness: () => WorkerLogsHarness): void {
+  const since = (from: number | null) => harness().logs.since(a, from)
+
+  test('lines are read on from where the last call ended, each once it is complete', async () => {
+    assert.deepEqual((await since(null)).lines, [])
+    await harness().write(a, 'one\ntw')
+    const first = await since(null)
+    assert.deepEqual(first.lines, plain('one'))
+    assert.deepEqual((await since(first.position)).lines, [])
+    await harness().write(a, 'o\nthree\n')
+    const second = await since(first.position)
+    assert.deepEqual(second.lines, plain('two', 'three'))
+    assert.deepEqual(await since(second.position), { lines: [], position: second.position })
+  })
+
+  test('of an output that grows too fast the last lines are read, and none that is cut in two', async () => {
+    const { position } = await since(null)
+    const lines = Array.from({ length: 40_000 }, (_, index) => `line ${index}`)
+    await harness().write(a, `${lines.join('\n')}\n`)
+    const read = (await since(position)).lines
+    assert.ok(read.length > 10_000 && read.length < 40_000, String(read.length))
+    assert.deepEqual(read, plain(...lines.slice(-read.length)))
+  })
+
+  test('an output that was cut meanwhile is read on', async () => {
+    await harness().write(a, `${'x'.repeat(99)}\n`.repeat(1_500))
+    const { position } = await since(null)
+    await harness().write(a, 'before\n')
+    await harness().logs.trim(new Set([a]))
+    await harness().write(a, 'after\n')
+    assert.deepEqual((await since(position)).lines, plain('before', 'after'))
   })
 }
 

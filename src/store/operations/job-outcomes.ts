@@ -62,8 +62,9 @@ export const jobOutcomes = {
     return moves
   }),
 
-  requeueLost: write(function* (workerId: WorkerId, cause: string, nowMs: number): Steps<JobMove[]> {
-    const held = yield* query<SpanRow & { id: JobId }>(sql.heldJobs, [workerId])
+  requeueLost: write(function* (workerId: WorkerId, cause: string, nowMs: number, only?: JobId): Steps<JobMove[]> {
+    const all = yield* query<SpanRow & { id: JobId }>(sql.heldJobs, [workerId])
+    const held = only === undefined ? all : all.filter(({ id }) => id === only)
     if (held.length === 0) return []
     const ids = JSON.stringify(held.map(({ id }) => id))
     const reason = lostReason(MAX_LOST_ATTEMPTS, cause)

@@ -52,6 +52,10 @@ export const jobs = {
     return [...rows].sort(byPlaceInLine).map(toClaimedJob)
   }),
 
+  heldBy: read(function* (workerId: WorkerId): Steps<JobId[]> {
+    return (yield* query<{ id: JobId }>(sql.heldJobs, [workerId])).map(({ id }) => id)
+  }),
+
   setExpiry: write(function* (
     endpointId: EndpointId,
     jobId: JobId,

@@ -20,6 +20,7 @@ export interface WorkerRow {
   readonly exited_at_ms: number | null
   readonly stop_reason: StopReason | null
   readonly exit: string | null
+  readonly problem: string | null
   readonly capacity: number
   readonly jobs_finished: number
   readonly sdk: string | null
@@ -43,6 +44,7 @@ export function toWorker(row: WorkerRow): Worker {
     stopRequestedAtMs: row.stop_requested_at_ms,
     exitedAtMs: row.exited_at_ms,
     stopReason: row.stop_reason,
+    problem: row.problem,
     exit: row.exit === null ? null : (JSON.parse(row.exit) as WorkerExit),
     capacity: row.capacity,
     jobsFinished: row.jobs_finished,

@@ -59,6 +59,9 @@ export const claimJob = claim(`id = (${HEAD} LIMIT 1 {{skip_locked}})`)
 /** $1 endpoint, $2 worker, $3 now, $4 how many. */
 export const claimJobs = claim(`id IN (${HEAD} LIMIT $4 {{skip_locked}})`)
 
+/** $1 worker. */
+export const heldJobs = `SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY started_at_ms, position, id`
+
 /** $1 endpoint, $2 job, $3 the new expiry, $4 now. */
 export const setJobExpiry = `
   UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4

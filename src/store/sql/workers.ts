@@ -4,7 +4,7 @@ import { ALIVE, RUNNING } from './guards.ts'
 /** The columns of a worker; see rows/workers.ts. */
 export const WORKER_COLUMNS =
   'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
-  'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk'
+  'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -99,6 +99,10 @@ export const retireWorker = `
     stop_requested_at_ms = COALESCE(stop_requested_at_ms, $5)
   WHERE id = $1 AND state = $2
   RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 what is wrong with it. The first problem is the one to tell. */
+export const noteProblem = `
+  UPDATE workers SET problem = $2 WHERE id = $1 AND problem IS NULL AND ${ALIVE} RETURNING id`
 
 /** $1 worker, $2 the state it is in, $3 how it ended, $4 now. */
 export const workerExited = `
