@@ -20,6 +20,11 @@ export class SimLogs implements WorkerLogs {
     return (this.#lines.get(worker) ?? []).slice(-lines)
   }
 
+  async since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }> {
+    const lines = this.#lines.get(worker) ?? []
+    return { lines: lines.slice(from ?? 0), position: lines.length }
+  }
+
   async *follow(worker: WorkerId, lines: number): AsyncIterable<LogLine> {
     yield* await this.tail(worker, lines)
   }

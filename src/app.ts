@@ -9,6 +9,7 @@ import { dispatch } from './api/surfaces.ts'
 import { workerSurface } from './api/worker/routes.ts'
 import { Autoscaler } from './control/autoscaler.ts'
 import { Courier } from './control/courier.ts'
+import { Inspector, type InspectorParts } from './control/inspector.ts'
 import { Loop } from './control/loop.ts'
 import { Reaper } from './control/reaper.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
@@ -23,9 +24,12 @@ import { Fleet } from './services/fleet.ts'
 import { ensureFolderEndpoint } from './services/folder-workers.ts'
 import { Jobs } from './services/jobs.ts'
 import { LogReading } from './services/log-reading.ts'
+import { LostJobs } from './services/lost-jobs.ts'
 import { Secrets } from './services/secrets.ts'
+import { Sightings } from './services/sightings.ts'
 import { Streams } from './services/streams.ts'
 import { Templates } from './services/templates.ts'
+import { UnsentResults } from './services/unsent-results.ts'
 import { Waiting } from './services/waiting.ts'
 import { Webhooks } from './services/webhooks.ts'
 import { WorkerCalls } from './services/worker-calls.ts'
@@ -74,15 +78,16 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const waiting = new Waiting(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows)
   const jobs = new Jobs(ports, waiting)
-  const fleet = new Fleet(ports, jobs, () => addresses.workerUrl)
+  const watching = createWatching(ports, jobs, () => addresses.workerUrl)
   const templates = new Templates(ports)
-  const endpoints = new Endpoints(ports, jobs, fleet)
-  const explaining = new Explaining(ports, fleet)
+  const endpoints = new Endpoints(ports, jobs, watching.fleet)
+  const explaining = new Explaining(ports, watching.fleet)
   const logs = new LogReading(ports)
   const streams = new Streams(ports, waiting)
-  const calls = new WorkerCalls(ports, { jobs, fleet, waiting }, { stopping: stopping.signal, closed: closed.signal })
+  const ends = { stopping: stopping.signal, closed: closed.signal }
+  const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
   const webhooks = new Webhooks(ports, jobs)
-  const { autoscaling, reaping, delivering } = createLoops(ports, { fleet, jobs, webhooks })
+  const { autoscaling, reaping, delivering } = createLoops(ports, { ...watching, jobs, webhooks })
 
   const { store, clock, vault, emit } = ports
   const shared = {
@@ -118,7 +123,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
     services: { access, folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name) },
     async start(known) {
       addresses = known
-      await fleet.adoptAll()
+      await watching.fleet.adoptAll()
       autoscaling.start()
       reaping.start()
       delivering.start()
@@ -126,15 +131,23 @@ export function createApp(ports: Ports, config: AppConfig): App {
     async stop(hurry) {
       stopping.abort()
       await autoscaling.stop()
-      await drainAll(ports, fleet, config.drainTimeoutMs, hurry)
+      await drainAll(ports, watching.fleet, config.drainTimeoutMs, hurry)
       // It would take what is killed now for lost.
       await reaping.stop()
-      await killAll(ports, fleet)
+      await killAll(ports, watching.fleet)
       await delivering.stop(DELIVER_MS)
       await abandon()
     },
     abandon,
   }
+}
+
+/** The workers, and what keeps an eye on them. */
+function createWatching(ports: Ports, jobs: Jobs, workerUrl: () => string): InspectorParts {
+  const unsent = new UnsentResults(ports, jobs)
+  const fleet = new Fleet(ports, jobs, unsent, workerUrl)
+  const sightings = new Sightings(ports.clock)
+  return { unsent, fleet, sightings, lostJobs: new LostJobs(ports, { jobs, fleet, sightings, unsent }) }
 }
 
 /** The loops, not started yet; that of webhooks is stopped with a time for the calls that it makes. */
@@ -144,9 +157,9 @@ interface Loops {
   readonly delivering: { start(): void; stop(forMs: number): Promise<void> }
 }
 
-function createLoops(ports: Ports, services: { fleet: Fleet; jobs: Jobs; webhooks: Webhooks }): Loops {
+function createLoops(ports: Ports, services: InspectorParts & { jobs: Jobs; webhooks: Webhooks }): Loops {
   const autoscaler = new Autoscaler(ports, services.fleet, () => autoscaling.wake())
-  const reaper = new Reaper(ports, services)
+  const reaper = new Reaper(ports, services, new Inspector(ports, services))
   const courier = new Courier(ports, services.webhooks, () => loop.wake())
   const autoscaling: Loop = new Loop('autoscaler', ports, nowMs => autoscaler.step(nowMs))
   const reaping = new Loop('reaper', ports, nowMs => reaper.step(nowMs))

@@ -41,6 +41,8 @@ export interface Events {
     reason: StopReason | null
   }
   'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
+  /** Something is wrong with a worker: it says so itself, or a rule of core/worker-watch does. */
+  'worker.problem': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
   'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
   'endpoint.saved': { endpointId: EndpointId; version: number; created: boolean }

@@ -4,6 +4,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store.ts'
 import type { Fleet } from '../services/fleet.ts'
 import type { Jobs } from '../services/jobs.ts'
+import type { Inspector } from './inspector.ts'
 import { Upkeep } from './upkeep.ts'
 
 /** How long a worker may go on with a job that ended without it, before it is replaced. */
@@ -13,20 +14,26 @@ export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 
 /**
- * Ends what is over: processes that have ended, jobs past their times, workers that do not let go, and what control/upkeep
- * looks after.
+ * Ends what is over: processes that have ended, jobs past their times, workers that do not let go or are of no use, and
+ * what control/upkeep looks after.
  */
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>
   readonly #fleet: Fleet
   readonly #jobs: Jobs
+  readonly #inspector: Inspector
   readonly #stoppingSince = new Map<WorkerId, number>()
   readonly #upkeep: Upkeep
 
-  constructor(ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>, services: { fleet: Fleet; jobs: Jobs }) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>,
+    services: { fleet: Fleet; jobs: Jobs },
+    inspector: Inspector,
+  ) {
     this.#ports = ports
     this.#fleet = services.fleet
     this.#jobs = services.jobs
+    this.#inspector = inspector
     this.#upkeep = new Upkeep(ports)
   }
 
@@ -38,6 +45,7 @@ export class Reaper {
     const alive = await this.#buryExited(await this.#ports.store.workers.alive())
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
+    await this.#inspector.inspect(alive, nowMs)
     const more = await this.#jobs.sweep()
     await this.#upkeep.step(alive.length, nowMs)
     const deadline = await this.#ports.store.jobOutcomes.nextDeadline()

@@ -95,6 +95,13 @@ export function adviceFor(exit: WorkerExit): string | null {
   if (/can't open file|No such file or directory|Cannot find module/.test(text)) {
     return 'check that the folder of the image and the command in args name files that exist'
   }
+  if (/did not ask for a job within/.test(exit.cause)) {
+    return 'load less before the handler starts, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint'
+  }
+  if (/\bcheck\b.* failed/.test(exit.cause)) return 'mend what the fitness check of the worker has found'
+  if (/its loop is stuck/.test(exit.cause)) {
+    return 'look at the last lines of its output; often concurrency_modifier does not return a number'
+  }
   if (exit.signal === 'SIGKILL')
     return 'the worker was killed from outside, often because memory ran out; look at the memory it needs'
   if (exit.code === 0)
@@ -179,8 +186,12 @@ function busyOrStarting(snapshot: EndpointSnapshot, { capacity, nowMs }: Explain
 function startingSince(worker: WorkerLoad, nowMs: number): Explanation {
   const sinceMs = worker.startedAtMs ?? worker.createdAtMs
   const phase = worker.startedAtMs === null ? 'is being started' : 'runs and has not asked for a job yet'
+  const problem = worker.problem === null ? '' : `; ${worker.problem}`
   return {
-    ...plain('worker_starting', `worker ${worker.id} ${phase}, for ${Math.round((nowMs - sinceMs) / 1000)} s`),
+    ...plain(
+      'worker_starting',
+      `worker ${worker.id} ${phase}, for ${Math.round((nowMs - sinceMs) / 1000)} s${problem}`,
+    ),
     sinceMs,
   }
 }

@@ -1,4 +1,5 @@
 import type { EndpointId, WorkerId } from './ids.ts'
+import { PING_MS } from './worker-watch.ts'
 
 /** What the variables of the worker protocol are made of. */
 export interface WorkerEnvironment {
@@ -28,7 +29,7 @@ export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
     RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/$RUNPOD_POD_ID/$ID${query}`,
     RUNPOD_WEBHOOK_POST_STREAM: `${base}/job-stream/$RUNPOD_POD_ID/$ID${query}`,
     RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID${query}`,
-    RUNPOD_PING_INTERVAL: '10000',
+    RUNPOD_PING_INTERVAL: String(PING_MS),
     RUNPOD_LOG_LEVEL: 'INFO',
     RUNPOD_GPU_COUNT: String(worker.gpuCount),
     NO_PROXY: new URL(worker.baseUrl).hostname,

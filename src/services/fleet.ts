@@ -3,13 +3,14 @@ import { AppError, toAppError } from '../core/errors.ts'
 import type { JobId, OwnerId, WorkerId } from '../core/ids.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
-import type { StopReason, Worker } from '../core/worker.ts'
+import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
 import { protocolEnv } from '../core/worker-env.ts'
 import type { ObservedExit } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { WorkerMove } from '../ports/store.ts'
 import type { Jobs } from './jobs.ts'
 import { shortId } from './short-id.ts'
+import type { UnsentResults } from './unsent-results.ts'
 
 const LAST_LINES = 20
 /** How many of the workers that ended last a start looks after; as many may have ended just before the server did. */
@@ -19,15 +20,17 @@ const LAST_ENDED = 64
 export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
+  readonly #unsent: UnsentResults
   readonly #baseUrl: () => string
   readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
   readonly #launching = new Set<WorkerId>()
   readonly #ended = new Set<WorkerId>()
 
   /** @param baseUrl origin of the listener that workers call, known once the server listens */
-  constructor(ports: Ports, jobs: Jobs, baseUrl: () => string) {
+  constructor(ports: Ports, jobs: Jobs, unsent: UnsentResults, baseUrl: () => string) {
     this.#ports = ports
     this.#jobs = jobs
+    this.#unsent = unsent
     this.#baseUrl = baseUrl
   }
 
@@ -102,16 +105,31 @@ export class Fleet {
     await this.#ports.driver.kill(workerId)
   }
 
+  /** Keeps what is wrong with a worker, for whoever wants to know why it is of no use or why it ended. */
+  async noteProblem({ id: workerId, endpointId }: Worker, problem: string): Promise<void> {
+    if (!(await this.#ports.store.workers.noteProblem(workerId, problem))) return
+    this.#ports.emit('worker.problem', { endpointId, workerId, problem })
+  }
+
+  /** Ends a worker with which something is wrong, at once; its jobs are given back when its end is seen, never before. */
+  async endFaulty(worker: Worker, reason: FaultReason, problem: string): Promise<void> {
+    await this.noteProblem(worker, problem)
+    await this.kill(worker.id, reason)
+  }
+
   /**
    * Records the end of a worker; its exit is authoritative for the loss of all that it held.
    * @param fate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while nobody looked
    */
-  async bury(workerId: WorkerId, exit: ObservedExit, fate: 'lost' | 'released' | 'unseen' = 'lost'): Promise<void> {
+  async bury(workerId: WorkerId, observed: ObservedExit, fate: 'lost' | 'released' | 'unseen' = 'lost'): Promise<void> {
     const { store, clock, logs } = this.#ports
     this.#ended.add(workerId)
+    const known = await store.workers.find(workerId)
+    const exit = { ...observed, cause: exitCause(known, observed.cause) }
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
     const takeBack = () =>
       fate === 'released' ? this.#jobs.releaseAll(workerId) : this.#jobs.requeueLost(workerId, `it ${exit.cause}`)
+    if (known !== null) await this.#unsent.read(known, 'all')
     // Before its end is recorded: when this fails, the worker is buried again. After it: what it claimed meanwhile.
     await takeBack()
     await store.stops.letGo(workerId, 'all')
@@ -140,8 +158,8 @@ export class Fleet {
     if (!this.#ended.delete(workerId)) return
     this.#told.delete(workerId)
     if (worker === null) return
-    const { endpointId, stopReason, exit } = worker
-    emit('worker.exited', { endpointId, workerId, cause: exit?.cause ?? 'ended', asked: stopReason !== null })
+    const { endpointId, exit } = worker
+    emit('worker.exited', { endpointId, workerId, cause: exit?.cause ?? 'ended', asked: !crashed(worker) })
     notifier.publish(`worker:${workerId}`)
     notifier.publish(`load:${endpointId}`)
   }
@@ -227,7 +245,7 @@ export class Fleet {
       ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
       ...{ driver: driver.name, handle: null, baseUrl: this.#baseUrl(), createdAtMs: clock.now(), startedAtMs: null },
       ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
-      ...{ exit: null, capacity: 1, jobsFinished: 0, sdk: null },
+      ...{ problem: null, exit: null, capacity: 1, jobsFinished: 0, sdk: null },
     }
   }
 }

@@ -32,12 +32,13 @@ function healthOf({ counters, queue, workers, exits, endpoint }: EndpointSnapsho
   const started = workers.filter(worker => worker.state !== 'STARTING')
   const running = started.filter(worker => worker.held > 0).length
   const idle = started.length - running
-  const unhealthy = exits[0] !== undefined && crashed(exits[0]) && exits[0].version === endpoint.version ? 1 : 0
+  const ended = exits[0] !== undefined && crashed(exits[0]) && exits[0].version === endpoint.version ? 1 : 0
+  const ailing = workers.filter(worker => worker.problem !== null).length
   return {
     jobs: { completed, failed, inProgress: queue.inProgress, inQueue: queue.queued + queue.queuedLowPriority, retried },
     workers: {
       ...{ idle, initializing: workers.length - started.length, ready: idle + running },
-      ...{ running, throttled: 0, unhealthy: started.length > 0 ? 0 : unhealthy },
+      ...{ running, throttled: 0, unhealthy: ailing > 0 || started.length > 0 ? ailing : ended },
     },
   }
 }

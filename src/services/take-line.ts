@@ -44,7 +44,7 @@ export class TakeLines {
     this.#held += 1
     const alarm = new Alarm(this.#clock, taker.holdMs, taker.signals)
     const unsubscribe = this.#notifier.subscribe(`worker:${taker.workerId}`, () => alarm.ring())
-    const line = this.#join(taker.endpointId, alarm)
+    let line = this.#join(taker.endpointId, alarm)
     try {
       for (;;) {
         const claimed = await taker.claim(line.size)
@@ -52,6 +52,11 @@ export class TakeLines {
         // In line it would be woken for jobs that it cannot have, and keep them from those behind it.
         if (claimed === 'barred') this.#leave(taker.endpointId, alarm)
         else if (claimed.length > 0) return claimed
+        else if (!line.has(alarm)) {
+          // It may have jobs again. What came before it was back in line is found by trying once more.
+          line = this.#join(taker.endpointId, alarm)
+          continue
+        }
         if (alarm.over) return []
         await alarm.next()
       }

@@ -3,15 +3,16 @@ import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob } from '../core/job.ts'
 import { CHUNK_BYTES, oversizedResult, readResult } from '../core/result.ts'
-import { takesJobs, tellsWhatItHolds, type Worker } from '../core/worker.ts'
+import { takesJobs, unhealthyProblem, type Worker } from '../core/worker.ts'
+import { HOLD_MS } from '../core/worker-watch.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Fleet } from './fleet.ts'
 import type { Jobs } from './jobs.ts'
+import type { LostJobs } from './lost-jobs.ts'
+import type { Sightings } from './sightings.ts'
 import { TakeLines } from './take-line.ts'
 import type { Waiting } from './waiting.ts'
 
-/** How long a worker's poll is held at most. Old SDK versions give up after 30 s. */
-export const HOLD_MS = 25_000
 /** Within this time the Python SDK sends a chunk again that was answered with 5xx. */
 const CHUNK_RETRY_MS = 6_000
 const MAX_FAILED_CHUNKS = 100
@@ -27,6 +28,24 @@ export interface TakeRequest {
   readonly signal: AbortSignal
 }
 
+/** What a worker's ping says. */
+export interface Ping {
+  readonly listed: readonly string[]
+  /** Name and version of its SDK, where it says them. */
+  readonly sdk: string | null
+  /** Why it says that it cannot work; null when it does not. */
+  readonly unhealthy: { readonly check: string; readonly reason: string } | null
+}
+
+/** The services that {@link WorkerCalls} uses. */
+export interface WorkerCallParts {
+  readonly jobs: Jobs
+  readonly fleet: Fleet
+  readonly waiting: Waiting
+  readonly sightings: Sightings
+  readonly lostJobs: LostJobs
+}
+
 /** A body that was read up to a limit. `bytes` is its size as far as it was read. */
 export interface LimitedBody {
   readonly text: string | null
@@ -40,6 +59,8 @@ export class WorkerCalls {
   readonly #jobs: Jobs
   readonly #fleet: Fleet
   readonly #waiting: Waiting
+  readonly #sightings: Sightings
+  readonly #lostJobs: LostJobs
   readonly #lines: TakeLines
   readonly #failedChunks = new Map<JobId, { text: string; atMs: number }>()
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
@@ -47,13 +68,15 @@ export class WorkerCalls {
   /** @param ends `stopping` aborts when no more jobs are to be handed out, `closed` when held polls have to end */
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier' | 'emit'>,
-    services: { jobs: Jobs; fleet: Fleet; waiting: Waiting },
+    services: WorkerCallParts,
     ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal },
   ) {
     this.#ports = ports
     this.#jobs = services.jobs
     this.#fleet = services.fleet
     this.#waiting = services.waiting
+    this.#sightings = services.sightings
+    this.#lostJobs = services.lostJobs
     this.#lines = new TakeLines(ports.clock, ports.notifier)
     this.#ends = ends
   }
@@ -77,25 +100,45 @@ export class WorkerCalls {
   async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {
     const { store, clock } = this.#ports
     if (worker.state === 'EXITED') throw new AppError('rate_limited', 'this worker was ended', { retryAfterSeconds: 5 })
-    if (request.idle === true) await this.#letGoAll(worker)
-    if (request.idle === true && tellsWhatItHolds(request.sdk))
-      await this.#jobs.requeueLost(worker.id, 'it asked for other work without a result')
-    if (worker.state === 'STARTING' || worker.capacity < request.limit || worker.sdk !== request.sdk) {
-      const move = await store.workers.seen(worker.id, request.limit, request.sdk, clock.now())
-      if (move !== null) this.#fleet.moved(move)
+    const answered = this.#sightings.took(worker.id)
+    try {
+      if (request.idle === true) {
+        await this.#letGoAll(worker)
+        await this.#lostJobs.afterIdleTake(worker, request.sdk)
+      }
+      if (worker.state === 'STARTING' || worker.capacity < request.limit || worker.sdk !== request.sdk) {
+        const move = await store.workers.seen(worker.id, request.limit, request.sdk, clock.now())
+        if (move !== null) this.#fleet.moved(move)
+      }
+      return await this.#lines.take({
+        endpointId: worker.endpointId,
+        workerId: worker.id,
+        holdMs: HOLD_MS,
+        signals: [request.signal, this.#ends.closed],
+        claim: takersInLine => this.#claim(worker, request, takersInLine),
+      })
+    } finally {
+      answered()
     }
-    return this.#lines.take({
-      endpointId: worker.endpointId,
-      workerId: worker.id,
-      holdMs: HOLD_MS,
-      signals: [request.signal, this.#ends.closed],
-      claim: takersInLine => this.#claim(worker.id, worker.endpointId, request, takersInLine),
-    })
+  }
+
+  /**
+   * Notes whether the answer with these jobs was written. If not, they are given back, and the attempt does not count.
+   * @throws AppError `unavailable`; then the jobs stay with the worker until a rule or its end gives them back
+   */
+  async settled(worker: Worker, claimed: readonly ClaimedJob[], delivered: boolean): Promise<void> {
+    const ids = claimed.map(({ id }) => id)
+    try {
+      if (!delivered) for (const { id, attempt } of claimed) await this.#jobs.undeliver(id, attempt, worker.id)
+    } finally {
+      this.#sightings.settled(worker.id, ids, delivered)
+    }
   }
 
   /** The jobs that a worker should stop: at once when there are some, else held like a take. */
   async stops(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
     const { store } = this.#ports
+    this.#sightings.heard(worker.id)
     const told = this.#fleet.toldStops(worker.id)
     const read = async () => {
       const pending = (await store.stops.pending(worker.id)).filter(jobId => told.get(jobId) !== 'told')
@@ -110,6 +153,7 @@ export class WorkerCalls {
 
   /** Takes what a worker posts to job-done: a progress update or the final result. Never refuses it. */
   async done(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
+    this.#sightings.worked(worker.id)
     const reading =
       body.text === null
         ? { kind: 'final' as const, refresh: false, outcome: oversizedResult(body.bytes, !body.ended) }
@@ -121,11 +165,13 @@ export class WorkerCalls {
     }
     if (reading.refresh) await this.#fleet.drain(worker.id, 'refresh')
     await this.#jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
+    this.#wakeSerial(worker)
   }
 
   /** Keeps a chunk of a worker's stream. Never refuses it; one that is not kept leaves a diagnostic. */
   async chunk(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
     const { store, notifier, clock } = this.#ports
+    this.#sightings.worked(worker.id)
     const kept = body.text !== null && (await this.#append(worker.id, jobId, body.text))
     if (kept) notifier.publish(`job:${jobId}`)
     else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `a chunk of ${body.bytes} bytes was not kept`)
@@ -133,10 +179,15 @@ export class WorkerCalls {
 
   /**
    * Notes which jobs a worker says it works on. Jobs that it was told to stop and lists no more are let go of; those that it still lists
-   * are told again, because the Python SDK does not hear of a job that it has not begun.
+   * are told again, because the Python SDK does not hear of a job that it has not begun. Jobs that it has forgotten are given back.
    */
-  async ping(worker: Worker, listed: readonly string[]): Promise<void> {
+  async ping(worker: Worker, { listed, sdk, unhealthy }: Ping): Promise<void> {
     const { store } = this.#ports
+    if (worker.state === 'EXITED') return
+    if (unhealthy !== null) {
+      await this.#fleet.noteProblem(worker, unhealthyProblem(unhealthy.check, unhealthy.reason))
+      return
+    }
     const told = this.#fleet.toldStops(worker.id)
     for (const jobId of await store.stops.pending(worker.id)) {
       if (!told.has(jobId)) continue
@@ -146,17 +197,18 @@ export class WorkerCalls {
         this.#ports.notifier.publish(`worker:${worker.id}`)
       }
     }
+    await this.#lostJobs.afterPing(worker, listed, worker.sdk ?? sdk)
   }
 
   /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
-  async #claim(
-    workerId: WorkerId,
-    endpointId: EndpointId,
-    request: TakeRequest,
-    takers: number,
-  ): Promise<ClaimedJob[] | 'barred' | null> {
+  async #claim(worker: Worker, request: TakeRequest, takers: number): Promise<ClaimedJob[] | 'barred' | null> {
     const { store, clock } = this.#ports
-    const limit = takers > 1 ? 1 : await this.#fairShare(endpointId, request.limit)
+    const { id: workerId, endpointId } = worker
+    const serial = this.#sightings.isSerial(workerId)
+    if (worker.problem !== null || (serial && (await this.#isBusy(workerId)))) {
+      return (await this.#mayWait(workerId)) ? 'barred' : null
+    }
+    const limit = takers > 1 || serial ? 1 : await this.#fairShare(endpointId, request.limit)
     if (request.signal.aborted || this.#fleet.hasEnded(workerId)) return null
     if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
     const claimed = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now() })
@@ -169,6 +221,16 @@ export class WorkerCalls {
     return state === 'STARTING' || state === 'READY' ? [] : null
   }
 
+  async #isBusy(workerId: WorkerId): Promise<boolean> {
+    const { store } = this.#ports
+    return (await store.jobs.heldBy(workerId)).length > 0 || (await store.stops.pending(workerId)).length > 0
+  }
+
+  /** A job that it waits for may be there for it now. */
+  #wakeSerial(worker: Worker): void {
+    if (this.#sightings.isSerial(worker.id)) this.#ports.notifier.publish(`worker:${worker.id}`)
+  }
+
   async #mayWait(workerId: WorkerId): Promise<boolean> {
     const worker = await this.#ports.store.workers.find(workerId)
     return worker !== null && worker.state !== 'STOPPING' && worker.state !== 'EXITED'
@@ -176,6 +238,8 @@ export class WorkerCalls {
 
   #claimed(endpointId: EndpointId, workerId: WorkerId, claimed: readonly ClaimedJob[]): void {
     const { emit, notifier } = this.#ports
+    const ids = claimed.map(({ id }) => id)
+    this.#sightings.handed(workerId, ids)
     for (const { id: jobId, attempt, waitedMs } of claimed) {
       const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
       this.#fleet.toldStops(workerId).delete(jobId)
@@ -222,5 +286,6 @@ export class WorkerCalls {
   async #letGo(worker: Worker, jobId: JobId): Promise<void> {
     await this.#ports.store.stops.letGo(worker.id, jobId)
     this.#ports.notifier.publish(`load:${worker.endpointId}`)
+    this.#wakeSerial(worker)
   }
 }

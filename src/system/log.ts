@@ -13,6 +13,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'webhook.delivered': 'debug',
   'webhook.failed': 'warn',
   'worker.start_failed': 'error',
+  'worker.problem': 'warn',
   'loop.failed': 'error',
   'request.failed': 'error',
 }

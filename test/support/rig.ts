@@ -22,6 +22,7 @@ import type { WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
 import { createVault } from '../../src/system/vault.ts'
+import { readLine } from '../../src/system/worker-log-lines.ts'
 import { FakeOutbound } from './fake-outbound.ts'
 import { type Fault, faultyStore, PlannedFaults } from './faulty-store.ts'
 import { createSeededRandom } from './seeded-random.ts'
@@ -273,13 +274,13 @@ export class Rig {
   }
 
   #logs(): WorkerLogs {
-    const lines = (worker: WorkerId, count: number) =>
-      (this.output.get(worker) ?? []).slice(-count).map(line => ({ line, jobId: null }))
+    const all = (worker: WorkerId) => (this.output.get(worker) ?? []).flatMap(line => readLine(Buffer.from(line)))
     return {
       path: worker => `/nowhere/${worker}`,
-      tail: async (worker, count) => lines(worker, count),
+      tail: async (worker, count) => all(worker).slice(-count),
+      since: async (worker, from) => ({ lines: all(worker).slice(from ?? 0), position: all(worker).length }),
       async *follow(worker, count) {
-        yield* lines(worker, count)
+        yield* all(worker).slice(-count)
       },
       trim: async keep => {
         for (const worker of this.output.keys()) if (!keep.has(worker)) this.output.delete(worker)
@@ -338,9 +339,15 @@ export class RigWorker {
     return this.#ask('GET', path)
   }
 
-  /** Says which jobs it works on. */
-  ping(jobs: readonly JobId[] = []): Promise<Answer> {
-    return this.#ask('GET', `${this.#path('RUNPOD_WEBHOOK_PING', '')}&job_id=${jobs.join(',')}`)
+  /** Says which jobs it works on; `more` is added to the query. */
+  ping(jobs: readonly string[] = [], more = ''): Promise<Answer> {
+    return this.#ask('GET', `${this.#path('RUNPOD_WEBHOOK_PING', '')}&job_id=${jobs.join(',')}${more}`)
+  }
+
+  /** Prints a message about a job as the Python SDK does. */
+  print(job: JobId, message: string, level = 'ERROR'): void {
+    const line = JSON.stringify({ requestId: job, message, level })
+    this.#rig.output.set(this.id, [...(this.#rig.output.get(this.id) ?? []), line])
   }
 
   /** As the store has it. */

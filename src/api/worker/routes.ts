@@ -5,7 +5,6 @@ import { CHUNK_BYTES, RESULT_BYTES } from '../../core/result.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
 import type { Vault } from '../../ports/vault.ts'
-import type { Jobs } from '../../services/jobs.ts'
 import type { WorkerCalls } from '../../services/worker-calls.ts'
 import { readLimited } from '../body.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
@@ -26,7 +25,6 @@ const MAX_BATCH = 100
 /** What the worker surface uses. */
 export interface WorkerSurfaceParts {
   readonly calls: WorkerCalls
-  readonly jobs: Jobs
   readonly vault: Vault
   readonly emit: Emit
 }
@@ -85,18 +83,21 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
     signal: call.request.signal,
   })
   if (claimed.length === 0) return new Response(null, { status: 204 })
-  call.env.delivery.onSettled(delivered => {
-    if (delivered) return
-    for (const job of claimed) void undeliver(parts, call, worker, job)
-  })
+  call.env.delivery.onSettled(delivered => void settle(parts, call, worker, claimed, delivered))
   const texts = claimed.map(job => jobText(job, parts.vault))
   return jsonText(batch === null ? texts[0]! : `[${texts.join(',')}]`)
 }
 
-/** A failure here leaves the job with its worker, and the execution timeout or the worker's end gives it back. */
-async function undeliver(parts: WorkerSurfaceParts, call: Call, worker: Worker, job: ClaimedJob): Promise<void> {
+/** A failure here leaves the jobs with their worker, and a rule, the execution timeout or its end gives them back. */
+async function settle(
+  parts: WorkerSurfaceParts,
+  call: Call,
+  worker: Worker,
+  claimed: readonly ClaimedJob[],
+  delivered: boolean,
+): Promise<void> {
   try {
-    await parts.jobs.undeliver(job.id, job.attempt, worker.id)
+    await parts.calls.settled(worker, claimed, delivered)
   } catch (error) {
     reportFailure(parts.emit, 'worker', call.request, error)
   }
@@ -121,11 +122,14 @@ async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pro
   return jsonText('{}')
 }
 
-async function ping(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  await parts.calls.ping(
-    worker,
-    (call.query.get('job_id') ?? '').split(',').filter(id => id !== ''),
-  )
+async function ping(parts: WorkerSurfaceParts, { query }: Call, worker: Worker): Promise<Response> {
+  const version = query.get('runpod_version')
+  const unhealthy = query.get('status') === 'unhealthy'
+  await parts.calls.ping(worker, {
+    listed: (query.get('job_id') ?? '').split(',').filter(id => id !== ''),
+    sdk: version === null ? null : `RunPod-Python-SDK/${version.slice(0, 50)}`,
+    unhealthy: unhealthy ? { check: query.get('check') ?? '', reason: query.get('reason') ?? '' } : null,
+  })
   return jsonText('{}')
 }
 

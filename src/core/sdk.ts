@@ -1,0 +1,43 @@
+/**
+ * What can be concluded from the words of a worker depends on its SDK. Its name and version are known from its requests for
+ * jobs (docs/internals/worker-protocol.md).
+ */
+
+/**
+ * What it means that a worker which asked for more jobs lists one of its jobs no longer.
+ *
+ * `lost`: it has forgotten the job. `lost_when_idle`: only when it lists none at all, because jobs that wait behind running
+ * ones are not listed. `lost_when_alone`: only for the one worker of an endpoint, because workers with one folder share the list.
+ */
+export type Omission = 'lost' | 'lost_when_idle' | 'lost_when_alone'
+
+/**
+ * Whether a worker on this SDK that says it works on nothing has really forgotten all that it was handed: it takes one
+ * poll after another, and reports a result before it lets go of the job. Older Python SDKs do not.
+ */
+export function tellsWhatItHolds(sdk: string | null): boolean {
+  return isOurs(sdk) || pythonVersion(sdk) >= 1_010_001
+}
+
+/** Whether pings come from a process of their own, so that they go on while a handler computes. */
+export function pingsWhileItWorks(sdk: string | null): boolean {
+  return pythonVersion(sdk) >= 1_007_011
+}
+
+/** See {@link Omission}. */
+export function omissionOf(sdk: string | null): Omission {
+  const version = pythonVersion(sdk)
+  if (isOurs(sdk) || version >= 1_010_001) return 'lost'
+  if (version >= 1_007_012) return 'lost_when_alone'
+  return version >= 1_007_000 || version === 0 ? 'lost_when_idle' : 'lost'
+}
+
+function isOurs(sdk: string | null): boolean {
+  return sdk?.startsWith('Runyard-Worker-SDK/') === true
+}
+
+/** 1.12.3 as 1_012_003; 0 for another SDK. */
+function pythonVersion(sdk: string | null): number {
+  const [, major, minor, patch] = /^RunPod-Python-SDK\/(\d{1,3})\.(\d{1,3})\.(\d{1,3})/.exec(sdk ?? '') ?? []
+  return major === undefined ? 0 : Number(major) * 1_000_000 + Number(minor) * 1_000 + Number(patch)
+}

@@ -1,0 +1,37 @@
+/**
+ * What the Python SDK prints when a result did not go out. It prints the same line for a chunk or a progress update, after which
+ * the job goes on; only when it says that the job is finished is the result lost.
+ */
+
+/** What a line of a worker's output says about a job. */
+export type OutputReport =
+  | { readonly kind: 'finished' }
+  /** `unusable`: no other attempt would do better. `undelivered`: it was lost on its way to us. */
+  | {
+      readonly kind: 'unsent'
+      readonly why: 'unusable' | 'undelivered'
+      readonly reason: string
+      readonly over: boolean
+    }
+
+const MAX_REASON = 1_000
+const UNSENT =
+  /^ERROR (?:\[batchId=[^\]]{0,200}\] )?(?:(Failed to return job results\.)|(Error while returning job result\.)|(Error handling job:))(?: \|)? ?(.*)$/
+const FINISHED = /^INFO (?:\[batchId=[^\]]{0,200}\] )?Finished\.$/
+/** Refusals that would meet each attempt. Being unauthorized, slow or too frequent would not. */
+const REFUSED = /^4(?!01|08|29)\d\d, message=/
+const BROKEN_LOOP = /^(?:Session|Event loop|Connector) is closed/
+
+/** Reads one line, as it is shown to people; null for one that says nothing of the kind. */
+export function readOutput(line: string): OutputReport | null {
+  if (FINISHED.test(line)) return { kind: 'finished' }
+  const [match, failed, wrong, escaped, text = ''] = UNSENT.exec(line) ?? []
+  if (match === undefined) return null
+  const detail = text.trim().slice(0, MAX_REASON)
+  const usable =
+    (failed !== undefined && !REFUSED.test(detail)) ||
+    (wrong !== undefined && BROKEN_LOOP.test(detail)) ||
+    (escaped !== undefined && detail === '')
+  const reason = `the worker could not send its result: ${detail === '' ? 'no answer in time' : detail}`
+  return { kind: 'unsent', why: usable ? 'undelivered' : 'unusable', reason, over: escaped !== undefined }
+}
