@@ -14,6 +14,13 @@ export function faultyStore(store: Store, decide: DecideFault): Store {
   return { ...(Object.fromEntries(wrapped) as Omit<Store, 'close'>), close: () => close() }
 }
 
+/** A store whose open calls hold the clock: what a database answers in real time happens before virtual time goes on. */
+export function watchedStore(store: Store, clock: { busy: number }): Store {
+  const { close, ...parts } = store
+  const wrapped = Object.entries(parts).map(([part, methods]) => [part, watched(methods, clock)])
+  return { ...(Object.fromEntries(wrapped) as Omit<Store, 'close'>), close: () => close() }
+}
+
 /** Faults that a test asks for one by one. */
 export class PlannedFaults {
   readonly #planned = new Map<string, Fault[]>()
@@ -28,6 +35,16 @@ export class PlannedFaults {
 }
 
 type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>
+
+function watched(methods: object, clock: { busy: number }): Methods {
+  const wrap = (run: Methods[string]) => {
+    return (...args: unknown[]) => {
+      clock.busy += 1
+      return run!(...args).finally(() => (clock.busy -= 1))
+    }
+  }
+  return Object.fromEntries(Object.entries(methods as Methods).map(([method, run]) => [method, wrap(run)]))
+}
 
 function withFaults(part: string, methods: object, decide: DecideFault): Methods {
   const wrap = (method: string, run: Methods[string]) => {

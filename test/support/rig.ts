@@ -19,12 +19,12 @@ import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import type { WorkerLogs } from '../../src/ports/worker-logs.ts'
-import { openSqliteStore, type SqliteStore } from '../../src/store/sqlite.ts'
+import { openSqliteStore } from '../../src/store/sqlite.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
 import { createVault } from '../../src/system/vault.ts'
 import { readLine } from '../../src/system/worker-log-lines.ts'
 import { FakeOutbound } from './fake-outbound.ts'
-import { type Fault, faultyStore, PlannedFaults } from './faulty-store.ts'
+import { type Fault, faultyStore, PlannedFaults, watchedStore } from './faulty-store.ts'
 import { createSeededRandom } from './seeded-random.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -36,6 +36,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly drainTimeoutMs?: number
   /** Comes before each start of a worker, while the driver knows nothing of it yet. */
   readonly beforeStart?: () => Promise<void>
+  /** Opens another store than SQLite in memory; the rig closes it. */
+  readonly openStore?: () => Promise<Store>
 }
 
 /** Something that happened, as the event stream tells it. */
@@ -98,8 +100,8 @@ export class Rig {
   #driver!: MockDriver
   #count = 0
 
-  constructor(store: SqliteStore, options: RigOptions) {
-    this.store = faultyStore(store, (name, args) => {
+  constructor(store: Store, options: RigOptions) {
+    this.store = faultyStore(watchedStore(store, this.clock), (name, args) => {
       this.#calls.set(name, (this.#calls.get(name) ?? 0) + 1)
       return this.#faults.decide(name, args)
     })
@@ -369,7 +371,8 @@ export class RigWorker {
 
 /** A rig that has started, and that is put away after the test. */
 export async function openRig(context: TestContext, options: RigOptions = {}): Promise<Rig> {
-  const store = await openSqliteStore({ file: ':memory:', host: 'inline' })
+  const { openStore = () => openSqliteStore({ file: ':memory:', host: 'inline' }) } = options
+  const store = await openStore()
   const rig = new Rig(store, options)
   await rig.start()
   context.after(async () => {
