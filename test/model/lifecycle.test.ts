@@ -6,12 +6,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { openPostgresStore } from '../../src/store/postgres.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
+import { randomSeed } from '../support/random-seed.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import type { Wish } from './job-model.ts'
 import { Runner, type Step } from './runner.ts'
 
 const SEEDS = [1, 2026, 777_001]
-const RANDOM_SEED = Number(process.env.RUNYARD_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 const index = fc.nat({ max: 11 })
 const mostly = fc.constantFrom(true, true, true, false)
@@ -57,7 +57,7 @@ async function hold(rig: Rig, seed: number, runs: number): Promise<void> {
   await fc.assert(property, { seed, numRuns: runs, endOnFailure: false, interruptAfterTimeLimit: 30_000 })
 }
 
-for (const seed of [...SEEDS, RANDOM_SEED]) {
+for (const seed of [...SEEDS, randomSeed]) {
   test(`on SQLite a job lives as its model does, whatever happens: seed ${seed}`, async context => {
     await hold(await openRig(context), seed, 25)
   })
