@@ -1,0 +1,83 @@
+/**
+ * Shows that accepted means kept: submits jobs while the server is killed with kill -9 every second and started again at
+ * once, and then holds every acknowledged job against what was promised. Exits with 0 when all of it is true, and otherwise
+ * with 1 and the ids of the jobs at fault.
+ *
+ *     ./bin/node scripts/torture.ts [--jobs 1000] [--kills 10] [--worker python|node] [--database postgres://...]
+ *
+ * The Python is that of `--python`, else of RUNYARD_TEST_PYTHON, else `python3`; it needs the package runpod. A database
+ * gets a schema of its own, which is dropped at the end.
+ */
+import { execFileSync } from 'node:child_process'
+import { parseArgs } from 'node:util'
+import { withSchema } from './torture/database.ts'
+import { torture } from './torture/run.ts'
+
+const { values } = parseArgs({
+  options: {
+    jobs: { type: 'string', default: '1000' },
+    kills: { type: 'string', default: '10' },
+    worker: { type: 'string' },
+    python: { type: 'string', default: process.env.RUNYARD_TEST_PYTHON ?? 'python3' },
+    workers: { type: 'string', default: '3' },
+    'at-once': { type: 'string', default: '8' },
+    database: { type: 'string' },
+    minutes: { type: 'string', default: '5' },
+  },
+})
+
+const MOST_FAULTS = 50
+
+function whole(name: 'jobs' | 'kills' | 'workers' | 'at-once' | 'minutes', least: number, most: number): number {
+  const value = Number(values[name])
+  if (Number.isInteger(value) && value >= least && value <= most) return value
+  console.error(`torture: --${name} must be a whole number from ${least} to ${most}, not '${values[name]}'`)
+  process.exit(64)
+}
+
+function hasRunpod(python: string): boolean {
+  try {
+    execFileSync(python, ['-c', 'import importlib.metadata as m; m.version("runpod")'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const jobs = whole('jobs', 1, 100_000)
+const kills = whole('kills', 0, 1_000)
+const workers = whole('workers', 1, 50)
+const atOnce = whole('at-once', 1, 100)
+const minutes = whole('minutes', 1, 600)
+const kind = values.worker ?? (hasRunpod(values.python) ? 'python' : 'node')
+if (kind !== 'python' && kind !== 'node') {
+  console.error(`torture: --worker must be python or node, not '${kind}'`)
+  process.exit(64)
+}
+if (kind === 'python' && !hasRunpod(values.python)) {
+  console.error(`torture: ${values.python} cannot be run or has no package runpod; give another --python`)
+  process.exit(64)
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+const sdk = kind === 'python' ? 'the Python SDK' : '@runyard/worker'
+console.log(
+  `${jobs} jobs, ${workers} workers on ${sdk} with ${atOnce} jobs at once, ${kills} kills of the server, one every second`,
+)
+const { rows, faults } = await withSchema(values.database ?? null, database =>
+  torture({
+    ...{ jobs, kills, workers, atOnce, database },
+    python: kind === 'python' ? values.python : null,
+    limitMs: minutes * 60_000,
+    progress: line => console.log(line),
+  }),
+)
+console.log('')
+for (const [name, value] of rows) console.log(`${name.padEnd(34)} ${value}`)
+console.log('')
+if (faults.length === 0) console.log('Nothing that was acknowledged is missing, and each job has one outcome.')
+else {
+  console.log(`${faults.length} faults:`)
+  for (const { id, what } of faults.slice(0, MOST_FAULTS)) console.log(`${id} ${what}`)
+}
+process.exit(faults.length === 0 ? 0 : 1)

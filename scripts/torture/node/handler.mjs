@@ -1,0 +1,17 @@
+/** A worker of the torture run: notes each attempt in a file before it works, and answers with the note. */
+import { randomUUID } from 'node:crypto'
+import { appendFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { start } from '@runyard/worker'
+
+const { TORTURE_JOURNAL, TORTURE_AT_ONCE, RUNPOD_POD_ID } = process.env
+
+await start({
+  concurrency: Number(TORTURE_AT_ONCE),
+  async handler({ id, input }, { signal }) {
+    const attempt = { job: id, n: input.n, nonce: randomUUID(), worker: RUNPOD_POD_ID }
+    appendFileSync(TORTURE_JOURNAL, `${JSON.stringify(attempt)}\n`)
+    await sleep(input.ms, undefined, { signal })
+    return attempt
+  },
+})

@@ -1,0 +1,84 @@
+/** A server of the torture run's own, which is killed and started again on the same data and port. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { ready } from '../../bench/ready.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const START_MS = 30_000
+
+/** What the server is started with. */
+export interface ServerWish {
+  readonly dataDir: string
+  /** A PostgreSQL, or null for the embedded database. */
+  readonly database: string | null
+}
+
+/** A server that comes back. */
+export class MortalServer {
+  readonly #wish: ServerWish
+  #child: ChildProcess | null = null
+  #ended: Promise<number | null> = Promise.resolve(null)
+  #port = 0
+  #key = ''
+
+  constructor(wish: ServerWish) {
+    this.#wish = wish
+  }
+
+  /** Where it listens, also while it is away. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  /** The key of its API. */
+  get key(): string {
+    return this.#key
+  }
+
+  /** What it has logged. */
+  get logFile(): string {
+    return join(this.#wish.dataDir, 'torture-server.log')
+  }
+
+  /** Starts it and waits until it answers. */
+  async start(): Promise<void> {
+    const log = openSync(this.logFile, 'a')
+    const args = ['serve', '--json', '--port', String(this.#port), '--data-dir', this.#wish.dataDir]
+    const env = { ...process.env, ...(this.#wish.database === null ? {} : { RUNYARD_DATABASE: this.#wish.database }) }
+    const child = spawn(join(root, 'bin', 'runyard'), args, { cwd: root, env, stdio: ['ignore', 'pipe', log] })
+    closeSync(log)
+    this.#child = child
+    this.#ended = new Promise(resolve => child.once('exit', code => resolve(code)))
+    const late = sleep(START_MS, null, { ref: false }).then(() => {
+      throw new Error(`the server did not start within ${START_MS / 1000} s; its log is ${this.logFile}`)
+    })
+    const { url, key } = await Promise.race([ready(child), late]).catch((error: Error) => {
+      throw new Error(`${error.message}\n${readFileSync(this.logFile, 'utf8').slice(-2_000)}`)
+    })
+    this.#port = Number(new URL(url).port)
+    this.#key = key
+  }
+
+  /** kill -9, and waits until it is dead. */
+  async kill(): Promise<void> {
+    this.#child?.kill('SIGKILL')
+    await this.#ended
+  }
+
+  /** Stops it in order. @returns its exit code; null when it had to be killed */
+  async stop(): Promise<number | null> {
+    this.#child?.kill('SIGTERM')
+    const patience = setTimeout(() => this.#child?.kill('SIGKILL'), 45_000)
+    const code = await this.#ended
+    clearTimeout(patience)
+    return code
+  }
+
+  /** For the end of this process, which cannot wait. */
+  killNow(): void {
+    this.#child?.kill('SIGKILL')
+  }
+}

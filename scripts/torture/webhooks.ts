@@ -1,0 +1,44 @@
+/** Receives the webhooks of the torture run: each end of a job is one delivery, whatever number of calls it takes. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Seen } from './clients.ts'
+
+/** What came, by job and delivery. */
+export class Receiver {
+  readonly #server: Server
+  readonly ends = new Map<string, Map<string, Seen>>()
+
+  private constructor() {
+    this.#server = createServer((call, answer) => {
+      let text = ''
+      call.setEncoding('utf8')
+      call.on('data', (part: string) => {
+        text += part
+      })
+      call.on('end', () => {
+        const told = JSON.parse(text) as Seen & { id: string }
+        const deliveries = this.ends.get(told.id) ?? new Map<string, Seen>()
+        this.ends.set(told.id, deliveries.set(String(call.headers['webhook-id']), told))
+        answer.end()
+      })
+    })
+  }
+
+  /** Starts one on a free port. */
+  static async start(): Promise<Receiver> {
+    const receiver = new Receiver()
+    await new Promise<void>(resolve => receiver.#server.listen(0, '127.0.0.1', resolve))
+    return receiver
+  }
+
+  /** The address that jobs name. */
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/ended`
+  }
+
+  /** Ends it. */
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+}
