@@ -21,6 +21,7 @@ export class Stage {
   /** Another queue, without workers. */
   other = ''
   #worker!: RawWorker
+  #nextWorker!: () => Promise<RawWorker>
   readonly #held = new Set<string>()
   readonly #timedOut: string[] = []
   readonly #expired: string[] = []
@@ -32,6 +33,7 @@ export class Stage {
   async build(): Promise<void> {
     const { id, worker } = await silentEndpoint(this.server)
     this.queue = id
+    this.#nextWorker = worker
     this.#worker = await worker()
     const folder = fixture('silent-worker')
     this.other = await makeEndpoint(this.server, { folder, settings: { workersMax: 0 } })
@@ -68,7 +70,10 @@ export class Stage {
     if (situation === 'failed') await this.#done(job, { error: 'boom' })
     if (situation.startsWith('cancelled')) await this.#cancel(job)
     if (situation === 'lost once') {
-      const again = await this.#worker.take(false)
+      // A worker that has lost a job is replaced, and another one gets the job.
+      await this.#worker.takeAnswer(false)
+      this.#worker = await this.#nextWorker()
+      const again = await this.#worker.take(true)
       await this.#done(again.id, { output: 2 })
     }
     if (situation.startsWith('chunk')) for (const chunk of CHUNKS) await this.#worker.chunk(job, chunk)
