@@ -134,6 +134,7 @@ export class Server {
       ...{ random, vault, logs, notifier, store: gate.store, leader: singleLeader },
       driver: gatedDriver(driver, life),
       outbound: { post: async () => ({ status: 200 }) },
+      metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       emit: (name, fields) => {
         if (!life.over) emit(name, fields)
       },

@@ -93,6 +93,6 @@ type Method = (...args: unknown[]) => Promise<unknown>
 
 /** Methods that change nothing; a crash at one of them is like a crash between two changes. */
 const READS: ReadonlySet<string> = new Set([
-  ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'ids', 'findByName'],
+  ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'loads', 'ids', 'lastExited', 'findByName'],
   ...['sealedValues', 'findByToken', 'alive', 'findByHash', 'windowCounts', 'due', 'nextDue', 'open', 'key'],
 ])

@@ -25,6 +25,7 @@ import { ensureFolderEndpoint } from './services/folder-workers.ts'
 import { Jobs } from './services/jobs.ts'
 import { LogReading } from './services/log-reading.ts'
 import { LostJobs } from './services/lost-jobs.ts'
+import { Scraping } from './services/scraping.ts'
 import { Secrets } from './services/secrets.ts'
 import { Sightings } from './services/sightings.ts'
 import { Streams } from './services/streams.ts'
@@ -45,6 +46,8 @@ export interface AppConfig {
   readonly rateWindows: readonly RateWindow[]
   /** How long workers may finish their jobs when the server stops. */
   readonly drainTimeoutMs: number
+  /** Whether anybody may read the metrics; else a key with the right to read management is needed. */
+  readonly metricsPublic?: boolean
 }
 
 /** The use cases that the code which starts the server calls itself. */
@@ -111,7 +114,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
     jobs: jobSurface({ ...shared, stopping: stopping.signal }),
     openai: openAiSurface({ ...shared, stopping: stopping.signal }),
     worker: workerSurface(shared),
-    ops: opsSurface({ ...shared, stopping: stopping.signal, ready: () => isReady(ports, stopping.signal) }),
+    ops: opsSurface({ ...shared, ...opsParts(ports, config, stopping.signal) }),
   }
   const abandon = async () => {
     stopping.abort()
@@ -119,7 +122,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
     await Promise.all([autoscaling.stop(), reaping.stop(), delivering.stop(0)])
   }
   return {
-    fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered)),
+    fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports),
     services: { access, folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name) },
     async start(known) {
       addresses = known
@@ -171,6 +174,10 @@ function createLoops(ports: Ports, services: InspectorParts & { jobs: Jobs; webh
     await courier.end(forMs)
   }
   return { autoscaling, reaping, delivering: { start: () => loop.start(), stop } }
+}
+
+function opsParts(ports: Ports, { metricsPublic = false }: AppConfig, stopping: AbortSignal) {
+  return { scraping: new Scraping(ports), metricsPublic, stopping, ready: () => isReady(ports, stopping) }
 }
 
 /** How long calls of webhooks may take to end when the server stops. */

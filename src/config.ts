@@ -18,6 +18,8 @@ export interface Config {
   readonly storeHost: 'auto' | 'inline' | 'thread'
   /** Whether webhooks are refused to private addresses. */
   readonly webhookPublicOnly: boolean
+  /** Whether metrics are shown to callers without a key. */
+  readonly metricsPublic: boolean
   /** Address of a PostgreSQL, with its password; null for the embedded database. */
   readonly databaseUrl: string | null
   readonly logLevel: LogLevel
@@ -145,6 +147,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'WEBHOOK_PUBLIC_ONLY',
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
+  metricsPublic: flag('--metrics-public', 'METRICS_PUBLIC', 'show /metrics to callers without a key, too'),
   logLevel: setting(
     '--log-level',
     'LOG_LEVEL',
@@ -204,6 +207,7 @@ function configOf(
     maxWorkers: Number(one('maxWorkers')),
     storeHost: one('storeHost') as Config['storeHost'],
     webhookPublicOnly: one('webhookPublicOnly') === 'true',
+    metricsPublic: one('metricsPublic') === 'true',
     databaseUrl: one('database') || null,
     logLevel: one('logLevel') as LogLevel,
     apiKey,

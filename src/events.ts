@@ -39,6 +39,8 @@ export interface Events {
     from: WorkerState
     to: WorkerState
     reason: StopReason | null
+    /** From the decision for it to its first request for jobs; where that is what moved it. */
+    coldStartMs?: number
   }
   'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   /** Something is wrong with a worker: it says so itself, or a rule of core/worker-watch does. */
@@ -50,6 +52,8 @@ export interface Events {
   'template.saved': { templateId: TemplateId }
   'template.deleted': { templateId: TemplateId }
   'loop.failed': { loop: string; problem: string }
+  /** An answer began; `surface` is null where none is at the path. */
+  'request.answered': { surface: string | null; status: number; tookMs: number }
   'request.failed': { surface: string; method: string; path: string; problem: string }
 }
 

@@ -10,6 +10,7 @@ import { DEFAULT_OWNER } from './core/ids.ts'
 import { createNoDriver } from './drivers/none.ts'
 import { createProcessDriver } from './drivers/process.ts'
 import { readBootId } from './drivers/process-table.ts'
+import type { Emit } from './events.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
@@ -22,6 +23,8 @@ import { chooseHost, measureFlushMs, openSqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { createLog, logEvents } from './system/log.ts'
+import { measuredStore } from './system/measured-store.ts'
+import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
 import { createOutbound } from './system/outbound.ts'
 import { portHolder } from './system/port-holder.ts'
@@ -55,7 +58,8 @@ export interface RunningServer {
  */
 export async function startServer(config: Config, sampleFolder: string): Promise<RunningServer> {
   const log = createLog(config.logLevel, !config.json && process.stderr.isTTY === true)
-  const emit = logEvents(log)
+  const metrics = createMetrics({ clock: systemClock, ofProcess: true })
+  const emit = toAll([logEvents(log), metrics.emit])
   const lock = acquire(config.dataDir)
   let notifier: Notifications | null = null
   try {
@@ -64,7 +68,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
     const folders = [...config.workers, ...(config.sample ? [sampleFolder] : [])]
     const driver = driverFor(config, folders, { notifier, logs })
-    const store = await openStore(config)
+    const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
     const vault = createVault(loadOrCreateKey(join(config.dataDir, 'encryption-key')))
     const ports: Ports = {
       clock: systemClock,
@@ -77,8 +81,10 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       logs,
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
       emit,
+      metrics,
     }
-    const app = createApp(ports, { rateWindows: config.rateWindows, drainTimeoutMs: config.drainTimeoutMs })
+    const { rateWindows, drainTimeoutMs, metricsPublic } = config
+    const app = createApp(ports, { rateWindows, drainTimeoutMs, metricsPublic })
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders)
     const listener = await bind(app, config)
@@ -97,6 +103,13 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     await notifier?.close?.()
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+  }
+}
+
+/** One stream of events for all its readers. */
+function toAll(readers: readonly Emit[]): Emit {
+  return (name, fields) => {
+    for (const read of readers) read(name, fields)
   }
 }
 

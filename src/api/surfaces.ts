@@ -1,4 +1,6 @@
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
+import type { Emit } from '../events.ts'
+import type { Clock } from '../ports/clock.ts'
 import { jsonText, type Surface, type SurfaceEnv, type SurfaceName } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
 
@@ -6,20 +8,28 @@ import { WORKER_CALLS } from './worker/routes.ts'
 export function surfaceOf(path: string): SurfaceName | null {
   const [, first, second, third] = path.split('/')
   if (first === 'graphql') return 'graphql'
-  if (first === 'healthz' || first === 'readyz' || first === 'ops') return 'ops'
+  if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
   if (first !== 'v2' || second === undefined || second === '') return null
   if (RESERVED_SEGMENTS.has(second)) return 'rest'
   if (third === 'openai') return 'openai'
   return WORKER_CALLS.has((third ?? '').split('&')[0]!) ? 'worker' : 'jobs'
 }
 
-/** One function over several surfaces, for a listener that offers those of `offered` only. */
-export function dispatch(surfaces: Readonly<Record<SurfaceName, Surface>>, offered: ReadonlySet<SurfaceName>): Surface {
+/** One function over several surfaces, for a listener that offers those of `offered` only. Tells of each answer. */
+export function dispatch(
+  surfaces: Readonly<Record<SurfaceName, Surface>>,
+  offered: ReadonlySet<SurfaceName>,
+  { clock, emit }: { readonly clock: Clock; readonly emit: Emit },
+): Surface {
   return async (request: Request, env: SurfaceEnv) => {
-    const name = surfaceOf(new URL(request.url).pathname)
-    if (name === null || !offered.has(name)) {
-      return jsonText('{"error":"there is nothing at this path"}', 404)
-    }
-    return surfaces[name](request, env)
+    const startMs = clock.monotonic()
+    const found = surfaceOf(new URL(request.url).pathname)
+    const surface = found !== null && offered.has(found) ? found : null
+    const response =
+      surface === null
+        ? jsonText('{"error":"there is nothing at this path"}', 404)
+        : await surfaces[surface](request, env)
+    emit('request.answered', { surface, status: response.status, tookMs: clock.monotonic() - startMs })
+    return response
   }
 }

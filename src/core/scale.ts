@@ -1,4 +1,5 @@
 import { type Endpoint, type EndpointCounters, idleTimeoutMs } from './endpoint.ts'
+import type { EndpointId } from './ids.ts'
 import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from './worker.ts'
 
 /** The line of an endpoint at one instant. `queued` leaves low-priority jobs out; they never start a worker. */
@@ -8,6 +9,16 @@ export interface QueueLoad {
   readonly inProgress: number
   /** Since when the head of the line (low priority left out) waits; null when nobody does. */
   readonly headQueuedAtMs: number | null
+}
+
+/** What a worker is about, for people who look at numbers. `idle` and `running` are READY without and with jobs. */
+export type WorkerCondition = 'starting' | 'idle' | 'running' | 'draining' | 'stopping'
+
+/** The line and the workers of one endpoint in numbers. */
+export interface EndpointLoad {
+  readonly endpointId: EndpointId
+  readonly queue: QueueLoad
+  readonly workers: Readonly<Record<WorkerCondition, number>>
 }
 
 /** One endpoint with everything that scaling, planning and explaining look at. */

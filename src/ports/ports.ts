@@ -2,6 +2,7 @@ import type { Emit } from '../events.ts'
 import type { Clock } from './clock.ts'
 import type { Driver } from './driver.ts'
 import type { Leader } from './leader.ts'
+import type { Metrics } from './metrics.ts'
 import type { Notifier } from './notifier.ts'
 import type { Outbound } from './outbound.ts'
 import type { Random } from './random.ts'
@@ -21,4 +22,5 @@ export interface Ports {
   readonly logs: WorkerLogs
   readonly outbound: Outbound
   readonly emit: Emit
+  readonly metrics: Metrics
 }

@@ -3,7 +3,7 @@ import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateI
 import type { ClaimedJob, Job, JobOutcome, JobStatus } from '../core/job.ts'
 import type { ApiKey } from '../core/permission.ts'
 import type { WindowCount } from '../core/rate-limit.ts'
-import type { EndpointSnapshot } from '../core/scale.ts'
+import type { EndpointLoad, EndpointSnapshot } from '../core/scale.ts'
 import type { Secret } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import type { JobUsage, WorkerUsage } from '../core/usage.ts'
@@ -246,6 +246,8 @@ export interface EndpointStore {
   list(owner: OwnerId): Promise<Endpoint[]>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
+  /** The numbers of endpoints of all owners, in the order of their ids, at most `limit`, after the given one. */
+  loads(after: EndpointId | null, limit: number): Promise<EndpointLoad[]>
   /** The ids of all endpoints of all owners. */
   ids(): Promise<EndpointId[]>
   /** Cancels its jobs, removes it and says which workers are left to stop. Null when it is gone. */

@@ -200,7 +200,12 @@ export class Fleet {
   moved({ worker, from }: WorkerMove): void {
     const { emit, notifier } = this.#ports
     const { endpointId, id: workerId, state: to, stopReason: reason } = worker
-    emit('worker.moved', { endpointId, workerId, from, to, reason })
+    const { createdAtMs, readyAtMs } = worker
+    const coldStart =
+      from === 'STARTING' && to === 'READY' && readyAtMs !== null
+        ? { coldStartMs: Math.max(0, readyAtMs - createdAtMs) }
+        : {}
+    emit('worker.moved', { endpointId, workerId, from, to, reason, ...coldStart })
     notifier.publish(`worker:${workerId}`)
     notifier.publish(`load:${endpointId}`)
   }

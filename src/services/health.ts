@@ -1,5 +1,5 @@
 import { notFound } from '../core/errors.ts'
-import type { EndpointId } from '../core/ids.ts'
+import type { EndpointId, WorkerId } from '../core/ids.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import { crashed } from '../core/worker.ts'
 import type { Store } from '../ports/store.ts'
@@ -25,6 +25,22 @@ export async function readHealth(store: Store, id: EndpointId): Promise<Health> 
   const snapshot = await store.endpoints.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
   return healthOf(snapshot)
+}
+
+/** The workers of an endpoint, as clients that wait for one ask for them. `readyWorkers` are ids, the oldest first. */
+export interface WorkerMetrics extends Health {
+  readonly readyWorkers: readonly WorkerId[]
+}
+
+/**
+ * As {@link readHealth}, with the workers that are ready.
+ * @throws AppError `not_found`
+ */
+export async function readWorkerMetrics(store: Store, id: EndpointId): Promise<WorkerMetrics> {
+  const snapshot = await store.endpoints.snapshot(id)
+  if (snapshot === null) throw notFound('endpoint', id)
+  const ready = snapshot.workers.filter(worker => worker.state !== 'STARTING')
+  return { readyWorkers: ready.map(worker => worker.id), ...healthOf(snapshot) }
 }
 
 function healthOf({ counters, queue, workers, exits, endpoint }: EndpointSnapshot): Health {

@@ -15,6 +15,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'worker.start_failed': 'error',
   'worker.problem': 'warn',
   'loop.failed': 'error',
+  'request.answered': 'debug',
   'request.failed': 'error',
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EndpointId, TemplateId } from '../../src/core/ids.ts'
+import type { EndpointId, TemplateId, WorkerId } from '../../src/core/ids.ts'
 import {
   type Cases,
   DONE,
@@ -90,6 +90,35 @@ export const endpointCases: Cases = {
     ]
     assert.deepEqual(workers, wanted)
     assert.deepEqual(exits, [])
+  },
+
+  'loads have the line and the workers of each endpoint in numbers, a page at a time': async world => {
+    const { store } = world
+    await store.endpoints.insert(endpointOf('e0'))
+    await store.endpoints.insert(endpointOf(E2))
+    await store.workers.insert(workerOf('starting'), 'token-starting')
+    for (const id of ['idle', 'draining', 'stopping', 'ended']) await world.worker(id)
+    await world.worker('other', { endpointId: E2 })
+    await store.workers.retire('draining' as WorkerId, 'DRAINING', 'idle', T0)
+    await store.workers.retire('stopping' as WorkerId, 'STOPPING', 'idle', T0)
+    await store.workers.exited('ended' as WorkerId, EXIT, T0)
+    await world.holder('running', 'a')
+    await world.holder('letting-go', 'b')
+    await store.jobOutcomes.cancel(E1, jobId('b'), T0)
+    await world.job('c', { queuedAtMs: T0 + 7 })
+    await world.job('d', { lowPriority: true })
+    const none = { queued: 0, queuedLowPriority: 0, inProgress: 0, headQueuedAtMs: null }
+    const nobody = { starting: 0, idle: 0, running: 0, draining: 0, stopping: 0 }
+    const queue = { queued: 1, queuedLowPriority: 1, inProgress: 1, headQueuedAtMs: T0 + 7 }
+    const loads = [
+      { endpointId: 'e0', queue: none, workers: nobody },
+      { endpointId: E1, queue, workers: { starting: 1, idle: 1, running: 2, draining: 1, stopping: 1 } },
+      { endpointId: E2, queue: none, workers: { ...nobody, idle: 1 } },
+    ]
+    assert.deepEqual(await store.endpoints.loads(null, 9), loads)
+    assert.deepEqual(await store.endpoints.loads(null, 2), loads.slice(0, 2))
+    assert.deepEqual(await store.endpoints.loads(E1, 2), loads.slice(2))
+    assert.deepEqual(await store.endpoints.loads(E2, 2), [])
   },
 
   'a snapshot of nothing, and of nothing to do': async world => {

@@ -32,7 +32,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
       queueUrl: null,
     },
     ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
-    ...{ webhookPublicOnly: false, databaseUrl: null, logLevel: 'info', apiKey: null },
+    ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -45,7 +45,7 @@ test('each setting is read from its option', () => {
   const options = {
     ...{ port: '0', host: '::1', dataDir: 'd', processRoot: ['a', 'b'], publicUrl: 'https://x.example/' },
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
-    ...{ storeHost: 'thread', webhookPublicOnly: true, logLevel: 'debug' },
+    ...{ storeHost: 'thread', webhookPublicOnly: true, metricsPublic: true, logLevel: 'debug' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -55,6 +55,7 @@ test('each setting is read from its option', () => {
     databaseUrl: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     webhookPublicOnly: true,
+    metricsPublic: true,
   })
 })
 
@@ -91,7 +92,7 @@ const OTHER: Record<string, string> = {
     queueUrl: 'http://y',
   },
   ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2', storeHost: 'inline' },
-  ...{ webhookPublicOnly: 'true', logLevel: 'warn' },
+  ...{ webhookPublicOnly: 'true', metricsPublic: 'true', logLevel: 'warn' },
 }
 
 test('each setting is read from its variable, and the option wins over it', () => {

@@ -20,6 +20,7 @@ import type { Store } from '../../src/ports/store.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import type { WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
+import { createMetrics } from '../../src/system/metrics.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
 import { createVault } from '../../src/system/vault.ts'
 import { readLine } from '../../src/system/worker-log-lines.ts'
@@ -34,6 +35,9 @@ export interface RigOptions extends MockFleetHooks {
   readonly capacity?: (running: number) => Capacity
   readonly check?: (image: string, args: string) => string | null
   readonly drainTimeoutMs?: number
+  readonly metricsPublic?: boolean
+  /** Most endpoints with metrics of their own. */
+  readonly metricEndpoints?: number
   /** Comes before each start of a worker, while the driver knows nothing of it yet. */
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory; the rig closes it. */
@@ -129,11 +133,16 @@ export class Rig {
         return launch(spec)
       }
     }
-    const emit = <Name extends EventName>(name: Name, fields: Events[Name]) =>
-      void this.events.push({ name, ...fields } as unknown as Happening)
+    const metrics = createMetrics({ clock, ofProcess: false, maxEndpoints: this.#options.metricEndpoints ?? 200 })
+    const emit = <Name extends EventName>(name: Name, fields: Events[Name]) => {
+      this.events.push({ name, ...fields } as unknown as Happening)
+      metrics.emit(name, fields)
+    }
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const leader = { isLeader: () => true }
-    this.#app = createApp({ ...ports, leader, logs: this.#logs() }, { rateWindows, drainTimeoutMs })
+    const { metricsPublic = false } = this.#options
+    const config = { rateWindows, drainTimeoutMs, metricsPublic }
+    this.#app = createApp({ ...ports, leader, metrics, logs: this.#logs() }, config)
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
     await this.#app.start({ publicUrl: BASE, queueUrl: BASE, workerUrl })

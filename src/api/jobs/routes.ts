@@ -13,7 +13,7 @@ import type { Store } from '../../ports/store.ts'
 import type { Access } from '../../services/access.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { Explaining } from '../../services/explaining.ts'
-import { readHealth } from '../../services/health.ts'
+import { readHealth, readWorkerMetrics } from '../../services/health.ts'
 import type { Jobs } from '../../services/jobs.ts'
 import type { Streams } from '../../services/streams.ts'
 import type { Webhooks } from '../../services/webhooks.ts'
@@ -65,6 +65,7 @@ const ROUTES: readonly Route[] = [
   { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: webhooksOf },
   { path: '/webhook-key', methods: ['GET', 'POST'], level: 'management', run: webhookKey },
   { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },
+  { path: '/metrics', methods: ['GET'], level: 'read', anyType: true, run: metrics },
   { path: '/explain', methods: ['GET'], level: 'read', anyType: true, run: explainAll },
   { path: '/explain/:job', methods: ['GET'], level: 'read', run: explainOne },
 ]
@@ -156,6 +157,10 @@ function webhooksOf(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Pro
 
 async function health(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   return jsonText(JSON.stringify(await readHealth(parts.store, endpoint.id)))
+}
+
+async function metrics(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+  return jsonText(JSON.stringify(await readWorkerMetrics(parts.store, endpoint.id)))
 }
 
 async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {

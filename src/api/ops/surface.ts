@@ -1,11 +1,13 @@
 import { Hono } from 'hono'
 import { AppError, invalid, toAppError } from '../../core/errors.ts'
 import type { Explanation } from '../../core/explain.ts'
+import { DEFAULT_OWNER } from '../../core/ids.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { Emit } from '../../events.ts'
 import type { Access } from '../../services/access.ts'
 import type { Explaining } from '../../services/explaining.ts'
 import type { LogReading } from '../../services/log-reading.ts'
+import type { Scraping } from '../../services/scraping.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface } from '../surface.ts'
 
 /** What the surface for operators uses. */
@@ -13,6 +15,8 @@ export interface OpsParts {
   readonly access: Access
   readonly explaining: Explaining
   readonly logs: LogReading
+  readonly scraping: Scraping
+  readonly metricsPublic: boolean
   readonly emit: Emit
   /** Whether the store answers and the server is not stopping. */
   readonly ready: () => Promise<boolean>
@@ -21,7 +25,10 @@ export interface OpsParts {
 
 const MAX_TAIL = 5_000
 
-/** Health of the server itself, and what the command line asks: `/healthz`, `/readyz`, `/ops/why`, `/ops/logs`. */
+/**
+ * Health of the server itself, and what the command line asks: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
+ * `/ops/logs`.
+ */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono()
   app.get('/healthz', () => jsonText('{"status":"ok"}'))
@@ -30,6 +37,11 @@ export function opsSurface(parts: OpsParts): Surface {
       ? jsonText('{"status":"ready"}')
       : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
   )
+  app.get('/metrics', async call => {
+    if (!parts.metricsPublic) requireOperator(await authenticate(parts, call.req.raw))
+    const { contentType, text } = await parts.scraping.expose()
+    return new Response(text, { headers: { 'content-type': contentType } })
+  })
   app.get('/ops/why', async call => {
     const caller = await authenticate(parts, call.req.raw)
     const all = await parts.explaining.all(caller.owner)
@@ -73,6 +85,11 @@ async function authenticate(parts: OpsParts, request: Request): Promise<Caller> 
   const caller = await parts.access.authenticate(authorizationKey(request))
   parts.access.requireManagement(caller, 'read')
   return caller
+}
+
+/** The metrics show the endpoints of all accounts. */
+function requireOperator(caller: Caller): void {
+  if (caller.owner !== DEFAULT_OWNER) throw new AppError('forbidden', 'metrics are for the operator of this server')
 }
 
 async function explain(

@@ -1,9 +1,10 @@
 import type { Endpoint } from '../../core/endpoint.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
-import type { EndpointSnapshot } from '../../core/scale.ts'
+import type { EndpointLoad, EndpointSnapshot } from '../../core/scale.ts'
 import type { DeletedEndpoint, EndpointStore } from '../../ports/store.ts'
 import {
   type CountersRow,
+  conditionOf,
   type EndpointRow,
   ofChangedEndpoint,
   ofEndpoint,
@@ -11,6 +12,7 @@ import {
   toCounters,
   toEndpoint,
   toQueueLoad,
+  type WorkerCountRow,
 } from '../rows/endpoints.ts'
 import type { EndedRow } from '../rows/jobs.ts'
 import { toWorker, type WorkerRow } from '../rows/workers.ts'
@@ -46,6 +48,17 @@ export const endpoints = {
 
   ids: read(function* (): Steps<EndpointId[]> {
     return (yield* query<{ id: EndpointId }>(sql.endpointIds)).map(row => row.id)
+  }),
+
+  loads: read(function* (after: EndpointId | null, limit: number): Steps<EndpointLoad[]> {
+    const lines = yield* query<QueueRow & { id: EndpointId }>(sql.queueLoads, [after ?? '', limit])
+    if (lines.length === 0) return []
+    const counts = yield* query<WorkerCountRow>(sql.workerCounts, [lines[0]!.id, lines.at(-1)!.id])
+    return lines.map(line => {
+      const workers = { starting: 0, idle: 0, running: 0, draining: 0, stopping: 0 }
+      for (const row of counts) if (row.endpoint_id === line.id) workers[conditionOf(row)] += row.workers
+      return { endpointId: line.id, queue: toQueueLoad(line), workers }
+    })
   }),
 
   snapshot: read(function* (id: EndpointId): Steps<EndpointSnapshot | null> {

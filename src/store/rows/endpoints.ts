@@ -1,6 +1,7 @@
 import type { Endpoint, EndpointConfig, EndpointCounters } from '../../core/endpoint.ts'
 import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
-import type { QueueLoad } from '../../core/scale.ts'
+import type { QueueLoad, WorkerCondition } from '../../core/scale.ts'
+import type { WorkerState } from '../../core/worker.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `endpoints`: what statements look at has columns, the rest of the configuration is one JSON text. */
@@ -93,4 +94,18 @@ export function toQueueLoad(row: QueueRow): QueueLoad {
     inProgress: row.in_progress,
     headQueuedAtMs: row.head_queued_at_ms,
   }
+}
+
+/** What `workerCounts` returns. */
+export interface WorkerCountRow {
+  readonly endpoint_id: EndpointId
+  readonly state: Exclude<WorkerState, 'EXITED'>
+  readonly busy: number
+  readonly workers: number
+}
+
+/** What the workers of a row are about. */
+export function conditionOf({ state, busy }: WorkerCountRow): WorkerCondition {
+  if (state === 'READY') return busy === 1 ? 'running' : 'idle'
+  return ({ STARTING: 'starting', DRAINING: 'draining', STOPPING: 'stopping' } as const)[state]
 }

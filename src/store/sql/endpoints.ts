@@ -1,5 +1,5 @@
 /** Statements on endpoints and their counters. */
-import { RUNNING } from './guards.ts'
+import { ALIVE, RUNNING } from './guards.ts'
 
 /** The columns of an endpoint; see rows/endpoints.ts. */
 export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
@@ -56,11 +56,27 @@ export const countCompletion = `
     average_execution_ms = COALESCE(average_execution_ms * 0.8 + CAST($2 AS {{real}}) * 0.2, CAST($2 AS {{real}}))
   WHERE endpoint_id = $1`
 
-/** $1 endpoint. The line as the autoscaler sees it; each number comes from an index alone. */
-export const queueLoad = `
-  SELECT
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND low_priority = 0) AS queued,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND low_priority = 1) AS low_priority,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND ${RUNNING}) AS in_progress,
-    (SELECT queued_at_ms FROM jobs WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND low_priority = 0
+/** The line as the autoscaler sees it; each number comes from an index alone. @param endpoint what it is the line of */
+const lineOf = (endpoint: string) => `
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 0) AS queued,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 1) AS low_priority,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING}) AS in_progress,
+    (SELECT queued_at_ms FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 0
       ORDER BY position, id LIMIT 1) AS head_queued_at_ms`
+
+/** $1 endpoint. */
+export const queueLoad = `SELECT ${lineOf('$1')}`
+
+/** $1 id, $2 how many. The lines of the endpoints after that id. */
+export const queueLoads = `
+  SELECT id, ${lineOf('endpoints.id')}
+  FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2`
+
+/** $1 first id, $2 last id. The workers of these endpoints by state, with jobs and without. */
+export const workerCounts = `
+  SELECT endpoint_id, state, busy, COUNT(*) AS workers FROM (
+    SELECT endpoint_id, state,
+      CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND ${RUNNING})
+        OR EXISTS (SELECT 1 FROM stops WHERE worker_id = workers.id) THEN 1 ELSE 0 END AS busy
+    FROM workers WHERE endpoint_id >= $1 AND endpoint_id <= $2 AND ${ALIVE}) AS each_worker
+  GROUP BY endpoint_id, state, busy`
