@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { JOB_STATUSES } from '../../src/core/job.ts'
+import { hourOf } from '../../src/core/usage.ts'
 import { WORKER_STATES } from '../../src/core/worker.ts'
 import { migrations } from '../../src/store/schema/migrations.ts'
 import { forSqlite } from '../../src/store/sql/dialect.ts'
@@ -14,12 +15,13 @@ import * as jobs from '../../src/store/sql/jobs.ts'
 import * as keys from '../../src/store/sql/keys.ts'
 import * as secrets from '../../src/store/sql/secrets.ts'
 import * as templates from '../../src/store/sql/templates.ts'
+import * as usage from '../../src/store/sql/usage.ts'
 import * as webhooks from '../../src/store/sql/webhooks.ts'
 import * as workers from '../../src/store/sql/workers.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, sqliteStoreOn } from '../../src/store/sqlite.ts'
 import { SqliteEngine } from '../../src/store/sqlite-engine.ts'
 import { InlineHost } from '../../src/store/sqlite-inline.ts'
-import { jobId, T0, W1, World } from './store-world.ts'
+import { DONE, E1, EXIT, jobId, OWNER, T0, TPL, W1, World } from './store-world.ts'
 
 function fileIn(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-schema-'))
@@ -69,6 +71,32 @@ test('an older database gets the steps that it lacks, once', context => {
     )
     engine.close()
   }
+})
+
+test('a database from before usage was counted goes on with its jobs and workers, counted from their beginning', async context => {
+  const file = fileIn(context)
+  const old = new SqliteEngine({ file, migrations: migrations.slice(0, 1) })
+  old.database.exec(`
+    INSERT INTO templates VALUES ('${TPL}', '${OWNER}', 't', 0, ${T0}, '{}');
+    INSERT INTO endpoints VALUES ('${E1}', '${OWNER}', 'e', '${TPL}', 1, 0, 3, ${T0}, '{}');
+    INSERT INTO endpoint_counters VALUES ('${E1}', '${OWNER}', 0, 0, 0, NULL);
+    INSERT INTO workers (id, owner, endpoint_id, version, state, driver, base_url, token_hash, created_at_ms, ready_at_ms,
+      capacity, jobs_finished) VALUES ('${W1}', '${OWNER}', '${E1}', 1, 'READY', 'mock', '', 'h', ${T0}, ${T0 + 50}, 1, 0);
+    INSERT INTO jobs (id, owner, endpoint_id, kind, status, low_priority, position, execution_timeout_ms, ttl_ms,
+      retention_ms, queued_at_ms, started_at_ms, deadline_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
+      worker_id, input) VALUES ('a', '${OWNER}', '${E1}', 'run', 'IN_PROGRESS', 0, 1, 10000, 10000, 10000, ${T0},
+      ${T0 + 100}, ${T0 + 10_000}, ${T0 + 10_000}, 1, 0, 0, '${W1}', '{}')`)
+  old.close()
+  const store = await openSqliteStore({ file, host: 'inline' })
+  const world = new World(store)
+  await world.finish('a', W1, DONE, T0 + 300)
+  await store.workers.exited(W1, EXIT, T0 + 400)
+  const asked = { owner: OWNER, endpointId: E1, bounds: [hourOf(T0), hourOf(T0) + 3_600_000] }
+  const [jobSum] = (await store.usage.jobs(asked)).sums
+  const [workerSum] = (await store.usage.workers(asked, T0 + 400)).sums
+  assert.deepEqual([jobSum?.usage.queuedMs, jobSum?.usage.executionMs], [100, 200])
+  assert.deepEqual([workerSum?.flavor, workerSum?.usage], ['unknown', { startingMs: 50, runningMs: 250, idleMs: 100 }])
+  await store.close()
 })
 
 test('a step that fails leaves the database as it was', context => {
@@ -153,7 +181,8 @@ test('at most 20 diagnostics of a job are kept, and go with it', async () => {
   assert.deepEqual(kept(), [])
 })
 
-const records = { ...templates, ...secrets, ...workers, ...keys, ...webhooks }
+const { compact: _, ...counts } = usage
+const records = { ...templates, ...secrets, ...workers, ...keys, ...webhooks, ...counts }
 const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
   .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
   .map(([name, value]) => [name, value as string] as const)
@@ -164,7 +193,11 @@ test('no statement reads through all jobs, and the head of a line is found witho
   for (const [name, sql] of statements) {
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${forSqlite(sql)}`).all()
     const steps = plan.map(({ detail }) => String(detail)).join('\n')
-    assert.doesNotMatch(steps, /SCAN (?:jobs|chunks|diagnostics|webhook_deliveries|webhook_tries)\b/, name)
+    assert.doesNotMatch(
+      steps,
+      /SCAN (?:jobs|chunks|diagnostics|webhook_deliveries|webhook_tries|job_hours|worker_hours)\b/,
+      name,
+    )
     if (['claimJob', 'claimJobs', 'queueLoad'].includes(name)) assert.doesNotMatch(steps, /TEMP B-TREE/, name)
   }
 })
