@@ -46,7 +46,7 @@ export interface Sighting {
   readonly heardAtMs: number
   /** Pings since {@link workedAtMs}. */
   readonly pingsSinceWork: number
-  /** How many jobs its last ping listed. */
+  /** How many of its own jobs its last ping listed. What it does not hold is the list of another. */
   readonly listed: number
 }
 
@@ -91,7 +91,7 @@ export function showsBlocking(job: JobSighting): boolean {
   return !job.askedSince && job.omissions >= OMISSIONS
 }
 
-/** Whether the worker's loop is stuck: it pings, lists no job, and has not asked for one for long. */
+/** Whether the worker's loop is stuck: it pings, lists no job of its own, and has not asked for one for long. */
 export function isWedged(seen: Sighting, nowMs: number): boolean {
   return (
     seen.openTakes === 0 &&

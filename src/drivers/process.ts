@@ -55,6 +55,12 @@ interface Running {
   exit: ObservedExit | null
 }
 
+/**
+ * The RunPod SDK from 1.7.12 to 1.10.0 keeps the jobs that it works on in this file of its folder. A worker that finds one there takes
+ * the jobs of another for its own, believes that it is busy, and never asks for any.
+ */
+const STALE_LIST = '.runpod_jobs.pkl'
+
 const UNKNOWN_EXIT: ObservedExit = {
   code: null,
   signal: null,
@@ -164,6 +170,7 @@ class Processes implements ProcessDriver {
     try {
       await mkdir(home, { recursive: true, mode: 0o700 })
       await mkdir(tmp, { recursive: true, mode: 0o700 })
+      await rm(join(command.folder, STALE_LIST)).catch(() => {})
       return await this.#spawn(spec.workerId, command, program, environment)
     } catch (thrown) {
       // The first problem is the one to tell.

@@ -36,9 +36,10 @@ export class LostJobs {
   async afterPing(worker: Worker, listed: readonly string[], sdk: string | null): Promise<void> {
     const { store } = this.#ports
     const held = await store.jobs.heldBy(worker.id)
+    const stopping = await store.stops.pending(worker.id)
     const missing = held.some(jobId => !listed.includes(jobId))
     const alone = missing && (await this.#isAlone(worker))
-    const forgotten = this.#parts.sightings.pinged(worker.id, { sdk, held, listed, alone })
+    const forgotten = this.#parts.sightings.pinged(worker.id, { sdk, held, stopping, listed, alone })
     await this.#giveBack(worker, forgotten, 'it asked for other work and left the job out of its pings')
   }
 

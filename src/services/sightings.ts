@@ -15,6 +15,8 @@ export interface SeenPing {
   readonly sdk: string | null
   /** The jobs that the worker holds, as the store has it. */
   readonly held: readonly JobId[]
+  /** Those that it has yet to let go of. */
+  readonly stopping: readonly JobId[]
   /** What it lists, of whomever. */
   readonly listed: readonly string[]
   /** Whether its endpoint has no other worker. */
@@ -94,7 +96,7 @@ export class Sightings {
    * Notes a ping.
    * @returns the jobs that the worker has forgotten
    */
-  pinged(workerId: WorkerId, { sdk, held, listed, alone }: SeenPing): JobId[] {
+  pinged(workerId: WorkerId, { sdk, held, stopping, listed, alone }: SeenPing): JobId[] {
     const seen = this.#seen(workerId)
     const { sinceMs, pingsSinceWork } = seen.sighting
     const nowMs = this.#clock.monotonic()
@@ -106,7 +108,8 @@ export class Sightings {
       const ping = { lists: listed.includes(jobId), omission: omissionOf(sdk), listed: listed.length, alone }
       seen.jobs.set(jobId, afterPing(job, ping))
     }
-    const heard = { pingedAtMs: nowMs, heardAtMs: nowMs, pingsSinceWork: pingsSinceWork + 1, listed: listed.length }
+    const own = [...held, ...stopping].filter(jobId => listed.includes(jobId)).length
+    const heard = { pingedAtMs: nowMs, heardAtMs: nowMs, pingsSinceWork: pingsSinceWork + 1, listed: own }
     seen.sighting = { ...seen.sighting, ...heard }
     seen.serial ||= [...seen.jobs.values()].some(showsBlocking)
     return [...seen.jobs].flatMap(([jobId, job]) => (isForgotten(job) ? [jobId] : []))

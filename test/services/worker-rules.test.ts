@@ -194,6 +194,13 @@ test('a worker that pings and never asks again is ended as stuck, and that count
   assert.deepEqual([why.cause, /loop is stuck/.test(why.summary)], ['crash_loop', true])
 })
 
+test('a worker that takes the jobs of another for its own, and so never asks for any, is ended as stuck', async t => {
+  const rig = await openRig(t)
+  const { worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  await pingFor(rig, worker, 13, ['somebody-elses-u1'])
+  assert.equal((await worker.record()).stopReason, 'wedged')
+})
+
 test('a worker that works on something is not stuck, however long it takes', async t => {
   const rig = await openRig(t)
   const { worker, ids } = await holding(rig, 1, SDK, { executionTimeoutMs: 3_600_000 })

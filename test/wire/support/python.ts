@@ -1,5 +1,7 @@
 /** The Python with the official SDK, which the test machine may lack. */
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 
 const WANTED = '1.12.0'
 const OPENAI_WANTED = '3.52.0'
@@ -9,6 +11,25 @@ export const { python, skip } = findPython()
 
 /** Why the Python cannot run tests with the OpenAI client; false when it can. */
 export const openAiSkip = skip === false ? openAiProblem() : skip
+
+/** Older SDKs that workers may still have, in folders of these names below RUNYARD_TEST_SDKS. */
+export const OLD_SDKS = ['1.6.2', '1.7.4', '1.7.13', '1.9.1'] as const
+
+/** Why the tests with older SDKs cannot run; false when they can. */
+export const oldSdksSkip = skip === false ? oldSdksProblem() : skip
+
+/** What goes before all else in the PYTHONPATH of a worker with an older SDK. */
+export function oldSdk(version: (typeof OLD_SDKS)[number]): string {
+  return join(process.env.RUNYARD_TEST_SDKS ?? '', version)
+}
+
+function oldSdksProblem(): string | false {
+  const missing = OLD_SDKS.filter(version => !existsSync(join(oldSdk(version), 'runpod')))
+  if (missing.length === 0) return false
+  const problem = `RUNYARD_TEST_SDKS names no folder with ${missing.map(version => `${version}/runpod`).join(', ')}`
+  if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
+  return problem
+}
 
 function openAiProblem(): string | false {
   const problem = `RUNYARD_TEST_PYTHON has no openai==${OPENAI_WANTED}`

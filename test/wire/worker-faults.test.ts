@@ -1,0 +1,174 @@
+/** Official Python workers that fail, block, crash or cannot be reached. The tests run beside each other; most of it is waiting. */
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, test } from 'node:test'
+import { temporaryFolder } from './support/cleanup.ts'
+import { ask, healthOf, makeEndpoint, runJob, statusOf, submit, whenFinal } from './support/client.ts'
+import { startProxy, type Treatment } from './support/proxy.ts'
+import { python, skip } from './support/python.ts'
+import { fixture, type Server, startServer } from './support/server.ts'
+import { sleep, until } from './support/until.ts'
+
+const START_MS = 60_000
+const MB = 1_048_576
+
+describe('official Python workers with something wrong', { skip, concurrency: 4 }, () => {
+  let server: Server
+  let notes: string
+
+  before(async () => {
+    notes = temporaryFolder()
+    server = await startServer()
+  })
+
+  function pythonEndpoint(env: Record<string, string> = {}, settings: object = {}) {
+    return makeEndpoint(server, {
+      ...{ folder: fixture('python-worker'), args: `"${python}" handler.py` },
+      env: { WIRE_FOLDER: notes, ...env },
+      settings: { workersMax: 1, idleTimeout: 3600, ...settings },
+    })
+  }
+
+  const begun = (id: string) => until('the handler to begin', () => existsSync(join(notes, `begun-${id}`)), START_MS)
+
+  const movesOf = (id: string) =>
+    server.events('job.moved').flatMap(({ jobId, transition }) => (jobId === id ? [transition] : []))
+
+  // Long, so it begins first.
+  test('a job that waits inside a blocked worker is not run twice, and further ones wait outside', async () => {
+    const endpoint = await pythonEndpoint({ WIRE_CAPACITY: '4', WIRE_MODE: 'sync' })
+    const first = await submit(server, endpoint, { sleep: 40 })
+    await begun(first)
+    const inside = await submit(server, endpoint, {})
+    await until('the second job to be handed over', async () => (await statusOf(server, endpoint, inside)).workerId)
+    await sleep(24_000)
+    const outside = await submit(server, endpoint, {})
+    await sleep(4_000)
+    assert.equal((await statusOf(server, endpoint, outside)).status, 'IN_QUEUE')
+    assert.equal((await statusOf(server, endpoint, inside)).status, 'IN_PROGRESS')
+    for (const id of [first, inside, outside]) {
+      const { status, retries } = await whenFinal(server, endpoint, id, START_MS)
+      assert.deepEqual([status, retries], ['COMPLETED', undefined])
+      assert.deepEqual(movesOf(id), ['claim', 'finish'])
+    }
+  })
+
+  const unsent: [what: string, reason: RegExp][] = [
+    ['bytes', /Object of type bytes is not JSON serializable$/],
+    ['surrogate', /surrogates not allowed$/],
+    ['generator', /Object of type generator is not JSON serializable$/],
+  ]
+  test('results that the SDK cannot send fail their jobs within 3 s with the true reason, and the worker goes on', async () => {
+    for (const env of [{}, { WIRE_CAPACITY: '3' }]) {
+      const endpoint = await pythonEndpoint(env)
+      const { workerId } = await runJob(server, endpoint, {}, START_MS)
+      const busy = 'WIRE_CAPACITY' in env ? await submit(server, endpoint, { sleep: 8 }) : null
+      if (busy !== null) await begun(busy)
+      for (const [what, reason] of unsent) {
+        const done = await runJob(server, endpoint, { return: what })
+        assert.deepEqual([what, done.status, done.retries, done.workerId], [what, 'FAILED', undefined, workerId])
+        assert.match(done.error!, /^the worker could not send its result: /)
+        assert.match(done.error!, reason)
+        assert.ok(done.executionTime! < 3_000, `${what}: ${done.executionTime} ms`)
+      }
+      if (busy !== null) assert.equal((await whenFinal(server, endpoint, busy)).status, 'COMPLETED')
+      assert.equal((await runJob(server, endpoint, {})).workerId, workerId)
+    }
+  })
+
+  test('a result that is answered 503 twice is stored once, also when it was stored the first time', async () => {
+    const treatments: Treatment[] = [
+      { status: 503, pass: true },
+      { status: 503, pass: false },
+    ]
+    const left = [...treatments]
+    const proxy = await startProxy(server.url, call => (call === 'job-done' ? (left.shift() ?? 'pass') : 'pass'))
+    const endpoint = await pythonEndpoint({ WIRE_PROXY: proxy.url })
+    for (const again of [treatments, treatments.toReversed()]) {
+      left.splice(0, 2, ...again)
+      const { id, status, output, retries } = await runJob(server, endpoint, { n: 1 }, START_MS)
+      assert.deepEqual([status, output.input, retries], ['COMPLETED', { n: 1 }, undefined])
+      await until('the third post', () => left.length === 0)
+      await sleep(6_000)
+      assert.deepEqual(movesOf(id), ['claim', 'finish'])
+    }
+    assert.equal(proxy.calls.filter(call => call === 'POST job-done').length, 6)
+    assert.equal((await healthOf(server, endpoint)).jobs.completed, 2)
+  })
+
+  test('a result whose connection breaks goes to another attempt, on another worker, with both results apart', async () => {
+    let broken = 0
+    const proxy = await startProxy(server.url, call => {
+      if (call !== 'job-done' || broken > 0) return 'pass'
+      broken += 1
+      return { status: 409, pass: false }
+    })
+    const refused = await startProxy(server.url, call => (call === 'job-done' ? { status: 401, pass: false } : 'pass'))
+    const endpoint = await pythonEndpoint({ WIRE_PROXY: proxy.url })
+    const lost = await runJob(server, endpoint, {}, START_MS)
+    assert.equal(lost.status, 'FAILED')
+    assert.match(lost.error!, /could not send its result: 409/)
+    const never = await pythonEndpoint({ WIRE_PROXY: refused.url })
+    const done = await runJob(server, never, {}, START_MS)
+    assert.equal(done.status, 'FAILED')
+    assert.match(done.error!, /lost 3 times .* could not send its result: 401/)
+    assert.equal(movesOf(done.id).filter(move => move === 'requeue').length, 3)
+  })
+
+  test('a worker that crashes in its job gives it back, and the third crash fails it with the exit code', async () => {
+    const endpoint = await pythonEndpoint()
+    const done = await runJob(server, endpoint, { exit: 7 }, START_MS)
+    assert.equal(done.status, 'FAILED')
+    assert.match(done.error!, /lost 3 times .* it exited with code 7/)
+    const after = await runJob(server, endpoint, {}, START_MS)
+    assert.equal(after.status, 'COMPLETED')
+  })
+
+  test('a failed fitness check shows as unhealthy, with its name and reason, and starts back off', async () => {
+    const endpoint = await pythonEndpoint({ WIRE_UNFIT: '1' })
+    await submit(server, endpoint, {})
+    const ended = await until(
+      'two workers to end',
+      () => {
+        const exits = server.events('worker.exited').filter(event => event.endpointId === endpoint)
+        return exits.length >= 2 && exits[0]
+      },
+      START_MS,
+    )
+    assert.equal(
+      ended.cause,
+      'exited with code 1 because its check device_check failed: RuntimeError: there is no such device',
+    )
+    assert.equal((await healthOf(server, endpoint)).workers.unhealthy, 1)
+    const { json } = await ask(server, `/v2/${endpoint}/explain`)
+    assert.equal(json.cause, 'crash_loop')
+    assert.match(
+      json.summary,
+      /device_check failed: RuntimeError: there is no such device; the next one starts in \d+ s/,
+    )
+    await ask(server, '/graphql', {
+      body: { query: `mutation { saveEndpoint(input: {id: "${endpoint}", name: "unfit", workersMax: 0}) { id } }` },
+    })
+  })
+
+  test('an output of 20 MB is kept, and one of 100 MB fails its job with both sizes', async () => {
+    const endpoint = await pythonEndpoint()
+    const kept = await runJob(server, endpoint, { megabytes: 20 }, START_MS)
+    assert.deepEqual([kept.status, kept.output.length], ['COMPLETED', 20 * MB - 13])
+    const large = await runJob(server, endpoint, { megabytes: 100 }, START_MS)
+    assert.equal(large.status, 'FAILED')
+    assert.match(large.error!, /^the result is too large: it has 104857600 bytes, the limit is 20971520 bytes$/)
+    assert.equal((await runJob(server, endpoint, {})).status, 'COMPLETED')
+  })
+
+  test('the server makes ids that are safe in an address and in a list, whatever a client would like', async () => {
+    const endpoint = await pythonEndpoint()
+    for (const wish of ['a,b/c?d#e', '../../x', 'ä 😀', '']) {
+      const { json } = await ask(server, `/v2/${endpoint}/run`, { body: { id: wish, jobId: wish, input: { wish } } })
+      assert.match(json.id, /^[0-9A-Za-z_-]+$/)
+      const done = await whenFinal(server, endpoint, json.id, START_MS)
+      assert.deepEqual([done.status, done.output.id, done.output.input], ['COMPLETED', json.id, { wish }])
+    }
+  })
+})
