@@ -13,6 +13,8 @@ import type { Sightings } from './sightings.ts'
 import { TakeLines } from './take-line.ts'
 import type { Waiting } from './waiting.ts'
 
+/** How long a take is held while the worker has jobs to stop: with its next one it may say that it holds none. */
+const STOPPING_HOLD_MS = 1_000
 /** Within this time the Python SDK sends a chunk again that was answered with 5xx. */
 const CHUNK_RETRY_MS = 6_000
 const MAX_FAILED_CHUNKS = 100
@@ -110,15 +112,27 @@ export class WorkerCalls {
         const move = await store.workers.seen(worker.id, request.limit, request.sdk, clock.now())
         if (move !== null) this.#fleet.moved(move)
       }
+      const stopping = request.idle === false && (await store.stops.pending(worker.id)).length > 0
       return await this.#lines.take({
         endpointId: worker.endpointId,
         workerId: worker.id,
-        holdMs: HOLD_MS,
+        holdMs: stopping ? STOPPING_HOLD_MS : HOLD_MS,
         signals: [request.signal, this.#ends.closed],
-        claim: takersInLine => this.#claim(worker, request, takersInLine),
+        claim: this.#claimUntilTold(worker, request),
       })
     } finally {
       answered()
+    }
+  }
+
+  /** Claims, and gives up a wait for jobs once the worker has more to stop, since it can say so only with its next take. */
+  #claimUntilTold(worker: Worker, request: TakeRequest) {
+    const told = this.#fleet.toldStops(worker.id)
+    const toldBefore = told.size
+    return async (takersInLine: number) => {
+      const claimed = await this.#claim(worker, request, takersInLine)
+      const isMore = told.size > toldBefore && request.idle === false
+      return isMore && (claimed === 'barred' || claimed?.length === 0) ? null : claimed
     }
   }
 
@@ -148,6 +162,8 @@ export class WorkerCalls {
     const signals = [signal, this.#ends.closed]
     const jobs = (await this.#waiting.until({ topic: `worker:${worker.id}`, read, forMs: HOLD_MS, signals })) ?? []
     for (const jobId of jobs) told.set(jobId, 'told')
+    // An open take would keep it from saying soon that it has let go.
+    if (jobs.length > 0) this.#ports.notifier.publish(`worker:${worker.id}`)
     return jobs
   }
 

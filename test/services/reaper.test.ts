@@ -191,3 +191,27 @@ test('the reaper goes on after the store failed', async t => {
   assert.equal((await rig.job(endpoint, id)).status, 'TIMED_OUT')
   assert.ok(rig.happened('loop.failed').every(({ loop }) => loop === 'reaper'))
 })
+
+test('a worker that stops a cancelled job and waits for others on an open take is heard in time, and kept', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, id } = await oneRunning(rig)
+  const answers: number[] = []
+  const take = (busy: boolean) => void worker.take({ batch: 4, busy }).then(({ status }) => answers.push(status))
+  take(true)
+  const stops = worker.stops()
+  await rig.clock.settle()
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+  await rig.clock.settle()
+  assert.deepEqual((await stops).json, { jobsToStop: [id] })
+  await rig.clock.advance(1)
+  assert.deepEqual(answers, [204])
+  // It asks again before its handler has ended, and once more after that.
+  take(true)
+  await rig.clock.advance(1_000)
+  assert.deepEqual(answers, [204, 204])
+  take(false)
+  await rig.clock.advance(20_000)
+  assert.deepEqual([(await worker.record()).state, (await rig.alive(endpoint))[0]?.id], ['READY', worker.id])
+  await rig.submit(endpoint)
+  assert.deepEqual(answers, [204, 204, 200])
+})

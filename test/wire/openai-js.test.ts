@@ -192,5 +192,6 @@ describe('the official OpenAI client for JavaScript', () => {
     const cancelled = () => server.events('job.moved').filter(({ transition }) => transition === 'cancel').length
     await until('the four jobs to be cancelled', () => cancelled() === 4)
     await until('the worker to let go of them', async () => (await healthOf(server, id)).workers.idle === 1)
+    assert.deepEqual(server.events('worker.exited'), [], 'it had to be replaced')
   })
 })
