@@ -18,6 +18,7 @@ import { DEFAULT_OWNER } from './core/ids.ts'
 import type { RateWindow } from './core/rate-limit.ts'
 import type { Ports } from './ports/ports.ts'
 import { Access } from './services/access.ts'
+import { Batches } from './services/batches.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { Explaining } from './services/explaining.ts'
 import { Fleet } from './services/fleet.ts'
@@ -82,6 +83,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const access = new Access(ports, config.rateWindows)
   const jobs = new Jobs(ports, waiting)
   const watching = createWatching(ports, jobs, () => addresses.workerUrl)
+  const batches = new Batches(ports, jobs)
   const templates = new Templates(ports)
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
   const explaining = new Explaining(ports, watching.fleet)
@@ -90,23 +92,12 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const ends = { stopping: stopping.signal, closed: closed.signal }
   const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
   const webhooks = new Webhooks(ports, jobs)
-  const { autoscaling, reaping, delivering } = createLoops(ports, { ...watching, jobs, webhooks })
+  const { autoscaling, reaping, delivering } = createLoops(ports, { ...watching, jobs, batches, webhooks })
 
   const { store, clock, vault, emit } = ports
   const shared = {
-    access,
-    endpoints,
-    jobs,
-    streams,
-    webhooks,
-    explaining,
-    logs,
-    calls,
-    templates,
-    store,
-    clock,
-    vault,
-    emit,
+    ...{ access, endpoints, templates, jobs, batches, streams, webhooks, calls },
+    ...{ explaining, logs, store, clock, vault, emit },
   }
   const surfaces: Record<SurfaceName, Surface> = {
     rest: restSurface({ ...shared, addresses: () => addresses }),
@@ -160,7 +151,10 @@ interface Loops {
   readonly delivering: { start(): void; stop(forMs: number): Promise<void> }
 }
 
-function createLoops(ports: Ports, services: InspectorParts & { jobs: Jobs; webhooks: Webhooks }): Loops {
+function createLoops(
+  ports: Ports,
+  services: InspectorParts & { jobs: Jobs; batches: Batches; webhooks: Webhooks },
+): Loops {
   const autoscaler = new Autoscaler(ports, services.fleet, () => autoscaling.wake())
   const reaper = new Reaper(ports, services, new Inspector(ports, services))
   const courier = new Courier(ports, services.webhooks, () => loop.wake())

@@ -2,6 +2,7 @@ import type { WorkerId } from '../core/ids.ts'
 import type { Worker } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store.ts'
+import type { Batches } from '../services/batches.ts'
 import type { Fleet } from '../services/fleet.ts'
 import type { Jobs } from '../services/jobs.ts'
 import type { Inspector } from './inspector.ts'
@@ -22,17 +23,19 @@ export class Reaper {
   readonly #fleet: Fleet
   readonly #jobs: Jobs
   readonly #inspector: Inspector
+  readonly #batches: Batches
   readonly #stoppingSince = new Map<WorkerId, number>()
   readonly #upkeep: Upkeep
 
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>,
-    services: { fleet: Fleet; jobs: Jobs },
+    services: { fleet: Fleet; jobs: Jobs; batches: Batches },
     inspector: Inspector,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
     this.#jobs = services.jobs
+    this.#batches = services.batches
     this.#inspector = inspector
     this.#upkeep = new Upkeep(ports)
   }
@@ -46,7 +49,8 @@ export class Reaper {
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
     await this.#inspector.inspect(alive, nowMs)
-    const more = await this.#jobs.sweep()
+    const moreJobs = await this.#jobs.sweep()
+    const more = (await this.#batches.sweep()) || moreJobs
     await this.#upkeep.step(alive.length, nowMs)
     const deadline = await this.#ports.store.jobOutcomes.nextDeadline()
     return more ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))

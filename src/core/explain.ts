@@ -1,3 +1,4 @@
+import type { BatchId } from './ids.ts'
 import type { Job } from './job.ts'
 import type { Capacity } from './plan.ts'
 import { backoffOf, type EndpointSnapshot } from './scale.ts'
@@ -14,6 +15,7 @@ export type WaitCause =
   | 'max_reached'
   | 'no_capacity'
   | 'low_priority'
+  | 'batch_turn'
   | 'about_to_start'
   | 'running'
   | 'finished'
@@ -66,10 +68,21 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
   )
 }
 
-/** Why one job waits, runs or ended the way it did. */
-export function explainJob(job: Job, snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
+/** The batch for whose turn a job waits, and how many of its requests come before the job. */
+export interface BatchWait {
+  readonly batchId: BatchId
+  readonly before: number
+}
+
+/** Why one job waits, runs or ended the way it did. @param batch null for a job that stands in line by itself */
+export function explainJob(
+  job: Job,
+  snapshot: EndpointSnapshot,
+  context: ExplainContext,
+  batch: BatchWait | null = null,
+): Explanation {
   if (job.status === 'IN_QUEUE') {
-    const reason = explainEndpoint(snapshot, context)
+    const reason = inBatch(explainEndpoint(snapshot, context), batch)
     const again = job.lostAttempts > 0 ? `; it was queued again after ${job.lostAttempts} lost attempt(s)` : ''
     return { ...reason, summary: reason.summary + again, sinceMs: reason.sinceMs ?? job.queuedAtMs }
   }
@@ -81,6 +94,14 @@ export function explainJob(job: Job, snapshot: EndpointSnapshot, context: Explai
   }
   const why = job.error === null ? '' : `: ${job.error}`
   return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
+}
+
+/** Where workers work, the job waits for its batch; what keeps workers from working is the same for all. */
+function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
+  if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
+  const before = `${batch.before} of its requests come before this one`
+  const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${before}`
+  return { ...reason, cause: 'batch_turn', summary }
 }
 
 /** What usually helps after a worker ended like this; null when nothing is known. */

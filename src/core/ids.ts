@@ -16,6 +16,9 @@ export type KeyId = Brand<'key'>
 /** A secret's record, not its value. */
 export type SecretId = Brand<'secret'>
 
+/** A batch: requests that are handed over together and become jobs together. */
+export type BatchId = Brand<'batch'>
+
 /** A delivery of a webhook; also its message id, so it has no dot. */
 export type DeliveryId = Brand<'delivery'>
 

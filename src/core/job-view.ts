@@ -13,6 +13,7 @@ export function jobView(job: Job, nowMs: number): string {
   if (output !== null) members.push(['output', output])
   if (job.error !== null) members.push(['error', JSON.stringify(job.error)])
   if (job.warning !== null) members.push(['warning', JSON.stringify(job.warning)])
+  if (job.batchId !== null) members.push(['batchId', JSON.stringify(job.batchId)])
   if (job.lostAttempts > 0) members.push(['retries', String(job.lostAttempts)])
   members.push(['status', JSON.stringify(job.status)])
   if (isFinal(job.status) || job.status === 'IN_PROGRESS')

@@ -2,7 +2,7 @@
  * The life of a job, as one table. From it come the guards of the store's statements, the diagram in
  * docs/internals/job-lifecycle.md, the exhaustive test of test/core and the legality check of the simulator.
  */
-import type { EndpointId, JobId, OwnerId, WorkerId } from './ids.ts'
+import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from './ids.ts'
 
 /** Every state that a client can see. */
 export const JOB_STATUSES = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'] as const
@@ -102,6 +102,8 @@ export interface Job {
   readonly progress: string | null
   /** Something the client should know about the result, such as values that JSON cannot hold. */
   readonly warning: string | null
+  /** The batch that it came with; null for one that was submitted by itself. */
+  readonly batchId: BatchId | null
 }
 
 /** After this many lost attempts a job is FAILED instead of queued again. */
@@ -125,6 +127,7 @@ export interface ClaimedJob {
   readonly s3Config: string | null
   /** How long it waited in the line for this attempt. */
   readonly waitedMs: number
+  readonly batchId: BatchId | null
 }
 
 /** The reason text of a job that lost its last attempt. */

@@ -42,6 +42,22 @@ export function memberTexts(text: string): Map<string, string> {
   return members
 }
 
+/**
+ * The text of each element of a JSON array, character for character as it stands there.
+ * @param text a valid JSON text whose value is an array, without leading or trailing rubbish
+ */
+export function elementTexts(text: string): string[] {
+  const elements: string[] = []
+  let at = skipBlank(text, text.indexOf('[') + 1)
+  while (at < text.length && text[at] !== ']') {
+    const end = skipValue(text, at)
+    elements.push(text.slice(at, end))
+    at = skipBlank(text, end)
+    if (text[at] === ',') at = skipBlank(text, at + 1)
+  }
+  return elements
+}
+
 /** Whether a parsed JSON value is an object (neither null nor an array). */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

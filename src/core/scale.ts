@@ -6,8 +6,10 @@ import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoa
 export interface QueueLoad {
   readonly queued: number
   readonly queuedLowPriority: number
+  /** Those of both that wait for a turn of their batch. */
+  readonly queuedOfBatches: number
   readonly inProgress: number
-  /** Since when the head of the line (low priority left out) waits; null when nobody does. */
+  /** Since when the head of the line (low priority left out) waits, or a batch for its turn; null when nobody does. */
   readonly headQueuedAtMs: number | null
 }
 

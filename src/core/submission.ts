@@ -21,7 +21,12 @@ export function readSubmission(body: string): SubmissionReading {
   const reading = readJson(body)
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }
   if (!isJsonObject(reading.value)) return { failures: ['the body must be a JSON object with an "input" object'] }
-  const { input, webhook, policy, s3Config } = reading.value
+  return submissionOf(reading.value, reading.text)
+}
+
+/** As {@link readSubmission}, of an object that is parsed already. @param text the object as it was received */
+export function submissionOf(value: Readonly<Record<string, unknown>>, text: string): SubmissionReading {
+  const { input, webhook, policy, s3Config } = value
   const failures: string[] = []
   if (input === undefined) failures.push('"input" is missing; it must be a JSON object')
   else if (!isJsonObject(input)) failures.push(`"input" must be a JSON object, not ${kindOf(input)}`)
@@ -31,7 +36,7 @@ export function readSubmission(body: string): SubmissionReading {
   const fields = isJsonObject(policy) ? policy : {}
   failures.push(...policyFailures(fields))
   if (failures.length > 0) return { failures }
-  const texts = memberTexts(reading.text)
+  const texts = memberTexts(text)
   return {
     submission: {
       input: texts.get('input')!,
@@ -77,7 +82,8 @@ function boundFailures(name: string, value: unknown, bounds: { min: number; max:
   return fits ? [] : [`"policy.${name}" must be an integer from ${bounds.min} to ${bounds.max} milliseconds`]
 }
 
-function isGiven(value: unknown): boolean {
+/** Whether a member of a body says something: null counts as left out. */
+export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
@@ -90,7 +96,8 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`
 }
 
-function isHttpUrl(value: unknown): boolean {
+/** Whether a value can be the address of a receiver; an empty one counts as left out. */
+export function isHttpUrl(value: unknown): boolean {
   if (value === '') return true
   if (typeof value !== 'string' || value.length > 4096) return false
   return /^https?:\/\/[^/]/i.test(value) && URL.canParse(value)

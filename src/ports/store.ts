@@ -9,6 +9,7 @@ import type { Template } from '../core/template.ts'
 import type { JobUsage, WorkerUsage } from '../core/usage.ts'
 import type { WebhookDelivery, WebhookTry } from '../core/webhook.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker.ts'
+import type { BatchStore } from './batch-store.ts'
 
 /**
  * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
@@ -18,6 +19,7 @@ import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker
 export interface Store {
   readonly jobs: JobStore
   readonly jobOutcomes: JobOutcomeStore
+  readonly batches: BatchStore
   readonly streams: StreamStore
   readonly stops: StopStore
   readonly webhooks: WebhookStore
@@ -77,7 +79,7 @@ export interface JobStore {
   /** The job wherever it is, for the owner's tools. */
   locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
   /**
-   * Hands the first jobs of the line to a worker and makes it READY. Nothing is handed to a worker that is draining,
+   * Hands the first jobs of the line to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
    * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped.
    */
   claim(request: ClaimRequest): Promise<ClaimedJob[]>

@@ -35,7 +35,8 @@ export class Explaining {
     const { snapshot, context } = await this.#look(endpointId)
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
-    return { job, explanation: explainJob(job, snapshot, context) }
+    const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
+    return { job, explanation: explainJob(job, snapshot, context, batch) }
   }
 
   /** All endpoints of an owner, each with its explanation. */

@@ -12,6 +12,7 @@ import {
 } from '../core/job.ts'
 import { JOB_TIMES, retentionMs } from '../core/retention.ts'
 import type { Submission } from '../core/submission.ts'
+import type { JobUsage } from '../core/usage.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { JobMove } from '../ports/store.ts'
 import type { Waiting } from './waiting.ts'
@@ -19,8 +20,8 @@ import type { Waiting } from './waiting.ts'
 /** How many overdue jobs one call of the reaper moves at most. */
 const SWEEP = 500
 
-/** How long an Idempotency-Key stands for its first job. */
-const IDEMPOTENCY_MS = 24 * 60 * 60_000
+/** How long an Idempotency-Key stands for what it came with first. */
+export const IDEMPOTENCY_MS = 24 * 60 * 60_000
 
 /** How a job is submitted. */
 export interface Submitting {
@@ -69,8 +70,7 @@ export class Jobs {
     }
     if (firstId === null) throw notFound('endpoint', endpoint.id)
     if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
-    this.#ports.emit('job.accepted', { endpointId: endpoint.id, jobId: job.id })
-    this.#lineGrew(endpoint.id)
+    this.accepted([job])
     return job
   }
 
@@ -107,6 +107,7 @@ export class Jobs {
       ...{ startedAtMs: null, finishedAtMs: null },
       expiresAtMs: nowMs + ttlMs,
       ...{ attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null, progress: null, warning: null },
+      batchId: null,
     }
   }
 
@@ -228,19 +229,33 @@ export class Jobs {
 
   /** Times out and expires what is overdue. True when there may be more. */
   async sweep(): Promise<boolean> {
-    const { store, clock, emit, notifier } = this.#ports
+    const { store, clock } = this.#ports
     const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
     this.moved('timeOut', late)
     const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP)
-    for (const { job, usage } of gone.jobs) {
-      const { endpointId, id: jobId, status, workerId } = job
+    this.removed(gone.jobs)
+    return late.length === SWEEP || gone.more
+  }
+
+  /** Tells everybody about jobs that the store has just removed. */
+  removed(
+    jobs: readonly { job: Pick<Job, 'id' | 'endpointId' | 'status' | 'workerId' | 'webhook'>; usage: JobUsage }[],
+  ): void {
+    const { emit, notifier } = this.#ports
+    for (const { job, usage } of jobs) {
+      const { endpointId, id: jobId, status, workerId, webhook } = job
       emit('job.expired', { endpointId, jobId, from: status, workerId, usage })
       notifier.publish(`job:${jobId}`)
       if (!isFinal(status)) notifier.publish(`load:${endpointId}`)
-      if (!isFinal(status) && job.webhook !== null) notifier.publish('webhooks')
+      if (!isFinal(status) && webhook !== null) notifier.publish('webhooks')
       if (status === 'IN_PROGRESS' && workerId !== null) notifier.publish(`worker:${workerId}`)
     }
-    return late.length === SWEEP || gone.more
+  }
+
+  /** Tells everybody about jobs that the store has just added. */
+  accepted(jobs: readonly Pick<Job, 'id' | 'endpointId'>[]): void {
+    for (const { id: jobId, endpointId } of jobs) this.#ports.emit('job.accepted', { endpointId, jobId })
+    for (const endpointId of new Set(jobs.map(job => job.endpointId))) this.#lineGrew(endpointId)
   }
 
   /** Tells everybody about moves that the store has made. */
@@ -253,7 +268,7 @@ export class Jobs {
       notifier.publish(`job:${jobId}`)
       if (to === 'IN_QUEUE') this.#lineGrew(endpointId)
       else notifier.publish(`load:${endpointId}`)
-      if (isFinal(to) && job.webhook !== null) notifier.publish('webhooks')
+      if (isFinal(to) && (job.webhook !== null || job.batchId !== null)) notifier.publish('webhooks')
       if (workerId !== null && tellsWorker(transition, from)) notifier.publish(`worker:${workerId}`)
     }
   }

@@ -11,7 +11,8 @@ export const claimCases: Cases = {
     await world.job('a', { policy: '{"ttl":1}', webhook: 'https://example.com', s3Config: 'sealed' })
     const texts = { policy: '{"ttl":1}', webhook: 'https://example.com', s3Config: 'sealed' }
     const input = '{"n": 12345678901234567890}'
-    assert.deepEqual(await world.claim(W1, 1, T0 + 5), [{ id: 'a', attempt: 1, input, ...texts, waitedMs: 5 }])
+    const [claimed] = await world.claim(W1, 1, T0 + 5)
+    assert.deepEqual(claimed, { id: 'a', attempt: 1, input, ...texts, batchId: null, waitedMs: 5 })
     const job = await world.read('a')
     const { status, attempt, workerId, startedAtMs, finishedAtMs } = job
     const wanted = { status: 'IN_PROGRESS', attempt: 1, workerId: W1, startedAtMs: T0 + 5, finishedAtMs: null }

@@ -1,11 +1,14 @@
 import { test } from 'node:test'
 import type { Store } from '../../src/ports/store.ts'
+import { batchEndCases } from './store-batch-ends.ts'
+import { batchCases } from './store-batches.ts'
 import { claimCases } from './store-claims.ts'
 import { endpointCases } from './store-endpoints.ts'
 import { jobCases } from './store-jobs.ts'
 import { outcomeCases } from './store-outcomes.ts'
 import { recordCases } from './store-records.ts'
 import { transitionCases } from './store-transitions.ts'
+import { turnCases } from './store-turns.ts'
 import { usageCases } from './store-usage.ts'
 import { webhookCases } from './store-webhooks.ts'
 import { workerCases } from './store-workers.ts'
@@ -28,6 +31,9 @@ const parts: readonly Cases[] = [
   recordCases,
   webhookCases,
   usageCases,
+  batchCases,
+  batchEndCases,
+  turnCases,
 ]
 
 /**

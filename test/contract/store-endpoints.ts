@@ -83,7 +83,13 @@ export const endpointCases: Cases = {
     const { endpoint, counters, queue, workers, exits } = await world.snapshot()
     assert.deepEqual(endpoint, await store.endpoints.find(E1))
     assert.deepEqual(counters, { ...ZERO, completed: 1, averageExecutionMs: 500 })
-    assert.deepEqual(queue, { queued: 2, queuedLowPriority: 1, inProgress: 1, headQueuedAtMs: T0 + 8 })
+    assert.deepEqual(queue, {
+      queued: 2,
+      queuedLowPriority: 1,
+      queuedOfBatches: 0,
+      inProgress: 1,
+      headQueuedAtMs: T0 + 8,
+    })
     const wanted = [
       { ...(await world.readWorker(W2)), held: 0 },
       { ...(await world.readWorker(W1)), held: 2 },
@@ -107,9 +113,9 @@ export const endpointCases: Cases = {
     await store.jobOutcomes.cancel(E1, jobId('b'), T0)
     await world.job('c', { queuedAtMs: T0 + 7 })
     await world.job('d', { lowPriority: true })
-    const none = { queued: 0, queuedLowPriority: 0, inProgress: 0, headQueuedAtMs: null }
+    const none = { queued: 0, queuedLowPriority: 0, queuedOfBatches: 0, inProgress: 0, headQueuedAtMs: null }
     const nobody = { starting: 0, idle: 0, running: 0, draining: 0, stopping: 0 }
-    const queue = { queued: 1, queuedLowPriority: 1, inProgress: 1, headQueuedAtMs: T0 + 7 }
+    const queue = { queued: 1, queuedLowPriority: 1, queuedOfBatches: 0, inProgress: 1, headQueuedAtMs: T0 + 7 }
     const loads = [
       { endpointId: 'e0', queue: none, workers: nobody },
       { endpointId: E1, queue, workers: { starting: 1, idle: 1, running: 2, draining: 1, stopping: 1 } },
@@ -124,7 +130,13 @@ export const endpointCases: Cases = {
   'a snapshot of nothing, and of nothing to do': async world => {
     assert.equal(await world.store.endpoints.snapshot(E2), null)
     const { queue, workers, exits, counters } = await world.snapshot()
-    assert.deepEqual(queue, { queued: 0, queuedLowPriority: 0, inProgress: 0, headQueuedAtMs: null })
+    assert.deepEqual(queue, {
+      queued: 0,
+      queuedLowPriority: 0,
+      queuedOfBatches: 0,
+      inProgress: 0,
+      headQueuedAtMs: null,
+    })
     assert.deepEqual([workers, exits, counters], [[], [], ZERO])
   },
 

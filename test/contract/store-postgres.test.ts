@@ -24,7 +24,7 @@ async function opened(context: TestContext): Promise<{ schema: TestSchema; store
 }
 
 test('a selection of rows to lock is run once, and texts are compared byte by byte', () => {
-  assert.match(forPostgres(claimJobs), /id = ANY \(ARRAY\(SELECT id FROM jobs .* LIMIT \$4 FOR UPDATE SKIP LOCKED\)\)/s)
+  assert.match(forPostgres(claimJobs), /id = ANY \(ARRAY\(SELECT id FROM jobs .* LIMIT \$5 FOR UPDATE SKIP LOCKED\)\)/s)
   assert.match(forPostgres(claimJob), /id = \(SELECT id FROM jobs .* LIMIT 1 FOR UPDATE SKIP LOCKED\)/s)
   assert.equal(forPostgres('CREATE TABLE a (b TEXT NOT NULL)'), 'CREATE TABLE a (b TEXT COLLATE "C" NOT NULL)')
 })

@@ -140,6 +140,7 @@ export function jobOf(id: string, changes: Partial<Job> = {}): Job {
     error: null,
     progress: null,
     warning: null,
+    batchId: null,
     ...changes,
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { adviceFor, type ExplainContext, explainEndpoint, explainJob, type WaitCause } from '../../src/core/explain.ts'
-import type { WorkerId } from '../../src/core/ids.ts'
+import type { BatchId, WorkerId } from '../../src/core/ids.ts'
 import type { WorkerExit } from '../../src/core/worker.ts'
 import { aJob, anExit, aSnapshot, NOW } from '../support/snapshots.ts'
 
@@ -93,12 +93,26 @@ for (const [cause, summary, fields, around] of situations) {
 test('every cause that there is can be the explanation of something', () => {
   const reached = new Set<WaitCause>(situations.map(([cause]) => cause))
   reached.add(explainJob(aJob({ status: 'COMPLETED' }), aSnapshot({}), context()).cause)
+  const busy = aSnapshot({ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] })
+  reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, before: 3 }).cause)
   const all: Record<WaitCause, true> = {
     ...{ nothing_waits: true, paused: true, image_error: true, crash_loop: true, worker_starting: true },
     ...{ worker_restarting: true, max_reached: true, no_capacity: true, low_priority: true, about_to_start: true },
-    ...{ running: true, finished: true },
+    ...{ batch_turn: true, running: true, finished: true },
   }
   assert.deepEqual([...reached].sort(), Object.keys(all).sort())
+})
+
+test('a request of a batch waits for the turn of its batch where workers work, and for what they lack where they do not', () => {
+  const batch = { batchId: 'b' as BatchId, before: 3 }
+  const explain = (fields: Fields) => explainJob(aJob(), aSnapshot({ queue: one, ...fields }), context(), batch)
+  const turn = '; batch b takes turns with the other jobs, and 3 of its requests come before this one'
+  const full = explain({ queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] })
+  assert.deepEqual([full.cause, full.summary], ['batch_turn', `all 1 workers are busy with 1 job${turn}`])
+  assert.equal(full.action, 'wait, or raise workersMax')
+  assert.equal(explain({ workers: [{ held: 1 }] }).cause, 'batch_turn')
+  assert.equal(explain({ endpoint: { workersMax: 0 } }).cause, 'paused')
+  assert.equal(explain({ workers: [{ state: 'STARTING' }] }).cause, 'worker_starting')
 })
 
 test('of several causes the one is named whose mending would change something', () => {

@@ -1,6 +1,7 @@
 /** Values of the core for tests: whole, valid, and changed only where a test says so. */
+import type { Batch } from '../../src/core/batch.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
-import type { EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
+import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/job.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../src/core/scale.ts'
 import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
@@ -23,7 +24,17 @@ export function aJob(fields: Partial<Job> = {}): Job {
       finishedAtMs: null,
     },
     ...{ expiresAtMs: NOW + 86_400_000, attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null },
-    ...{ progress: null, warning: null },
+    ...{ progress: null, warning: null, batchId: null },
+    ...fields,
+  }
+}
+
+/** A draft of a batch without requests. */
+export function aBatch(fields: Partial<Batch> = {}): Batch {
+  return {
+    ...{ id: 'batch-1' as BatchId, owner: 'owner' as OwnerId, endpointId: 'endpoint' as EndpointId, status: 'DRAFT' },
+    ...{ name: null, webhook: null, total: 0, inProgress: 0, completed: 0, failed: 0, createdAtMs: NOW },
+    ...{ finalizedAtMs: null, finishedAtMs: null, expiresAtMs: NOW + 1_000 },
     ...fields,
   }
 }
@@ -78,7 +89,14 @@ export function aSnapshot(fields: {
   return {
     endpoint: anEndpoint(endpoint),
     counters: { completed: 0, failed: 0, retried: 0, averageExecutionMs },
-    queue: { queued: 0, queuedLowPriority: 0, inProgress: 0, headQueuedAtMs: waits ? NOW : null, ...queue },
+    queue: {
+      queued: 0,
+      queuedLowPriority: 0,
+      queuedOfBatches: 0,
+      inProgress: 0,
+      headQueuedAtMs: waits ? NOW : null,
+      ...queue,
+    },
     workers: workers.map((worker, index) => aWorker({ id: `w${index + 1}` as WorkerId, ...worker })),
     exits,
   }

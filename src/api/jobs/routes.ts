@@ -11,6 +11,7 @@ import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Store } from '../../ports/store.ts'
 import type { Access } from '../../services/access.ts'
+import type { Batches } from '../../services/batches.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { Explaining } from '../../services/explaining.ts'
 import { readHealth, readWorkerMetrics } from '../../services/health.ts'
@@ -19,6 +20,7 @@ import type { Streams } from '../../services/streams.ts'
 import type { Webhooks } from '../../services/webhooks.ts'
 import { readText } from '../body.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listWebhooks, webhookKey } from './webhooks.ts'
 
@@ -32,6 +34,7 @@ export interface JobSurfaceParts {
   readonly access: Access
   readonly endpoints: Endpoints
   readonly jobs: Jobs
+  readonly batches: Batches
   readonly streams: Streams
   readonly webhooks: Webhooks
   readonly explaining: Explaining
@@ -47,8 +50,8 @@ type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint) => Pro
 interface Route {
   readonly path: string
   readonly methods: readonly string[]
-  /** With jobs, or with `management` the right to change things there. */
-  readonly level: 'read' | 'write' | 'management'
+  /** With jobs, `by-method` to read for GET and to write for others; or with `management` the right to change things there. */
+  readonly level: 'read' | 'write' | 'by-method' | 'management'
   readonly anyType?: true
   readonly run: Operation
 }
@@ -62,6 +65,12 @@ const ROUTES: readonly Route[] = [
   { path: '/retry/:job', methods: ['POST'], level: 'write', run: retry },
   { path: '/purge-queue', methods: ['POST'], level: 'write', run: purge },
   { path: '/cancel/:job', methods: ['POST'], level: 'write', run: cancel },
+  { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', run: batch(batchesOf) },
+  { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', run: batch(oneBatch) },
+  { path: '/batch/:batch/requests', methods: ['GET', 'POST'], level: 'by-method', run: batch(requestsOf) },
+  { path: '/batch/:batch/requests/:job', methods: ['DELETE'], level: 'write', run: batch(dropRequest) },
+  { path: '/batch/:batch/finalize', methods: ['POST'], level: 'write', run: batch(finalizeBatch) },
+  { path: '/batch/:batch/cancel', methods: ['POST'], level: 'write', run: batch(cancelBatch) },
   { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: webhooksOf },
   { path: '/webhook-key', methods: ['GET', 'POST'], level: 'management', run: webhookKey },
   { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },
@@ -91,10 +100,29 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)
   if (route.level === 'management') parts.access.requireManagement(caller, 'write')
-  else parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? route.level : 'write', id)
+  else parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? levelOf(call, route.level) : 'write', id)
   if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true)
     throw new AppError('invalid', 'not allowed for LB API')
   return route.run(parts, call, endpoint)
+}
+
+function levelOf(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {
+  if (level !== 'by-method') return level
+  return reads(call) ? 'read' : 'write'
+}
+
+function reads(call: Call): boolean {
+  return call.req.method === 'GET' || call.req.method === 'HEAD'
+}
+
+/** An operation on batches, which has an Idempotency-Key and is refused when the server stops, unless it only reads. */
+function batch(
+  operation: (parts: JobSurfaceParts, call: Call, endpoint: Endpoint, key: string | undefined) => Promise<Response>,
+): Operation {
+  return (parts, call, endpoint) => {
+    if (!reads(call)) refuseWhenStopping(parts)
+    return operation(parts, call, endpoint, keyOf(call))
+  }
 }
 
 async function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
@@ -165,9 +193,9 @@ async function metrics(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint):
 
 async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   const { explanation, snapshot } = await parts.explaining.endpoint(endpoint.id)
-  const { queued, queuedLowPriority, inProgress } = snapshot.queue
+  const { queued, queuedLowPriority, queuedOfBatches, inProgress } = snapshot.queue
   const workers = snapshot.workers.map(({ id, state, held }) => ({ id, state, jobs: held }))
-  const jobs = { inQueue: queued + queuedLowPriority, inProgress }
+  const jobs = { inQueue: queued + queuedLowPriority, ofBatches: queuedOfBatches, inProgress }
   return jsonText(JSON.stringify({ endpointId: endpoint.id, name: endpoint.name, ...explanation, jobs, workers }))
 }
 

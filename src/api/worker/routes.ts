@@ -138,6 +138,7 @@ function jobText(job: ClaimedJob, vault: Vault): string {
   if (job.webhook !== null) members.push(`"webhook":${JSON.stringify(job.webhook)}`)
   if (job.policy !== null) members.push(`"policy":${job.policy}`)
   if (job.s3Config !== null) members.push(`"s3Config":${vault.open(job.s3Config)}`)
+  if (job.batchId !== null) members.push(`"batchId":${JSON.stringify(job.batchId)}`)
   return `{${members.join(',')}}`
 }
 

@@ -16,6 +16,7 @@ import {
 } from '../rows/endpoints.ts'
 import type { EndedRow } from '../rows/jobs.ts'
 import { toWorker, type WorkerRow } from '../rows/workers.ts'
+import { lockBatchesOfEndpoint } from '../sql/batches.ts'
 import * as sql from '../sql/endpoints.ts'
 import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
@@ -83,6 +84,7 @@ export const endpoints = {
     const rows = yield* query<EndedRow>(cancelJobsOfEndpoint, [id, nowMs])
     const cancelled = rows.map(row => endMove('cancel', row, nowMs))
     yield* countJobUsage(cancelled, nowMs)
+    yield* lock(lockBatchesOfEndpoint, [id])
     yield* stopWork(cancelled, nowMs)
     yield* addDeliveries(
       cancelled.map(({ job }) => job),

@@ -16,6 +16,7 @@ import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'
 import { deleteExpiredKeys, dropChunks, findJob } from '../sql/jobs.ts'
 import { lockWorker, workerFinished, workerSettled } from '../sql/workers.ts'
+import { countInBatches } from './batch-counts.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 import { countJobUsage } from './usage.ts'
 import { addDeliveries } from './webhooks.ts'
@@ -37,6 +38,7 @@ export const jobOutcomes = {
     }
     const move = endMove('finish', row, nowMs)
     yield* countJobUsage([move], nowMs)
+    yield* countInBatches([move], nowMs)
     yield* lock(lockWorker, [workerId])
     yield* query(workerFinished, [workerId, nowMs])
     yield* addDeliveries([move.job], nowMs)
@@ -47,6 +49,7 @@ export const jobOutcomes = {
     const rows = yield* query<EndedRow>(sql.cancelJob, [endpointId, jobId, nowMs])
     const moves = rows.map(row => endMove('cancel', row, nowMs))
     yield* countJobUsage(moves, nowMs)
+    yield* countInBatches(moves, nowMs)
     yield* stopWork(moves, nowMs)
     yield* addDeliveries(jobsOf(moves), nowMs)
     return moves[0] ?? null
@@ -57,6 +60,7 @@ export const jobOutcomes = {
     const moves = inOrder(rows.map(row => endMove('timeOut', row, nowMs)))
     yield* count(moves, 'failed')
     yield* countJobUsage(moves, nowMs)
+    yield* countInBatches(moves, nowMs)
     yield* addDeliveries(jobsOf(moves), nowMs)
     yield* stopWork(moves, nowMs)
     return moves
@@ -77,6 +81,7 @@ export const jobOutcomes = {
     yield* count(toMoves(queued), 'retried')
     const moves = inOrder(toMoves([...failed, ...queued]))
     yield* countJobUsage(moves, nowMs)
+    yield* countInBatches(toMoves(failed), nowMs)
     yield* addDeliveries(failed.map(toJob), nowMs)
     if (moves.length > 0) yield* settle(workerId, nowMs)
     return moves
@@ -107,6 +112,7 @@ export const jobOutcomes = {
     const move = { job: toJob(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
     yield* countJobUsage([move], nowMs)
+    yield* countInBatches([move], nowMs)
     return move
   }),
 
@@ -114,6 +120,7 @@ export const jobOutcomes = {
     const rows = yield* query<EndedRow>(sql.purgeJobs, [endpointId, nowMs, limit])
     const moves = inOrder(rows.map(row => endMove('purge', row, nowMs)))
     yield* countJobUsage(moves, nowMs)
+    yield* countInBatches(moves, nowMs)
     yield* addDeliveries(jobsOf(moves), nowMs)
     return moves
   }),
@@ -126,6 +133,10 @@ export const jobOutcomes = {
     const removed = rows.map(row => expiredMove(row, nowMs))
     const undone = removed.filter(({ job }) => !isFinal(job.status))
     yield* countJobUsage(undone, nowMs)
+    yield* countInBatches(
+      undone.map(({ job, usage }) => ({ job: expiredJob(job, nowMs), from: job.status, usage })),
+      nowMs,
+    )
     yield* stopWork(
       undone.map(({ job, usage }) => ({ job, from: job.status, usage })),
       nowMs,

@@ -1,11 +1,13 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job } from '../../core/job.ts'
 import type { ClaimRequest, JobStore } from '../../ports/store.ts'
-import { type ClaimedRow, type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
+import { type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
+import { lockLine } from '../sql/batches.ts'
 import { deleteStop } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/jobs.ts'
 import { lockWorker, workerBusy } from '../sql/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { anyBatchInLine, claimInTurns, claimOf } from './turns.ts'
 
 const MAX_DIAGNOSTICS = 20
 
@@ -36,12 +38,14 @@ export const jobs = {
 
   claim: write(function* ({ endpointId, workerId, limit, nowMs }: ClaimRequest): Steps<ClaimedJob[]> {
     if (limit < 1) return []
+    const inTurns = yield* anyBatchInLine(endpointId)
+    // Before its worker, as where jobs are counted in their batches.
+    if (inTurns) yield* lock(lockLine, [endpointId])
     // Before the jobs: a worker that is retired meanwhile gets none. Jobs that others have locked are not waited for.
     yield* lock(lockWorker, [workerId])
-    const rows =
-      limit === 1
-        ? yield* query<ClaimedRow>(sql.claimJob, [endpointId, workerId, nowMs])
-        : yield* query<ClaimedRow>(sql.claimJobs, [endpointId, workerId, nowMs, limit])
+    const rows = inTurns
+      ? yield* claimInTurns({ endpointId, workerId, limit, nowMs })
+      : yield* claimOf('', { endpointId, workerId, limit, nowMs })
     if (rows.length === 0) return []
     yield* query(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {
@@ -49,7 +53,7 @@ export const jobs = {
       // Releases drop the chunks themselves, so a first attempt has none to drop.
       if (attempt > 1) yield* query(sql.dropChunks, [id])
     }
-    return [...rows].sort(byPlaceInLine).map(toClaimedJob)
+    return rows.map(toClaimedJob)
   }),
 
   heldBy: read(function* (workerId: WorkerId): Steps<JobId[]> {
@@ -75,8 +79,3 @@ export const jobs = {
     yield* query(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
   }),
 } satisfies OperationsOf<JobStore>
-
-/** RETURNING keeps no order. */
-function byPlaceInLine(a: ClaimedRow, b: ClaimedRow): number {
-  return a.low_priority - b.low_priority || a.position - b.position || (a.id < b.id ? -1 : 1)
-}

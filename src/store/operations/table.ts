@@ -1,4 +1,5 @@
 import type { Store } from '../../ports/store.ts'
+import { batches } from './batches.ts'
 import { endpoints } from './endpoints.ts'
 import { jobOutcomes } from './job-outcomes.ts'
 import { jobs } from './jobs.ts'
@@ -20,6 +21,7 @@ export type Part = Exclude<keyof Store, 'close'>
 export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   jobs,
   jobOutcomes,
+  batches,
   streams,
   stops,
   webhooks,

@@ -1,4 +1,4 @@
-import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
+import type { BatchId, DeliveryId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { Job } from '../../core/job.ts'
 import { jobView } from '../../core/job-view.ts'
 import { afterTry, type WebhookDelivery, type WebhookTry } from '../../core/webhook.ts'
@@ -89,16 +89,27 @@ export const webhooks = {
 export function* addDeliveries(jobs: readonly Job[], nowMs: number): Steps<void> {
   for (const job of jobs) {
     if (job.webhook === null) continue
-    const last = yield* queryOne<{ seq: number | null }>(sql.lastDelivery, [job.id])
-    // Numbers grow with time, so one is never given again after the deliveries before it were removed.
-    const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
-    const id = `msg_${job.id}_${seq}`
-    const { owner, endpointId, status, webhook } = job
-    yield* query(sql.insertDelivery, [
-      ...[id, owner, endpointId, job.id, seq, status, webhook, nowMs],
-      jobView(job, nowMs),
-    ])
+    yield* addDelivery({ ...job, payload: jobView(job, nowMs) }, nowMs)
   }
+}
+
+/** What a receiver is told, and of what: a job, or a batch. */
+type Message = Pick<Job, 'owner' | 'endpointId' | 'status' | 'webhook'> & {
+  readonly id: JobId | BatchId
+  readonly payload: string
+}
+
+/** A delivery, unless nobody is to be told. */
+export function* addDelivery(
+  { id: about, owner, endpointId, status, webhook, payload }: Message,
+  nowMs: number,
+): Steps<void> {
+  if (webhook === null) return
+  const last = yield* queryOne<{ seq: number | null }>(sql.lastDelivery, [about])
+  // Numbers grow with time, so one is never given again after the deliveries before it were removed.
+  const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
+  const id = `msg_${about}_${seq}`
+  yield* query(sql.insertDelivery, [id, owner, endpointId, about, seq, status, webhook, nowMs, payload])
 }
 
 function byDue(a: DueRow, b: DueRow): number {

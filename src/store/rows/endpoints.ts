@@ -1,5 +1,6 @@
 import type { Endpoint, EndpointConfig, EndpointCounters } from '../../core/endpoint.ts'
 import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
+import { earliest } from '../../core/plan.ts'
 import type { QueueLoad, WorkerCondition } from '../../core/scale.ts'
 import type { WorkerState } from '../../core/worker.ts'
 import type { SqlValue } from '../operations/operation.ts'
@@ -82,8 +83,10 @@ export function toCounters(row: CountersRow | null): EndpointCounters {
 export interface QueueRow {
   readonly queued: number
   readonly low_priority: number
+  readonly of_batches: number
   readonly in_progress: number
   readonly head_queued_at_ms: number | null
+  readonly batch_turn_at_ms: number | null
 }
 
 /** A row as the load of a line. */
@@ -91,8 +94,9 @@ export function toQueueLoad(row: QueueRow): QueueLoad {
   return {
     queued: row.queued,
     queuedLowPriority: row.low_priority,
+    queuedOfBatches: row.of_batches,
     inProgress: row.in_progress,
-    headQueuedAtMs: row.head_queued_at_ms,
+    headQueuedAtMs: earliest([row.head_queued_at_ms, row.batch_turn_at_ms]),
   }
 }
 

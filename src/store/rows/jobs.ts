@@ -1,4 +1,4 @@
-import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/job.ts'
 import type { UsageSpan } from '../../core/usage.ts'
 import type { SqlValue } from '../operations/operation.ts'
@@ -30,11 +30,15 @@ export interface JobRow {
   readonly error: string | null
   readonly progress: string | null
   readonly warning: string | null
+  readonly batch_id: BatchId | null
 }
 
 /** What a claim returns of each row. */
 export interface ClaimedRow
-  extends Pick<JobRow, 'id' | 'attempt' | 'input' | 'policy' | 'webhook' | 's3_config' | 'low_priority' | 'position'> {
+  extends Pick<
+    JobRow,
+    'id' | 'attempt' | 'input' | 'policy' | 'webhook' | 's3_config' | 'low_priority' | 'position' | 'batch_id'
+  > {
   readonly waited_ms: number
 }
 
@@ -86,13 +90,15 @@ export function toJob(row: JobRow): Job {
     error: row.error,
     progress: row.progress,
     warning: row.warning,
+    batchId: row.batch_id,
   }
 }
 
 /** A row as what a worker gets. */
 export function toClaimedJob(row: ClaimedRow): ClaimedJob {
   const { id, attempt, input, policy, webhook } = row
-  return { id, attempt, input, policy, webhook, s3Config: row.s3_config, waitedMs: Math.max(0, row.waited_ms) }
+  const { s3_config: s3Config, batch_id: batchId } = row
+  return { id, attempt, input, policy, webhook, s3Config, batchId, waitedMs: Math.max(0, row.waited_ms) }
 }
 
 /** A row as an expired job. What the texts were is not known any more. */

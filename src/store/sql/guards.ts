@@ -10,5 +10,8 @@ export function guard(transition: Transition): string {
 /** A job that a worker holds. Written like the partial indexes, so that they serve it. */
 export const RUNNING = `status = 'IN_PROGRESS'`
 
+/** A batch that takes turns in the line of its endpoint. Written like the partial index, so that it serves it. */
+export const IN_LINE = `status = 'FINALIZED' AND finished_at_ms IS NULL`
+
 /** A worker that has not ended. Written like the partial indexes, so that they serve it. */
 export const ALIVE = `state <> 'EXITED'`

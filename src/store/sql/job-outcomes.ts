@@ -79,10 +79,14 @@ export const releaseJobs = `
   WHERE worker_id = $1 AND ${guard('release')}
   RETURNING ${JOB_COLUMNS}`
 
-/** $1 endpoint, $2 job, $3 now, $4 the new place in line. The worker of the last attempt loses all claim to it. */
+/**
+ * $1 endpoint, $2 job, $3 now, $4 the new place in line. The worker of the last attempt loses all claim to it. A job of a batch
+ * waits by itself from now on.
+ */
 export const retryJob = `
   UPDATE jobs SET ${STEP_BACK}, attempt = 0, lost_attempts = 0, worker_id = NULL, output = NULL, error = NULL,
-    warning = NULL, finished_at_ms = NULL, streamed_seq = 0, position = $4, queued_at_ms = $3, waiting_since_ms = NULL,
+    warning = NULL, finished_at_ms = NULL, streamed_seq = 0, line = '', position = $4, queued_at_ms = $3,
+    waiting_since_ms = NULL,
     expires_at_ms = $3 + ttl_ms
   WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3
   RETURNING ${JOB_COLUMNS}`
@@ -92,13 +96,21 @@ export const purgeJobs = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
   WHERE id IN (
     SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND expires_at_ms > $2
+    ORDER BY line, low_priority, position, id LIMIT $3 {{skip_locked}})
+  RETURNING ${ENDED_COLUMNS}`
+
+/** $1 endpoint, $2 now, $3 how many, $4 batch. */
+export const dropJobsOfBatch = `
+  UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
+  WHERE id IN (
+    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND line = $4 AND expires_at_ms > $2
     ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 
 /** A job without its texts, which may be large, and what its usage is counted from. */
 const EXPIRED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, execution_timeout_ms, low_priority, position,
     ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, worker_id,
-    error, warning, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, octet_length(input) AS input_bytes,
+    error, warning, batch_id, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, octet_length(input) AS input_bytes,
     COALESCE(octet_length(output), 0) AS output_bytes, ${STREAM_BYTES}`
 
 /** $1 now, $2 how many. The oldest first. */

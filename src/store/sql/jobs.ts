@@ -5,7 +5,7 @@ import { guard, RUNNING } from './guards.ts'
 export const JOB_COLUMNS =
   'id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms, low_priority, ' +
   'position, ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
-  'worker_id, output, error, progress, warning'
+  'worker_id, output, error, progress, warning, batch_id'
 
 /** A new job; no row when its endpoint is gone. */
 export const insertJob = `
@@ -24,7 +24,7 @@ export const claimKey = `
   RETURNING job_id`
 
 /** $1 endpoint, $2 key. */
-export const findKey = 'SELECT job_id FROM idempotency_keys WHERE endpoint_id = $1 AND key = $2'
+export const findKey = 'SELECT job_id, expires_at_ms FROM idempotency_keys WHERE endpoint_id = $1 AND key = $2'
 
 /** $1 now, $2 how many. */
 export const deleteExpiredKeys = `
@@ -47,17 +47,17 @@ const claim = (which: string) => `
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
       AND version = (SELECT version FROM endpoints WHERE id = $1))
-  RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position,
+  RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position, batch_id,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
-const HEAD = `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND expires_at_ms > $3
+const HEAD = `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND line = $4 AND expires_at_ms > $3
       ORDER BY low_priority, position, id`
 
-/** $1 endpoint, $2 worker, $3 now. A list, even of one, costs SQLite three times as much as the claim itself. */
+/** $1 endpoint, $2 worker, $3 now, $4 line. A list, even of one, costs SQLite three times as much as the claim itself. */
 export const claimJob = claim(`id = (${HEAD} LIMIT 1 {{skip_locked}})`)
 
-/** $1 endpoint, $2 worker, $3 now, $4 how many. */
-export const claimJobs = claim(`id IN (${HEAD} LIMIT $4 {{skip_locked}})`)
+/** $1 endpoint, $2 worker, $3 now, $4 line, $5 how many. */
+export const claimJobs = claim(`id IN (${HEAD} LIMIT $5 {{skip_locked}})`)
 
 /** $1 worker. */
 export const heldJobs = `SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY started_at_ms, position, id`

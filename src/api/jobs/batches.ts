@@ -1,0 +1,123 @@
+import type { Context } from 'hono'
+import { type Batch, batchStatus } from '../../core/batch.ts'
+import { type BatchReading, readBatchName, readMoreRequests, readNewBatch } from '../../core/batch-reading.ts'
+import { batchRequestView, batchView } from '../../core/batch-view.ts'
+import type { Endpoint } from '../../core/endpoint.ts'
+import { invalid, notFound } from '../../core/errors.ts'
+import { type BatchId, isJobId, type JobId } from '../../core/ids.ts'
+import type { Batches, PageOf } from '../../services/batches.ts'
+import { readText } from '../body.ts'
+import { jsonText, type SurfaceEnv } from '../surface.ts'
+
+/** Largest body of one call. */
+const CALL_BYTES = 10_485_760
+const PAGE = { limit: 100, most: 1_000 } as const
+
+/** What the operations on batches use. */
+export interface BatchParts {
+  readonly batches: Batches
+}
+
+type Call = Context<{ Bindings: SurfaceEnv }>
+
+/** `/batch`: GET lists the endpoint's batches, POST makes a draft. */
+export async function batchesOf(
+  parts: BatchParts,
+  call: Call,
+  endpoint: Endpoint,
+  key: string | undefined,
+): Promise<Response> {
+  if (call.req.method === 'POST') {
+    const body = checked(readNewBatch(await readText(call.req.raw, CALL_BYTES), call.req.query('name')))
+    return created(await parts.batches.create(endpoint, body, key))
+  }
+  const page = pageOf(call)
+  const { items, total } = await parts.batches.list(endpoint.id, page)
+  return pageText('batches', items.map(batchView), total, page)
+}
+
+/** `/batch/{batch_id}`: GET reads it, PUT names it. */
+export async function oneBatch(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+  const batchId = batchParameter(call)
+  if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
+  const name = checked(readBatchName(await readText(call.req.raw, CALL_BYTES)))
+  return jsonText(batchView(await parts.batches.rename(id, batchId, name)))
+}
+
+/** `/batch/{batch_id}/requests`: GET lists them with their results, POST adds some to a draft. */
+export async function requestsOf(
+  parts: BatchParts,
+  call: Call,
+  endpoint: Endpoint,
+  key: string | undefined,
+): Promise<Response> {
+  const batchId = batchParameter(call)
+  if (call.req.method === 'POST') {
+    const more = checked(readMoreRequests(await readText(call.req.raw, CALL_BYTES)))
+    return changed(await parts.batches.add(endpoint, batchId, more, key))
+  }
+  const page = pageOf(call)
+  const { items, total } = await parts.batches.requests(endpoint.id, batchId, page)
+  return pageText('requests', items.map(batchRequestView), total, page)
+}
+
+/** `/batch/{batch_id}/requests/{request_id}`: DELETE takes a request out of a draft. */
+export async function dropRequest(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+  const requestId = call.req.param('job') ?? ''
+  if (!isJobId(requestId)) throw notFound('request', requestId)
+  return changed(await parts.batches.drop(id, batchParameter(call), requestId as JobId))
+}
+
+/** `/batch/{batch_id}/finalize`. */
+export async function finalizeBatch(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+  return changed(await parts.batches.finalize(id, batchParameter(call)))
+}
+
+/** `/batch/{batch_id}/cancel`. */
+export async function cancelBatch(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+  return changed(await parts.batches.cancel(id, batchParameter(call)))
+}
+
+function created(batch: Batch): Response {
+  return jsonText(JSON.stringify({ id: batch.id, status: batchStatus(batch) }))
+}
+
+function changed(batch: Batch): Response {
+  return jsonText(JSON.stringify({ id: batch.id, status: batchStatus(batch), requestTotal: batch.total }))
+}
+
+function batchParameter(call: Call): BatchId {
+  const id = call.req.param('batch') ?? ''
+  // Both have the same characters.
+  if (!isJobId(id)) throw notFound('batch', id)
+  return id as string as BatchId
+}
+
+function checked<Value>(reading: BatchReading<Value>): Value {
+  if ('failures' in reading) throw invalid(reading.failures)
+  return reading.value
+}
+
+function pageOf(call: Call): PageOf {
+  const offset = wholeNumber(call, 'offset', 0, Number.MAX_SAFE_INTEGER, 0)
+  const limit = wholeNumber(call, 'limit', 1, PAGE.most, PAGE.limit)
+  const failures = [offset, limit].filter(value => typeof value === 'string')
+  if (failures.length > 0) throw invalid(failures)
+  return { offset: offset as number, limit: limit as number }
+}
+
+function wholeNumber(call: Call, name: string, min: number, max: number, fallback: number): number | string {
+  const text = call.req.query(name)
+  if (text === undefined) return fallback
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (value >= min && value <= max) return value
+  return name === 'offset'
+    ? '"offset" must be a whole number'
+    : `"${name}" must be a whole number from ${min} to ${max}`
+}
+
+function pageText(name: string, items: readonly string[], total: number, { offset, limit }: PageOf): Response {
+  const hasMore = offset + items.length < total
+  const rest = `"total":${total},"offset":${offset},"limit":${limit},"hasMore":${hasMore}`
+  return jsonText(`{"${name}":[${items.join(',')}],${rest}}`)
+}

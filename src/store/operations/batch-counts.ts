@@ -1,0 +1,42 @@
+import { BATCH, type Batch, type BatchStatus, batchStatus } from '../../core/batch.ts'
+import { batchView } from '../../core/batch-view.ts'
+import type { BatchId } from '../../core/ids.ts'
+import { isFinal, type JobStatus } from '../../core/job.ts'
+import type { JobMove } from '../../ports/store.ts'
+import { type BatchRow, toBatch } from '../rows/batches.ts'
+import * as sql from '../sql/batches.ts'
+import { queryOne, type Steps } from './operation.ts'
+import { addDelivery } from './webhooks.ts'
+
+/** What the end of a batch is to a receiver, in the words for jobs. */
+const ENDS: Readonly<Record<BatchStatus, JobStatus>> = {
+  DRAFT: 'CANCELLED',
+  FINALIZED: 'COMPLETED',
+  FAILED: 'FAILED',
+  CANCELLED: 'CANCELLED',
+}
+
+/** For jobs that have just ended or begun anew: counts them in their batches. Behind jobs and counters, before workers. */
+export function* countInBatches(moves: readonly JobMove[], nowMs: number): Steps<void> {
+  const changes = new Map<BatchId, { completed: number; failed: number }>()
+  for (const { job, from } of moves) {
+    if (job.batchId === null) continue
+    const change = changes.get(job.batchId) ?? { completed: 0, failed: 0 }
+    changes.set(job.batchId, change)
+    const by = Number(isFinal(job.status)) - Number(isFinal(from))
+    if (job.status === 'COMPLETED') change.completed += by
+    else change.failed += by
+  }
+  for (const [id, { completed, failed }] of [...changes].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (completed === 0 && failed === 0) continue
+    const row = yield* queryOne<BatchRow>(sql.countInBatch, [id, completed, failed, nowMs, nowMs + BATCH.keptMs])
+    if (row !== null && row.finished_at_ms !== null) yield* tellEnd(toBatch(row), nowMs)
+  }
+}
+
+/** A delivery for a batch that has just finished, if it names a receiver. */
+export function* tellEnd(batch: Batch, nowMs: number): Steps<void> {
+  const { id, owner, endpointId, webhook } = batch
+  const message = { owner, endpointId, id, status: ENDS[batchStatus(batch)], webhook, payload: batchView(batch) }
+  yield* addDelivery(message, nowMs)
+}

@@ -1,0 +1,62 @@
+import type { BatchId, EndpointId } from '../../core/ids.ts'
+import { takeTurns } from '../../core/turns.ts'
+import type { ClaimRequest } from '../../ports/store.ts'
+import type { ClaimedRow } from '../rows/jobs.ts'
+import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../sql/batches.ts'
+import { claimJob, claimJobs } from '../sql/jobs.ts'
+import { query, queryOne, type Steps } from './operation.ts'
+
+/** How often the line is looked at again after others took what was decided on. */
+const LOOKS = 3
+
+/** Whether batches take turns in the line of an endpoint; without any a claim is one statement. */
+export function* anyBatchInLine(endpointId: EndpointId): Steps<boolean> {
+  return (yield* queryOne(anyInLine, [endpointId])) !== null
+}
+
+/** The first jobs of one line: that of jobs which were submitted one by one (''), or that of a batch. */
+export function* claimOf(line: BatchId | '', request: ClaimRequest): Steps<readonly ClaimedRow[]> {
+  const { endpointId, workerId, limit, nowMs } = request
+  if (limit === 1) return yield* query<ClaimedRow>(claimJob, [endpointId, workerId, nowMs, line])
+  const rows = yield* query<ClaimedRow>(claimJobs, [endpointId, workerId, nowMs, line, limit])
+  return [...rows].sort(byPlaceInLine)
+}
+
+/** As {@link claimOf}, where batches take turns: jobs of low priority come after all others, those of batches too. */
+export function* claimInTurns(request: ClaimRequest): Steps<readonly ClaimedRow[]> {
+  const claimed: ClaimedRow[] = []
+  for (const priority of [0, 1]) {
+    for (let look = 0; look < LOOKS && claimed.length < request.limit; look += 1) {
+      const more = yield* claimDecided({ ...request, limit: request.limit - claimed.length }, priority)
+      if (more === null) break
+      claimed.push(...more)
+    }
+  }
+  return claimed
+}
+
+/** Null when nobody waits. */
+function* claimDecided(request: ClaimRequest, priority: number): Steps<readonly ClaimedRow[] | null> {
+  const { endpointId, nowMs, limit } = request
+  const batches = yield* query<{ id: BatchId; position: number; waiting: number }>(batchesInLine, [
+    ...[endpointId, priority, nowMs, limit],
+  ])
+  const heads = yield* query<{ position: number }>(headsOfLine, [endpointId, priority, nowMs, limit])
+  const tail = yield* queryOne<{ position: number | null }>(tailOfLine, [endpointId, priority])
+  const line = { heads: heads.map(({ position }) => position), tail: tail?.position ?? null, batches }
+  const turns = takeTurns(line, limit)
+  if (turns.single === 0 && turns.batches.length === 0) return null
+  const claimed: ClaimedRow[] = []
+  if (turns.single > 0) claimed.push(...(yield* claimOf('', { ...request, limit: turns.single })))
+  for (const { id, take, position } of turns.batches) {
+    const rows = yield* claimOf(id, { ...request, limit: take })
+    if (rows.length > 0) yield* query(passTurn, [id, position, nowMs])
+    claimed.push(...rows)
+  }
+  return claimed
+}
+
+/** RETURNING keeps no order. */
+function byPlaceInLine(a: ClaimedRow, b: ClaimedRow): number {
+  return a.low_priority - b.low_priority || a.position - b.position || (a.id < b.id ? -1 : 1)
+}
