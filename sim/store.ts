@@ -95,4 +95,5 @@ type Method = (...args: unknown[]) => Promise<unknown>
 const READS: ReadonlySet<string> = new Set([
   ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'loads', 'ids', 'lastExited', 'findByName'],
   ...['sealedValues', 'findByToken', 'alive', 'findByHash', 'windowCounts', 'due', 'nextDue', 'open', 'key'],
+  ...['requests', 'unsettled', 'before'],
 ])

@@ -62,7 +62,7 @@ export function* queryOne<R = Row>(sql: string, params: readonly SqlValue[] = []
 
 /**
  * Keeps the rows that the statement selects from changing until the operation ends. The statements behind it see all that
- * others did to them before. Always in this order, so that no two operations wait for each other: jobs, counters, workers.
+ * others did to them before. Always in this order, so that no two operations wait for each other: jobs, counters, batches, workers.
  */
 export function* lock(sql: string, params: readonly SqlValue[]): Steps<void> {
   yield { sql, params, locks: true }
