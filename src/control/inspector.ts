@@ -90,8 +90,8 @@ export class Inspector {
   /** A worker that has never asked for a job. The time in which this server did not listen is not its fault. */
   async #endHung(worker: Worker, nowMs: number): Promise<boolean> {
     const { fleet } = this.#parts
-    if (worker.startedAtMs === null || fleet.isLaunching(worker.id)) return false
-    const forMs = nowMs - Math.max(worker.startedAtMs, this.#sinceMs)
+    if (fleet.isLaunching(worker.id)) return false
+    const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
     const limitMs = await this.#initTimeoutMs(worker)
     if (limitMs === null || forMs < limitMs) return false
     const problem = `it did not ask for a job within ${limitMs / 1000} s of its start`

@@ -13,7 +13,7 @@ import { sleep, until } from './support/until.ts'
 const START_MS = 60_000
 const MB = 1_048_576
 
-describe('official Python workers with something wrong', { skip, concurrency: 4 }, () => {
+describe('official Python workers with something wrong', { skip, concurrency: 5 }, () => {
   let server: Server
   let notes: string
 
@@ -35,7 +35,41 @@ describe('official Python workers with something wrong', { skip, concurrency: 4 
   const movesOf = (id: string) =>
     server.events('job.moved').flatMap(({ jobId, transition }) => (jobId === id ? [transition] : []))
 
-  // Long, so it begins first.
+  // Long, so these begin first.
+  test('a worker whose loop is stuck while it goes on pinging is ended after two minutes, with the reason', async () => {
+    const endpoint = await pythonEndpoint({ WIRE_STUCK: '1' })
+    const id = await submit(server, endpoint, {})
+    const ended = await until(
+      'the worker to end',
+      () => server.events('worker.exited').find(event => event.endpointId === endpoint),
+      180_000,
+      500,
+    )
+    assert.match(String(ended.cause), /^was ended because it pinged for 115 s without asking for a job/)
+    assert.equal((await statusOf(server, endpoint, id)).status, 'IN_QUEUE')
+    assert.match((await ask(server, `/v2/${endpoint}/explain/${id}`)).json.action, /concurrency_modifier/)
+    await ask(server, '/graphql', {
+      body: { query: `mutation { saveEndpoint(input: {id: "${endpoint}", name: "stuck", workersMax: 0}) { id } }` },
+    })
+  })
+
+  test('a concurrency_modifier that returns nothing shows as a crash with its last lines', async () => {
+    const endpoint = await pythonEndpoint({ WIRE_CAPACITY: 'none' })
+    const id = await submit(server, endpoint, {})
+    const why = await until(
+      'the crash to be explained',
+      async () => {
+        const { json } = await ask(server, `/v2/${endpoint}/explain/${id}`)
+        return json.cause === 'crash_loop' && json
+      },
+      START_MS,
+    )
+    assert.match(why.evidence.join('\n'), /TypeError/)
+    await ask(server, '/graphql', {
+      body: { query: `mutation { saveEndpoint(input: {id: "${endpoint}", name: "none", workersMax: 0}) { id } }` },
+    })
+  })
+
   test('a job that waits inside a blocked worker is not run twice, and further ones wait outside', async () => {
     const endpoint = await pythonEndpoint({ WIRE_CAPACITY: '4', WIRE_MODE: 'sync' })
     const first = await submit(server, endpoint, { sleep: 40 })
@@ -97,7 +131,7 @@ describe('official Python workers with something wrong', { skip, concurrency: 4 
     assert.equal((await healthOf(server, endpoint)).jobs.completed, 2)
   })
 
-  test('a result whose connection breaks goes to another attempt, on another worker, with both results apart', async () => {
+  test('a result that is refused for good fails its job, and one that nobody accepts is tried three times', async () => {
     let broken = 0
     const proxy = await startProxy(server.url, call => {
       if (call !== 'job-done' || broken > 0) return 'pass'
@@ -155,7 +189,7 @@ describe('official Python workers with something wrong', { skip, concurrency: 4 
   test('an output of 20 MB is kept, and one of 100 MB fails its job with both sizes', async () => {
     const endpoint = await pythonEndpoint()
     const kept = await runJob(server, endpoint, { megabytes: 20 }, START_MS)
-    assert.deepEqual([kept.status, kept.output.length], ['COMPLETED', 20 * MB - 13])
+    assert.deepEqual([kept.status, kept.output.length], ['COMPLETED', 20 * MB - 14])
     const large = await runJob(server, endpoint, { megabytes: 100 }, START_MS)
     assert.equal(large.status, 'FAILED')
     assert.match(large.error!, /^the result is too large: it has 104857600 bytes, the limit is 20971520 bytes$/)
