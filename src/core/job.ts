@@ -71,6 +71,7 @@ export interface Job {
   readonly endpointId: EndpointId
   readonly kind: JobKind
   readonly status: JobStatus
+  /** Empty in what the store gives back: only the worker that claims the job needs it, and it may be large. */
   readonly input: string
   /** The client's own `policy` member as it was sent; workers may read it. Null when there was none. */
   readonly policy: string | null

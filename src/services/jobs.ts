@@ -71,7 +71,8 @@ export class Jobs {
     if (firstId === null) throw notFound('endpoint', endpoint.id)
     if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
     this.accepted([job])
-    return job
+    // Thousands may wait for theirs.
+    return { ...job, input: '' }
   }
 
   async #firstJob(endpointId: EndpointId, jobId: JobId): Promise<Job> {

@@ -6,12 +6,18 @@ const EXPIRY = jobOf('x').expiresAtMs
 
 /** Jobs as they are put, read and kept while they run. */
 export const jobCases: Cases = {
-  'a new job is kept as it was given': async ({ store }) => {
+  'a new job is kept as it was given, and its input goes to its worker only': async world => {
+    const { store } = world
     const texts = { policy: '{"lowPriority": true}', webhook: 'https://example.com/ü', s3Config: 'sealed' }
     const job = jobOf('a', { ...texts, kind: 'runsync', lowPriority: true, input: '{"t": "\\u0000 \\ud83d ✓ 𝄞"}' })
     assert.equal(await store.jobs.insert(job), true)
-    assert.deepEqual(await store.jobs.find(E1, job.id, T0), job)
-    assert.deepEqual(await store.jobs.locate(OWNER, job.id, T0), job)
+    assert.deepEqual(await store.jobs.find(E1, job.id, T0), { ...job, input: '' })
+    assert.deepEqual(await store.jobs.locate(OWNER, job.id, T0), { ...job, input: '' })
+    await world.worker()
+    assert.deepEqual(
+      (await world.claim()).map(({ input }) => input),
+      [job.input],
+    )
   },
 
   'a job for an endpoint that is gone is not taken': async ({ store }) => {

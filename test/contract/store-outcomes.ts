@@ -219,7 +219,7 @@ export const outcomeCases: Cases = {
     assert.deepEqual(await jobOutcomes.release(W2, { jobId: jobId('a'), attempt: 1 }), [])
     const [move] = await jobOutcomes.release(W1, { jobId: jobId('a'), attempt: 1 })
     assert.equal(move?.from, 'IN_PROGRESS')
-    assert.deepEqual(await world.read('a'), jobOf('a'))
+    assert.deepEqual(await world.read('a'), jobOf('a', { input: '' }))
     assert.equal((await world.load()).idleSinceMs, null)
     assert.equal((await jobOutcomes.release(W1, 'all'))[0]?.job.id, 'b')
     assert.deepEqual([(await world.load()).held, (await world.load()).idleSinceMs], [0, T0])
@@ -316,7 +316,7 @@ export const outcomeCases: Cases = {
     const move = await jobOutcomes.retry(E1, jobId('a'), T0 + 7, T0 + 50)
     assert.equal(move?.from, 'FAILED')
     const fresh = { position: T0 + 7, queuedAtMs: T0 + 50, expiresAtMs: T0 + 50 + jobOf('a').ttlMs }
-    assert.deepEqual(await world.read('a'), jobOf('a', fresh))
+    assert.deepEqual(await world.read('a'), jobOf('a', { ...fresh, input: '' }))
     assert.deepEqual((await streams.read(jobId('a'), 0, 100))?.chunks, [])
     assert.equal((await endpoints.snapshot(E1))?.counters.retried, 1)
     assert.equal(await world.finish('a', W1, DONE), null, 'its last worker has no claim to it any more')

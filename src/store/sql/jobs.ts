@@ -1,9 +1,12 @@
 /** Statements on the line of jobs, their chunks and their diagnostics. */
 import { guard, RUNNING } from './guards.ts'
 
-/** The columns of a whole job; see rows/jobs.ts. */
+/**
+ * The columns of a job; see rows/jobs.ts. Its input only goes to workers: whoever waits for a job, or asks for its status, would
+ * read and hold up to 20 MB for nothing.
+ */
 export const JOB_COLUMNS =
-  'id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms, low_priority, ' +
+  "id, owner, endpoint_id, kind, status, '' AS input, policy, webhook, s3_config, execution_timeout_ms, low_priority, " +
   'position, ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
   'worker_id, output, error, progress, warning, batch_id'
 
