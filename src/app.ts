@@ -1,4 +1,5 @@
 import type { Addresses } from './api/addresses.ts'
+import { BodyRoom } from './api/body.ts'
 import { graphqlSurface } from './api/graphql/surface.ts'
 import { jobSurface } from './api/jobs/routes.ts'
 import { openAiSurface } from './api/openai/routes.ts'
@@ -49,6 +50,8 @@ export interface AppConfig {
   readonly drainTimeoutMs: number
   /** Whether anybody may read the metrics; else a key with the right to read management is needed. */
   readonly metricsPublic?: boolean
+  /** Most bytes of clients' request bodies that are held at once, and as many of workers' results. */
+  readonly bodyBytes?: number
 }
 
 /** The use cases that the code which starts the server calls itself. */
@@ -97,6 +100,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const { store, clock, vault, emit } = ports
   const shared = {
     ...{ access, endpoints, templates, jobs, batches, streams, webhooks, calls },
+    ...roomsOf(config),
     ...{ explaining, logs, store, clock, vault, emit },
   }
   const surfaces: Record<SurfaceName, Surface> = {
@@ -142,6 +146,13 @@ function createWatching(ports: Ports, jobs: Jobs, workerUrl: () => string): Insp
   const fleet = new Fleet(ports, jobs, unsent, workerUrl)
   const sightings = new Sightings(ports.clock)
   return { unsent, fleet, sightings, lostJobs: new LostJobs(ports, { jobs, fleet, sightings, unsent }) }
+}
+
+const BODY_BYTES = 256 * 1024 * 1024
+
+/** Clients and workers have a room each, so that neither keeps the other out. */
+function roomsOf({ bodyBytes = BODY_BYTES }: AppConfig): { room: BodyRoom; resultRoom: BodyRoom } {
+  return { room: new BodyRoom(bodyBytes), resultRoom: new BodyRoom(bodyBytes) }
 }
 
 /** The loops, not started yet; that of webhooks is stopped with a time for the calls that it makes. */

@@ -15,6 +15,9 @@ export interface Config {
   readonly json: boolean
   readonly drainTimeoutMs: number
   readonly maxWorkers: number
+  readonly maxConnections: number
+  /** Most bytes of request bodies in memory at once. */
+  readonly bodyBytes: number
   readonly storeHost: 'auto' | 'inline' | 'thread'
   /** Whether webhooks are refused to private addresses. */
   readonly webhookPublicOnly: boolean
@@ -134,6 +137,22 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'most worker processes at once, of all endpoints',
     wholeNumber(1, 10_000),
   ),
+  maxConnections: setting(
+    '--max-connections',
+    'MAX_CONNECTIONS',
+    '<number>',
+    '20000',
+    'most connections at once, fewer where the limit of open files is low',
+    wholeNumber(64, 1_000_000),
+  ),
+  maxBodyMemory: setting(
+    '--max-body-memory',
+    'MAX_BODY_MEMORY',
+    '<megabytes>',
+    '256',
+    'most memory for request bodies of clients that come in at once, and as much for results of workers',
+    wholeNumber(32, 1_000_000),
+  ),
   storeHost: setting(
     '--store-host',
     'STORE_HOST',
@@ -205,6 +224,8 @@ function configOf(
     json: one('json') === 'true',
     drainTimeoutMs: Number(one('drainTimeout')) * 1000,
     maxWorkers: Number(one('maxWorkers')),
+    maxConnections: Number(one('maxConnections')),
+    bodyBytes: Number(one('maxBodyMemory')) * 1024 * 1024,
     storeHost: one('storeHost') as Config['storeHost'],
     webhookPublicOnly: one('webhookPublicOnly') === 'true',
     metricsPublic: one('metricsPublic') === 'true',

@@ -16,6 +16,7 @@ import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Store } from './ports/store.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
+import { connectionsWithin } from './server/connections.ts'
 import { isLoopback, type Listener, listen, originOf } from './server/listener.ts'
 import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
 import { openPostgresStore } from './store/postgres.ts'
@@ -26,6 +27,7 @@ import { createLog, logEvents } from './system/log.ts'
 import { measuredStore } from './system/measured-store.ts'
 import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
+import { openFileLimit } from './system/open-files.ts'
 import { createOutbound } from './system/outbound.ts'
 import { portHolder } from './system/port-holder.ts'
 import { createPostgresNotifier } from './system/postgres-notifier.ts'
@@ -83,11 +85,11 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       emit,
       metrics,
     }
-    const { rateWindows, drainTimeoutMs, metricsPublic } = config
-    const app = createApp(ports, { rateWindows, drainTimeoutMs, metricsPublic })
+    const { rateWindows, drainTimeoutMs, metricsPublic, bodyBytes } = config
+    const app = createApp(ports, { rateWindows, drainTimeoutMs, metricsPublic, bodyBytes })
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders)
-    const listener = await bind(app, config)
+    const listener = await bind(app, config, log)
     const url = listener.url
     const publicUrl = config.publicUrl ?? url
     await app.start({
@@ -187,9 +189,21 @@ function driverFor(
   })
 }
 
-async function bind(app: App, config: Config): Promise<Listener> {
+/** How often at most it is logged that there are too many connections. */
+const FULL_LOG_MS = 60_000
+
+async function bind(app: App, config: Config, log: ReturnType<typeof createLog>): Promise<Listener> {
+  const maxConnections = Math.min(config.maxConnections, connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY))
+  if (maxConnections < config.maxConnections)
+    log.warn({ maxConnections }, 'the limit of open files (ulimit -n) allows fewer connections than --max-connections')
+  let loggedMs = Number.NEGATIVE_INFINITY
+  const onFull = () => {
+    if (systemClock.monotonic() - loggedMs < FULL_LOG_MS) return
+    loggedMs = systemClock.monotonic()
+    log.warn({ maxConnections }, 'connections are turned away because there are too many')
+  }
   try {
-    return await listen(app.fetch(), config.host, config.port)
+    return await listen(app.fetch(), { host: config.host, port: config.port, maxConnections, onFull })
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     if (code === 'EADDRINUSE') {

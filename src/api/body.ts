@@ -7,21 +7,77 @@ export interface BodyLimit {
   readonly readBytes: number
 }
 
+/** What a body may hold in any case; a server full of these is still a small one. */
+const FREE_BYTES = 65_536
+
+/**
+ * How many bytes of request bodies may be held at once, all requests together. Small bodies always find room, so those who
+ * send little are served while others send too much.
+ */
+export class BodyRoom {
+  readonly #maxBytes: number
+  #heldBytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /**
+   * Reads a body up to a limit and keeps its room until `use` is over.
+   * @throws AppError `rate_limited` when there is no room, `invalid` when the connection ended before the body did
+   */
+  async limited<Value>(request: Request, limit: BodyLimit, use: (body: LimitedBody) => Promise<Value>): Promise<Value> {
+    let own = 0
+    const hold = (bytes: number) => {
+      const more = Math.max(0, bytes - FREE_BYTES) - own
+      if (more > 0 && this.#heldBytes + more > this.#maxBytes) return false
+      own += more
+      this.#heldBytes += more
+      return true
+    }
+    try {
+      return await use(await readLimited(request, limit, hold))
+    } finally {
+      hold(0)
+    }
+  }
+
+  /**
+   * Reads the text of a body that must fit, and keeps its room until `use` is over.
+   * @throws AppError as {@link limited}, and `too_large`, at once when the length is announced
+   */
+  async text<Value>(request: Request, maxBytes: number, use: (text: string) => Promise<Value>): Promise<Value> {
+    const announced = Number(request.headers.get('content-length') ?? 0)
+    if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
+    return this.limited(request, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ text }) => {
+      if (text === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
+      return use(text)
+    })
+  }
+}
+
 /**
  * Reads a body, counting while reading: what is over the limit is never held. `text` is null when it was.
- * @throws AppError `invalid` when the connection ended before the body did
+ * @param hold told how many bytes are held now; false when there is no room for them
  */
-export async function readLimited(request: Request, limit: BodyLimit): Promise<LimitedBody> {
+async function readLimited(request: Request, limit: BodyLimit, hold: (bytes: number) => boolean): Promise<LimitedBody> {
   const body = request.body as ReadableStream<Uint8Array> | null
   if (body === null) return { text: '', bytes: 0, ended: true }
   let pieces: Uint8Array[] = []
   let bytes = 0
+  let full = false
   try {
     for await (const piece of body.values({ preventCancel: true })) {
       bytes += piece.byteLength
-      if (bytes <= limit.keptBytes) pieces.push(piece)
-      else pieces = []
       if (bytes > limit.readBytes) break
+      // What finds no room is counted all the same: whether it is too large is the better answer.
+      if (!full && bytes <= limit.keptBytes && hold(bytes)) {
+        pieces.push(piece)
+        continue
+      }
+      full ||= bytes <= limit.keptBytes
+      pieces = []
+      hold(0)
     }
   } catch (error) {
     throw new AppError('invalid', 'the connection ended before the request body did', { cause: error })
@@ -31,19 +87,9 @@ export async function readLimited(request: Request, limit: BodyLimit): Promise<L
     body.pipeTo(new WritableStream()).catch(() => {})
     return { text: null, bytes, ended: false }
   }
-  return { text: bytes > limit.keptBytes ? null : decode(pieces, bytes), bytes, ended: true }
-}
-
-/**
- * The text of a body that must fit.
- * @throws AppError `too_large`; at once when the length is announced
- */
-export async function readText(request: Request, maxBytes: number): Promise<string> {
-  const announced = Number(request.headers.get('content-length') ?? 0)
-  if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
-  const body = await readLimited(request, { keptBytes: maxBytes, readBytes: maxBytes })
-  if (body.text === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
-  return body.text
+  if (bytes > limit.keptBytes) return { text: null, bytes, ended: true }
+  if (full) throw new AppError('rate_limited', 'too many large requests are coming in', { retryAfterSeconds: 5 })
+  return { text: decode(pieces, bytes), bytes, ended: true }
 }
 
 function tooLarge(size: string, maxBytes: number): AppError {

@@ -2,15 +2,30 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import type { Delivery, Surface } from '../api/surface.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from './connections.ts'
 
 /**
  * Workers reuse idle connections for 15 s, and a reset then loses a result; so ours live longer
  * (docs/internals/worker-protocol.md, Connections).
  */
 const KEEP_ALIVE_MS = 75_000
-const HEADERS_MS = 80_000
+const HEADERS_MS = 30_000
 /** The slowest that a body of the largest size may come in. */
 const REQUEST_MS = 600_000
+/** Line and headers of a request together; more are answered with 431. */
+const HEADER_BYTES = 16_384
+const CHECK_MS = 5_000
+
+/** How a listener listens. */
+export interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  readonly maxConnections: number
+  /** Told each time that a connection is turned away because there are too many. */
+  readonly onFull?: () => void
+  /** Other bounds than the usual ones. */
+  readonly limits?: Partial<ConnectionLimits>
+}
 
 /** A listening socket with the surfaces that it offers. */
 export interface Listener {
@@ -25,18 +40,25 @@ export interface Listener {
  * Listens for HTTP/1.1.
  * @throws the system's error when the address cannot be bound
  */
-export async function listen(surface: Surface, host: string, port: number): Promise<Listener> {
+export async function listen(surface: Surface, options: ListenOptions): Promise<Listener> {
+  const { host, port, maxConnections, onFull = () => {}, limits = {} } = options
   const answer = getRequestListener(
     (request, env) => surface(request, { delivery: deliveryOf(env.outgoing as ServerResponse) }),
     {
       errorHandler: () =>
         new Response('{"error":"an internal error occurred"}', { status: 500, headers: JSON_HEADERS }),
+      // What is left of a body is Connections' to take.
+      autoCleanupIncoming: false,
     },
   )
   const server = createServer(
-    { keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, noDelay: true },
+    {
+      ...{ keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS },
+      ...{ connectionsCheckingInterval: CHECK_MS, maxHeaderSize: HEADER_BYTES, noDelay: true },
+    },
     (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing),
   )
+  const connections = new Connections(server, { ...CONNECTION_LIMITS, ...limits, maxConnections }, onFull)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ host, port }, () => {
@@ -45,7 +67,13 @@ export async function listen(surface: Surface, host: string, port: number): Prom
     })
   })
   const address = server.address() as AddressInfo
-  return { url: originOf(host, address.port), port: address.port, close: graceMs => closeServer(server, graceMs) }
+  return {
+    ...{ url: originOf(host, address.port), port: address.port },
+    async close(graceMs) {
+      await closeServer(server, graceMs)
+      connections.close()
+    },
+  }
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json' }

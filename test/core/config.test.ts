@@ -33,6 +33,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     },
     ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
+    ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -46,6 +47,7 @@ test('each setting is read from its option', () => {
     ...{ port: '0', host: '::1', dataDir: 'd', processRoot: ['a', 'b'], publicUrl: 'https://x.example/' },
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
     ...{ storeHost: 'thread', webhookPublicOnly: true, metricsPublic: true, logLevel: 'debug' },
+    ...{ maxConnections: '70', maxBodyMemory: '40' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -54,8 +56,7 @@ test('each setting is read from its option', () => {
     ...{ publicUrl: 'https://x.example', queueUrl: 'http://y:1', workers: ['/here/w1', '/here/w2'], sample: true },
     databaseUrl: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
-    webhookPublicOnly: true,
-    metricsPublic: true,
+    ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
   })
 })
 
@@ -91,7 +92,8 @@ const OTHER: Record<string, string> = {
     publicUrl: 'http://x',
     queueUrl: 'http://y',
   },
-  ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2', storeHost: 'inline' },
+  ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
+  ...{ maxConnections: '99', maxBodyMemory: '64', storeHost: 'inline' },
   ...{ webhookPublicOnly: 'true', metricsPublic: 'true', logLevel: 'warn' },
 }
 
@@ -132,6 +134,8 @@ const wrong: [option: string, text: string, mistake: string][] = [
   ['queueUrl', 'http://x?y', "--queue-url must be an http or https origin without a path, not 'http://x?y'"],
   ['drainTimeout', '1.5', "--drain-timeout must be a whole number from 0 to 86400, not '1.5'"],
   ['maxWorkers', '0', "--max-workers must be a whole number from 1 to 10000, not '0'"],
+  ['maxConnections', '63', "--max-connections must be a whole number from 64 to 1000000, not '63'"],
+  ['maxBodyMemory', '31', "--max-body-memory must be a whole number from 32 to 1000000, not '31'"],
   ['storeHost', 'disk', "--store-host must be one of auto, inline, thread, not 'disk'"],
   ['logLevel', 'loud', "--log-level must be one of debug, info, warn, error, silent, not 'loud'"],
   ['sample', 'yes', "--sample must be one of true, false, not 'yes'"],

@@ -4,7 +4,7 @@ import { createSchema, createYoga } from 'graphql-yoga'
 import { toAppError } from '../../core/errors.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { Access } from '../../services/access.ts'
-import { readText } from '../body.ts'
+import type { BodyRoom } from '../body.ts'
 import { authorizationKey, reportFailure, type Surface } from '../surface.ts'
 import { type GraphqlContext, type GraphqlParts, resolvers } from './resolvers.ts'
 import { typeDefs } from './sdl.ts'
@@ -16,7 +16,7 @@ const MAX_DEPTH = 12
  * GraphQL at `/graphql`. Errors are HTTP 200 with `errors`, except a bad key and an anonymous mutation, which are 401.
  * Without a key only what is public can be asked.
  */
-export function graphqlSurface(parts: GraphqlParts): Surface {
+export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }): Surface {
   const yoga = createYoga<GraphqlContext>({
     schema: createSchema<GraphqlContext>({ typeDefs, resolvers: resolvers(parts) }),
     graphqlEndpoint: '/graphql',
@@ -44,10 +44,12 @@ export function graphqlSurface(parts: GraphqlParts): Surface {
   return async request => {
     try {
       const caller = await callerOf(request, parts.access)
-      const body = request.method === 'POST' ? await readText(request, MAX_BODY_BYTES) : null
-      const init = { method: request.method, headers: request.headers, body }
-      const answer = await yoga.fetch(new Request(request.url, init), { caller })
-      return new Response(await answer.text(), { status: answer.status, headers: [...answer.headers] })
+      const ask = async (body: string | null) => {
+        const init = { method: request.method, headers: request.headers, body }
+        const answer = await yoga.fetch(new Request(request.url, init), { caller })
+        return new Response(await answer.text(), { status: answer.status, headers: [...answer.headers] })
+      }
+      return await (request.method === 'POST' ? parts.room.text(request, MAX_BODY_BYTES, ask) : ask(null))
     } catch (thrown) {
       reportFailure(parts.emit, 'graphql', request, thrown)
       const error = toAppError(thrown)

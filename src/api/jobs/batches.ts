@@ -6,7 +6,7 @@ import type { Endpoint } from '../../core/endpoint.ts'
 import { invalid, notFound } from '../../core/errors.ts'
 import { type BatchId, isJobId, type JobId } from '../../core/ids.ts'
 import type { Batches, PageOf } from '../../services/batches.ts'
-import { readText } from '../body.ts'
+import type { BodyRoom } from '../body.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Largest body of one call. */
@@ -16,6 +16,7 @@ const PAGE = { limit: 100, most: 1_000 } as const
 /** What the operations on batches use. */
 export interface BatchParts {
   readonly batches: Batches
+  readonly room: BodyRoom
 }
 
 type Call = Context<{ Bindings: SurfaceEnv }>
@@ -28,8 +29,10 @@ export async function batchesOf(
   key: string | undefined,
 ): Promise<Response> {
   if (call.req.method === 'POST') {
-    const body = checked(readNewBatch(await readText(call.req.raw, CALL_BYTES), call.req.query('name')))
-    return created(await parts.batches.create(endpoint, body, key))
+    return parts.room.text(call.req.raw, CALL_BYTES, async text => {
+      const body = checked(readNewBatch(text, call.req.query('name')))
+      return created(await parts.batches.create(endpoint, body, key))
+    })
   }
   const page = pageOf(call)
   const { items, total } = await parts.batches.list(endpoint.id, page)
@@ -40,8 +43,9 @@ export async function batchesOf(
 export async function oneBatch(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
   const batchId = batchParameter(call)
   if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
-  const name = checked(readBatchName(await readText(call.req.raw, CALL_BYTES)))
-  return jsonText(batchView(await parts.batches.rename(id, batchId, name)))
+  return parts.room.text(call.req.raw, CALL_BYTES, async text =>
+    jsonText(batchView(await parts.batches.rename(id, batchId, checked(readBatchName(text))))),
+  )
 }
 
 /** `/batch/{batch_id}/requests`: GET lists them with their results, POST adds some to a draft. */
@@ -53,8 +57,9 @@ export async function requestsOf(
 ): Promise<Response> {
   const batchId = batchParameter(call)
   if (call.req.method === 'POST') {
-    const more = checked(readMoreRequests(await readText(call.req.raw, CALL_BYTES)))
-    return changed(await parts.batches.add(endpoint, batchId, more, key))
+    return parts.room.text(call.req.raw, CALL_BYTES, async text =>
+      changed(await parts.batches.add(endpoint, batchId, checked(readMoreRequests(text)), key)),
+    )
   }
   const page = pageOf(call)
   const { items, total } = await parts.batches.requests(endpoint.id, batchId, page)

@@ -18,7 +18,7 @@ import { readHealth, readWorkerMetrics } from '../../services/health.ts'
 import type { Jobs } from '../../services/jobs.ts'
 import type { Streams } from '../../services/streams.ts'
 import type { Webhooks } from '../../services/webhooks.ts'
-import { readText } from '../body.ts'
+import type { BodyRoom } from '../body.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
@@ -39,6 +39,7 @@ export interface JobSurfaceParts {
   readonly webhooks: Webhooks
   readonly explaining: Explaining
   readonly emit: Emit
+  readonly room: BodyRoom
   /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal
 }
@@ -125,24 +126,28 @@ function batch(
   }
 }
 
-async function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  const reading = readSubmission(await readText(call.req.raw, PAYLOAD_BYTES.run))
-  if ('failures' in reading) throw invalid(reading.failures)
-  refuseWhenStopping(parts)
-  const job = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: keyOf(call) })
-  return jsonText(JSON.stringify({ id: job.id, status: job.status }))
+function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  return parts.room.text(call.req.raw, PAYLOAD_BYTES.run, async text => {
+    const reading = readSubmission(text)
+    if ('failures' in reading) throw invalid(reading.failures)
+    refuseWhenStopping(parts)
+    const job = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: keyOf(call) })
+    return jsonText(JSON.stringify({ id: job.id, status: job.status }))
+  })
 }
 
 async function runSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const reading = readSubmission(await readText(call.req.raw, PAYLOAD_BYTES.runsync))
-  const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
-  if (typeof wait === 'string' || 'failures' in reading) throw invalid(failures)
-  refuseWhenStopping(parts)
-  const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
-  const job = await parts.jobs.submit(endpoint, reading.submission, how)
+  const job = await parts.room.text(call.req.raw, PAYLOAD_BYTES.runsync, text => {
+    const reading = readSubmission(text)
+    const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
+    if (typeof wait === 'string' || 'failures' in reading) throw invalid(failures)
+    refuseWhenStopping(parts)
+    const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
+    return parts.jobs.submit(endpoint, reading.submission, how)
+  })
   const signals = [call.req.raw.signal, parts.stopping]
-  const done = await parts.jobs.whenFinal(job, wait ?? JOB_TIMES.waitMs.default, signals)
+  const done = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
   return jsonText(jobView(done, parts.clock.now()))
 }
 

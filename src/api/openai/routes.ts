@@ -4,7 +4,7 @@ import { openAiRefusal, readOpenAiCall } from '../../core/openai.ts'
 import { JOB_TIMES } from '../../core/retention.ts'
 import type { Access } from '../../services/access.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
-import { readText } from '../body.ts'
+import type { BodyRoom } from '../body.ts'
 import { authorizationKey, reportFailure, type Surface } from '../surface.ts'
 import { Exchange, type ExchangeParts, respond } from './exchange.ts'
 
@@ -15,6 +15,7 @@ const PAYLOAD_BYTES = 20_971_520
 export interface OpenAiSurfaceParts extends ExchangeParts {
   readonly access: Access
   readonly endpoints: Endpoints
+  readonly room: BodyRoom
 }
 
 /**
@@ -41,11 +42,14 @@ async function answer(parts: OpenAiSurfaceParts, request: Request): Promise<Resp
   if (endpoint.type === 'LOAD_BALANCER') throw new AppError('invalid', 'not allowed for LB API')
   const route = pathname.slice(`/v2/${id}/openai`.length)
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
-  const { submission, stream } = readOpenAiCall(route, await readText(request, PAYLOAD_BYTES))
-  if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
-  // A client that reads a long stream slowly has the more time to get its end.
-  const kept = stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
-  const job = await parts.jobs.submit(endpoint, submission, { kind: 'runsync', ...kept })
+  const { job, stream } = await parts.room.text(request, PAYLOAD_BYTES, async text => {
+    const call = readOpenAiCall(route, text)
+    if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
+    // A client that reads a long stream slowly has the more time to get its end.
+    const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
+    const submitted = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', ...kept })
+    return { job: submitted, stream: call.stream }
+  })
   const exchange = new Exchange(parts, job, request)
   try {
     return await (stream ? exchange.stream() : exchange.whole())

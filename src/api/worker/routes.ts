@@ -6,7 +6,7 @@ import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
 import type { Vault } from '../../ports/vault.ts'
 import type { WorkerCalls } from '../../services/worker-calls.ts'
-import { readLimited } from '../body.ts'
+import type { BodyRoom } from '../body.ts'
 import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 
 /** Names of the calls, the first path segment below `/v2/{endpoint_id}`. */
@@ -27,6 +27,7 @@ export interface WorkerSurfaceParts {
   readonly calls: WorkerCalls
   readonly vault: Vault
   readonly emit: Emit
+  readonly resultRoom: BodyRoom
 }
 
 /** A call of a worker, taken apart. */
@@ -109,16 +110,20 @@ async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 }
 
 async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  const body = await readLimited(call.request, { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read })
+  const limit = { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
-  if (jobId !== null) await parts.calls.done(worker, jobId, body)
+  await parts.resultRoom.limited(call.request, limit, async body => {
+    if (jobId !== null) await parts.calls.done(worker, jobId, body)
+  })
   return jsonText('{}')
 }
 
 async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  const body = await readLimited(call.request, { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read })
+  const limit = { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
-  if (jobId !== null) await parts.calls.chunk(worker, jobId, body)
+  await parts.resultRoom.limited(call.request, limit, async body => {
+    if (jobId !== null) await parts.calls.chunk(worker, jobId, body)
+  })
   return jsonText('{}')
 }
 

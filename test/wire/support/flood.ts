@@ -1,0 +1,151 @@
+/** What a server holds, and how it serves others, while it is flooded. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { ask } from './client.ts'
+import type { Server } from './server.ts'
+import { sleep } from './until.ts'
+
+/** Memory of a process, in megabytes. */
+export function memoryOf(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+}
+
+/** How many files and connections a process has open. */
+export function openFilesOf(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length
+}
+
+/** What was seen during a flood. */
+export interface Watched<Value> {
+  readonly value: Value
+  /** The most memory, in megabytes. */
+  readonly peakMb: number
+  /** The longest that an ordinary client waited for an answer, in milliseconds. */
+  readonly worstMs: number
+  /** How often it asked. */
+  readonly asked: number
+}
+
+/** Runs a flood while an ordinary client submits small jobs and reads them, and fails when it is refused. */
+export async function whileServing<Value>(
+  server: Server,
+  endpoint: string,
+  flood: () => Promise<Value>,
+): Promise<Watched<Value>> {
+  let over = false
+  let peakMb = memoryOf(server.pid)
+  let worstMs = 0
+  let asked = 0
+  const ticker = setInterval(() => {
+    peakMb = Math.max(peakMb, memoryOf(server.pid))
+  }, 20)
+  const client = async () => {
+    do {
+      const began = performance.now()
+      const { status, json, text } = await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
+      if (status !== 200) throw new Error(`an ordinary run was answered ${status}: ${text}`)
+      const read = await ask(server, `/v2/${endpoint}/status/${json.id}`)
+      if (read.status !== 200) throw new Error(`an ordinary status was answered ${read.status}: ${read.text}`)
+      worstMs = Math.max(worstMs, performance.now() - began)
+      asked += 1
+      await sleep(50)
+    } while (!over)
+  }
+  const serving = client()
+  try {
+    const [value] = await Promise.all([flood().finally(() => (over = true)), serving])
+    return { value, peakMb, worstMs, asked }
+  } finally {
+    over = true
+    clearInterval(ticker)
+  }
+}
+
+const PIECE = Buffer.alloc(65_536, 'x')
+
+/** A large request. */
+export interface LargeRequest {
+  readonly path: string
+  readonly authorization: string
+  readonly bytes: number
+  /** Whether its length is told before. */
+  readonly announced: boolean
+  /** What stands around the filling. */
+  readonly before?: string
+  readonly after?: string
+}
+
+/** Sends so many at once; gives how often each status, or error, came back. */
+export async function sendLarge(server: Server, count: number, large: LargeRequest): Promise<Record<string, number>> {
+  const agent = new Agent({ keepAlive: true })
+  const answers = await Promise.all(Array.from({ length: count }, () => sendOne(server, agent, large)))
+  agent.destroy()
+  return Object.fromEntries(
+    [...Map.groupBy(answers, answer => answer)].map(([answer, all]) => [answer, all.length] as const),
+  )
+}
+
+function sendOne(server: Server, agent: Agent, large: LargeRequest): Promise<string> {
+  const { path, authorization, bytes, announced, before = '', after = '' } = large
+  const length = { 'content-length': bytes + before.length + after.length }
+  const headers = { authorization, 'content-type': 'application/json', ...(announced ? length : {}) }
+  return new Promise(resolve => {
+    const call = request(`${server.url}${path}`, { method: 'POST', agent, headers }, answer => {
+      answer.resume().on('end', () => resolve(String(answer.statusCode)))
+    })
+    call.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    let left = bytes
+    const send = () => {
+      while (left > 0 && !call.destroyed) {
+        const piece = PIECE.subarray(0, Math.min(left, PIECE.length))
+        left -= piece.length
+        if (!call.write(piece)) return void call.once('drain', send)
+      }
+      call.end(after)
+    }
+    call.write(before)
+    send()
+  })
+}
+
+/** A bare connection, and what becomes of it. */
+export interface Wire {
+  readonly socket: Socket
+  /** All that came over it. */
+  readonly received: () => string
+  /** Resolves when it is over, by whoever. */
+  readonly closed: Promise<void>
+  readonly isClosed: () => boolean
+}
+
+/** Opens connections, a few hundred at a time so that none is dropped on the way. */
+export async function openWires(server: Server, count: number, first = ''): Promise<Wire[]> {
+  const wires: Wire[] = []
+  while (wires.length < count) {
+    const some = Array.from({ length: Math.min(250, count - wires.length) }, () => openWire(server, first))
+    wires.push(...(await Promise.all(some)))
+  }
+  return wires
+}
+
+function openWire(server: Server, first: string): Promise<Wire> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port: server.port })
+    let text = ''
+    let over = false
+    socket.on('data', (part: Buffer) => (text += part.toString('latin1')))
+    const closed = new Promise<void>(done =>
+      socket.on('close', () => {
+        over = true
+        done()
+      }),
+    )
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.off('error', reject).on('error', () => {})
+      if (first !== '') socket.write(first)
+      resolve({ socket, received: () => text, closed, isClosed: () => over })
+    })
+  })
+}
