@@ -40,6 +40,11 @@ export function isCollision(error: unknown): boolean {
   return error instanceof DatabaseError && ['40001', '40P01', '23503', '23505'].includes(error.code ?? '')
 }
 
+/** Whether PostgreSQL, or the role, has as many connections as it may. */
+export function isTooManyConnections(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '53300'
+}
+
 /** An operation that has met others too often. What else it may be is a mistake in this program. */
 export function afterCollisions(error: unknown): unknown {
   const code = error instanceof DatabaseError ? error.code : undefined

@@ -4,7 +4,7 @@ import type { Store } from '../ports/store.ts'
 import type { Row, Statement, Steps } from './operations/operation.ts'
 import { operationOf, storeOf } from './operations/table.ts'
 import { addressOf, answer, connectionConfig, execute } from './postgres-connection.ts'
-import { afterCollisions, fromPostgres, isCollision } from './postgres-errors.ts'
+import { afterCollisions, fromPostgres, isCollision, isTooManyConnections } from './postgres-errors.ts'
 import type { Migration } from './schema/migration.ts'
 import { migrate } from './schema/migrations.ts'
 import { unavailable } from './sqlite-errors.ts'
@@ -22,6 +22,8 @@ export interface PostgresOptions {
 const CONNECTIONS = 10
 /** Most calls that wait for a connection. */
 const MAX_WAITING = 10_000
+/** After so many calls it is tried again whether PostgreSQL allows as many connections as wanted. */
+const GROW_AFTER = 100
 /** How often an operation that collides with others is run in all. */
 const ATTEMPTS = 3
 
@@ -50,12 +52,15 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
  */
 class PostgresEngine {
   readonly #pool: Pool
+  readonly #wanted: number
+  #callsUntilGrowth = 0
   readonly #open = new Set<Promise<unknown>>()
   /** Reads that were seen to take several statements. */
   readonly #severalReads = new Set<string>()
   #closed = false
 
   constructor({ url, connections = CONNECTIONS }: PostgresOptions) {
+    this.#wanted = connections
     this.#pool = new Pool({ ...connectionConfig(url), max: connections })
     // Connections fail while nobody uses them, too; the next call gets another one.
     this.#pool.on('error', () => {})
@@ -137,11 +142,19 @@ class PostgresEngine {
     }
   }
 
+  /** Where PostgreSQL has no more connections, calls share those that there are. */
   async #connect(): Promise<PoolClient> {
-    try {
-      return await this.#pool.connect()
-    } catch (error) {
-      throw fromPostgres(error)
+    const { options } = this.#pool
+    if (options.max < this.#wanted && --this.#callsUntilGrowth <= 0) options.max = this.#wanted
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#pool.connect()
+      } catch (error) {
+        const connections = this.#pool.totalCount
+        if (!isTooManyConnections(error) || connections === 0 || attempt === ATTEMPTS) throw fromPostgres(error)
+        options.max = Math.min(options.max, connections)
+        this.#callsUntilGrowth = GROW_AFTER
+      }
     }
   }
 }

@@ -18,12 +18,20 @@ export interface Postgres {
   readonly url: string
   /** Kills all of its processes at once. */
   kill9(): Promise<void>
+  /** Stops it in order at once: connections are told so and closed. */
+  stopFast(): Promise<void>
   /** Starts it again on the same data and port, and waits until it answers. */
   start(): Promise<void>
+  /** Stops all of its processes in the middle of what they do, as a network that is gone would look. */
+  stall(): void
+  /** Lets them go on. */
+  resume(): void
+  /** A connection of the test's own. */
+  client(): Promise<Client>
 }
 
-/** Starts a PostgreSQL with an empty database. It ends with the test file. */
-export async function startPostgres(): Promise<Postgres> {
+/** Starts a PostgreSQL with an empty database, and these settings such as `max_connections=9`. It ends with the test file. */
+export async function startPostgres(more: readonly string[] = []): Promise<Postgres> {
   const folder = temporaryFolder()
   const data = join(folder, 'data')
   const user = unprivileged()
@@ -32,17 +40,19 @@ export async function startPostgres(): Promise<Postgres> {
   execFileSync(join(programs, 'initdb'), ['-D', data, ...options], { cwd: folder, stdio: 'ignore', ...user })
   const port = await freePort()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories='].flatMap(setting => ['-c', setting])
+  const own = ['listen_addresses=127.0.0.1', 'unix_socket_directories=']
+  const settings = [...own, ...more].flatMap(setting => ['-c', setting])
   let child: ChildProcess | null = null
   const kill = () => {
     if (child?.pid !== undefined) killTree(child.pid)
   }
-  const kill9 = async () => {
+  const whenEnded = async (end: () => void) => {
     const ended = new Promise(resolve => child?.once('exit', resolve))
-    kill()
+    end()
     await ended
     child = null
   }
+  const kill9 = () => whenEnded(kill)
   const start = async () => {
     child = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...settings], {
       cwd: folder,
@@ -54,7 +64,19 @@ export async function startPostgres(): Promise<Postgres> {
   atExit(kill)
   atEnd(() => (child === null ? undefined : kill9()))
   await start()
-  return { url, kill9, start }
+  return {
+    ...{ url, kill9, start },
+    stopFast: () => whenEnded(() => void child?.kill('SIGINT')),
+    stall: () => signalTree(child?.pid ?? 0, 'SIGSTOP'),
+    resume: () => signalTree(child?.pid ?? 0, 'SIGCONT'),
+    async client() {
+      const client = new Client({ connectionString: url })
+      client.on('error', () => {})
+      await client.connect()
+      atEnd(() => client.end().catch(() => {}))
+      return client
+    },
+  }
 }
 
 /** PostgreSQL refuses to run as root, so root runs it as its own user. */
@@ -67,10 +89,14 @@ function unprivileged(): { uid: number; gid: number } | null {
 /** The first process is stopped before its children are looked for, so that it makes no more. */
 function killTree(pid: number): void {
   process.kill(pid, 'SIGSTOP')
+  signalTree(pid, 'SIGKILL')
+}
+
+function signalTree(pid: number, signal: NodeJS.Signals): void {
   const children = readdirSync('/proc').filter(name => /^\d+$/.test(name) && parentOf(name) === pid)
   for (const target of [...children.map(Number), pid]) {
     try {
-      process.kill(target, 'SIGKILL')
+      process.kill(target, signal)
     } catch {
       // It has ended by itself.
     }
