@@ -9,9 +9,15 @@ interface Timer {
   callback: (() => void) | null
 }
 
-/** Time that passes only when it is told to: a heap of timers, of which the earliest fires next. */
+/**
+ * Time that passes only when it is told to: a heap of timers, of which the earliest fires next. What the clock on the wall
+ * shows can be set, as on a real machine; timers do not care.
+ */
 export class VirtualClock implements Clock {
   #sinceStartMs = 0
+  #setByMs = 0
+  #latestMs = EPOCH_MS
+  #setBackMs = 0
   #order = 0
   #fired = 0
   readonly #heap: Timer[] = []
@@ -28,7 +34,25 @@ export class VirtualClock implements Clock {
 
   /** Epoch milliseconds of the simulated world. */
   now(): number {
-    return EPOCH_MS + this.#sinceStartMs
+    return EPOCH_MS + this.#sinceStartMs + this.#setByMs
+  }
+
+  /** The latest that the clock on the wall has ever shown. */
+  latest(): number {
+    this.#latestMs = Math.max(this.#latestMs, this.now())
+    return this.#latestMs
+  }
+
+  /** Sets the clock on the wall, forwards or backwards. */
+  jump(byMs: number): void {
+    this.latest()
+    this.#setByMs += byMs
+    if (byMs < 0) this.#setBackMs -= byMs
+  }
+
+  /** By how much the clock on the wall was set back in all. */
+  get setBackMs(): number {
+    return this.#setBackMs
   }
 
   /** Milliseconds since the simulation began. */

@@ -1,5 +1,5 @@
 import type { WorkerId } from '../src/core/ids.ts'
-import type { Checks } from './checks.ts'
+import type { Checks } from './checks/checks.ts'
 import { Life } from './life.ts'
 import type { Operator } from './operator.ts'
 import type { SeededRandom } from './random.ts'
@@ -49,6 +49,10 @@ export class Director {
       this.#life.after(random.int(5_000, playMs - 40_000), () => void operator.disturb())
     }
     if (random.chance(0.4)) this.#life.after(random.int(5_000, playMs - 60_000), () => void this.#breakImages())
+    for (let n = random.int(0, 2); n > 0; n -= 1) {
+      this.#life.after(random.int(5_000, playMs - 30_000), () => void this.#troubleStore())
+    }
+    for (let n = random.int(0, 2); n > 0; n -= 1) this.#life.after(random.int(5_000, playMs), () => this.#setClock())
     await this.#life.sleep(playMs)
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
@@ -82,7 +86,8 @@ export class Director {
     const upTo = (most: number) => (random.chance(0.3) ? 0 : random.fraction() * most)
     this.#world.faults = {
       ...{ lostRequest: upTo(0.03), lostAnswer: upTo(0.03), vanishedAnswer: upTo(0.008), doubtedAnswer: upTo(0.01) },
-      ...{ delay: upTo(0.03), commit: upTo(0.01), start: upTo(0.1), worker: upTo(0.6) },
+      ...{ delay: upTo(0.03), commit: upTo(0.01), commitAfter: upTo(0.01), start: upTo(0.1), worker: upTo(0.6) },
+      ...{ lostWake: upTo(0.02), lateWake: upTo(0.03), doubledWake: upTo(0.1), receiver: upTo(0.6) },
     }
     this.#world.trace.add('director', `faults ${JSON.stringify(this.#world.faults)}`)
   }
@@ -100,6 +105,25 @@ export class Director {
     this.#world.crashLoop = true
     await this.#life.sleep(this.#random.int(5_000, 25_000))
     this.#world.crashLoop = false
+  }
+
+  /** A busy disk, or one that fails for a while. */
+  async #troubleStore(): Promise<void> {
+    const random = this.#random
+    const isBroken = random.chance(0.4)
+    this.#world.count(isBroken ? 'failures of the disk' : 'busy disks')
+    this.#world.troubleStore(isBroken ? 0 : random.int(5, 30), isBroken)
+    await this.#life.sleep(isBroken ? random.int(500, 6_000) : random.int(3_000, 10_000))
+    this.#world.troubleStore(0, false)
+  }
+
+  /** Somebody sets the clock of the machine: forwards by minutes, or backwards by a little. */
+  #setClock(): void {
+    const random = this.#random
+    const byMs = random.chance(0.5) ? random.int(10_000, 300_000) : -random.int(50, 20_000)
+    this.#world.count('set clocks')
+    this.#world.trace.add('director', `the clock is set by ${byMs} ms`)
+    this.#world.clock.jump(byMs)
   }
 
   /** While nobody looks. */

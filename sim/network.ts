@@ -22,18 +22,49 @@ export interface Call {
   readonly outlives?: true
   /** Further time on its way to the server. */
   readonly extraMs?: number
+  /** Is given the answer piece by piece as it comes, and how disturbed the world was when the server was asked for it. */
+  readonly onPart?: (text: string, mark: number) => void
 }
+
+/** What becomes of a request and its answer. Those who call cannot know it; checkers may. */
+export type Loss = 'none' | 'request' | 'answer' | 'vanished' | 'doubted'
 
 /** An answer, or why there is none. */
 export type Reply =
-  | { readonly ok: true; readonly status: number; readonly text: string }
-  | { readonly ok: false; readonly why: 'refused' | 'reset' | 'timeout' }
+  | {
+      readonly ok: true
+      readonly status: number
+      readonly text: string
+      readonly headers: Headers
+      readonly loss: Loss
+      /** Grows with each answer that the server gives. */
+      readonly order: number
+    }
+  | { readonly ok: false; readonly why: 'refused' | 'reset' | 'timeout'; readonly loss: Loss }
+
+/** An answer at the instant at which the server has it. */
+export interface Answered {
+  readonly call: Call
+  readonly status: number
+  readonly text: string
+  /** When the request came and when its answer was ready, in monotonic milliseconds. */
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** Who looks at requests on their way. */
+export interface NetworkWatch {
+  readonly arrived: (call: Call) => void
+  readonly answered: (answered: Answered) => void
+}
 
 /** What will happen to one request. */
 interface Fate {
   readonly thereMs: number
   readonly backMs: number
-  readonly loss: 'none' | 'request' | 'answer' | 'vanished' | 'doubted'
+  readonly loss: Loss
+  /** A stream whose answer gets lost breaks after so many pieces. */
+  readonly parts: number
 }
 
 interface Connection {
@@ -51,10 +82,25 @@ class Flight {
   /** The caller has hung up. */
   left = false
   answered = false
+  fromMs = 0
   reply: ((reply: Reply) => void) | null
+  readonly call: Call
+  readonly loss: Loss
 
-  constructor(reply: (reply: Reply) => void) {
+  constructor(call: Call, loss: Loss, reply: (reply: Reply) => void) {
+    this.call = call
+    this.loss = loss
     this.reply = reply
+  }
+
+  /** Hands over a piece, unless the caller has hung up. */
+  part(text: string, mark: number): void {
+    if (this.reply !== null) this.call.onPart?.(text, mark)
+  }
+
+  /** The caller gets no answer. */
+  fail(why: 'refused' | 'reset' | 'timeout'): void {
+    this.end({ ok: false, why, loss: this.loss })
   }
 
   /** Tells the caller; only the first call counts. */
@@ -69,18 +115,26 @@ class Flight {
   }
 }
 
+/** A body that ends with an error. */
+const BROKEN = { done: true, value: new Uint8Array() } as const
+
 /** Carries requests to the server that runs at the moment, and loses some. */
 export class Network {
   readonly #world: World
   readonly #random: SeededRandom
-  readonly #arrived: (call: Call) => void
+  readonly #watch: NetworkWatch
   #connection: Connection | null = null
+  #answers = 0
 
-  /** @param arrived is told of each request that reaches the server */
-  constructor(world: World, arrived: (call: Call) => void) {
+  constructor(world: World, watch: NetworkWatch) {
     this.#world = world
     this.#random = world.random('network')
-    this.#arrived = arrived
+    this.#watch = watch
+  }
+
+  /** Requests that have reached the server and have no answer yet, with the instant of their arrival. */
+  open(): { readonly call: Call; readonly fromMs: number }[] {
+    return [...(this.#connection?.flights ?? [])]
   }
 
   /** A server listens from now on. */
@@ -92,7 +146,7 @@ export class Network {
   disconnect(): void {
     const flights = this.#connection?.flights ?? new Set()
     this.#connection = null
-    for (const flight of [...flights]) flight.end({ ok: false, why: 'reset' })
+    for (const flight of [...flights]) flight.fail('reset')
   }
 
   /** Sends a request. Never rejects; in a process that has ended it does not return. */
@@ -101,7 +155,7 @@ export class Network {
     const fate = this.#draw()
     this.#world.activity += 1
     const reply = await new Promise<Reply>(resolve => {
-      const flight = new Flight(resolve)
+      const flight = new Flight(call, fate.loss, resolve)
       const hangUp = () => this.#hangUp(flight, fate, call.outlives === true)
       const forget = call.life.onEnd(hangUp)
       const cancelTimer = clock.after(call.timeoutMs, hangUp)
@@ -135,11 +189,11 @@ export class Network {
       if (loss === 'none' && left < probability) loss = name
       left -= probability
     }
-    return { thereMs: delay(), backMs: delay(), loss }
+    return { thereMs: delay(), backMs: delay(), loss, parts: random.int(0, 4) }
   }
 
   #hangUp(flight: Flight, fate: Fate, outlives: boolean): void {
-    flight.end({ ok: false, why: 'timeout' })
+    flight.fail('timeout')
     if (outlives) return
     flight.left = true
     this.#world.clock.after(fate.thereMs, () => {
@@ -152,28 +206,74 @@ export class Network {
     if (flight.left && call.life.over) return
     if (fate.loss === 'request') this.#world.count('lost requests')
     if (fate.loss === 'request' || connection === null) {
-      flight.end({ ok: false, why: fate.loss === 'request' ? 'reset' : 'refused' })
+      flight.fail(fate.loss === 'request' ? 'reset' : 'refused')
       return
     }
     const { method, url, headers, body } = call
     const signal = flight.controller.signal
     flight.request = new Request(url, { method, headers, signal, ...(body === undefined ? {} : { body }) })
     connection.flights.add(flight)
-    this.#arrived(call)
+    flight.fromMs = this.#world.clock.monotonic()
+    this.#watch.arrived(call)
     void this.#serve(connection, flight, fate)
   }
 
   async #serve(connection: Connection, flight: Flight, fate: Fate): Promise<void> {
+    const { life, surface } = connection
     const delivery = { onSettled: (callback: (delivered: boolean) => void) => void flight.settled.push(callback) }
-    const { status, text } = await connection.life.guard(
-      connection
-        .surface(flight.request!, { delivery })
-        .then(async response => ({ status: response.status, text: await response.text() })),
-    )
+    const response = await life.guard(surface(flight.request!, { delivery }))
+    const { status, headers } = response
+    const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true
+    if (isStream && response.body !== null) return this.#stream(connection, flight, fate, response)
+    const text = await life.guard(response.text())
+    this.#done(connection, flight, status, text)
+    this.#answer(flight, fate, { ok: true, status, text, headers, loss: fate.loss, order: this.#answers })
+  }
+
+  #done(connection: Connection, flight: Flight, status: number, text: string): void {
     this.#world.activity += 1
+    this.#answers += 1
     flight.answered = true
     connection.flights.delete(flight)
-    this.#answer(flight, fate, { ok: true, status, text })
+    const toMs = this.#world.clock.monotonic()
+    this.#watch.answered({ call: flight.call, status, text, fromMs: flight.fromMs, toMs })
+  }
+
+  /** Pieces go out one by one; the next is asked for when the one before has gone. */
+  async #stream(connection: Connection, flight: Flight, fate: Fate, response: Response): Promise<void> {
+    const { clock } = this.#world
+    const { signal } = flight.controller
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    const decoder = new TextDecoder()
+    const cutAt = fate.loss === 'none' ? Number.POSITIVE_INFINITY : fate.parts
+    signal.addEventListener('abort', () => void reader.cancel().catch(() => {}))
+    let text = ''
+    for (let part = 0; ; part += 1) {
+      const mark = this.#world.disturbances
+      const { done, value } = await connection.life.guard(reader.read().catch(() => BROKEN))
+      this.#world.activity += 1
+      // The status is out: all that a server can do about a failure is to break the connection.
+      if (value === BROKEN.value) {
+        this.#world.count('streams broken by the server')
+        flight.fail('reset')
+      }
+      if (done || signal.aborted) break
+      if (part >= cutAt) {
+        this.#world.count('broken streams')
+        flight.fail('reset')
+        flight.controller.abort()
+        break
+      }
+      const piece = decoder.decode(value)
+      text += piece
+      clock.after(fate.backMs, () => flight.part(piece, mark))
+      await connection.life.sleep(1)
+    }
+    this.#done(connection, flight, response.status, text)
+    flight.settle(!signal.aborted)
+    const { status, headers } = response
+    const order = this.#answers
+    clock.after(fate.backMs, () => flight.end({ ok: true, status, text, headers, loss: fate.loss, order }))
   }
 
   #answer(flight: Flight, fate: Fate, reply: Reply): void {
@@ -185,6 +285,6 @@ export class Network {
     if (fate.loss !== 'none') this.#world.count(`${fate.loss} answers`)
     flight.settle(fate.loss !== 'answer' && fate.loss !== 'doubted')
     const lost = fate.loss === 'answer' || fate.loss === 'vanished'
-    clock.after(fate.backMs, () => flight.end(lost ? { ok: false, why: 'reset' } : reply))
+    clock.after(fate.backMs, () => (lost ? flight.fail('reset') : flight.end(reply)))
   }
 }

@@ -11,14 +11,17 @@ interface Managed {
   readonly templateId: string
   readonly workersMin: number
   readonly workersMax: number
+  /** What it was made from. */
+  readonly input: object
 }
 
 const SAVE_TEMPLATE = 'mutation($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }'
+const DELETE_ENDPOINT = 'mutation($input: String!) { deleteEndpoint(id: $input) }'
 const SAVE_ENDPOINT = 'mutation($input: EndpointInput!) { saveEndpoint(input: $input) { id version workersMax } }'
 
 /** Whoever owns the endpoints: makes them through GraphQL, and changes them while they work. */
 export class Operator {
-  readonly endpoints: Managed[] = []
+  endpoints: readonly Managed[] = []
   readonly #world: World
   readonly #network: Network
   readonly #random: SeededRandom
@@ -26,8 +29,11 @@ export class Operator {
   #changes = 0
   /** Endpoints that are being changed. */
   readonly #busy = new Set<EndpointId>()
+  readonly #deleting: (endpoint: EndpointId) => void
 
-  constructor(world: World, network: Network) {
+  /** @param deleting is told of an endpoint before it goes */
+  constructor(world: World, network: Network, deleting: (endpoint: EndpointId) => void) {
+    this.#deleting = deleting
     this.#world = world
     this.#network = network
     this.#random = world.random('operator')
@@ -48,12 +54,17 @@ export class Operator {
       const scaler = random.chance(0.5)
         ? { scalerType: 'QUEUE_DELAY', scalerValue: random.int(1, 6) }
         : { scalerType: 'REQUEST_COUNT', scalerValue: random.int(1, 4) }
-      const { id } = await this.#mutate('saveEndpoint', SAVE_ENDPOINT, {
+      const input = {
         ...{ name, templateId: template.id, instanceIds: ['cpu3g-2-8'], workersMin, workersMax, ...scaler },
         ...{ idleTimeout: random.int(1, 20), executionTimeoutMs: random.int(12_000, 40_000) },
-      })
-      this.endpoints.push({ id: id as EndpointId, name, templateId: template.id, workersMin, workersMax })
+      }
+      await this.#create({ name, templateId: template.id, workersMin, workersMax, input })
     }
+  }
+
+  async #create(wanted: Omit<Managed, 'id'>): Promise<void> {
+    const { id } = await this.#mutate('saveEndpoint', SAVE_ENDPOINT, wanted.input)
+    this.endpoints = [...this.endpoints, { ...wanted, id: id as EndpointId }]
   }
 
   /** Changes one endpoint in a way that workers or their number must follow. */
@@ -64,21 +75,33 @@ export class Operator {
     this.#changes += 1
     const env = [{ key: 'CHANGE', value: String(this.#changes) }]
     const { id, name, templateId } = endpoint
-    const roll = this.#random.int(1, 3)
+    const roll = this.#random.int(1, 4)
     if (roll === 1) {
       this.#world.count('new versions')
       await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, env })
     } else if (roll === 2) {
       this.#world.count('new templates')
       await this.#mutate('saveTemplate', SAVE_TEMPLATE, { id: templateId, env })
-    } else {
+    } else if (roll === 3) {
       this.#world.count('pauses')
       await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin: 0, workersMax: 0 })
       await this.#life.sleep(this.#random.int(2_000, 30_000))
       const { workersMin, workersMax } = endpoint
       await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin, workersMax })
-    }
+    } else await this.#replace(endpoint)
     this.#busy.delete(endpoint.id)
+  }
+
+  /** Deletes an endpoint with all that it has, and makes another like it. */
+  async #replace(endpoint: Managed): Promise<void> {
+    const { id, name } = endpoint
+    this.#world.count('deleted endpoints')
+    await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin: 0, workersMax: 0 })
+    await this.#life.sleep(this.#random.int(0, 5_000))
+    await this.#create(endpoint)
+    this.endpoints = this.endpoints.filter(known => known.id !== id)
+    this.#deleting(id)
+    await this.#mutate('deleteEndpoint', DELETE_ENDPOINT, id)
   }
 
   /** Whether no change is under way. */
@@ -87,7 +110,7 @@ export class Operator {
   }
 
   /** Tries until it is done; all its changes can be made twice. */
-  async #mutate(field: string, query: string, input: object): Promise<{ readonly id: string }> {
+  async #mutate(field: string, query: string, input: object | string): Promise<{ readonly id: string }> {
     const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ query, variables: { input } })
     const target = { who: 'operator', method: 'POST', url: 'http://server.sim/graphql', headers, body } as const
@@ -95,11 +118,17 @@ export class Operator {
       const reply = await this.#network.send({ ...target, life: this.#life, timeoutMs: 30_000 })
       const answer = reply.ok ? (JSON.parse(reply.text) as Answer) : null
       if (answer?.data?.[field] != null) return answer.data[field]
+      if (field === 'deleteEndpoint' && answer !== null && isDone(answer)) return { id: '' }
       if (reply.ok && reply.status < 500 && answer?.errors?.some(({ message }) => !EXPECTED.test(message)) === true)
         this.#world.report(`${field} was answered with ${reply.text}`)
       await this.#life.sleep(this.#random.int(500, 2_000))
     }
   }
+}
+
+/** A deletion answers null; one that is asked for again finds nothing. */
+function isDone({ errors = [] }: Answer): boolean {
+  return errors.length === 0 || errors.some(({ message }) => /not found/.test(message))
 }
 
 /** A refusal that an operator meets when the store fails or the server stops. */

@@ -6,10 +6,11 @@ import type { Driver } from '../src/ports/driver.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store.ts'
 import { singleLeader } from '../src/system/leader.ts'
-import { createNotifier } from '../src/system/notifier.ts'
+import { createFaultyNotifier } from './faults/notifier.ts'
+import type { Receiver } from './faults/receiver.ts'
+import { type CrashPoint, StoreGate } from './faults/store-gate.ts'
 import { Life } from './life.ts'
 import type { Network } from './network.ts'
-import { type CrashPoint, StoreGate } from './store.ts'
 import type { World } from './world.ts'
 
 /** The key of all clients. */
@@ -17,7 +18,7 @@ export const API_KEY = 'rpa_simulated'
 /** How long workers may finish their jobs when the server stops. */
 const DRAIN_MS = 8_000
 /** Most workers on the simulated machine. */
-const MACHINE_WORKERS = 14
+export const MACHINE_WORKERS = 14
 
 /** What stays when a server ends. */
 export interface Remains {
@@ -27,6 +28,7 @@ export interface Remains {
   readonly random: Ports['random']
   readonly vault: Ports['vault']
   readonly logs: Ports['logs']
+  readonly receiver: Receiver
   readonly emit: Emit
   /** A server has ended without a word. */
   readonly crashed: () => void
@@ -89,7 +91,7 @@ export class Server {
   crash(): void {
     if (this.#run === null) return
     this.#world.trace.add('server', 'crash')
-    this.#world.count('crashes')
+    this.#world.disturb('crashes')
     this.#end(this.#run)
     this.#remains.crashed()
   }
@@ -100,13 +102,14 @@ export class Server {
     if (run === null) return
     this.ready = false
     this.#world.trace.add('server', 'stop')
-    this.#world.count('stops')
+    this.#world.disturb('stops')
     try {
       await run.life.guard(run.app.stop(new AbortController().signal))
       this.#world.trace.add('server', 'stopped')
     } catch (error) {
       this.#world.trace.add('server', `stop failed: ${error}`)
     }
+    this.#world.disturbances += 1
     this.#end(run)
     this.#remains.crashed()
   }
@@ -120,11 +123,11 @@ export class Server {
   }
 
   #open(): Run {
-    const { store, fleet, random, vault, logs, emit } = this.#remains
+    const { store, fleet, random, vault, logs, receiver, emit } = this.#remains
     const { clock } = this.#world
     const life = new Life(clock)
     const gate = new StoreGate(this.#world, store, life, () => this.crash())
-    const notifier = createNotifier({ onError: error => this.#world.report(`a listener has thrown ${error}`) })
+    const notifier = createFaultyNotifier(this.#world, life, this.starts)
     const driver = fleet.driver({
       notifier,
       capacity: running => ({ freeWorkers: Math.max(0, MACHINE_WORKERS - running), bound: 'the simulated machine' }),
@@ -133,7 +136,7 @@ export class Server {
       clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
       ...{ random, vault, logs, notifier, store: gate.store, leader: singleLeader },
       driver: gatedDriver(driver, life),
-      outbound: { post: async () => ({ status: 200 }) },
+      outbound: receiver.outbound(life),
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       emit: (name, fields) => {
         if (!life.over) emit(name, fields)

@@ -1,17 +1,20 @@
-import { isJobId, type WorkerId } from '../src/core/ids.ts'
+import { isJobId, type JobId, type WorkerId } from '../src/core/ids.ts'
 import { createMockFleet, type MockFleet } from '../src/drivers/mock.ts'
 import type { Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store.ts'
-import { Checks } from './checks.ts'
-import { SimClient } from './client.ts'
+import { Checks } from './checks/checks.ts'
+import { nonceOf } from './checks/run-checker.ts'
+import { SimClient } from './clients/client.ts'
+import { Inspector } from './clients/inspector.ts'
 import { Director } from './director.ts'
+import { Receiver } from './faults/receiver.ts'
 import { SimLogs } from './logs.ts'
 import { type Call, Network } from './network.ts'
 import { Operator } from './operator.ts'
 import { Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
 import { createSimVault } from './vault.ts'
-import { SimWorker } from './worker.ts'
+import { SimWorker, type Surroundings } from './workers/worker.ts'
 import { World } from './world.ts'
 
 /** What a run came to. */
@@ -42,6 +45,8 @@ export interface RunOptions {
   readonly listen?: (line: string) => void
   /** Puts a mistake into the store, to see whether the checkers find it. */
   readonly breakStore?: (database: Database) => Store
+  /** Ends the run as soon as it says so of the problems that were found. */
+  readonly enough?: (problems: readonly string[]) => boolean
 }
 
 /** Runs one seed from the first request to the last worker's end. */
@@ -50,12 +55,22 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const database = openDatabase(world)
   const workers = new Map<WorkerId, SimWorker>()
   const logs = new SimLogs()
-  const fleet = createFleet(world, workers, logs, () => network)
-  const checks = new Checks(world, database, fleet)
-  const network: Network = new Network(world, call => noteResult(checks, call))
-  const operator = new Operator(world, network)
-  const server = new Server(world, {
+  const fleet = createFleet(world, workers, logs, () => ({
+    network,
+    runs: checks.runs,
+    serverRun: () => server.starts,
+  }))
+  const holds = (worker: WorkerId, job: JobId) => workers.get(worker)?.holds(job) === true
+  const checks: Checks = new Checks(world, database, fleet, { holds })
+  database.onCommit = commit => checks.committed(commit)
+  const network: Network = new Network(world, {
+    arrived: call => noteResult(checks, call),
+    answered: answered => checks.answered(answered),
+  })
+  const operator = new Operator(world, network, endpoint => void checks.clients.deleted.add(endpoint))
+  const server: Server = new Server(world, {
     ...{ fleet, network, logs, random: world.random('server'), vault: createSimVault() },
+    receiver: new Receiver(world, received => checks.webhooks.received(received)),
     store: options.breakStore?.(database) ?? database.store,
     emit: (name, fields) => {
       world.activity += 1
@@ -74,16 +89,19 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     },
   })
   void director.play(() => {
-    const endpoints = operator.endpoints.map(({ id }) => id)
-    const parts = { world, network, checker: checks.clients, endpoints }
+    const endpoints = () => operator.endpoints.map(({ id }) => id)
     const random = world.random('clients')
     const count = random.int(4, 7)
+    const parts = { world, network, checks, endpoints }
     for (let n = 1; n <= count; n += 1) clients.push(new SimClient(parts, `client ${n}`, random.int(10, 20)))
+    new Inspector(world, network, checks, endpoints)
   })
   const scene = () => ({
     ...{ serverReady: server.ready, calm: director.calm, clientsDone: clients.every(client => client.done) },
+    open: network.open(),
   })
-  await passTime(world, options.settle, checks, () => checks.look(scene()))
+  const look = () => (options.enough?.(world.problems) === true ? 'enough' : checks.look(scene()))
+  await passTime(world, options.settle, checks, look)
   await database.store.close()
   return resultOf(world, checks, server)
 }
@@ -110,18 +128,18 @@ function createFleet(
   world: World,
   workers: Map<WorkerId, SimWorker>,
   logs: SimLogs,
-  network: () => Network,
+  around: () => Pick<Surroundings, 'network' | 'runs' | 'serverRun'>,
 ): MockFleet {
   const random = world.random('machine')
   const fleet: MockFleet = createMockFleet({
     onStart: async spec => {
-      const around = {
+      const surroundings = {
         world,
-        network: network(),
+        ...around(),
         exit: (worker: WorkerId, code: number) => fleet.exit(worker, { code }),
         print: logs.append.bind(logs),
       }
-      workers.set(spec.workerId, new SimWorker(around, spec))
+      workers.set(spec.workerId, new SimWorker(surroundings, spec))
       if (random.chance(world.faults.start)) {
         world.count('failed starts')
         fleet.failNextStart('the simulated machine has no room left')
@@ -139,7 +157,9 @@ function noteResult(checks: Checks, { url, body }: Call): void {
   const [, , , call, worker, job] = new URL(url).pathname.split('/')
   if (call !== 'job-done' || body === undefined || !isJobId(job ?? '')) return
   if ((JSON.parse(body) as { status?: string }).status === 'IN_PROGRESS') return
-  checks.jobs.posted(worker as WorkerId, job as Parameters<typeof checks.jobs.posted>[1])
+  checks.jobs.posted(worker as WorkerId, job as JobId)
+  const run = checks.runs.find(nonceOf(body))
+  if (run !== undefined) run.posted = true
 }
 
 /** A job that was claimed for an answer which did not arrive waits for its execution timeout in vain. */
@@ -151,7 +171,8 @@ function noteVainTimeOut(world: World, workers: Map<WorkerId, SimWorker>, move: 
 
 function resultOf(world: World, checks: Checks, server: Server): SeedResult {
   const counts = Object.fromEntries([...world.counts].sort(([a], [b]) => (a < b ? -1 : 1)))
-  const isFault = (name: string) => /lost|answers|^failed|crash|^stops|pauses|new /.test(name)
+  const isFault = (name: string) =>
+    /lost|answers|fail|crash|^stops|pauses|new |clocks|disk|wake|receivers|deleted|broken/.test(name)
   const faults = Object.entries(counts).reduce((sum, [name, count]) => sum + (isFault(name) ? count : 0), 0)
   return {
     ...{ seed: world.seed, hash: world.trace.hash, steps: world.clock.fired, problems: world.problems },

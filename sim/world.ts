@@ -16,16 +16,26 @@ export interface Faults {
   readonly delay: number
   /** A commit of the store fails. */
   readonly commit: number
+  /** A commit of the store is made and reported as failed. */
+  readonly commitAfter: number
+  /** A wake-up of the notifier is lost. */
+  readonly lostWake: number
+  /** A wake-up of the notifier comes up to seconds later. */
+  readonly lateWake: number
+  /** A wake-up of the notifier comes twice. */
+  readonly doubledWake: number
   /** The driver cannot start a worker. */
   readonly start: number
   /** A new worker misbehaves. */
   readonly worker: number
+  /** The receiver of webhooks does not answer as it should. */
+  readonly receiver: number
 }
 
 /** A world in which nothing goes wrong. */
 export const NO_FAULTS: Faults = {
-  ...{ lostRequest: 0, lostAnswer: 0, vanishedAnswer: 0, doubtedAnswer: 0 },
-  ...{ delay: 0, commit: 0, start: 0, worker: 0 },
+  ...{ lostRequest: 0, lostAnswer: 0, vanishedAnswer: 0, doubtedAnswer: 0, delay: 0 },
+  ...{ commit: 0, commitAfter: 0, lostWake: 0, lateWake: 0, doubledWake: 0, start: 0, worker: 0, receiver: 0 },
 }
 
 /** What all parts of a simulation share. */
@@ -36,6 +46,14 @@ export class World {
   faults: Faults = NO_FAULTS
   /** Every new worker ends before its first request, as with a broken image. */
   crashLoop = false
+  /** No commit succeeds. */
+  diskBroken = false
+  /** How long each call of the store takes. */
+  storeDelayMs = 0
+  /** Grows with crashes and failures of the store: what was on its way then may have happened or not. */
+  disturbances = 0
+  /** When the store last was slow or broken, in monotonic milliseconds. */
+  #slowMs = Number.NEGATIVE_INFINITY
   /** Mistakes of the system under test, in the order in which they were found. */
   readonly problems: string[] = []
   /** Faults that were injected and other things worth counting, by name. */
@@ -57,6 +75,26 @@ export class World {
   /** Counts something. */
   count(name: string): void {
     this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
+  }
+
+  /** Counts a fault that leaves open what has happened. */
+  disturb(name: string): void {
+    this.count(name)
+    this.disturbances += 1
+    this.trace.add('disturbance', name)
+  }
+
+  /** Lets each call of the store take this long from now on, or all of them fail. */
+  troubleStore(delayMs: number, broken: boolean): void {
+    this.#slowMs = this.clock.monotonic()
+    this.storeDelayMs = delayMs
+    this.diskBroken = broken
+    this.trace.add('disk', `${delayMs} ms ${broken ? 'broken' : ''}`)
+  }
+
+  /** Whether the store was slow or broken at some time since then; what was in its line may take a while longer. */
+  wasSlow(sinceMs: number): boolean {
+    return this.storeDelayMs > 0 || this.diskBroken || this.#slowMs + 10_000 > sinceMs
   }
 
   /** Notes a mistake of the system under test. */

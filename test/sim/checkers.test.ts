@@ -1,134 +1,252 @@
 /** A checker that cannot fail proves nothing: each mistake that they are there for is made once on purpose. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ClientChecker, type SeenJob } from '../../sim/client-checker.ts'
-import { FleetChecker } from '../../sim/fleet-checker.ts'
-import { JobChecker, type JobRow } from '../../sim/job-checker.ts'
+import { ClientChecker, type SeenJob } from '../../sim/checks/client-checker.ts'
+import { CounterChecker } from '../../sim/checks/counter-checker.ts'
+import { FleetChecker } from '../../sim/checks/fleet-checker.ts'
+import { HoldChecker } from '../../sim/checks/hold-checker.ts'
+import { JobChecker } from '../../sim/checks/job-checker.ts'
+import { OrderChecker } from '../../sim/checks/order-checker.ts'
+import { PurgeChecker } from '../../sim/checks/purge-checker.ts'
+import { RunChecker } from '../../sim/checks/run-checker.ts'
+import { type Chunk, StreamChecker } from '../../sim/checks/stream-checker.ts'
+import type { Change } from '../../sim/ledger.ts'
+import type { Call } from '../../sim/network.ts'
 import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
 import type { JobStatus, Transition } from '../../src/core/job.ts'
 import type { WorkerState } from '../../src/core/worker.ts'
 
 const endpointId = 'endpoint' as EndpointId
-const jobId = 'job-1' as JobId
+const [jobId, otherId] = ['job-1', 'job-2'] as [JobId, JobId]
 const [w1, w2] = ['worker1', 'worker2'] as [WorkerId, WorkerId]
 
-/** A job that was accepted, and what is said about it from then on. */
-function jobs() {
-  const problems: string[] = []
-  const checker = new JobChecker(problem => problems.push(problem))
-  checker.accepted({ endpointId, jobId })
-  const move = (transition: Transition, from: JobStatus, to: JobStatus, workerId: WorkerId | null, attempt: number) =>
-    checker.moved({ endpointId, jobId, transition, from, to, workerId, attempt })
-  return { checker, problems, move }
+const SUBMITTED: Change = {
+  ...{ n: 1, kind: 'insert', job: jobId, endpoint: endpointId, was: null, now: 'IN_QUEUE' },
+  ...{ was_worker: null, worker: null, was_attempt: 0, attempt: 0, was_lost: 0, lost: 0, low: 0 },
+  ...{ queued_at_ms: 0, expires_at_ms: 1_000, webhook: null, input: '{"tag":"a"}', output: null, error: null },
+  endpoint_there: 1,
 }
 
-function rowOf(status: JobStatus, worker: WorkerId | null, id: JobId = jobId): JobRow {
-  return { id, endpoint_id: endpointId, status, worker_id: worker, attempt: 1 }
+let changes = 1
+
+/** A change of the same job. */
+function changed(was: JobStatus, now: JobStatus | null, rest: Partial<Change> = {}): Change {
+  changes += 1
+  const kind = now === null ? 'delete' : 'update'
+  return { ...SUBMITTED, n: changes, kind, was, now, ...rest }
+}
+
+const claim = (worker: WorkerId, attempt = 1) =>
+  changed('IN_QUEUE', 'IN_PROGRESS', { worker, attempt, was_attempt: attempt - 1 })
+const finish = (worker: WorkerId, rest: Partial<Change> = {}) =>
+  changed('IN_PROGRESS', 'COMPLETED', { was_worker: worker, worker, attempt: 1, was_attempt: 1, ...rest })
+const requeue = (worker: WorkerId) =>
+  changed('IN_PROGRESS', 'IN_QUEUE', { was_worker: worker, worker, attempt: 1, was_attempt: 1, lost: 1 })
+
+/** A job that was stored and told of, and what is stored about it from then on. */
+function jobs() {
+  const problems: string[] = []
+  const checker = new JobChecker(
+    problem => problems.push(problem),
+    () => 500,
+  )
+  const store = (...stored: Change[]) => checker.committed({ changes: stored, told: true })
+  const tell = (transition: Transition, from: JobStatus, to: JobStatus, workerId: WorkerId | null, attempt: number) =>
+    checker.moved({ endpointId, jobId, transition, from, to, workerId, attempt })
+  store(SUBMITTED)
+  checker.accepted({ endpointId, jobId })
+  return { checker, problems, store, tell }
 }
 
 test('a lawful life has no problems', () => {
-  const { checker, problems, move } = jobs()
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
-  move('requeue', 'IN_PROGRESS', 'IN_QUEUE', w1, 1)
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w2, 2)
-  move('release', 'IN_PROGRESS', 'IN_QUEUE', null, 1)
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w2, 2)
+  const { checker, problems, store, tell } = jobs()
+  store(claim(w1))
+  tell('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
+  store(requeue(w1))
+  tell('requeue', 'IN_PROGRESS', 'IN_QUEUE', w1, 1)
+  checker.lost(w1)
+  store(claim(w2, 2))
+  tell('claim', 'IN_QUEUE', 'IN_PROGRESS', w2, 2)
   checker.posted(w2, jobId)
-  move('finish', 'IN_PROGRESS', 'COMPLETED', w2, 2)
-  checker.compare([rowOf('COMPLETED', w2)])
+  store(finish(w2, { attempt: 2, was_attempt: 2 }))
+  tell('finish', 'IN_PROGRESS', 'COMPLETED', w2, 2)
+  checker.settled()
   assert.deepEqual(problems, [])
   assert.deepEqual(checker.unfinished(), [])
 })
 
-test('a late result of the last holder is lawful until somebody else claims the job', () => {
-  const { checker, problems, move } = jobs()
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
-  move('requeue', 'IN_PROGRESS', 'IN_QUEUE', w1, 1)
-  checker.posted(w1, jobId)
-  move('finish', 'IN_QUEUE', 'COMPLETED', w1, 1)
-  assert.deepEqual(problems, [])
-})
-
 test('a move that is not in the table is found', () => {
-  const { problems, move } = jobs()
-  move('timeOut', 'IN_QUEUE', 'TIMED_OUT', null, 0)
+  const { problems, store } = jobs()
+  store(changed('IN_QUEUE', 'TIMED_OUT'))
   assert.match(problems.join('\n'), /timeOut of job job-1 .* is not in the table/)
 })
 
-test('a move from another state than the last one is found', () => {
-  const { problems, move } = jobs()
-  move('cancel', 'IN_PROGRESS', 'CANCELLED', null, 0)
-  assert.match(problems.join('\n'), /but the job was IN_QUEUE/)
-})
-
-test('two holders at once are found', () => {
-  const { problems, move } = jobs()
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w2, 2)
-  assert.match(problems.join('\n'), /gave the job to worker2 while worker1 held it/)
-})
-
 test('a result from a worker that does not hold the job is found', () => {
-  const { checker, problems, move } = jobs()
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
+  const { checker, problems, store } = jobs()
+  store(claim(w1))
   checker.posted(w2, jobId)
-  move('finish', 'IN_PROGRESS', 'COMPLETED', w2, 1)
+  store(finish(w1, { worker: w2 }))
   assert.match(problems.join('\n'), /came from worker2, but its holder was worker1/)
 })
 
 test('a result that is credited to a holder who sent none is found', () => {
-  const { checker, problems, move } = jobs()
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
-  checker.posted(w2, jobId)
-  move('finish', 'IN_PROGRESS', 'COMPLETED', w1, 1)
+  const { problems, store } = jobs()
+  store(claim(w1), finish(w1))
   assert.match(problems.join('\n'), /said to be from worker1, who sent no result/)
 })
 
 test('a job for a worker that was lost is found', () => {
-  const { checker, problems, move } = jobs()
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
-  move('requeue', 'IN_PROGRESS', 'IN_QUEUE', w1, 1)
+  const { checker, problems, store } = jobs()
+  store(claim(w1), requeue(w1))
   checker.lost(w1)
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 2)
+  store(claim(w1, 2))
   assert.match(problems.join('\n'), /gave the job to worker1, who was lost/)
 })
 
 test('an attempt that is counted wrongly is found', () => {
-  const { problems, move } = jobs()
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 2)
+  const { problems, store } = jobs()
+  store(changed('IN_QUEUE', 'IN_PROGRESS', { worker: w1, attempt: 2 }))
   assert.match(problems.join('\n'), /has attempt 2 after attempt 0/)
 })
 
-test('a second fate is found', () => {
-  const { problems, move } = jobs()
-  move('cancel', 'IN_QUEUE', 'CANCELLED', null, 0)
-  move('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
-  assert.match(problems.join('\n'), /but the job was CANCELLED/)
+test('a retry that keeps what the last attempt left is found', () => {
+  const { problems, store } = jobs()
+  store(changed('FAILED', 'IN_QUEUE', { was_worker: w1, error: 'it has failed' }))
+  assert.match(problems.join('\n'), /has kept what the last attempt left/)
 })
 
-test('a job that is lost from the store, or is there without an event, is found', () => {
-  const { checker, problems } = jobs()
-  checker.compare([])
-  assert.match(problems.join('\n'), /job-1 has vanished from the store/)
-  checker.compare([rowOf('IN_QUEUE', null), rowOf('IN_QUEUE', null, 'job-2' as JobId)])
-  assert.match(problems.join('\n'), /job-2 is in the store, but no event has told of it/)
+test('a job that is removed before its time, or is changed after it was removed, is found', () => {
+  const { problems, store } = jobs()
+  store(changed('IN_QUEUE', null), claim(w1))
+  assert.match(problems.join('\n'), /was removed as IN_QUEUE, 500 ms too early/)
+  assert.match(problems.join('\n'), /which is not there, was changed/)
 })
 
-test('a state that the events do not tell is found, unless a crash has swallowed them', () => {
-  const { checker, problems } = jobs()
-  checker.compare([rowOf('COMPLETED', w1)])
-  assert.match(problems.join('\n'), /is COMPLETED with worker1 in the store, and IN_QUEUE with null by the events/)
+test('a move that is told and was not stored, or is stored and not told, is found, unless a crash has swallowed it', () => {
+  const { checker, problems, store, tell } = jobs()
+  tell('cancel', 'IN_QUEUE', 'CANCELLED', null, 0)
+  assert.match(problems.join('\n'), /cancel of job job-1 .* was told and never stored/)
   problems.length = 0
-  checker.resync([rowOf('COMPLETED', w1)])
-  checker.compare([rowOf('COMPLETED', w1)])
+  store(claim(w1))
+  checker.serverGone()
+  checker.settled()
+  assert.deepEqual(problems, [])
+  store(requeue(w1))
+  checker.settled()
+  assert.match(problems.join('\n'), /no event has told of its update from IN_PROGRESS to IN_QUEUE/)
+})
+
+test('a job that is claimed before one that was there first, or is of higher priority, is found', () => {
+  const problems: string[] = []
+  const order = new OrderChecker(
+    problem => problems.push(problem),
+    () => 0,
+  )
+  const second: Change = { ...SUBMITTED, n: 2, job: otherId }
+  order.committed({ changes: [SUBMITTED, second], told: true })
+  assert.deepEqual(order.line(endpointId), [jobId, otherId])
+  order.committed({ changes: [{ ...claim(w1), job: otherId }], told: true })
+  assert.match(problems.join('\n'), /job job-2 was claimed .* before job job-1/)
+  problems.length = 0
+  const low: Change = { ...SUBMITTED, n: 3, low: 1 }
+  order.committed({ changes: [changed('IN_QUEUE', 'CANCELLED'), low, { ...second, n: 4 }], told: true })
+  order.committed({ changes: [{ ...claim(w1), low: 1 }], told: true })
+  assert.equal(problems.length, 1)
+})
+
+test('a counter that differs from the ends of jobs is found', () => {
+  const problems: string[] = []
+  const counters = new CounterChecker(problem => problems.push(problem))
+  counters.committed({ changes: [SUBMITTED, claim(w1), requeue(w1), claim(w1, 2), finish(w1)], told: true })
+  counters.compare(endpointId, { completed: 1, failed: 0, retried: 1 }, 'the store')
+  assert.deepEqual(problems, [])
+  counters.compare(endpointId, { completed: 2, failed: 0, retried: 1 }, 'the store')
+  assert.match(problems.join('\n'), /has 2 completed in the store, and 1 by the changes/)
+})
+
+test('a job that waits after a purge, and a purge that counts too many, are found', () => {
+  const problems: string[] = []
+  const purges = new PurgeChecker(problem => problems.push(problem))
+  purges.committed({ changes: [SUBMITTED], told: true })
+  purges.answered(endpointId, 1, 0)
+  assert.match(problems.join('\n'), /job job-1 waits after a purge/)
+  purges.answered(endpointId, 0, 1)
+  assert.match(problems.join('\n'), /says 1 jobs, and 0 were cancelled/)
+})
+
+/** A run that has kept three chunks, and a reader of its stream. */
+function streams(held = false) {
+  const problems: string[] = []
+  const runs = new RunChecker(problem => problems.push(problem), { holds: () => held })
+  runs.committed({ changes: [claim(w1)], told: true })
+  const run = runs.began(jobId, w1, 'mark')
+  run.chunks.push(...[1, 2, 3].map(() => ({ state: 'kept' as const, twice: false })))
+  const stream = new StreamChecker(
+    jobId,
+    problem => problems.push(problem),
+    nonce => runs.find(nonce),
+  )
+  const chunk = (number: number): Chunk => ({ job: jobId, nonce: 'mark', chunk: number })
+  return { problems, runs, run, stream, chunk }
+}
+
+test('a worker that gets a job on which another still works is found', () => {
+  const { problems, runs } = streams(true)
+  runs.committed({ changes: [requeue(w1), claim(w2, 2)], told: true })
+  assert.match(problems.join('\n'), /was given to worker worker2 while worker worker1 works on it/)
+})
+
+test('an output that no run has sent is found', () => {
+  const { problems, runs, run } = streams()
+  const output = '{"nonce":"mark"}'
+  run.posted = true
+  runs.committed({ changes: [finish(w1, { output })], told: true })
+  assert.deepEqual(problems, [])
+  runs.committed({ changes: [finish(w2, { output })], told: true })
+  assert.match(problems.join('\n'), /has an output that no run of it has sent/)
+})
+
+test('chunks that come twice, are left out, or come after the end are found', () => {
+  const twice = streams()
+  twice.stream.got([twice.chunk(1), twice.chunk(1)], null)
+  assert.match(twice.problems.join('\n'), /chunk 1 of job job-1 came after chunk 1/)
+  const left = streams()
+  left.stream.got([left.chunk(1), left.chunk(3)], null)
+  assert.match(left.problems.join('\n'), /chunk 2 of job job-1 has never come/)
+  const late = streams()
+  late.stream.got([late.chunk(1)], 'COMPLETED')
+  late.stream.got([late.chunk(2)], null)
+  assert.match(late.problems.join('\n'), /goes on after it was COMPLETED/)
+  const short = streams()
+  short.stream.got([short.chunk(1), short.chunk(2)], 'COMPLETED')
+  short.stream.completed('mark')
+  assert.match(short.problems.join('\n'), /chunk 3 of job job-1 has never come/)
+})
+
+test('chunks that got lost on the way, or come again because nobody could know of them, are excused', () => {
+  const { problems, stream, chunk } = streams()
+  stream.got([chunk(1)], null)
+  stream.excuse({ missed: true, repeated: false })
+  stream.got([chunk(3)], null)
+  stream.excuse({ missed: false, repeated: true })
+  stream.got([chunk(3)], 'COMPLETED')
+  stream.completed('mark')
   assert.deepEqual(problems, [])
 })
 
-test('a final state that does not outlive a crash is found', () => {
-  const { checker, problems, move } = jobs()
-  move('cancel', 'IN_QUEUE', 'CANCELLED', null, 0)
-  checker.resync([rowOf('IN_QUEUE', null)])
-  assert.match(problems.join('\n'), /was CANCELLED before the crash and is IN_QUEUE after it/)
+test('a request that is held for too long is found, unless the store was slow', () => {
+  const problems: string[] = []
+  let isSlow = true
+  const holds = new HoldChecker(
+    problem => problems.push(problem),
+    () => isSlow,
+  )
+  const call = { who: 'a', method: 'GET', url: 'http://s.sim/v2/e/status/j', headers: {} } as unknown as Call
+  holds.answered({ call, status: 200, text: '', fromMs: 0, toMs: 5_000 })
+  assert.deepEqual(problems, [])
+  isSlow = false
+  holds.answered({ call, status: 200, text: '', fromMs: 0, toMs: 5_000 })
+  assert.match(problems.join('\n'), /GET \/v2\/e\/status\/j of a was held for 5000 ms/)
 })
 
 /** A worker that is told about, on an endpoint with a max. */
@@ -190,8 +308,12 @@ test('a job that stays with a worker which has ended, and a process that nobody 
 function client(keptUntilMs: number) {
   const problems: string[] = []
   const checker = new ClientChecker(problem => problems.push(problem))
-  checker.follow(jobId, keptUntilMs)
-  const saw = (status: JobStatus, rest: Partial<SeenJob> = {}) => checker.saw({ id: jobId, status, ...rest })
+  checker.follow(jobId, endpointId, keptUntilMs, 'a')
+  let order = 0
+  const saw = (status: JobStatus, rest: Partial<SeenJob> = {}) => {
+    order += 1
+    checker.saw({ id: jobId, status, ...rest }, order)
+  }
   return { checker, problems, saw }
 }
 
@@ -199,30 +321,50 @@ test('a status that leaves a final one is found', () => {
   const { problems, saw } = client(1_000)
   saw('IN_PROGRESS')
   saw('IN_QUEUE')
-  saw('COMPLETED', { output: 1 })
-  saw('COMPLETED', { output: 1 })
+  saw('COMPLETED', { output: jobId })
+  saw('COMPLETED', { output: jobId })
   assert.deepEqual(problems, [])
   saw('IN_PROGRESS')
   assert.equal(problems.length, 1)
 })
 
-test('a second output is found', () => {
+test('a second output, one of another job, and one that shows while the job waits are found', () => {
   const { problems, saw } = client(1_000)
-  saw('COMPLETED', { output: 1 })
-  saw('COMPLETED', { output: 2 })
+  saw('COMPLETED', { output: { job: jobId } })
+  saw('COMPLETED', { output: { job: jobId, again: true } })
   assert.equal(problems.length, 1)
+  const foreign = client(1_000)
+  foreign.saw('COMPLETED', { output: { job: otherId } })
+  assert.match(foreign.problems.join('\n'), /has the output/)
+  const early = client(1_000)
+  early.saw('IN_QUEUE', { output: 1 })
+  assert.match(early.problems.join('\n'), /is IN_QUEUE and shows the result/)
 })
 
-test('an output by another worker than the one that is named is found', () => {
-  const { problems, saw } = client(1_000)
-  saw('COMPLETED', { output: { job: jobId, worker: w1 }, workerId: w2 })
-  assert.match(problems.join('\n'), /by worker worker2 has the output of worker worker1/)
+test('a state that belies the answer to a cancel or a retry is found', () => {
+  const { checker, problems, saw } = client(1_000)
+  checker.cancelled(jobId, 0)
+  saw('COMPLETED', { output: jobId })
+  assert.match(problems.join('\n'), /is COMPLETED after its cancel/)
+  problems.length = 0
+  checker.retries(jobId)
+  checker.retried(jobId, 2_000, 9)
+  assert.match(problems.join('\n'), /was COMPLETED and could be retried/)
 })
 
 test('an acknowledged job that vanishes before its time is found', () => {
   const { checker, problems } = client(1_000)
-  checker.missed(jobId, 1_000)
+  checker.missed(jobId, { latest: () => 1_000, setBackMs: 0 })
   assert.deepEqual(problems, [])
-  checker.missed(jobId, 999)
+  checker.missed(jobId, { latest: () => 999, setBackMs: 0 })
   assert.equal(problems.length, 1)
+})
+
+test('two jobs of one key, and an answer with another job than the first, are found', () => {
+  const { checker, problems } = client(1_000)
+  checker.submits(endpointId, 'a', 'key')
+  checker.committed({ changes: [SUBMITTED, { ...SUBMITTED, job: otherId }], told: true })
+  assert.match(problems.join('\n'), /was sent 1 times and has 2 jobs/)
+  checker.follow(otherId, endpointId, 1_000, 'a')
+  assert.match(problems.join('\n'), /answered with job job-2, and its key belongs to job job-1/)
 })

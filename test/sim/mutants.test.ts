@@ -5,53 +5,215 @@ import { settle } from '../../sim/run.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import type { Database } from '../../sim/store.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
-import type { FinishRequest, Store } from '../../src/ports/store.ts'
+import { NO_JOB_USAGE } from '../../src/core/usage.ts'
+import type { FinishRequest, JobOutcomeStore, JobStore, Store, StreamStore } from '../../src/ports/store.ts'
 
 /** Among these the mistake must be found. */
-const MUTANT_SEEDS = 40
+const MUTANT_SEEDS = 20
 
-test('a store that takes results from anyone is found out', async () => {
-  const found = await firstProblem(withoutFence)
-  assert.match(found, /who sent no result|has the output of worker/)
-})
+/** What a store does wrong, how to make it, and what is said about it. */
+interface Mutant {
+  readonly name: string
+  readonly break: (database: Database) => Store
+  readonly found: RegExp
+}
 
-test('a store that forgets jobs is found out', async () => {
-  assert.match(await firstProblem(forgetful), /vanished|acknowledged/)
-})
-
-test('a store that never notes the end of a worker is found out', async () => {
-  assert.match(await firstProblem(deathless), /although its process has ended/)
-})
-
-/** The first problem that some seed finds in a broken store. */
-async function firstProblem(breakStore: (database: Database) => Store): Promise<string> {
-  for (let seed = 1; seed <= MUTANT_SEEDS; seed += 1) {
-    const { problems } = await runSeed(seed, { settle, breakStore })
-    if (problems[0] !== undefined) return problems[0]
+/** Each call but every `nth` one is as it should be. */
+function everyNth(nth: number): () => boolean {
+  let count = 0
+  return () => {
+    count += 1
+    return count % nth === 0
   }
-  return `nothing was found in ${MUTANT_SEEDS} seeds`
+}
+
+const withJobs = (store: Store, changes: Partial<JobStore>): Store => ({
+  ...store,
+  jobs: { ...store.jobs, ...changes },
+})
+const withOutcomes = (store: Store, changes: Partial<JobOutcomeStore>): Store => ({
+  ...store,
+  jobOutcomes: { ...store.jobOutcomes, ...changes },
+})
+const withStreams = (store: Store, changes: Partial<StreamStore>): Store => ({
+  ...store,
+  streams: { ...store.streams, ...changes },
+})
+
+const MUTANTS: readonly Mutant[] = [
+  { name: 'takes results from anyone', break: withoutFence, found: /who sent no result|that no run of it has sent/ },
+  {
+    name: 'forgets jobs',
+    break: ({ store }) => {
+      const isLost = everyNth(10)
+      return withJobs(store, { insert: async job => (isLost() ? true : store.jobs.insert(job)) })
+    },
+    found: /said to be accepted, and was not stored/,
+  },
+  {
+    name: 'says that a result is kept, and loses it',
+    break: lossy,
+    found: /finish of job .* was told and never stored/,
+  },
+  {
+    name: 'never notes the end of a worker',
+    break: ({ store }) => ({ ...store, workers: { ...store.workers, exited: async () => null } }),
+    found: /although its process has ended/,
+  },
+  {
+    name: 'hands out the last job first',
+    break: ({ store }) => withJobs(store, { insert: job => store.jobs.insert({ ...job, position: -job.position }) }),
+    found: /was claimed .* before job .*, which was there first/,
+  },
+  {
+    name: 'takes a job from a worker that lives',
+    break: thief,
+    found: /was given to worker .* while worker .* works on it/,
+  },
+  {
+    name: 'makes a job of each try with the same key',
+    break: ({ store }) =>
+      withJobs(store, { insertOnce: async job => ((await store.jobs.insert(job)) ? job.id : null) }),
+    found: /was sent \d+ times and has 2 jobs/,
+  },
+  {
+    name: 'drops chunks',
+    break: ({ store }) => {
+      const isLost = everyNth(4)
+      const append: StreamStore['append'] = async (...args) => (isLost() ? true : store.streams.append(...args))
+      return withStreams(store, { append })
+    },
+    found: /chunk \d+ of job .* has never come/,
+  },
+  {
+    name: 'does not always note that chunks were handed out',
+    break: ({ store }) => {
+      const isLost = everyNth(4)
+      const streamed: StreamStore['streamed'] = async (...args) =>
+        isLost() ? undefined : store.streams.streamed(...args)
+      return withStreams(store, { streamed })
+    },
+    found: /chunk \d+ of job .* came after chunk/,
+  },
+  { name: 'loses deliveries of webhooks', break: forgetfulCourier, found: /had \d ends, and has \d deliveries/ },
+  {
+    name: 'never finds some deliveries',
+    break: ({ store }) => {
+      const due: Store['webhooks']['due'] = async (...args) =>
+        (await store.webhooks.due(...args)).filter(({ id }) => !/[13579]$/.test(id))
+      return { ...store, webhooks: { ...store.webhooks, due } }
+    },
+    found: /does not come to rest: delivery .* waits after 0 tries/,
+  },
+  { name: 'keeps the result of a job that is retried', break: sticky, found: /is IN_QUEUE and shows the result/ },
+  {
+    name: 'purges one job of many',
+    break: ({ store }) =>
+      withOutcomes(store, { purge: (endpoint, nowMs) => store.jobOutcomes.purge(endpoint, nowMs, 1) }),
+    found: /waits after a purge/,
+  },
+  {
+    name: 'counts completions twice',
+    break: miscounting,
+    found: /has \d+ completed in the store, and \d+ by the changes/,
+  },
+  {
+    name: 'does not see workers',
+    break: ({ store }) => {
+      const snapshot: Store['endpoints']['snapshot'] = async id => {
+        const found = await store.endpoints.snapshot(id)
+        return found === null ? null : { ...found, workers: [] }
+      }
+      return { ...store, endpoints: { ...store.endpoints, snapshot } }
+    },
+    found: /is said to be about_to_start .*, but workers are there/,
+  },
+  {
+    name: 'removes nothing that has expired',
+    break: ({ store }) => withOutcomes(store, { removeExpired: async () => ({ jobs: [], more: false }) }),
+    found: /two days later \d+ rows are left in jobs/,
+  },
+]
+
+for (const mutant of MUTANTS) {
+  test(`a store that ${mutant.name} is found out`, async () => {
+    assert.match(await problemsUntil(mutant), mutant.found)
+  })
+}
+
+/** The problems of the first seed that finds what is wrong; those of all where none does. */
+async function problemsUntil(mutant: Mutant): Promise<string> {
+  const all: string[] = []
+  for (let seed = 1; seed <= MUTANT_SEEDS; seed += 1) {
+    const enough = (problems: readonly string[]) => problems.some(problem => mutant.found.test(problem))
+    const { problems } = await runSeed(seed, { settle, breakStore: mutant.break, enough })
+    const text = problems.join('\n')
+    if (enough(problems)) return text
+    all.push(text)
+  }
+  return all.join('\n')
 }
 
 /** Takes each result as if it were the holder's. */
 function withoutFence({ store, query }: Database): Store {
   const finish = (request: FinishRequest) => {
-    const [row] = query<{ worker_id: WorkerId | null }>(`SELECT worker_id FROM jobs WHERE id = '${request.jobId}'`)
+    const [row] = query<{ worker_id: WorkerId | null }>('SELECT worker_id FROM jobs WHERE id = ?', request.jobId)
     return store.jobOutcomes.finish({ ...request, workerId: row?.worker_id ?? request.workerId })
   }
-  return { ...store, jobOutcomes: { ...store.jobOutcomes, finish } }
+  return withOutcomes(store, { finish })
 }
 
-/** Says that it has kept every job, and does not keep each tenth. */
-function forgetful({ store }: Database): Store {
-  let count = 0
-  const insert: Store['jobs']['insert'] = async job => {
-    count += 1
-    return count % 10 === 0 ? true : store.jobs.insert(job)
+function lossy({ store, query }: Database): Store {
+  const isLost = everyNth(10)
+  const finish: JobOutcomeStore['finish'] = async request => {
+    if (!isLost()) return store.jobOutcomes.finish(request)
+    const [row] = query<{ endpoint_id: string }>('SELECT endpoint_id FROM jobs WHERE id = ?', request.jobId)
+    const job = await store.jobs.find((row?.endpoint_id ?? '') as never, request.jobId, request.nowMs)
+    if (job?.status !== 'IN_PROGRESS') return null
+    return { job: { ...job, status: 'COMPLETED' }, from: job.status, usage: NO_JOB_USAGE }
   }
-  return { ...store, jobs: { ...store.jobs, insert } }
+  return withOutcomes(store, { finish })
 }
 
-/** Never says that a worker has ended. */
-function deathless({ store }: Database): Store {
-  return { ...store, workers: { ...store.workers, exited: async () => null } }
+/** At some claims, another worker's jobs go back to the line first. */
+function thief({ store, query }: Database): Store {
+  const isHungry = everyNth(8)
+  const claim: JobStore['claim'] = async request => {
+    const [row] = query<{ worker_id: WorkerId }>(
+      `SELECT worker_id FROM jobs WHERE status = 'IN_PROGRESS' AND endpoint_id = ? AND worker_id <> ? ORDER BY id`,
+      ...[request.endpointId, request.workerId],
+    )
+    if (row !== undefined && isHungry()) await store.jobOutcomes.requeueLost(row.worker_id, 'hunger', request.nowMs)
+    return store.jobs.claim(request)
+  }
+  return withJobs(store, { claim })
+}
+
+function forgetfulCourier({ store, query }: Database): Store {
+  const finish: JobOutcomeStore['finish'] = async request => {
+    const move = await store.jobOutcomes.finish(request)
+    if (/[0-3]-u1$/.test(request.jobId)) query('DELETE FROM webhook_deliveries WHERE job_id = ?', request.jobId)
+    return move
+  }
+  return withOutcomes(store, { finish })
+}
+
+function sticky({ store }: Database): Store {
+  const retried = new Map<string, string>()
+  const find: JobStore['find'] = async (...args) => {
+    const job = await store.jobs.find(...args)
+    if (job?.error != null) retried.set(job.id, job.error)
+    return job?.status === 'IN_QUEUE' ? { ...job, error: retried.get(job.id) ?? null } : job
+  }
+  return withJobs(store, { find })
+}
+
+function miscounting({ store, query }: Database): Store {
+  const finish: JobOutcomeStore['finish'] = async request => {
+    const move = await store.jobOutcomes.finish(request)
+    if (move !== null)
+      query('UPDATE endpoint_counters SET completed = completed + 1 WHERE endpoint_id = ?', move.job.endpointId)
+    return move
+  }
+  return withOutcomes(store, { finish })
 }

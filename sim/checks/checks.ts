@@ -1,10 +1,22 @@
-import type { MockFleet } from '../src/drivers/mock.ts'
-import type { EventName, Events } from '../src/events.ts'
+import type { EndpointId, JobId } from '../../src/core/ids.ts'
+import type { MockFleet } from '../../src/drivers/mock.ts'
+import type { EventName, Events } from '../../src/events.ts'
+import type { Commit } from '../ledger.ts'
+import type { Answered, Call } from '../network.ts'
+import { MACHINE_WORKERS } from '../server.ts'
+import type { Database } from '../store.ts'
+import type { World } from '../world.ts'
 import { ClientChecker } from './client-checker.ts'
+import { CounterChecker, type Counters } from './counter-checker.ts'
 import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from './fleet-checker.ts'
-import { JobChecker, type JobRow } from './job-checker.ts'
-import type { Database } from './store.ts'
-import type { World } from './world.ts'
+import { HoldChecker } from './hold-checker.ts'
+import { JobChecker } from './job-checker.ts'
+import { remains, strayWorkers } from './leftovers.ts'
+import { OrderChecker } from './order-checker.ts'
+import { PurgeChecker } from './purge-checker.ts'
+import { RunChecker, type WorkerSight } from './run-checker.ts'
+import { WebhookChecker } from './webhook-checker.ts'
+import { WhyChecker } from './why-checker.ts'
 
 /** Within this time after the last fault the world must come to rest. */
 const LIVENESS_MS = 300_000
@@ -12,6 +24,10 @@ const LIVENESS_MS = 300_000
 const REST_MS = 40_000
 /** Within this time the director must be through with the faults. */
 const LONGEST_MS = 1_200_000
+/** So far the clock on the wall is set forward in the end, when all that is kept must have run out. */
+const DAYS_MS = 50 * 3_600_000
+/** The server looks for old records once a minute. */
+const CLEAN_MS = 70_000
 
 /** How far the play is. */
 export interface Scene {
@@ -21,9 +37,10 @@ export interface Scene {
   readonly calm: boolean
   /** Whether all clients have seen the ends of their jobs. */
   readonly clientsDone: boolean
+  /** Requests that have no answer yet. */
+  readonly open: readonly { readonly call: Call; readonly fromMs: number }[]
 }
 
-const JOBS = 'SELECT id, endpoint_id, status, worker_id, attempt FROM jobs ORDER BY position, id'
 const WORKERS = `SELECT id, state FROM workers WHERE state <> 'EXITED' ORDER BY created_at_ms, id`
 const ENDPOINTS = `SELECT id, workers_min, workers_max,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED') AS alive
@@ -31,27 +48,62 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max,
 const STOPS = 'SELECT job_id, worker_id FROM stops ORDER BY since_ms, worker_id, job_id'
 const STRANDED = `SELECT id, worker_id FROM jobs WHERE status = 'IN_PROGRESS'
   AND NOT EXISTS (SELECT 1 FROM workers WHERE id = jobs.worker_id AND state <> 'EXITED') ORDER BY id`
+const COUNTERS = 'SELECT endpoint_id AS id, completed, failed, retried FROM endpoint_counters'
 
-/** All checkers: on the events as they come, on the store at quiet moments, and on what has to be true in the end. */
+/** All checkers: on commits, events and answers as they come, on the store at quiet moments, and on what is true in the end. */
 export class Checks {
   readonly jobs: JobChecker
+  readonly runs: RunChecker
+  readonly order: OrderChecker
+  readonly counters: CounterChecker
   readonly fleet: FleetChecker
   readonly clients: ClientChecker
+  readonly purges: PurgeChecker
+  readonly webhooks: WebhookChecker
+  /** The number of the last change of a job. */
+  lastChange = 0
+  readonly #why: WhyChecker
+  readonly #holds: HoldChecker
   readonly #world: World
   readonly #database: Database
   readonly #machine: MockFleet
   #resync = false
   #calmSinceMs: number | null = null
   #restSinceMs: number | null = null
+  #aftermathSinceMs: number | null = null
 
-  constructor(world: World, database: Database, machine: MockFleet) {
+  constructor(world: World, database: Database, machine: MockFleet, sight: WorkerSight) {
     const report = (problem: string) => world.report(problem)
-    this.jobs = new JobChecker(report)
+    const { clock } = world
+    this.jobs = new JobChecker(report, () => clock.latest())
+    this.runs = new RunChecker(report, sight)
+    this.order = new OrderChecker(report, () => clock.latest())
+    this.counters = new CounterChecker(report)
     this.fleet = new FleetChecker(report)
     this.clients = new ClientChecker(report)
+    this.purges = new PurgeChecker(report)
+    this.webhooks = new WebhookChecker(report, database)
+    this.#why = new WhyChecker(report, database, () => machine.running().length >= MACHINE_WORKERS)
+    this.#holds = new HoldChecker(report, sinceMs => world.wasSlow(sinceMs))
     this.#world = world
     this.#database = database
     this.#machine = machine
+  }
+
+  /** The store has committed something. */
+  committed(commit: Commit): void {
+    for (const { kind, job, was, now } of commit.changes) {
+      if (was !== now) this.#world.count(`moves: ${kind === 'insert' ? 'submission' : `${was} to ${now ?? 'nothing'}`}`)
+      this.#world.trace.add('commit', `${kind} ${job} ${was} ${now} ${commit.told ? '' : 'untold'}`)
+    }
+    this.lastChange = commit.changes.at(-1)!.n
+    this.jobs.committed(commit)
+    this.runs.committed(commit)
+    this.order.committed(commit)
+    this.counters.committed(commit)
+    this.clients.committed(commit)
+    this.purges.committed(commit)
+    this.webhooks.committed(commit)
   }
 
   /** Something has happened. */
@@ -60,23 +112,32 @@ export class Checks {
     const told = { name, fields } as Told
     if (told.name === 'job.accepted') this.jobs.accepted(told.fields)
     else if (told.name === 'job.moved') this.#moved(told.fields)
-    else if (told.name === 'job.expired') this.#expired(told.fields)
+    else if (told.name === 'job.expired') this.jobs.expired(told.fields)
     else if (told.name === 'worker.created' || told.name === 'endpoint.saved') this.#countWorkers()
     else if (told.name === 'worker.moved') this.fleet.moved(told.fields)
     else if (told.name === 'worker.exited') this.fleet.exited(told.fields)
     else if (told.name === 'loop.failed' || told.name === 'request.failed') this.#failed(name, told.fields.problem)
   }
 
+  /** A request has its answer. */
+  answered(answered: Answered): void {
+    this.#holds.answered(answered)
+    if (this.#world.wasSlow(answered.fromMs)) return
+    this.#why.answered(answered)
+    this.#checkHealth(answered)
+  }
+
   /** A server has ended in the middle of things: the store says what has happened. */
   serverGone(): void {
     this.#resync = true
+    this.jobs.serverGone()
   }
 
-  /** Nothing is on its way any more: what a server that has ended did last is in the store, told or not. */
+  /** Nothing is on its way any more. */
   settled(): void {
+    this.jobs.settled()
     if (!this.#resync) return
     this.#resync = false
-    this.jobs.resync(this.#database.query<JobRow>(JOBS))
     this.fleet.resync(this.#database.query<WorkerRow>(WORKERS))
     this.#countWorkers()
   }
@@ -85,11 +146,15 @@ export class Checks {
   look(scene: Scene): 'go on' | 'enough' {
     const { query } = this.#database
     const workers = query<WorkerRow>(WORKERS)
-    if (!scene.serverReady) this.fleet.resync(workers)
-    this.jobs.compare(query<JobRow>(JOBS))
+    const nowMs = this.#world.clock.monotonic()
+    const isSlow = this.#world.wasSlow(nowMs - 5_000)
+    if (!scene.serverReady || isSlow) this.fleet.resync(workers)
     const endpoints = this.#countWorkers()
-    if (scene.serverReady) this.#lookForLeftovers(workers)
-    if (!scene.calm) return this.#world.clock.monotonic() > LONGEST_MS ? this.#giveUp(['the play goes on']) : 'go on'
+    for (const row of query<Counters & { id: EndpointId }>(COUNTERS)) this.counters.compare(row.id, row, 'the store')
+    if (scene.serverReady && !isSlow) this.#lookForLeftovers(workers)
+    for (const { call, fromMs } of scene.open) this.#holds.waiting(call, fromMs, nowMs)
+    if (!scene.calm) return nowMs > LONGEST_MS ? this.#giveUp(['the play goes on']) : 'go on'
+    if (this.#aftermathSinceMs !== null) return this.#lookAtAftermath(nowMs - this.#aftermathSinceMs)
     return this.#lookAtRest(this.#left(scene, endpoints))
   }
 
@@ -115,6 +180,17 @@ export class Checks {
     for (const id of this.clients.ids()) {
       if (!this.jobs.jobs.has(id)) this.#world.report(`job ${id} was acknowledged and never accepted`)
     }
+    this.webhooks.atRest()
+    this.#world.clock.jump(DAYS_MS)
+    this.#aftermathSinceMs = nowMs
+    return 'go on'
+  }
+
+  /** Two days later. */
+  #lookAtAftermath(passedMs: number): 'go on' | 'enough' {
+    if (passedMs < CLEAN_MS) return 'go on'
+    const overByMs = this.#world.clock.now() - DAYS_MS
+    for (const what of remains(this.#database, overByMs)) this.#world.report(`two days later ${what}`)
     return 'enough'
   }
 
@@ -130,6 +206,8 @@ export class Checks {
         ({ id, alive, workers_min }) => `endpoint ${id} has ${alive} workers, and its min is ${workers_min}`,
       ),
       ...stops.map(({ job_id, worker_id }) => `worker ${worker_id} has yet to stop job ${job_id}`),
+      ...strayWorkers(this.#database),
+      ...this.webhooks.pending(),
     ]
   }
 
@@ -144,9 +222,15 @@ export class Checks {
     return endpoints
   }
 
+  #checkHealth({ call, status, text }: Answered): void {
+    const [, , endpoint, operation] = new URL(call.url).pathname.split('/')
+    if (operation !== 'health' || status !== 200) return
+    this.counters.compare(endpoint as EndpointId, (JSON.parse(text) as { jobs: Counters }).jobs, 'its health')
+  }
+
   #moved(move: Events['job.moved']): void {
     const { transition, to, from, workerId, jobId } = move
-    this.#world.count(`moves: ${transition} ${from} to ${to}`)
+    this.#world.count(`transitions: ${transition} ${from} to ${to}`)
     if (transition === 'claim' && workerId !== null) this.fleet.claimed(workerId, jobId)
     this.jobs.moved(move)
     if (transition === 'requeue' && workerId !== null && !this.#machine.running().includes(workerId)) {
@@ -154,16 +238,16 @@ export class Checks {
     }
   }
 
-  #expired(job: Events['job.expired']): void {
-    this.#world.count(`moves: expiry of ${job.from}`)
-    this.jobs.expired(job)
-  }
-
   /** What the server itself calls a failure is one, unless the store was made to fail. */
   #failed(name: string, problem: string): void {
     if (/simulated disk|made durable|the server is stopping/.test(problem))
       this.#world.count('failures reported by the server')
     else this.#world.report(`${name}: ${problem}`)
+  }
+
+  /** Jobs that wait at an endpoint, by the simulator's own knowledge. */
+  waiting(endpoint: EndpointId): JobId[] {
+    return this.order.line(endpoint)
   }
 }
 

@@ -1,0 +1,25 @@
+import type { Database } from '../store.ts'
+
+/** A virtual day after the last job nothing may be left of it. */
+const EMPTY = [
+  ...['jobs', 'chunks', 'diagnostics', 'stops', 'idempotency_keys'],
+  ...['webhook_deliveries', 'webhook_tries'],
+] as const
+
+const OF_NO_ENDPOINT = `SELECT id, state FROM workers WHERE state <> 'EXITED'
+  AND NOT EXISTS (SELECT 1 FROM endpoints WHERE id = workers.endpoint_id) ORDER BY id`
+
+/** Workers that belong to an endpoint which is gone. */
+export function strayWorkers({ query }: Pick<Database, 'query'>): string[] {
+  const rows = query<{ id: string; state: string }>(OF_NO_ENDPOINT)
+  return rows.map(({ id, state }) => `worker ${id} is ${state}, and its endpoint is gone`)
+}
+
+/** What is still in the store long after everything is over. @param overByMs when all was over, on the wall */
+export function remains({ query }: Pick<Database, 'query'>, overByMs: number): string[] {
+  const counts = EMPTY.map(table => ({ table, left: query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)[0]!.n }))
+  const [exited] = query<{ n: number }>('SELECT COUNT(*) AS n FROM workers WHERE exited_at_ms <= ?', overByMs)
+  return [...counts, { table: 'ended workers', left: exited!.n }]
+    .filter(({ left }) => left > 0)
+    .map(({ table, left }) => `${left} rows are left in ${table}`)
+}

@@ -1,0 +1,117 @@
+import type { EndpointId, JobId } from '../../src/core/ids.ts'
+import { isFinal, type JobStatus } from '../../src/core/job.ts'
+import type { WorkerState } from '../../src/core/worker.ts'
+import type { Answered } from '../network.ts'
+import type { Database } from '../store.ts'
+
+/** What `/explain` says, as far as it can be held to. */
+interface Said {
+  readonly cause: string
+  readonly summary: string
+  readonly status?: JobStatus
+}
+
+interface Facts {
+  readonly max: number
+  readonly waiting: number
+  readonly normal: number
+  readonly running: number
+  readonly states: readonly WorkerState[]
+  /** Whether the worker that ended last did so by itself. */
+  readonly crashed: boolean
+  readonly machineFull: boolean
+}
+
+/** Compares why something is said to wait with what is the matter, at the instant of the answer. */
+export class WhyChecker {
+  readonly #report: (problem: string) => void
+  readonly #database: Pick<Database, 'query'>
+  readonly #machineFull: () => boolean
+
+  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, machineFull: () => boolean) {
+    this.#report = report
+    this.#database = database
+    this.#machineFull = machineFull
+  }
+
+  /** A request has its answer; those that do not ask why are none of its business. */
+  answered({ call, status, text }: Answered): void {
+    const [, , endpoint, operation, job] = new URL(call.url).pathname.split('/')
+    if (operation !== 'explain' || status !== 200) return
+    const said = JSON.parse(text) as Said
+    const facts = this.#facts(endpoint as EndpointId)
+    if (facts === null) return
+    const row = job === undefined ? undefined : this.#statusOf(job as JobId)
+    const problem = job === undefined ? ofEndpoint(said, facts) : row === undefined ? null : ofJob(said, row, facts)
+    if (problem === null) return
+    const what = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
+    this.#report(`${what} is said to be ${said.cause} (${said.summary}), but ${problem}: ${JSON.stringify(facts)}`)
+  }
+
+  #statusOf(job: JobId): JobStatus | undefined {
+    return this.#database.query<{ status: JobStatus }>('SELECT status FROM jobs WHERE id = ?', job)[0]?.status
+  }
+
+  #facts(id: EndpointId): Facts | null {
+    const { query } = this.#database
+    const [row] = query<{ max: number; waiting: number; normal: number; running: number }>(FACTS, id, id, id, id)
+    if (row === undefined) return null
+    const workers = query<{ state: WorkerState }>('SELECT state FROM workers WHERE endpoint_id = ?', id)
+    const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
+    return {
+      ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running },
+      states: workers.map(({ state }) => state).filter(state => state !== 'EXITED'),
+      crashed: last !== undefined && last.stop_reason === null,
+      machineFull: this.#machineFull(),
+    }
+  }
+}
+
+const FACTS = `SELECT workers_max AS max,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running
+  FROM endpoints WHERE id = ?`
+const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
+  ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
+
+function ofJob(said: Said, status: JobStatus, facts: Facts): string | null {
+  if (said.status !== status) return `it is ${status} and not ${said.status}`
+  if (isFinal(status)) return said.cause === 'finished' ? null : `it is ${status}`
+  if (status === 'IN_PROGRESS') return said.cause === 'running' ? null : 'it runs'
+  return said.cause === 'finished' || said.cause === 'nothing_waits' ? 'it waits' : ofWaiting(said.cause, facts)
+}
+
+function ofEndpoint(said: Said, facts: Facts): string | null {
+  if (facts.waiting > 0) return said.cause === 'nothing_waits' ? 'jobs wait' : ofWaiting(said.cause, facts)
+  const wanted = facts.running > 0 ? 'running' : 'nothing_waits'
+  return said.cause === wanted ? null : `it is ${wanted}`
+}
+
+/** Null when the cause is true of an endpoint whose jobs wait. */
+function ofWaiting(cause: string, { max, normal, states, crashed, machineFull }: Facts): string | null {
+  const has = (state: WorkerState) => states.includes(state)
+  if ((max === 0) !== (cause === 'paused')) return max === 0 ? 'it is paused' : 'it is not paused'
+  switch (cause) {
+    case 'paused':
+      return null
+    case 'crash_loop':
+      return crashed ? null : 'the worker that ended last was asked to'
+    case 'worker_starting':
+      return has('STARTING') ? null : 'no worker is starting'
+    case 'worker_restarting':
+      return states.length > 0 && !has('STARTING') && !has('READY') ? null : 'workers are there'
+    case 'max_reached':
+      return states.length >= max ? null : 'there may be more workers'
+    case 'no_capacity':
+      return machineFull ? null : 'the machine has room'
+    case 'low_priority':
+      return normal === 0 ? null : 'others wait too'
+    case 'running':
+      return has('READY') ? null : 'no worker is ready'
+    case 'about_to_start':
+      return has('READY') || has('STARTING') ? 'workers are there' : null
+    default:
+      return 'there is no such cause here'
+  }
+}

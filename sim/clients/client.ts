@@ -1,0 +1,81 @@
+import type { EndpointId } from '../../src/core/ids.ts'
+import type { Checks } from '../checks/checks.ts'
+import { Life } from '../life.ts'
+import type { Network } from '../network.ts'
+import type { SeededRandom } from '../random.ts'
+import type { World } from '../world.ts'
+import { Calls } from './calls.ts'
+import { JobStory } from './job-story.ts'
+import { drawPlan } from './plan.ts'
+
+/** What a client needs. */
+export interface ClientParts {
+  readonly world: World
+  readonly network: Network
+  readonly checks: Checks
+  /** The endpoints that there are at the moment. */
+  readonly endpoints: () => readonly EndpointId[]
+}
+
+/** An application that uses the public job operations: it submits jobs and follows each to its end. */
+export class SimClient {
+  readonly #parts: ClientParts
+  readonly #name: string
+  readonly #random: SeededRandom
+  readonly #life: Life
+  readonly #calls: Calls
+  #left: number
+  #following = 0
+
+  /** @param jobs how many jobs it submits */
+  constructor(parts: ClientParts, name: string, jobs: number) {
+    this.#parts = parts
+    this.#name = name
+    this.#random = parts.world.random(name)
+    this.#life = new Life(parts.world.clock)
+    this.#calls = new Calls(parts.network, name, this.#life)
+    this.#left = jobs
+    void this.#main()
+  }
+
+  /** Whether all its jobs are submitted, and their ends seen. */
+  get done(): boolean {
+    return this.#left === 0 && this.#following === 0
+  }
+
+  async #main(): Promise<void> {
+    for (let number = 1; this.#left > 0; number += 1) {
+      await this.#life.sleep(this.#random.chance(0.4) ? this.#random.int(0, 50) : this.#random.int(500, 25_000))
+      this.#left -= 1
+      void this.#busy(this.#oneJob(number))
+      if (this.#random.chance(0.03)) void this.#busy(this.#purge())
+    }
+  }
+
+  async #busy(work: Promise<void>): Promise<void> {
+    this.#following += 1
+    await work
+    this.#following -= 1
+  }
+
+  #oneJob(number: number): Promise<void> {
+    const { world, checks, endpoints } = this.#parts
+    const plan = drawPlan(this.#random, `${this.#name.replace(' ', '-')}-${number}`)
+    const random = world.random(plan.tag)
+    const endpoint = () => random.pick(endpoints())
+    const story = new JobStory({ world, checks, endpoint, calls: this.#calls, life: this.#life, random }, plan)
+    return story.tell()
+  }
+
+  /** After a purge nothing waits any more that waited when it was asked for. */
+  async #purge(): Promise<void> {
+    const { checks, endpoints, world } = this.#parts
+    const endpoint = this.#random.pick(endpoints())
+    const before = checks.lastChange
+    const reply = await this.#calls.post(endpoint, 'purge-queue')
+    if (!reply.ok || reply.status !== 200) return
+    world.count('purges')
+    const { removed } = JSON.parse(reply.text) as { removed: number }
+    checks.purges.answered(endpoint, before, removed)
+  }
+}

@@ -1,0 +1,192 @@
+import type { EndpointId, JobId } from '../../src/core/ids.ts'
+import { isFinal } from '../../src/core/job.ts'
+import { JOB_TIMES, retentionMs } from '../../src/core/retention.ts'
+import type { SeenJob } from '../checks/client-checker.ts'
+import { nonceOf } from '../checks/run-checker.ts'
+import { StreamChecker } from '../checks/stream-checker.ts'
+import type { Reply } from '../network.ts'
+import { askOpenAi } from './openai.ts'
+import type { JobPlan, StoryParts } from './plan.ts'
+import { StreamReader } from './stream-reader.ts'
+
+interface Accepted {
+  readonly endpoint: EndpointId
+  readonly job: SeenJob
+}
+
+/** All that a client does with one job, from its submission until its end has stayed for a while. */
+export class JobStory {
+  readonly #parts: StoryParts
+  readonly #plan: JobPlan
+
+  constructor(parts: StoryParts, plan: JobPlan) {
+    this.#parts = parts
+    this.#plan = plan
+  }
+
+  /** Returns when the client has seen enough. */
+  async tell(): Promise<void> {
+    if (this.#plan.kind === 'openai') return askOpenAi(this.#parts, this.#plan)
+    const { endpoint, job } = await this.#submit()
+    const others = [this.#cancel(endpoint, job.id), this.#setTtl(endpoint, job.id)]
+    const { checks, world } = this.#parts
+    const stream = new StreamChecker(
+      job.id,
+      problem => world.report(problem),
+      nonce => checks.runs.find(nonce),
+    )
+    let final = isFinal(job.status) ? job : await this.#follow(endpoint, job.id, stream)
+    for (let left = this.#plan.retries; left > 0 && final !== null; left -= 1) {
+      if (final.status !== 'FAILED' && final.status !== 'TIMED_OUT') break
+      if (!(await this.#retry(endpoint, job.id))) break
+      stream.retried()
+      final = await this.#follow(endpoint, job.id, stream)
+    }
+    await this.#watch(endpoint, job.id)
+    await Promise.all(others)
+  }
+
+  /** Sends it again until somebody says yes; what was accepted without an answer becomes a job without an owner. */
+  async #submit(): Promise<Accepted> {
+    const { world, checks, calls, life, random } = this.#parts
+    const { kind, tag, body, key, ttlMs, waitMs } = this.#plan
+    let endpoint = this.#parts.endpoint()
+    const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
+    const wait = kind === 'runsync' && waitMs !== undefined ? `?wait=${waitMs}` : ''
+    let sinceMs = world.clock.now()
+    for (;;) {
+      // With a key an earlier try may have made the job.
+      if (key === null) sinceMs = world.clock.now()
+      checks.clients.submits(endpoint, tag, key)
+      const reply = await calls.post(endpoint, `${kind}${wait}`, { body, headers })
+      if (reply.ok && reply.status === 200) {
+        const job = JSON.parse(reply.text) as SeenJob
+        const keptMs = Math.min(ttlMs ?? JOB_TIMES.ttlMs.default, retentionMs(kind === 'run' ? 'run' : 'runsync'))
+        checks.clients.follow(job.id, endpoint, sinceMs + keptMs, tag)
+        // The answer of a run has no result, even where its key belongs to a job that has ended.
+        if (kind === 'runsync') checks.clients.saw(job, reply.order)
+        return { endpoint, job }
+      }
+      if (reply.ok && reply.status === 404 && checks.clients.deleted.has(endpoint)) endpoint = this.#parts.endpoint()
+      else if (reply.ok && reply.status === 409 && key !== null) endpoint = this.#parts.endpoint()
+      else if (reply.ok && reply.status < 500) world.report(`a ${kind} was answered with ${reply.status} ${reply.text}`)
+      await life.sleep(random.int(500, 3_000))
+    }
+  }
+
+  /** Follows the job to its final state in the way that was planned; null when it is gone. */
+  async #follow(endpoint: EndpointId, id: JobId, checker: StreamChecker): Promise<SeenJob | null> {
+    const { world, calls, life, random } = this.#parts
+    const { follow } = this.#plan
+    if (follow === 'status' || follow === 'status-sync') return this.#poll(endpoint, id)
+    const reader = new StreamReader({ world, calls, life, random, checker }, endpoint, id, follow)
+    let outcome = await reader.read()
+    for (;;) {
+      const seen = await this.#look(endpoint, id, 'status')
+      if (seen === null || outcome === 'gone') return null
+      const isOver = seen !== 'again' && isFinal(seen.status)
+      if (outcome === 'empty') {
+        // This form has no status: what came before a final one must be all.
+        outcome = await reader.read()
+        if (!isOver || outcome !== 'empty') continue
+      }
+      if (seen === 'again' || !isOver) {
+        if (seen !== 'again') world.report(`the stream of job ${id} has ended, and it is ${seen.status}`)
+        await life.sleep(500)
+        continue
+      }
+      if (seen.status === 'COMPLETED') checker.completed(nonceOf(JSON.stringify(seen.output) ?? null))
+      return seen
+    }
+  }
+
+  async #poll(endpoint: EndpointId, id: JobId): Promise<SeenJob | null> {
+    const { life, random } = this.#parts
+    const isHeld = this.#plan.follow === 'status-sync'
+    for (;;) {
+      await life.sleep(isHeld ? random.int(0, 100) : random.int(1_000, 8_000))
+      const wait = random.chance(0.5) ? `?wait=${random.int(100, 20_000)}` : ''
+      const seen = await this.#look(endpoint, id, isHeld ? 'status-sync' : 'status', isHeld ? wait : '')
+      if (seen === null) return null
+      if (seen !== 'again' && isFinal(seen.status)) return seen
+    }
+  }
+
+  /** Whether a final state stays. */
+  async #watch(endpoint: EndpointId, id: JobId): Promise<void> {
+    const { life, random } = this.#parts
+    for (let looks = 0; looks < 2; ) {
+      await life.sleep(random.int(1_000, 15_000))
+      const seen = await this.#look(endpoint, id, 'status')
+      if (seen === null) return
+      if (seen !== 'again') looks += 1
+    }
+  }
+
+  /** One look at the job; null when it is gone, `again` where there was no answer. */
+  async #look(endpoint: EndpointId, id: JobId, operation: string, query = ''): Promise<SeenJob | null | 'again'> {
+    const { calls, checks, world } = this.#parts
+    const reply = await calls.get(endpoint, `${operation}/${id}${query}`)
+    if (!reply.ok || reply.status >= 500) {
+      await this.#parts.life.sleep(200)
+      return 'again'
+    }
+    if (reply.status === 404) {
+      checks.clients.missed(id, world.clock)
+      return null
+    }
+    if (reply.status !== 200) {
+      world.report(`a ${operation} was answered with ${reply.status} ${reply.text}`)
+      return null
+    }
+    const job = JSON.parse(reply.text) as SeenJob
+    checks.clients.saw(job, reply.order)
+    if (operation === 'status' && isFinal(job.status)) checks.webhooks.saw(id, reply.text)
+    return job
+  }
+
+  async #cancel(endpoint: EndpointId, id: JobId): Promise<void> {
+    const { life, calls, checks, world } = this.#parts
+    if (this.#plan.cancelAfterMs === null) return
+    await life.sleep(this.#plan.cancelAfterMs)
+    const reply = await calls.post(endpoint, `cancel/${id}`)
+    if (!reply.ok) return
+    world.count(`cancels: ${reply.status}`)
+    if (reply.status === 200) checks.clients.cancelled(id, reply.order)
+    this.#expect('cancel', reply, [200, 404, 409])
+  }
+
+  async #setTtl(endpoint: EndpointId, id: JobId): Promise<void> {
+    const { life, calls, checks, world } = this.#parts
+    const { newTtl } = this.#plan
+    if (newTtl === null) return
+    await life.sleep(newTtl.afterMs)
+    const untilMs = world.clock.now() + newTtl.ms
+    checks.clients.keeps(id, untilMs, false)
+    const reply = await calls.get(endpoint, `status/${id}?ttl=${newTtl.ms}`)
+    if (!reply.ok) return
+    world.count(`new ttls: ${reply.status}`)
+    this.#expect('status', reply, [200, 404])
+  }
+
+  /** Whether the job was queued again, as far as anybody can tell. */
+  async #retry(endpoint: EndpointId, id: JobId): Promise<boolean> {
+    const { life, random, calls, checks, world } = this.#parts
+    await life.sleep(random.int(0, 5_000))
+    checks.clients.retries(id)
+    const sinceMs = world.clock.now()
+    const reply = await calls.post(endpoint, `retry/${id}`)
+    if (!reply.ok) return true
+    world.count(`retries: ${reply.status}`)
+    this.#expect('retry', reply, [200, 404, 409])
+    const { kind, ttlMs } = this.#plan
+    const keptMs = Math.min(ttlMs ?? JOB_TIMES.ttlMs.default, retentionMs(kind === 'run' ? 'run' : 'runsync'))
+    if (reply.status === 200) checks.clients.retried(id, sinceMs + keptMs, reply.order)
+    return reply.status === 200
+  }
+
+  #expect(what: string, reply: Reply & { readonly ok: true }, statuses: readonly number[]): void {
+    if (reply.status >= 500 || statuses.includes(reply.status)) return
+    this.#parts.world.report(`a ${what} was answered with ${reply.status} ${reply.text}`)
+  }
+}

@@ -1,0 +1,76 @@
+import type { JobId, WorkerId } from '../../src/core/ids.ts'
+import type { Life } from '../life.ts'
+import type { Network, Reply } from '../network.ts'
+import type { Behaviour } from './behaviour.ts'
+
+const TAKE_TIMEOUT_MS = 90_000
+const POST_TIMEOUT_MS = 600_000
+
+/** Whose calls they are. */
+export interface Caller {
+  readonly id: WorkerId
+  readonly sdk: Behaviour['sdk']
+  readonly env: Readonly<Record<string, string>>
+  readonly life: Life
+  readonly network: Network
+}
+
+/** The six calls of the worker protocol, with the headers and addresses of an SDK. */
+export class Protocol {
+  readonly #caller: Caller
+
+  constructor(caller: Caller) {
+    this.#caller = caller
+  }
+
+  /** Asks for jobs. */
+  take(free: number, busy: boolean): Promise<Reply> {
+    const url = this.#takeUrl()
+    const running = `&job_in_progress=${busy ? 1 : 0}`
+    if (free === 1) return this.#get(`${url}${running}`, TAKE_TIMEOUT_MS, this.#caller.life)
+    const batch = url.replace('/job-take/', '/job-take-batch/')
+    return this.#get(`${batch}&batch_size=${free}${running}`, TAKE_TIMEOUT_MS, this.#caller.life)
+  }
+
+  /** Asks which jobs to stop. */
+  stops(): Promise<Reply> {
+    return this.#get(this.#takeUrl().replace('/job-take/', '/job-stop/'), TAKE_TIMEOUT_MS, this.#caller.life)
+  }
+
+  /** Says which jobs it works on. @param life whose ping it is: that of a process of its own may outlive the worker */
+  ping(jobs: readonly JobId[], life: Life): Promise<Reply> {
+    const list = jobs.length === 0 ? '' : `&job_id=${encodeURIComponent(jobs.join(','))}`
+    const url = this.#caller.env.RUNPOD_WEBHOOK_PING!.replace('$RUNPOD_POD_ID', this.#caller.id)
+    return this.#get(`${url}${list}&runpod_version=1.12.0`, 20_000, life)
+  }
+
+  /** Posts a result, an update or a chunk, once. */
+  post(kind: 'OUTPUT' | 'STREAM', job: JobId, body: string, extraMs = 0): Promise<Reply> {
+    const { id: who, env, life, network } = this.#caller
+    const template = env[`RUNPOD_WEBHOOK_POST_${kind}`]!
+    const url = `${template.replace('$RUNPOD_POD_ID', who).replace('$ID', job)}&isStream=false`
+    const headers = {
+      ...{ authorization: env.RUNPOD_AI_API_KEY!, 'user-agent': this.#userAgent() },
+      ...{ 'content-type': 'application/x-www-form-urlencoded', charset: 'utf-8', 'x-request-id': job },
+    }
+    const call = { who, method: 'POST', url, headers, body, life, timeoutMs: POST_TIMEOUT_MS } as const
+    return network.send({ ...call, outlives: true, extraMs })
+  }
+
+  #takeUrl(): string {
+    return this.#caller.env.RUNPOD_WEBHOOK_GET_JOB!.replace('$ID', this.#caller.id)
+  }
+
+  #get(url: string, timeoutMs: number, life: Life): Promise<Reply> {
+    const { id: who, env, network } = this.#caller
+    const headers = { authorization: env.RUNPOD_AI_API_KEY!, 'user-agent': this.#userAgent() }
+    return network.send({ who, method: 'GET', url, headers, life, timeoutMs })
+  }
+
+  #userAgent(): string {
+    const { sdk } = this.#caller
+    if (sdk === 'runyard') return 'Runyard-Worker-SDK/0.1.0 (linux; x64) Language/Node 26.10.0'
+    const version = sdk === 'python' ? '1.12.0' : '1.7.9'
+    return `RunPod-Python-SDK/${version} (Linux; x86_64) Language/Python 3.11.9`
+  }
+}
