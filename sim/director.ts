@@ -41,7 +41,7 @@ export class Director {
     await operator.setUp(random.int(2, 4))
     this.#unleash()
     curtain()
-    const playMs = random.int(200_000, 300_000)
+    const playMs = random.int(150_000, 230_000)
     for (let n = random.int(1, 2); n > 0; n -= 1) {
       this.#life.after(random.int(10_000, playMs - 20_000), () => this.#endServer())
     }

@@ -1,6 +1,7 @@
 /**
- * Runs seeds of the simulator, each twice, and says how to run those again that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>]`, or `--seed <seed> [--verbose]` for one with its trace.
+ * Runs seeds of the simulator, each twice unless `--once`, and says how to run those again that fail:
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once]`, or `--seed <seed> [--verbose]` for one with its
+ * trace.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
@@ -53,6 +54,7 @@ async function main(): Promise<number> {
       seeds: { type: 'string', default: '10' },
       from: { type: 'string', default: '1' },
       seed: { type: 'string' },
+      once: { type: 'boolean', default: false },
       verbose: { type: 'boolean', default: false },
     },
   })
@@ -62,7 +64,7 @@ async function main(): Promise<number> {
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
-    const result = values.verbose ? await runSeed(seed, { settle, ...listen }) : await runTwice(seed)
+    const result = values.verbose || values.once ? await runSeed(seed, { settle, ...listen }) : await runTwice(seed)
     report(result, Math.round(process.uptime() * 1_000 - startMs))
     if (values.verbose) console.log(result.stats.counts)
     if (result.problems.length > 0) failed += 1

@@ -20,6 +20,7 @@ export function openDatabase(world: World): Database {
   const engine = new SqliteEngine({ file: ':memory:', aroundCommit: commit => around(commit) })
   engine.database.exec(LEDGER)
   const unread = engine.database.prepare(UNREAD)
+  const statements = new Map<string, ReturnType<typeof engine.database.prepare>>()
   let lastRead = 0
   const tell = (told: boolean) => {
     const changes = unread.all(lastRead) as unknown as Change[]
@@ -42,8 +43,11 @@ export function openDatabase(world: World): Database {
   }
   const database: Database = {
     store: sqliteStoreOn(new InlineHost(engine)),
-    query: <Row>(sql: string, ...values: readonly (string | number)[]) =>
-      engine.database.prepare(sql).all(...values) as unknown as Row[],
+    query: <Row>(sql: string, ...values: readonly (string | number)[]) => {
+      const statement = statements.get(sql) ?? engine.database.prepare(sql)
+      statements.set(sql, statement)
+      return statement.all(...values) as unknown as Row[]
+    },
     onCommit: () => {},
   }
   return database

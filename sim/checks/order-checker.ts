@@ -1,4 +1,4 @@
-import type { EndpointId, JobId } from '../../src/core/ids.ts'
+import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
 
 interface Waiting {
@@ -13,14 +13,23 @@ interface Waiting {
 /** Reports claims that jump the line: first in, first out, jobs of low priority after all others. */
 export class OrderChecker {
   readonly #report: (problem: string) => void
-  readonly #nowMs: () => number
+  readonly #wall: { latest(): number; readonly setBackMs: number }
+  readonly #mayNotHave: (worker: WorkerId, job: JobId) => boolean
   readonly #lines = new Map<EndpointId, Map<JobId, Waiting>>()
   readonly #places = new Map<JobId, Waiting>()
 
-  /** @param nowMs what the clock on the wall shows */
-  constructor(report: (problem: string) => void, nowMs: () => number) {
+  /**
+   * @param wall the clock on the wall
+   * @param mayNotHave whether a worker has yet to stop its last attempt of a job
+   */
+  constructor(
+    report: (problem: string) => void,
+    wall: { latest(): number; readonly setBackMs: number },
+    mayNotHave: (worker: WorkerId, job: JobId) => boolean,
+  ) {
     this.#report = report
-    this.#nowMs = nowMs
+    this.#wall = wall
+    this.#mayNotHave = mayNotHave
   }
 
   /** The store has committed something. */
@@ -40,14 +49,16 @@ export class OrderChecker {
   }
 
   /** Jobs of this commit are left out: the rows of one statement come in any order. */
-  #checkClaim({ job, endpoint, n }: Change, here: ReadonlySet<JobId>): void {
+  #checkClaim({ job, endpoint, n, worker }: Change, here: ReadonlySet<JobId>): void {
     const mine = this.#places.get(job)
     if (mine === undefined) return
     for (const other of this.#lines.get(endpoint)?.values() ?? []) {
-      if (here.has(other.job) || other.expiresAtMs <= this.#nowMs() || other.low > mine.low) continue
-      // Where the clock was set back in between, and the server started anew, nobody knows which was first.
-      const isBefore = other.low < mine.low || (other.place < mine.place && other.queuedAtMs <= mine.queuedAtMs)
-      if (isBefore) this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was there first`)
+      if (here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low) continue
+      // Where the clock was set back, and the server started anew before it had caught up, nobody knows which was first.
+      const isSure = other.queuedAtMs + this.#wall.setBackMs <= mine.queuedAtMs
+      const isBefore = other.low < mine.low || (other.place < mine.place && isSure)
+      if (isBefore && !this.#mayNotHave(worker!, other.job))
+        this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was there first`)
     }
   }
 

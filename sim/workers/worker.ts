@@ -57,6 +57,7 @@ export class SimWorker {
     this.#protocol = new Protocol({ id: worker, sdk: behaviour.sdk, env: this.#env, life, network })
     this.#handler = new Handler({
       ...{ worker, behaviour, protocol: this.#protocol, life, random: this.#random, runs, serverRun },
+      calm: () => world.faults.worker === 0,
       print: (line, job) => around.print(worker, line, job),
       exit: code => this.#exit(code),
     })

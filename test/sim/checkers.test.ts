@@ -140,7 +140,8 @@ test('a job that is claimed before one that was there first, or is of higher pri
   const problems: string[] = []
   const order = new OrderChecker(
     problem => problems.push(problem),
-    () => 0,
+    { latest: () => 0, setBackMs: 0 },
+    () => false,
   )
   const second: Change = { ...SUBMITTED, n: 2, job: otherId }
   order.committed({ changes: [SUBMITTED, second], told: true })
