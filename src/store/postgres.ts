@@ -54,6 +54,8 @@ class PostgresEngine {
   readonly #pool: Pool
   readonly #wanted: number
   #callsUntilGrowth = 0
+  /** Connections that came about; the pool counts those that it tries to make, too. */
+  readonly #live = new Set<PoolClient>()
   readonly #open = new Set<Promise<unknown>>()
   /** Reads that were seen to take several statements. */
   readonly #severalReads = new Set<string>()
@@ -64,7 +66,11 @@ class PostgresEngine {
     this.#pool = new Pool({ ...connectionConfig(url), max: connections })
     // Connections fail while nobody uses them, too; the next call gets another one.
     this.#pool.on('error', () => {})
-    this.#pool.on('connect', client => void client.on('error', () => {}))
+    this.#pool.on('connect', client => {
+      client.on('error', () => {})
+      this.#live.add(client)
+    })
+    this.#pool.on('remove', client => void this.#live.delete(client))
   }
 
   async prepareDatabase(migrations: readonly Migration[] | undefined): Promise<void> {
@@ -150,9 +156,8 @@ class PostgresEngine {
       try {
         return await this.#pool.connect()
       } catch (error) {
-        const connections = this.#pool.totalCount
-        if (!isTooManyConnections(error) || connections === 0 || attempt === ATTEMPTS) throw fromPostgres(error)
-        options.max = Math.min(options.max, connections)
+        if (!isTooManyConnections(error) || this.#live.size === 0 || attempt === ATTEMPTS) throw fromPostgres(error)
+        options.max = this.#live.size
         this.#callsUntilGrowth = GROW_AFTER
       }
     }
