@@ -46,12 +46,14 @@ export interface ClaimedRow
 export interface SpanRow {
   readonly started_at_ms: number | null
   readonly waiting_since_ms: number
+  readonly input_bytes: number
   readonly stream_bytes: number | null
 }
 
 /** A row of a job that has ended, with what its usage is counted from. */
 export interface EndedRow extends JobRow {
   readonly waiting_since_ms: number | null
+  readonly input_bytes: number
   readonly stream_bytes: number | null
 }
 
@@ -111,7 +113,7 @@ export function toSpan(row: EndedRow): UsageSpan {
   return {
     waitingSinceMs: row.waiting_since_ms ?? row.queued_at_ms,
     startedAtMs: row.started_at_ms,
-    inputBytes: Buffer.byteLength(row.input),
+    inputBytes: row.input_bytes,
     outputBytes: row.output === null ? 0 : Buffer.byteLength(row.output),
     streamBytes: row.stream_bytes ?? 0,
   }

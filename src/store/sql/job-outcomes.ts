@@ -6,7 +6,7 @@ import { JOB_COLUMNS } from './jobs.ts'
 const STREAM_BYTES = '(SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1) AS stream_bytes'
 
 /** The columns of a job that has ended, with what its usage is counted from. */
-const ENDED_COLUMNS = `${JOB_COLUMNS}, waiting_since_ms, ${STREAM_BYTES}`
+const ENDED_COLUMNS = `${JOB_COLUMNS}, waiting_since_ms, octet_length(input) AS input_bytes, ${STREAM_BYTES}`
 
 /** What each end sets. @param now the parameter with the instant of the end */
 function end(now: string): string {
@@ -49,7 +49,8 @@ export const timeOutJobs = `
 
 /** $1 worker. What a worker holds, kept from changing, with what the usage of the attempts is counted from. */
 export const heldJobs = `
-  SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, ${STREAM_BYTES}
+  SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms,
+    octet_length(input) AS input_bytes, ${STREAM_BYTES}
   FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY id {{lock}}`
 
 /** $1 jobs as a JSON list, $2 now, $3 the reason, $4 how many lost attempts fail a job, $5 worker. */
