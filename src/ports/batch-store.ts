@@ -103,7 +103,7 @@ export interface BatchStore {
   /** CANCELLED for jobs that wait in a cancelled batch, at most `limit`. */
   cancelWaiting(batchId: BatchId, nowMs: number, limit: number): Promise<DroppedJob[]>
   /** Batches that {@link release} or {@link cancelWaiting} have to go on with, at most `limit`. */
-  unsettled(limit: number): Promise<BatchId[]>
+  unsettled(limit: number): Promise<Pick<Batch, 'id' | 'endpointId'>[]>
   /** Removes jobs and requests of expired batches, at most `limit` of each, and batches of which nothing is left. */
   removeExpired(nowMs: number, limit: number): Promise<{ jobs: RemovedJob[]; more: boolean }>
   /** The batch for whose turn a job waits, and how many of its requests come before; null when it waits for none. */

@@ -135,7 +135,7 @@ export class Batches {
     const { store, clock } = this.#ports
     const unsettled = await store.batches.unsettled(SETTLE)
     let moved = 0
-    for (const id of unsettled) moved += await this.#settlePart(id)
+    for (const batch of unsettled) moved += await this.#settlePart(batch)
     const { jobs, more } = await store.batches.removeExpired(clock.now(), SWEEP)
     // They had ended with their batch, so that their usage is counted.
     this.#jobs.removed(jobs.map(job => ({ job: { ...job, webhook: null }, usage: NO_JOB_USAGE })))
@@ -145,7 +145,7 @@ export class Batches {
   async #settled(batch: Batch): Promise<Batch> {
     const { store, clock } = this.#ports
     try {
-      for (let moved = 1; moved > 0; ) moved = await this.#settlePart(batch.id)
+      for (let moved = 1; moved > 0; ) moved = await this.#settlePart(batch)
       return (await store.batches.find(batch.endpointId, batch.id, clock.now())) ?? batch
     } catch {
       return batch
@@ -153,9 +153,14 @@ export class Batches {
   }
 
   /** How many requests became jobs, or jobs were cancelled; 0 when there is nothing left to do. */
-  async #settlePart(id: BatchId): Promise<number> {
-    const { store, clock } = this.#ports
-    const released = await store.batches.release(id, PART)
+  async #settlePart({ id, endpointId }: Pick<Batch, 'id' | 'endpointId'>): Promise<number> {
+    const { store, clock, notifier } = this.#ports
+    const released = await store.batches.release(id, PART).catch(error => {
+      // They may be there all the same.
+      notifier.publish(`queue:${endpointId}`)
+      notifier.publish(`load:${endpointId}`)
+      throw error
+    })
     this.#jobs.accepted(released)
     if (released.length > 0) return released.length
     const dropped = await store.batches.cancelWaiting(id, clock.now(), PART)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { BATCH, type Batch } from '../../src/core/batch.ts'
 import type { JobId } from '../../src/core/ids.ts'
-import { batchId, batchOf, counts, draft, idsOf, look, page, refusal, running } from './store-batches.ts'
+import { batchId, batchOf, counts, draft, idsOf, look, page, refusal, running, unsettled } from './store-batches.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, T0, W1 } from './store-world.ts'
 
 /** How batches and their requests end. */
@@ -55,7 +55,7 @@ export const batchEndCases: Cases = {
     assert.deepEqual([failed, finishedAtMs, expiresAtMs], [0, null, null])
     assert.equal(await batches.before(jobId('x')), null)
     batchOf(await batches.cancel(E1, batchId('b'), T0 + 600))
-    assert.deepEqual(await batches.unsettled(9), [], 'a cancelled batch leaves it alone')
+    assert.deepEqual(await unsettled(world), [], 'a cancelled batch leaves it alone')
     assert.equal((await world.claim(W1, 1, T0 + 700))[0]?.id, 'x')
     await world.finish('x', W1, DONE, T0 + 800)
     assert.deepEqual(counts(await look(world, 'b')), [1, 0, 1, 0])
@@ -69,7 +69,7 @@ export const batchEndCases: Cases = {
       assert.deepEqual([batch.status, batch.failed, batch.finishedAtMs], ['CANCELLED', 2, T0 + 5])
     }
     assert.deepEqual(await page(world, 'b'), { total: 2, items: ['x CANCELLED', 'y CANCELLED'] })
-    assert.deepEqual(await batches.unsettled(9), [])
+    assert.deepEqual(await unsettled(world), [])
     assert.equal(await batches.cancel(E1, batchId('c'), T0), null)
   },
 
@@ -81,13 +81,13 @@ export const batchEndCases: Cases = {
     batchOf(await batches.cancel(E1, batchId('b'), T0))
     assert.deepEqual(await world.claim(W1, 5), [], 'it has no turn any more')
     const dropped = async () => (await batches.cancelWaiting(batchId('b'), T0, 3)).map(({ job }) => job.id)
-    assert.deepEqual(await batches.unsettled(9), ['b'])
+    assert.deepEqual(await unsettled(world), ['b'])
     assert.deepEqual(await dropped(), ['r-2', 'r-3', 'r-4'])
     assert.deepEqual(await dropped(), ['r-5'])
-    assert.deepEqual(await batches.unsettled(9), [])
+    assert.deepEqual(await unsettled(world), [])
     await world.finish('r-0')
     await jobOutcomes.requeueLost(W1, 'it vanished', T0)
-    assert.deepEqual(await batches.unsettled(9), ['b'])
+    assert.deepEqual(await unsettled(world), ['b'])
     assert.deepEqual(await dropped(), ['r-1'])
     const batch = await look(world, 'b')
     assert.deepEqual([batch.status, ...counts(batch)], ['CANCELLED', 6, 0, 1, 5])

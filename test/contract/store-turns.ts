@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { batchId, batchOf, draft, idsOf, look, requestOf, running } from './store-batches.ts'
+import { batchId, batchOf, draft, idsOf, look, requestOf, running, unsettled } from './store-batches.ts'
 import { type Cases, E1, jobId, OWNER, T0, W1, type World } from './store-world.ts'
 
 /** Who is handed out, one claim after another. */
@@ -132,7 +132,7 @@ export const turnCases: Cases = {
   },
 
   'claims, results, cancels and adds at once come to right counts': async world => {
-    const { batches, jobOutcomes } = world.store
+    const { jobOutcomes } = world.store
     const workerIds = Array.from({ length: 4 }, (_, n) => `worker-${n}` as WorkerId)
     for (const id of workerIds) await world.worker(id)
     await running(world, 'a', idsOf('a', 30))
@@ -156,6 +156,6 @@ export const turnCases: Cases = {
       assert.notEqual(finishedAtMs, null)
     }
     assert.equal((await look(world, 'b')).completed, 30)
-    assert.deepEqual(await batches.unsettled(9), [])
+    assert.deepEqual(await unsettled(world), [])
   },
 }

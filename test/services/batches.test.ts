@@ -321,6 +321,26 @@ for (const fault of ['before', 'after'] as const) {
   })
 }
 
+test('requests that became jobs without an answer of the store reach a worker at once, and start one from zero', async t => {
+  const { rig, worker, batches } = await open(t)
+  const id = await batches.draft(1)
+  const poll = worker.take()
+  await rig.clock.settle()
+  rig.failNext('batches.release', 'after')
+  await batches.post(id, 'finalize')
+  await rig.clock.advance(100)
+  assert.deepEqual(await batches.counts(id), ['FINALIZED', 1, 1, 0, 0])
+  assert.equal((await poll).json.batchId, id)
+  const empty = await rig.endpoint()
+  await rig.clock.advance(60_000)
+  const others = new RigBatches(rig, empty)
+  const other = await others.draft(1)
+  rig.failNext('batches.release', 'after')
+  await others.post(other, 'finalize')
+  await rig.clock.advance(100)
+  assert.equal((await rig.alive(empty)).length, 1)
+})
+
 test('the same Idempotency-Key makes one batch, and adds requests once', async t => {
   const { rig, batches, at } = await paused(t)
   const headers = { 'idempotency-key': 'k' }

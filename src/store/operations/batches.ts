@@ -175,8 +175,9 @@ export const batches = {
     return dropped
   }),
 
-  unsettled: read(function* (limit: number): Steps<BatchId[]> {
-    return (yield* query<{ id: BatchId }>(sql.unsettledBatches, [limit])).map(({ id }) => id)
+  unsettled: read(function* (limit: number): Steps<Pick<Batch, 'id' | 'endpointId'>[]> {
+    const rows = yield* query<Pick<BatchRow, 'id' | 'endpoint_id'>>(sql.unsettledBatches, [limit])
+    return rows.map(({ id, endpoint_id }) => ({ id, endpointId: endpoint_id }))
   }),
 
   removeExpired: write(function* (nowMs: number, limit: number): Steps<{ jobs: RemovedJob[]; more: boolean }> {

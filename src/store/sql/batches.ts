@@ -129,7 +129,7 @@ export const deleteRequests = 'DELETE FROM batch_requests WHERE batch_id = $1 AN
 
 /** $1 how many. Batches that were finalized and have requests that are no jobs yet, or cancelled ones that still wait. */
 export const unsettledBatches = `
-  SELECT id FROM batches WHERE ${UNFINISHED} AND status <> 'DRAFT' AND (
+  SELECT id, endpoint_id FROM batches WHERE ${UNFINISHED} AND status <> 'DRAFT' AND (
     EXISTS (SELECT 1 FROM batch_requests WHERE batch_id = batches.id)
     OR (status = 'CANCELLED' AND EXISTS (
       SELECT 1 FROM jobs WHERE endpoint_id = batches.endpoint_id AND ${guard('purge')} AND line = batches.id)))
