@@ -1,16 +1,19 @@
 /**
  * Writes per second of the SQLite store, inline and in a thread, on this disk and on an emulated slow one, and how long
- * an unrelated timer waits meanwhile: `bin/node bench/store.ts [folder on the disk to measure]`.
+ * an unrelated timer waits meanwhile: `bin/node bench/store.ts [folder on the disk to measure]`. With RUNYARD_TEST_POSTGRES, the
+ * address of a PostgreSQL, also those of the store on it, in a schema that is dropped afterwards.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { withSchema } from '../scripts/torture/database.ts'
 import type { Endpoint } from '../src/core/endpoint.ts'
 import type { EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../src/core/ids.ts'
 import type { Job } from '../src/core/job.ts'
 import type { Template } from '../src/core/template.ts'
 import type { Worker } from '../src/core/worker.ts'
 import type { Store } from '../src/ports/store.ts'
+import { openPostgresStore } from '../src/store/postgres.ts'
 import { measureFlushMs, type SqliteStore, type StoreHost, sqliteStoreOn } from '../src/store/sqlite.ts'
 import { SqliteEngine } from '../src/store/sqlite-engine.ts'
 import { gatherInMicrotasks, InlineHost } from '../src/store/sqlite-inline.ts'
@@ -160,6 +163,21 @@ async function run(variant: Variant, folder: string): Promise<void> {
   }
 }
 
+/** PostgreSQL groups the flushes of transactions by itself and does not tell. */
+async function runPostgres(url: string): Promise<void> {
+  for (const loops of CONCURRENCIES) {
+    await withSchema(url, async schema => {
+      const store = await openPostgresStore({ url: schema ?? url })
+      await fill(store)
+      const inserts = await measure(loops, () => insert(store))
+      await stock(store, 8_000)
+      const finishes = await measure(loops, loop => claimAndFinish(store, loop))
+      await store.close()
+      report(['PostgreSQL', `${loops}`, ...cells(inserts), ...cells(finishes), ''])
+    })
+  }
+}
+
 function cells({ perSecond, lateMs }: Measured): string[] {
   return [Math.round(perSecond).toString(), lateMs.map(ms => ms.toFixed(1)).join(' / ')]
 }
@@ -177,6 +195,8 @@ try {
     report(['store', 'loops', 'inserts/s', 'timer late p50 / p99 ms', 'claim+finish/s', 'late ms', 'writes/commit'])
     report(Array(7).fill('---'))
     for (const variant of variants.filter(candidate => candidate.slow === slow)) await run(variant, folder)
+    const postgres = process.env.RUNYARD_TEST_POSTGRES ?? ''
+    if (!slow && postgres !== '') await runPostgres(postgres)
   }
 } finally {
   rmSync(folder, { recursive: true })
