@@ -8,6 +8,8 @@ import type { Fleet } from '../services/fleet.ts'
 const RETRY_MS = 30_000
 /** While an endpoint has waiting jobs or keeps workers ready, it is looked at this often, whether or not it was notified. */
 const LOOK_AGAIN_MS = 5_000
+/** New endpoints are looked for, and all others looked at, this often: the notification of a first job may have been lost. */
+const LOOK_ANYWAY_MS = 30_000
 
 /**
  * Starts and drains workers. Each step looks only at endpoints whose jobs or workers changed or whose time has come;
@@ -23,6 +25,8 @@ export class Autoscaler {
   /** Endpoints whose workers could not be started. */
   readonly #blocked = new Set<EndpointId>()
   #relist = true
+  #listAtMs = 0
+  #lastMs = 0
 
   /** @param wake asks for a step soon */
   constructor(ports: Pick<Ports, 'store' | 'driver' | 'notifier'>, fleet: Fleet, wake: () => void) {
@@ -41,7 +45,10 @@ export class Autoscaler {
    * @returns when to step again if nothing wakes it before; null for never
    */
   async step(nowMs: number): Promise<number | null> {
-    if (this.#relist) await this.#listEndpoints(nowMs)
+    // Where the clock was set back, what is due would be so too late.
+    if (nowMs < this.#lastMs) for (const id of this.#due.keys()) this.#due.set(id, nowMs)
+    if (this.#relist || nowMs < this.#lastMs || nowMs >= this.#listAtMs) await this.#listEndpoints(nowMs)
+    this.#lastMs = nowMs
     const failures: unknown[] = []
     for (const [id, dueMs] of this.#due) {
       if (dueMs === null || dueMs > nowMs) continue
@@ -55,7 +62,7 @@ export class Autoscaler {
       }
     }
     if (failures.length > 0) throw failures[0]
-    return earliest([...this.#due.values()])
+    return earliest([this.#listAtMs, ...this.#due.values()])
   }
 
   /** New endpoints are due, and those whose workers could not be started: what was saved may have mended that. */
@@ -67,6 +74,7 @@ export class Autoscaler {
       this.#relist = true
       throw error
     })
+    this.#listAtMs = nowMs + LOOK_ANYWAY_MS
     for (const id of ids) {
       if (!this.#subscriptions.has(id)) this.#watch(id, nowMs)
     }
@@ -89,7 +97,7 @@ export class Autoscaler {
     const plan = planWorkers(snapshot, await this.#ports.driver.capacity(), nowMs)
     for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0
-    const next = earliest([plan.wakeAtMs, waits ? nowMs + LOOK_AGAIN_MS : null])
+    const next = Math.min(plan.wakeAtMs ?? Number.POSITIVE_INFINITY, nowMs + (waits ? LOOK_AGAIN_MS : LOOK_ANYWAY_MS))
     if (plan.start === 0) return next
     if ((await this.#fleet.startProblem(snapshot.endpoint)) !== null) {
       this.#blocked.add(id)

@@ -356,3 +356,33 @@ test('an endpoint that is deleted while a worker is being started leaves no work
   assert.deepEqual(rig.fleet.running(), [])
   assert.deepEqual(await rig.store.workers.alive(), [])
 })
+
+test('a job that no notification told of gets its worker within half a minute', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMax: 1 })
+  await rig.clock.advance(60_000)
+  rig.loses = topic => topic.startsWith('load:')
+  await rig.submit(endpoint)
+  await rig.clock.advance(31_000)
+  assert.equal((await rig.alive(endpoint)).length, 1)
+})
+
+test('an endpoint that no notification told of gets its workers within half a minute', async t => {
+  const rig = await openRig(t)
+  await rig.clock.advance(60_000)
+  rig.loses = topic => topic === 'endpoints'
+  const endpoint = await rig.endpoint({ workersMin: 1 })
+  await rig.clock.advance(31_000)
+  assert.equal((await rig.alive(endpoint)).length, 1)
+})
+
+test('endpoints are looked at also after the clock was set back by hours', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMax: 1 })
+  await rig.clock.advance(60_000)
+  rig.loses = topic => topic.startsWith('load:')
+  rig.clock.set(-3_600_000)
+  await rig.submit(endpoint)
+  await rig.clock.advance(31_000)
+  assert.equal((await rig.alive(endpoint)).length, 1)
+})

@@ -15,6 +15,7 @@ export class VirtualClock implements Clock {
   /** How many things go on that take real time; virtual time stands still meanwhile. */
   busy = 0
   #nowMs: number
+  #setByMs = 0
   #order = 0
   readonly #timers = new Set<Timer>()
 
@@ -29,7 +30,12 @@ export class VirtualClock implements Clock {
   }
 
   now(): number {
-    return this.#nowMs
+    return this.#nowMs + this.#setByMs
+  }
+
+  /** Sets what the clock on the wall shows, forwards or backwards; timers do not care. */
+  set(byMs: number): void {
+    this.#setByMs += byMs
   }
 
   monotonic(): number {
