@@ -91,7 +91,10 @@ export class Autoscaler {
 
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
-    if (snapshot === null) return this.#forget(id)
+    if (snapshot === null) {
+      await this.#fleet.endStray(id)
+      return this.#forget(id)
+    }
     await this.#stopDrained(snapshot)
     if (snapshot.endpoint.type === 'LOAD_BALANCER') return null
     const plan = planWorkers(snapshot, await this.#ports.driver.capacity(), nowMs)

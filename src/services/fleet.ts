@@ -1,6 +1,6 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, toAppError } from '../core/errors.ts'
-import type { JobId, OwnerId, WorkerId } from '../core/ids.ts'
+import type { EndpointId, JobId, OwnerId, WorkerId } from '../core/ids.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
@@ -164,17 +164,27 @@ export class Fleet {
     notifier.publish(`load:${endpointId}`)
   }
 
+  /** Ends the workers of an endpoint that is gone; whoever deleted it may not have come to that. */
+  async endStray(endpointId: EndpointId): Promise<void> {
+    for (const { id, state } of await this.#ports.store.workers.list(endpointId)) {
+      if (state !== 'EXITED') await this.kill(id, 'endpoint_deleted')
+    }
+  }
+
   /**
    * After a start of the server: takes over the workers that an earlier run left, or ends them when they were given
-   * another address than this server has now.
+   * another address than this server has now, or when their endpoint is gone.
    */
   async adoptAll(): Promise<void> {
     const { store, driver, emit } = this.#ports
     for (const id of await store.workers.lastExited(LAST_ENDED)) await driver.release(id)
+    const endpoints = new Set(await store.endpoints.ids())
     for (const worker of await store.workers.alive()) {
       const alive = await driver.adopt(worker.id, worker.handle)
       if (!alive) {
         await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
+      } else if (!endpoints.has(worker.endpointId)) {
+        await this.kill(worker.id, 'endpoint_deleted')
       } else if (worker.baseUrl !== this.#baseUrl()) {
         await this.kill(worker.id, 'address_changed')
       } else {

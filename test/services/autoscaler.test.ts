@@ -386,3 +386,25 @@ test('endpoints are looked at also after the clock was set back by hours', async
   await rig.clock.advance(31_000)
   assert.equal((await rig.alive(endpoint)).length, 1)
 })
+
+test('the workers of a deleted endpoint end also when the store failed after the endpoint was gone', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  await worker.take({ signal: AbortSignal.abort() })
+  await rig.change(endpoint, { workersMin: 0, workersMax: 0 })
+  rig.failNext('endpoints.remove', 'after')
+  await rig.ask('POST', '/graphql', { body: { query: `mutation { deleteEndpoint(id: "${endpoint}") }` } })
+  await rig.clock.advance(31_000)
+  assert.deepEqual(rig.fleet.running(), [])
+})
+
+test('a server that starts ends the workers of endpoints that are gone', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  await worker.take({ signal: AbortSignal.abort() })
+  await rig.crash()
+  await rig.store.endpoints.remove(endpoint, rig.clock.now())
+  await rig.start()
+  await rig.clock.advance(1_100)
+  assert.deepEqual(await rig.store.workers.alive(), [])
+})

@@ -14,4 +14,5 @@ export const regressions: readonly Regression[] = [
   { seed: 101, found: 'the store failed in a step of the autoscaler, which forgot the endpoint and its waiting job' },
   { seed: 155, found: 'the store failed after a failed start, and the worker was taken for a starting one for ever' },
   { seed: 279, found: 'the notification was lost that a worker had become idle, and it stayed for ever' },
+  { seed: 306, found: 'the store failed after an endpoint was deleted, and its workers stayed for ever' },
 ]
