@@ -204,7 +204,8 @@ export class Jobs {
       return
     }
     await store.stops.letGo(workerId, jobId)
-    this.#ports.notifier.publish(`load:${endpointId}`)
+    // It may wait again, and may be this worker's from now on.
+    this.#lineGrew(endpointId)
     // It may be the same result again, sent because the store failed after it had taken the first.
     this.#ports.notifier.publish(`job:${jobId}`)
     const reason = `a ${outcome.status} result came when the job was no longer this worker's`

@@ -296,12 +296,20 @@ export class WorkerCalls {
   async #letGoAll(worker: Worker): Promise<void> {
     if ((await this.#ports.store.stops.pending(worker.id)).length === 0) return
     await this.#ports.store.stops.letGo(worker.id, 'all')
-    this.#ports.notifier.publish(`load:${worker.endpointId}`)
+    this.#fleet.toldStops(worker.id).clear()
+    this.#tellOfRoom(worker.endpointId)
   }
 
   async #letGo(worker: Worker, jobId: JobId): Promise<void> {
     await this.#ports.store.stops.letGo(worker.id, jobId)
-    this.#ports.notifier.publish(`load:${worker.endpointId}`)
+    this.#fleet.toldStops(worker.id).delete(jobId)
+    this.#tellOfRoom(worker.endpointId)
     this.#wakeSerial(worker)
+  }
+
+  /** The job may wait again, and may be this worker's from now on. */
+  #tellOfRoom(endpointId: EndpointId): void {
+    this.#ports.notifier.publish(`queue:${endpointId}`)
+    this.#ports.notifier.publish(`load:${endpointId}`)
   }
 }

@@ -73,6 +73,18 @@ export const claimCases: Cases = {
     assert.equal((await world.read('a')).attempt, 0)
   },
 
+  'a worker that has yet to stop a job is not handed it again, though others are': async world => {
+    const { jobOutcomes, stops } = world.store
+    await world.holder(W1, 'a')
+    await world.worker(W2)
+    await jobOutcomes.timeOutOverdue(T0 + 10_000_000, 10)
+    await jobOutcomes.retry(E1, jobId('a'), T0, T0)
+    await world.job('b', { position: T0 + 1 })
+    assert.deepEqual(ids(await world.claim(W1, 2)), ['b'])
+    await stops.letGo(W1, jobId('a'))
+    assert.deepEqual(ids(await world.claim(W1, 2)), ['a'])
+  },
+
   'a worker that was handed a job is READY and no longer idle; an empty answer changes nothing': async world => {
     await world.store.workers.insert(workerOf(W1), 'token')
     assert.deepEqual(await world.claim(W1, 1, T0 + 1), [])

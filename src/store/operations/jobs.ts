@@ -3,7 +3,6 @@ import type { ClaimedJob, Job } from '../../core/job.ts'
 import type { ClaimRequest, JobStore } from '../../ports/store.ts'
 import { type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
 import { lockLine } from '../sql/batches.ts'
-import { deleteStop } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/jobs.ts'
 import { lockWorker, workerBusy } from '../sql/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
@@ -49,7 +48,6 @@ export const jobs = {
     if (rows.length === 0) return []
     yield* query(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {
-      yield* query(deleteStop, [workerId, id])
       // Releases drop the chunks themselves, so a first attempt has none to drop.
       if (attempt > 1) yield* query(sql.dropChunks, [id])
     }

@@ -53,7 +53,9 @@ const claim = (which: string) => `
   RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position, batch_id,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
+/** A job that the worker has yet to stop, though its client has queued it again, is left to others until it has. */
 const HEAD = `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND line = $4 AND expires_at_ms > $3
+      AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $2 AND job_id = jobs.id)
       ORDER BY low_priority, position, id`
 
 /** $1 endpoint, $2 worker, $3 now, $4 line. A list, even of one, costs SQLite three times as much as the claim itself. */
