@@ -91,7 +91,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
   const explaining = new Explaining(ports, watching.fleet)
   const logs = new LogReading(ports)
-  const streams = new Streams(ports, waiting)
+  const streams = new Streams(ports, { jobs, waiting })
   const ends = { stopping: stopping.signal, closed: closed.signal }
   const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
   const webhooks = new Webhooks(ports, jobs)

@@ -127,7 +127,7 @@ export class Jobs {
     let latest = job
     const read = async () => {
       const found = await this.#ports.store.jobs.find(job.endpointId, job.id, this.#ports.clock.now())
-      if (found === null) return this.#goneJob(latest)
+      if (found === null) return this.gone(latest)
       latest = found
       return isFinal(found.status) ? found : null
     }
@@ -275,7 +275,8 @@ export class Jobs {
     }
   }
 
-  async #goneJob(job: Job): Promise<Job> {
+  /** What a job that is no longer there is to whoever still waits for it: its final state, TIMED_OUT, or CANCELLED. */
+  async gone(job: Job): Promise<Job> {
     if (isFinal(job.status)) return job
     const finishedAtMs = this.#ports.clock.now()
     const deleted = (await this.#ports.store.endpoints.find(job.endpointId)) === null

@@ -3,6 +3,7 @@ import type { EndpointId, JobId } from '../core/ids.ts'
 import { isFinal, type Job, type JobStatus } from '../core/job.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { StreamPart } from '../ports/store.ts'
+import type { Jobs } from './jobs.ts'
 import type { Waiting } from './waiting.ts'
 
 /** Most bytes of chunks in one answer; what is over waits for the next. */
@@ -28,18 +29,24 @@ export interface StreamAnswer {
  */
 export class Streams {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
+  readonly #jobs: Pick<Jobs, 'gone'>
   readonly #waiting: Waiting
   /** Jobs of which a part was handed out and has not settled; nobody gets the next one before that. */
   readonly #open = new Set<JobId>()
   readonly #ended = new Set<JobId>()
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>, waiting: Waiting) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
+    services: { readonly jobs: Pick<Jobs, 'gone'>; readonly waiting: Waiting },
+  ) {
     this.#ports = ports
-    this.#waiting = waiting
+    this.#jobs = services.jobs
+    this.#waiting = services.waiting
   }
 
   /**
    * The next chunks, or the end, or neither when nothing came in time.
+   * @param known the job as it was in the answer before, where the same client has had one: if it is gone by now, this is its end
    * @throws AppError `not_found` when the job does not exist or has expired
    */
   async next(
@@ -47,19 +54,30 @@ export class Streams {
     jobId: JobId,
     holdMs: number,
     signals: readonly AbortSignal[],
+    known: Job | null = null,
   ): Promise<StreamAnswer> {
     const first = await this.#find(endpointId, jobId)
+    if (first === null && known === null) throw notFound('job', jobId)
+    if (first === null) return this.#end(known!)
     if (first.status === 'CANCELLED' && this.#ended.has(jobId)) {
       const forMs = Math.min(holdMs, REPEAT_HOLD_MS)
       await this.#waiting.until({ topic: `job:${jobId}`, read: async () => null, forMs, signals })
     }
     let job = first
     const read = async () => {
-      job = await this.#find(endpointId, jobId)
+      const found = await this.#find(endpointId, jobId)
+      if (found === null) return this.#end(job)
+      job = found
       return this.#look(job)
     }
     const found = await this.#waiting.until({ topic: `job:${jobId}`, read, forMs: holdMs, signals })
     return found ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
+  }
+
+  /** Of a job that went while somebody waited for it. */
+  async #end(job: Job): Promise<StreamAnswer> {
+    const gone = await this.#jobs.gone(job)
+    return { job: gone, status: gone.status, chunks: [], attempt: gone.attempt, settle: () => {} }
   }
 
   async #look(job: Job): Promise<StreamAnswer | null> {
@@ -109,10 +127,8 @@ export class Streams {
     this.#ended.add(jobId)
   }
 
-  async #find(endpointId: EndpointId, jobId: JobId): Promise<Job> {
-    const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
-    if (job === null) throw notFound('job', jobId)
-    return job
+  #find(endpointId: EndpointId, jobId: JobId): Promise<Job | null> {
+    return this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
   }
 }
 

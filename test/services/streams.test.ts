@@ -202,3 +202,20 @@ test('the same Idempotency-Key on the same endpoint stands for the first job', a
   const bad = await run(one, 'k'.repeat(256))
   assert.deepEqual([bad.status, bad.json.error], [400, '"Idempotency-Key" must have 1 to 255 visible ASCII characters'])
 })
+
+test('who still waits for chunks of a job that expires is told TIMED_OUT, as an answer or as the last event', async t => {
+  const rig = await openRig(t)
+  const { endpoint } = await streaming(rig)
+  const id = await rig.submit(endpoint, { input: {}, policy: { ttl: 10_000 } })
+  const path = `/v2/${endpoint}/stream/${id}`
+  const events = rig.ask('GET', path, { headers: { accept: 'text/event-stream' } })
+  await rig.clock.advance(5_000)
+  const held = rig.ask('GET', path)
+  await rig.clock.advance(12_000)
+  assert.deepEqual((await held).json, { id, status: 'TIMED_OUT', stream: [] })
+  assert.match(
+    (await events).text,
+    /event: status\ndata: \{.*"status":"TIMED_OUT".*"error":"the job was not done within its ttl"/,
+  )
+  assert.equal((await rig.ask('GET', path)).status, 404)
+})

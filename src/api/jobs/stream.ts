@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { Endpoint } from '../../core/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import type { JobId } from '../../core/ids.ts'
-import { isFinal } from '../../core/job.ts'
+import { isFinal, type Job } from '../../core/job.ts'
 import { jobTimes } from '../../core/job-view.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { StreamAnswer, Streams } from '../../services/streams.ts'
@@ -55,16 +55,18 @@ function shapeOf(call: Call, accept: string): 'array' | 'envelope' {
 async function eventStream(parts: StreamParts, call: Call, endpoint: Endpoint, jobId: JobId): Promise<Response> {
   const gone = new AbortController()
   const signals = [call.req.raw.signal, parts.stopping, gone.signal]
-  const next = () => parts.streams.next(endpoint.id, jobId, STREAM_HOLD_MS, signals)
-  let answer: StreamAnswer | null = await next()
+  const next = (known: Job | null) => parts.streams.next(endpoint.id, jobId, STREAM_HOLD_MS, signals, known)
+  let answer: StreamAnswer | null = await next(null)
+  let known = answer.job
   let attempt = 0
   const encoder = new TextEncoder()
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         // Being asked for more means that the part before has gone out.
-        const current = answer ?? (await next())
+        const current = answer ?? (await next(known))
         answer = null
+        known = current.job
         if (signals.some(signal => signal.aborted)) {
           current.settle(false)
           controller.close()
