@@ -23,6 +23,9 @@ const SWEEP = 500
 /** How long an Idempotency-Key stands for what it came with first. */
 export const IDEMPOTENCY_MS = 24 * 60 * 60_000
 
+/** How many jobs one step of a purge moves: they may be large, all in one commit, and others are served between the steps. */
+const PURGE_STEP = 25
+
 /** How a job is submitted. */
 export interface Submitting {
   readonly kind: JobKind
@@ -187,10 +190,10 @@ export class Jobs {
   async purge(endpointId: EndpointId): Promise<number> {
     const { store, clock } = this.#ports
     for (let removed = 0; ; ) {
-      const moves = await store.jobOutcomes.purge(endpointId, clock.now(), SWEEP)
+      const moves = await store.jobOutcomes.purge(endpointId, clock.now(), PURGE_STEP)
       this.moved('purge', moves)
       removed += moves.length
-      if (moves.length < SWEEP) return removed
+      if (moves.length < PURGE_STEP) return removed
     }
   }
 

@@ -105,16 +105,20 @@ describe('bodies that are just small enough, sixty at once', () => {
       const waiting = []
       for (let sent = 0; sent < 100; sent += 5) {
         const before = await accepted()
-        const path = `/v2/${endpoint}/runsync?wait=60000`
+        const path = `/v2/${endpoint}/runsync?wait=120000`
         waiting.push(...Array.from({ length: 5 }, () => ask(server, path, { body })))
         await until('these to be accepted', async () => (await accepted()) >= before + 5)
       }
-      await ask(server, `/v2/${endpoint}/purge-queue`, { method: 'POST' })
-      return Promise.all(waiting)
+      return waiting
     }
-    const { value, peakMb } = await whileServing(server, endpoint, callers)
-    assert.deepEqual([...new Set(value.map(({ json }) => json.status))], ['CANCELLED'])
+    const { value, peakMb } = await whileServing(server, endpoint, async () => ({ waiting: await callers() }))
     assert.ok(peakMb < MOST_MB, `${Math.round(peakMb)} MB`)
+    const purge = () => ask(server, `/v2/${endpoint}/purge-queue`, { method: 'POST' })
+    const purged = await whileServing(server, endpoint, purge)
+    assert.ok(purged.peakMb < MOST_MB, `${Math.round(purged.peakMb)} MB at the purge`)
+    assert.ok(purged.worstMs < PATIENCE_MS, `${Math.round(purged.worstMs)} ms at the purge`)
+    const answers = await Promise.all(value.waiting)
+    assert.deepEqual([...new Set(answers.map(({ json }) => json.status))], ['CANCELLED'])
   })
 })
 
