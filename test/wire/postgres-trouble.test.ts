@@ -1,6 +1,7 @@
 /** A PostgreSQL that is slow, full, stalled, stopped or gone, each for a while: the server answers in time and goes on after. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { temporaryFolder } from './support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from './support/client.ts'
 import { noPostgresPrograms, type Postgres, startPostgres } from './support/postgres.ts'
 import { skip as noPython, python } from './support/python.ts'
@@ -153,7 +154,7 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
   }, async () => {
     const { postgres, server } = await startBoth()
     const endpoint = await makeEndpoint(server, {
-      ...{ folder: fixture('python-worker'), args: `"${python}" handler.py` },
+      ...{ folder: fixture('python-worker'), args: `"${python}" handler.py`, env: { WIRE_FOLDER: temporaryFolder() } },
       settings: { workersMax: 1, idleTimeout: 3600 },
     })
     assert.equal((await runJob(server, endpoint, {}, 60_000)).status, 'COMPLETED')
