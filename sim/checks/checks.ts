@@ -93,7 +93,9 @@ export class Checks {
   }
 
   /** The store has committed something. */
-  committed(commit: Commit): void {
+  committed({ changes, told }: Commit): void {
+    // A server that has ended tells nobody of what was on its way to the store.
+    const commit = { changes, told: told && !this.#resync }
     for (const { kind, job, was, now } of commit.changes) {
       if (was !== now) this.#world.count(`moves: ${kind === 'insert' ? 'submission' : `${was} to ${now ?? 'nothing'}`}`)
       this.#world.trace.add('commit', `${kind} ${job} ${was} ${now} ${commit.told ? '' : 'untold'}`)

@@ -23,6 +23,8 @@ export interface StreamParts {
 
 /** How the Python client waits for one part; longer than the server holds it. */
 const TIMEOUT_MS = 10_000
+/** After this time the server knows of a connection that was hung up, and hands nothing to it any more. */
+const HUNG_UP_MS = 5_000
 
 /** Reads a job's stream in one of its forms, asks again after each break, and hands what it gets to a checker. */
 export class StreamReader {
@@ -68,7 +70,7 @@ export class StreamReader {
   }
 
   async #readEvents(): Promise<'ended' | 'gone' | 'more'> {
-    const { calls, random, checker } = this.#parts
+    const { calls, life, random, checker } = this.#parts
     let ended = false
     let rest = ''
     const onPart = (text: string, mark: number) => {
@@ -88,6 +90,7 @@ export class StreamReader {
     // Whatever was on its way when the connection broke is lost.
     if (!reply.ok) checker.excuse({ missed: true, repeated: true })
     const refused = await this.#refused(reply)
+    await life.sleep(random.int(100, 3_000))
     return refused ?? 'more'
   }
 
@@ -99,7 +102,7 @@ export class StreamReader {
     if (reply.ok && reply.status < 500) world.report(`a stream was answered with ${reply.status} ${reply.text}`)
     if (!reply.ok && (reply.loss === 'vanished' || reply.why === 'timeout'))
       checker.excuse({ missed: true, repeated: false })
-    await life.sleep(random.int(100, 3_000))
+    await life.sleep(!reply.ok && reply.why === 'timeout' ? HUNG_UP_MS : random.int(100, 3_000))
     return 'more'
   }
 

@@ -72,13 +72,13 @@ export class Handler {
     for (let chunk = 1; chunk <= (job.input.chunks ?? 0); chunk += 1) {
       if (job.dropped && behaviour.obeysStops) return
       run.chunks.push({ state: 'sent', twice: false })
-      await this.#chunk(run, chunk)
+      await this.#chunk(job, run, chunk)
       if (chunk === 1) await this.#progress(job.id)
       await life.sleep(random.chance(0.7) ? random.int(0, 30) : random.int(100, 3_000))
     }
   }
 
-  async #chunk(run: JobRun, chunk: number): Promise<void> {
+  async #chunk(held: HeldJob, run: JobRun, chunk: number): Promise<void> {
     const { job, nonce } = run
     const fate = run.chunks[chunk - 1]!
     const body = JSON.stringify({ output: { job, nonce, chunk } })
@@ -88,7 +88,7 @@ export class Handler {
       if (reply !== null && (!reply.ok || this.#at.serverRun() !== sentTo)) fate.twice = true
       sentTo = this.#at.serverRun()
     }
-    const isKept = await this.#insist('STREAM', job, body, again)
+    const isKept = await this.#insist('STREAM', held, body, again)
     fate.state = isKept ? 'kept' : 'unsure'
   }
 
@@ -116,14 +116,14 @@ export class Handler {
       void protocol.post('OUTPUT', job.id, body, random.int(0, 15_000))
       return this.#at.exit(139)
     }
-    for (let time = 0; time < posts; time += 1) await this.#insist('OUTPUT', job.id, body, () => {})
+    for (let time = 0; time < posts; time += 1) await this.#insist('OUTPUT', job, body, () => {})
     if (lateProgress) void this.#progress(job.id)
   }
 
   /** Tries as often as the SDK does. @param sending is told of the answer before, null at the first time */
   async #insist(
     kind: 'OUTPUT' | 'STREAM',
-    job: JobId,
+    job: HeldJob,
     body: string,
     sending: (before: Reply | null) => void,
   ): Promise<boolean> {
@@ -132,11 +132,13 @@ export class Handler {
     let before: Reply | null = null
     for (let attempt = 1; attempt <= (insists ? 60 : 3); attempt += 1) {
       sending(before)
-      const reply = await protocol.post(kind, job, body)
+      const reply = await protocol.post(kind, job.id, body)
       if (reply.ok && reply.status < 500) return reply.status === 200
       if (!reply.ok && !insists) return false
       before = reply
       await life.sleep(Math.min(5_000, 1_000 * attempt + random.int(0, 500)))
+      // A handler that is stopped sends nothing more.
+      if (job.dropped && behaviour.obeysStops) return false
     }
     return false
   }
