@@ -140,8 +140,8 @@ export class Runner {
     assert.deepEqual([status, json.id, json.status], [200, accepted.jobId, 'IN_QUEUE'])
   }
 
-  async #take({ worker: index, batch, delivered }: Extract<Step, { do: 'take' }>, by?: RigWorker): Promise<void> {
-    const worker = by ?? (await this.#worker(index))
+  async #take({ worker: index, batch, delivered }: Extract<Step, { do: 'take' }>): Promise<void> {
+    const worker = await this.#worker(index)
     if (worker === null) return
     const busy = this.#model.heldBy(worker.id).length > 0
     const gone = new AbortController()
@@ -166,12 +166,17 @@ export class Runner {
     }
   }
 
-  /** A worker that holds jobs asks for work, says that it has none, and gets what is at the head by then. */
+  /** A worker that holds jobs asks for work and says that it has none: they are lost, and it is replaced. */
   async #forget(index: number): Promise<void> {
     const worker = await this.#worker(index, true)
     if (worker === null) return
+    const gone = new AbortController()
+    const asked = worker.take({ busy: false, signal: gone.signal, headers: SDK })
+    await this.#rig.clock.settle()
     this.#model.lose(worker.id)
-    await this.#take({ do: 'take', worker: index, batch: null, delivered: true }, worker)
+    gone.abort()
+    assert.equal((await asked).status, 204, 'it gets nothing any more')
+    await this.#rig.clock.settle()
   }
 
   async #lose(index: number): Promise<void> {
