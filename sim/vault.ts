@@ -13,6 +13,7 @@ export function createSimVault(): Vault {
       sealed += 1
       return `sim.${sealed}.${hex(fnv1a(plain))}.${plain}`
     },
+    reseal: () => null,
     open(text) {
       const [form, , check, ...plain] = text.split('.')
       const opened = plain.join('.')

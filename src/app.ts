@@ -4,7 +4,9 @@ import { graphqlSurface } from './api/graphql/surface.ts'
 import { jobSurface } from './api/jobs/routes.ts'
 import { openAiSurface } from './api/openai/routes.ts'
 import { opsSurface } from './api/ops/surface.ts'
+import { restRoutes } from './api/rest/routes.ts'
 import { restSurface } from './api/rest/surface.ts'
+import { v1Error, v1Routes } from './api/rest-v1/routes.ts'
 import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
 import { workerSurface } from './api/worker/routes.ts'
@@ -15,24 +17,31 @@ import { Loop } from './control/loop.ts'
 import { Reaper } from './control/reaper.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoint.ts'
+import { REST_NAMES } from './core/field-names.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
 import type { RateWindow } from './core/rate-limit.ts'
 import type { Ports } from './ports/ports.ts'
 import { Access } from './services/access.ts'
+import { Accounts } from './services/accounts.ts'
 import { Batches } from './services/batches.ts'
+import { Catalog } from './services/catalog.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { Explaining } from './services/explaining.ts'
 import { Fleet } from './services/fleet.ts'
 import { ensureFolderEndpoint } from './services/folder-workers.ts'
 import { Jobs } from './services/jobs.ts'
+import { Keys } from './services/keys.ts'
 import { LogReading } from './services/log-reading.ts'
 import { LostJobs } from './services/lost-jobs.ts'
+import { Registries } from './services/registries.ts'
+import { Releases } from './services/releases.ts'
 import { Scraping } from './services/scraping.ts'
 import { Secrets } from './services/secrets.ts'
 import { Sightings } from './services/sightings.ts'
 import { Streams } from './services/streams.ts'
 import { Templates } from './services/templates.ts'
 import { UnsentResults } from './services/unsent-results.ts'
+import { Volumes } from './services/volumes.ts'
 import { Waiting } from './services/waiting.ts'
 import { Webhooks } from './services/webhooks.ts'
 import { WorkerCalls } from './services/worker-calls.ts'
@@ -46,6 +55,8 @@ export interface AppAddresses extends Addresses {
 /** What the application needs besides the ports. */
 export interface AppConfig {
   readonly rateWindows: readonly RateWindow[]
+  /** Whether each endpoint takes a limited number of calls; not when left out. */
+  readonly limitJobs?: boolean
   /** How long workers may finish their jobs when the server stops. */
   readonly drainTimeoutMs: number
   /** Whether anybody may read the metrics; else a key with the right to read management is needed. */
@@ -57,6 +68,7 @@ export interface AppConfig {
 /** The use cases that the code which starts the server calls itself. */
 export interface Services {
   readonly access: Access
+  readonly keys: Keys
   /** The endpoint of a handler's folder, made when there is none yet; see services/folder-workers.ts. */
   readonly folderEndpoint: (path: string, name: string) => Promise<Endpoint>
 }
@@ -83,11 +95,11 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const closed = new AbortController()
   let addresses: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
   const waiting = new Waiting(ports.clock, ports.notifier)
-  const access = new Access(ports, config.rateWindows)
+  const access = new Access(ports, config.rateWindows, config.limitJobs)
+  const management = managementOf(ports, access)
   const jobs = new Jobs(ports, waiting)
   const watching = createWatching(ports, jobs, () => addresses.workerUrl)
   const batches = new Batches(ports, jobs)
-  const templates = new Templates(ports)
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
   const explaining = new Explaining(ports, watching.fleet)
   const logs = new LogReading(ports)
@@ -98,14 +110,18 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const { autoscaling, reaping, delivering } = createLoops(ports, { ...watching, jobs, batches, webhooks })
 
   const { store, clock, vault, emit } = ports
-  const shared = {
-    ...{ access, endpoints, templates, jobs, batches, streams, webhooks, calls },
-    ...roomsOf(config),
-    ...{ explaining, logs, store, clock, vault, emit },
+  const running = { access, endpoints, jobs, batches, streams, webhooks, explaining, logs, calls }
+  const shared = { ...management, ...running, ...roomsOf(config), store, clock, vault, emit }
+  const rest = {
+    ...shared,
+    templates: new Templates(ports, REST_NAMES),
+    endpoints: new Endpoints(ports, jobs, watching.fleet, REST_NAMES),
+    addresses: () => addresses,
   }
   const surfaces: Record<SurfaceName, Surface> = {
-    rest: restSurface({ ...shared, addresses: () => addresses }),
-    graphql: graphqlSurface({ ...shared, secrets: new Secrets(ports) }),
+    rest: restSurface(shared, restRoutes(rest)),
+    restV1: restSurface(shared, v1Routes(rest), v1Error),
+    graphql: graphqlSurface(shared),
     jobs: jobSurface({ ...shared, stopping: stopping.signal }),
     openai: openAiSurface({ ...shared, stopping: stopping.signal }),
     worker: workerSurface(shared),
@@ -118,9 +134,14 @@ export function createApp(ports: Ports, config: AppConfig): App {
   }
   return {
     fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports),
-    services: { access, folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name) },
+    services: {
+      access,
+      keys: management.keys,
+      folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name),
+    },
     async start(known) {
       addresses = known
+      await management.accounts.ensureOperator()
       await watching.fleet.adoptAll()
       autoscaling.start()
       reaping.start()
@@ -137,6 +158,20 @@ export function createApp(ports: Ports, config: AppConfig): App {
       await abandon()
     },
     abandon,
+  }
+}
+
+/** The use cases of management that need no others. */
+function managementOf(ports: Ports, access: Access) {
+  return {
+    accounts: new Accounts(ports),
+    catalog: new Catalog(ports),
+    keys: new Keys(ports, access),
+    templates: new Templates(ports),
+    registries: new Registries(ports),
+    volumes: new Volumes(ports),
+    releases: new Releases(ports),
+    secrets: new Secrets(ports),
   }
 }
 

@@ -28,7 +28,11 @@ export interface Config {
   readonly logLevel: LogLevel
   /** The API key to use instead of a generated one; null for none. */
   readonly apiKey: string | null
+  /** Encryption keys in base64 to use instead of the one in the data directory; the first one seals. */
+  readonly masterKeys: readonly string[]
   readonly rateWindows: readonly RateWindow[]
+  /** Whether each endpoint takes a limited number of calls of job operations. */
+  readonly limitJobs: boolean
 }
 
 /** How much is logged. */
@@ -166,6 +170,11 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'WEBHOOK_PUBLIC_ONLY',
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
+  jobRateLimits: flag(
+    '--job-rate-limits',
+    'JOB_RATE_LIMITS',
+    'limit the calls of job operations per endpoint, as the hosted service does',
+  ),
   metricsPublic: flag('--metrics-public', 'METRICS_PUBLIC', 'show /metrics to callers without a key, too'),
   logLevel: setting(
     '--log-level',
@@ -201,13 +210,18 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   if (apiKey !== null && !/^[\x21-\x7e]{8,256}$/.test(apiKey)) {
     mistakes.push('RUNYARD_API_KEY must have 8 to 256 visible ASCII characters')
   }
+  const masterKeys = (given.env.RUNYARD_MASTER_KEY ?? '').split(',').filter(text => text !== '')
+  if (masterKeys.length > 3 || masterKeys.some(text => !/^[A-Za-z0-9+/_-]{43}=?$/.test(text))) {
+    mistakes.push('RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them')
+  }
   if (mistakes.length > 0) return { mistakes }
-  return { config: Object.freeze(configOf(name => values.get(name) ?? [], apiKey, given.absolute)) }
+  const config = configOf(name => values.get(name) ?? [], { apiKey, masterKeys }, given.absolute)
+  return { config: Object.freeze(config) }
 }
 
 function configOf(
   texts: (name: string) => readonly string[],
-  apiKey: string | null,
+  secrets: Pick<Config, 'apiKey' | 'masterKeys'>,
   absolute: (path: string) => string,
 ): Config {
   const one = (name: string) => texts(name)[0] ?? ''
@@ -231,8 +245,9 @@ function configOf(
     metricsPublic: one('metricsPublic') === 'true',
     databaseUrl: one('database') || null,
     logLevel: one('logLevel') as LogLevel,
-    apiKey,
+    ...secrets,
     rateWindows: DEFAULT_WINDOWS,
+    limitJobs: one('jobRateLimits') === 'true',
   }
 }
 

@@ -2,7 +2,7 @@
  * Everything that happens and that somebody may want to know. Logs, metrics, activity lists and the simulator's
  * checkers read this one stream; nothing else is logged by services and loops.
  */
-import type { EndpointId, JobId, TemplateId, WorkerId } from './core/ids.ts'
+import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/job.ts'
 import type { JobUsage } from './core/usage.ts'
 import type { StopReason, WorkerState } from './core/worker.ts'
@@ -51,6 +51,10 @@ export interface Events {
   'endpoint.deleted': { endpointId: EndpointId }
   'template.saved': { templateId: TemplateId }
   'template.deleted': { templateId: TemplateId }
+  'key.created': { keyId: KeyId; owner: OwnerId; by: KeyId }
+  'key.changed': { keyId: KeyId; owner: OwnerId; by: KeyId }
+  'key.revoked': { keyId: KeyId; owner: OwnerId; by: KeyId }
+  'account.created': { account: OwnerId; by: KeyId }
   'loop.failed': { loop: string; problem: string }
   /** An answer began; `surface` is null where none is at the path. */
   'request.answered': { surface: string | null; status: number; tookMs: number }

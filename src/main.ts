@@ -15,15 +15,19 @@ import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Store } from './ports/store.ts'
+import type { VolumeFolders } from './ports/volume-folders.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
 import { connectionsWithin } from './server/connections.ts'
 import { isLoopback, type Listener, listen, originOf } from './server/listener.ts'
+import { type Resealing, resealAll } from './services/resealing.ts'
 import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
 import { openPostgresStore } from './store/postgres.ts'
 import { chooseHost, measureFlushMs, openSqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { createLog, logEvents } from './system/log.ts'
+import { createMachine } from './system/machine.ts'
+import { beginRotation, endRotation, loadMasterKeys } from './system/master-key.ts'
 import { measuredStore } from './system/measured-store.ts'
 import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
@@ -32,7 +36,8 @@ import { createOutbound } from './system/outbound.ts'
 import { portHolder } from './system/port-holder.ts'
 import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { systemRandom } from './system/random.ts'
-import { createVault, loadOrCreateKey } from './system/vault.ts'
+import { createVault } from './system/vault.ts'
+import { createVolumeFolders } from './system/volume-folders.ts'
 import { createWorkerLogs } from './system/worker-logs.ts'
 
 /** A reason for which the server cannot start, as a sentence for the person who started it. */
@@ -71,7 +76,10 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const folders = [...config.workers, ...(config.sample ? [sampleFolder] : [])]
     const driver = driverFor(config, folders, { notifier, logs })
     const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
-    const vault = createVault(loadOrCreateKey(join(config.dataDir, 'encryption-key')))
+    writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
+    const keys = loadMasterKeys(keyFile(config), config.masterKeys)
+    if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
+    const vault = createVault(...keys)
     const ports: Ports = {
       clock: systemClock,
       random: systemRandom,
@@ -82,11 +90,13 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       notifier,
       logs,
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
+      volumes: volumesIn(config.dataDir, log),
+      machine: createMachine(systemClock),
       emit,
       metrics,
     }
-    const { rateWindows, drainTimeoutMs, metricsPublic, bodyBytes } = config
-    const app = createApp(ports, { rateWindows, drainTimeoutMs, metricsPublic, bodyBytes })
+    const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes } = config
+    const app = createApp(ports, { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes })
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders)
     const listener = await bind(app, config, log)
@@ -106,6 +116,72 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   }
+}
+
+/** What a rotation came to, and which key there is now. */
+export interface Rotated extends Resealing {
+  /** Null when the key comes from RUNYARD_MASTER_KEY. */
+  readonly keyFile: string | null
+}
+
+/**
+ * Replaces the encryption key of a server that is stopped: all that is sealed is sealed with a new key, in small steps, and
+ * then the old one is dropped. When it ends before that, both keys stay and the next call goes on. A key that comes from
+ * RUNYARD_MASTER_KEY is replaced there; this then seals everything with the first of its keys.
+ * @param report is told how far it has come
+ * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
+ */
+export async function rotateMasterKey(config: Config, report: (so: Resealing) => void): Promise<Rotated> {
+  requireStoreOf(config)
+  const lock = acquire(config.dataDir)
+  try {
+    const file = keyFile(config)
+    const given = config.masterKeys.length > 0
+    const store = await openStore(config)
+    try {
+      const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
+      const done = await resealAll({ store, vault: createVault(...keys) }, report)
+      if (done.unreadable > 0) throw new StartError(unreadable(done))
+      if (!given) endRotation(file)
+      return { ...done, keyFile: given ? null : file }
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+  } finally {
+    lock.release()
+  }
+}
+
+function unreadable({ unreadable: count, named }: Resealing): string {
+  const which = `${named.join(', ')}${count > named.length ? ', ...' : ''}`
+  return `${count} sealed values cannot be opened with any known key (${which}); delete or set them anew, and rotate again. All keys are kept`
+}
+
+/** Another database than the server's would be sealed anew in vain, and the key of the server's lost. */
+function requireStoreOf(config: Config): void {
+  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
+  if (known === storeName(config)) return
+  const what = known === null ? 'no server has run on it yet' : `its server was last started on ${known}`
+  throw new StartError(
+    `${config.dataDir} does not belong to ${storeName(config)}: ${what}; see --data-dir and --database`,
+  )
+}
+
+/** Holds which database the server of this data directory was started on. */
+function storeFile(config: Config): string {
+  return join(config.dataDir, 'store')
+}
+
+function storeName({ databaseUrl }: Config): string {
+  if (databaseUrl === null) return 'the embedded database'
+  const { host, pathname } = new URL(databaseUrl)
+  return `PostgreSQL at ${host}${pathname}`
+}
+
+function keyFile(config: Config): string {
+  return join(config.dataDir, 'encryption-key')
 }
 
 /** One stream of events for all its readers. */
@@ -237,6 +313,16 @@ function ensureApiKey(file: string, given: string | null): string {
     renameSync(`${file}.new`, file)
   }
   return key
+}
+
+function volumesIn(dataDir: string, log: ReturnType<typeof createLog>): VolumeFolders {
+  const folders = createVolumeFolders({
+    root: join(dataDir, 'volumes'),
+    unique: () => randomBytes(8).toString('hex'),
+    onError: error => log.error({ problem: String(error) }, 'volume.not_emptied'),
+  })
+  void folders.sweep()
+  return folders
 }
 
 function folderIn(dataDir: string, name: string): string {

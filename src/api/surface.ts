@@ -16,7 +16,7 @@ export interface SurfaceEnv {
 export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
 
 /** The surfaces that a listener can offer. */
-export const SURFACE_NAMES = ['rest', 'graphql', 'jobs', 'openai', 'worker', 'ops'] as const
+export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'worker', 'ops'] as const
 /** One of {@link SURFACE_NAMES}. */
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 
@@ -32,8 +32,8 @@ export function reportFailure(emit: Emit, surface: SurfaceName, request: Request
 export function authorizationKey(request: Request): string | null {
   const header = request.headers.get('authorization')?.trim()
   if (header === undefined || header === '') return null
-  const bearer = /^bearer\s+(.*)$/i.exec(header)
-  return bearer === null ? header : bearer[1]!.trim()
+  const bearer = /^bearer(?:\s+(.*))?$/i.exec(header)
+  return bearer === null ? header : (bearer[1] ?? '').trim()
 }
 
 /** A JSON answer from text that is JSON already. */

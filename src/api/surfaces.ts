@@ -9,6 +9,7 @@ export function surfaceOf(path: string): SurfaceName | null {
   const [, first, second, third] = path.split('/')
   if (first === 'graphql') return 'graphql'
   if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
+  if (first === 'v1') return 'restV1'
   if (first !== 'v2' || second === undefined || second === '') return null
   if (RESERVED_SEGMENTS.has(second)) return 'rest'
   if (third === 'openai') return 'openai'

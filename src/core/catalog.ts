@@ -1,8 +1,9 @@
-import { CPU_FLAVORS, DATA_CENTERS, GPU_POOLS, LOCATION_CODES } from './catalog-data.ts'
+import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from './catalog-data.ts'
+import { DATA_CENTERS } from './catalog-types.ts'
 
 const POOL_BY_ID = new Map(GPU_POOLS.map(pool => [pool.id, pool]))
 const FLAVOR_BY_ID = new Map(CPU_FLAVORS.map(flavor => [flavor.id, flavor]))
-const LOCATIONS: ReadonlySet<string> = new Set([...LOCATION_CODES, ...DATA_CENTERS])
+const LOCATIONS: ReadonlySet<string> = new Set([...LOCATION_CODES, ...DATA_CENTERS.map(({ id }) => id)])
 
 /** Everything wrong with a choice of pools and the types taken out of it, one sentence each. */
 export function gpuFailures(pools: readonly string[], excludedTypes: readonly string[]): string[] {
@@ -14,8 +15,10 @@ export function gpuFailures(pools: readonly string[], excludedTypes: readonly st
     }
   }
   const types = new Set(pools.flatMap(pool => POOL_BY_ID.get(pool)?.gpuTypes ?? []))
-  for (const type of excludedTypes) {
-    if (!types.has(type)) failures.push(`excluded type '${type}' is not a GPU type of the selected pools`)
+  for (const [index, type] of excludedTypes.entries()) {
+    if (type.startsWith('-')) failures.push(`excluded type '${type}' must not start with a hyphen`)
+    else if (excludedTypes.indexOf(type) !== index) failures.push(`excluded type '${type}' is given twice`)
+    else if (!types.has(type)) failures.push(`excluded type '${type}' is not a GPU type of the selected pools`)
   }
   return failures
 }
@@ -41,4 +44,37 @@ export function cpuFailures(flavor: string, vcpuCount: number): string[] {
 /** Memory in GB of a CPU configuration; 4 GB a vCPU where the catalogue does not say. */
 export function cpuMemoryGb(flavor: string, vcpuCount: number): number {
   return Math.max(1, Math.floor(vcpuCount * (FLAVOR_BY_ID.get(flavor)?.ramGbPerVcpu ?? 4)))
+}
+
+/** How much of something there is. */
+export type Availability = 'NONE' | 'LOW' | 'MEDIUM' | 'HIGH'
+
+/** LOW for one worker, MEDIUM for up to three, HIGH for more. @param workers how many could run at once */
+export function availabilityOf(workers: number): Availability {
+  if (workers < 1) return 'NONE'
+  if (workers === 1) return 'LOW'
+  return workers <= 3 ? 'MEDIUM' : 'HIGH'
+}
+
+/** How many workers of a CPU configuration a machine can run at once. */
+export function cpuAvailability(
+  flavor: string,
+  vcpuCount: number,
+  machine: { readonly vcpus: number; readonly memoryGb: number },
+): Availability {
+  const byCpu = machine.vcpus / vcpuCount
+  const byMemory = machine.memoryGb / cpuMemoryGb(flavor, vcpuCount)
+  return availabilityOf(Math.floor(Math.min(byCpu, byMemory)))
+}
+
+/** The pools in which GPU types are, and the types that are in none. */
+export function poolsOfTypes(types: readonly string[]): { pools: string[]; unknown: string[] } {
+  const poolOf = (type: string) => GPU_POOLS.find(pool => pool.gpuTypes.includes(type))?.id
+  const pools = types.flatMap(type => poolOf(type) ?? [])
+  return { pools: [...new Set(pools)], unknown: types.filter(type => poolOf(type) === undefined) }
+}
+
+/** The GPU types of pools, in the order of the pools. */
+export function typesOfPools(pools: readonly string[]): string[] {
+  return pools.flatMap(pool => POOL_BY_ID.get(pool)?.gpuTypes ?? [])
 }

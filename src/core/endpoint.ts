@@ -1,6 +1,7 @@
 import { cpuFailures, gpuFailures, locationFailures } from './catalog.ts'
-import type { EndpointId, OwnerId, TemplateId } from './ids.ts'
-import { envFailures } from './template.ts'
+import { type FieldNames, GRAPHQL_NAMES } from './field-names.ts'
+import type { EndpointId, OwnerId, TemplateId, VolumeId } from './ids.ts'
+import { cudaFailures, envFailures } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
 export type EndpointType = 'QUEUE' | 'LOAD_BALANCER'
@@ -41,11 +42,20 @@ export interface EndpointConfig {
   readonly scaler: Scaler
   /** Country codes and data centers, as they were given; empty means anywhere. */
   readonly locations: readonly string[]
-  readonly networkVolumeIds: readonly string[]
+  /** The first one is where workers find their files. */
+  readonly networkVolumeIds: readonly VolumeId[]
   readonly executionTimeoutMs: number
   readonly flashboot: FlashBoot
   /** Variables of this endpoint alone; they win over the template's. */
   readonly env: Readonly<Record<string, string>>
+  /** Models that workers want to find on their disk, each `owner/name` or `owner/name:revision`. */
+  readonly modelReferences: readonly string[]
+  /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
+  readonly compliance: readonly string[]
+  /** Kept for clients and without an effect. */
+  readonly workersPfbTarget: number
+  /** As `workersPfbTarget`. */
+  readonly flashEnvironmentId: string | null
 }
 
 /** An endpoint as the store keeps it. `version` grows with each change that workers must see. */
@@ -66,6 +76,15 @@ export interface EndpointCounters {
   readonly averageExecutionMs: number | null
 }
 
+/** Certificates that `compliance` can name. */
+export const COMPLIANCE: readonly string[] = [
+  ...['GDPR', 'ISO_IEC_27001', 'ISO_14001', 'PCI_DSS', 'HITRUST', 'SOC_1_TYPE_2', 'SOC_2_TYPE_2', 'SOC_3_TYPE_2'],
+  ...['ITAR', 'FISMA_HIGH', 'HIPAA', 'RENEWABLE'],
+]
+
+/** Most items of one list of an endpoint. */
+const MAX_ITEMS = 100
+
 /** Most workers that one endpoint may ask for. */
 export const MAX_WORKERS = 1_000
 
@@ -77,35 +96,79 @@ export const ENDPOINT_DEFAULTS = {
   idleTimeoutS: 10,
   executionTimeoutMs: 600_000,
   flashboot: 'OFF',
+  modelReferences: [],
+  compliance: [],
+  workersPfbTarget: 0,
+  flashEnvironmentId: null,
   scaler: { QUEUE: { type: 'QUEUE_DELAY', queueDelayS: 4 }, LOAD_BALANCER: { type: 'REQUEST_COUNT', requestCount: 4 } },
 } as const
 
-/** Everything wrong with a whole configuration, one sentence each, with the names that GraphQL uses. */
-export function endpointFailures(config: EndpointConfig): string[] {
-  const { workersMin, workersMax, idleTimeoutS, executionTimeoutMs } = config
+/** A whole configuration from the parts of one that its creator names. */
+export function withDefaults(config: Partial<EndpointConfig> & { name: string; compute: Compute }): EndpointConfig {
+  const { scaler, ...defaults } = ENDPOINT_DEFAULTS
+  const type = config.type ?? defaults.type
+  return {
+    ...{ ...defaults, locations: [], networkVolumeIds: [], env: {}, scaler: scaler[type] },
+    ...{ ...config, type },
+  }
+}
+
+/**
+ * Everything wrong with a whole configuration, one sentence each.
+ * @param names what the caller's surface calls the fields
+ */
+export function endpointFailures(config: EndpointConfig, names: FieldNames = GRAPHQL_NAMES): string[] {
+  const { workersMin: min, workersMax: max, idleTimeoutS, executionTimeoutMs } = config
   const failures: string[] = []
   if (config.name.trim().length < 1) failures.push('name must not be empty')
   if (config.name.length > 191) failures.push('name must have at most 191 characters')
-  if (!isIntegerIn(workersMin, 0, MAX_WORKERS)) failures.push(`workersMin must be an integer from 0 to ${MAX_WORKERS}`)
-  if (!isIntegerIn(workersMax, 0, MAX_WORKERS)) failures.push(`workersMax must be an integer from 0 to ${MAX_WORKERS}`)
-  if (workersMin > workersMax) failures.push(`workersMin (${workersMin}) must not exceed workersMax (${workersMax})`)
-  if (!isIntegerIn(idleTimeoutS, 1, 3600)) failures.push('idleTimeout must be an integer from 1 to 3600 seconds')
+  if (!isIntegerIn(min, 0, MAX_WORKERS))
+    failures.push(`${names.workersMin} must be an integer from 0 to ${MAX_WORKERS}`)
+  if (!isIntegerIn(max, 0, MAX_WORKERS))
+    failures.push(`${names.workersMax} must be an integer from 0 to ${MAX_WORKERS}`)
+  if (min > max) failures.push(`${names.workersMin} (${min}) must not exceed ${names.workersMax} (${max})`)
+  if (!isIntegerIn(idleTimeoutS, 1, 3600)) {
+    failures.push(`${names.idleTimeout} must be an integer from 1 to 3600 seconds`)
+  }
   if (!isIntegerIn(executionTimeoutMs, 5_000, 7 * 86_400_000)) {
-    failures.push('executionTimeoutMs must be an integer from 5000 to 604800000 milliseconds')
+    failures.push(`${names.executionTimeout} must be an integer from 5000 to 604800000 milliseconds`)
   }
   return [
     ...failures,
-    ...scalerFailures(config),
-    ...computeFailures(config.compute),
+    ...scalerFailures(config, names),
+    ...computeFailures(config.compute, names),
     ...locationFailures(config.locations),
+    ...listFailures(config, names),
     ...envFailures(config.env),
   ]
 }
 
+/** The configuration as it is kept: blanks around the names of types are no part of them. */
+export function tidied<Config extends Pick<EndpointConfig, 'compute'>>(config: Config): Config {
+  const { compute } = config
+  if (compute.kind === 'cpu') return config
+  const trimmed = (texts: readonly string[]) => texts.map(text => text.trim())
+  const { pools, excludedTypes } = compute
+  return { ...config, compute: { ...compute, pools: trimmed(pools), excludedTypes: trimmed(excludedTypes) } }
+}
+
+/**
+ * Why an endpoint cannot change from one type to the other now, as a sentence; null when it can.
+ * @param unfinished how many of its jobs wait or run
+ */
+export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfinished: number): string | null {
+  if (before.type === after.type || unfinished === 0) return null
+  return `the type of endpoint ${before.id} cannot change while it has unfinished jobs`
+}
+
+/** Whether the endpoint's own idleTimeout has an effect: queues that scale on requestCount have one of their own. */
+export function hasIdleTimeout({ type, scaler }: Pick<EndpointConfig, 'type' | 'scaler'>): boolean {
+  return type !== 'QUEUE' || scaler.type !== 'REQUEST_COUNT'
+}
+
 /** Seconds after which an idle worker ends: 5 for queues that scale on requestCount, else the endpoint's own. */
 export function idleTimeoutMs(config: EndpointConfig): number {
-  const fixed = config.type === 'QUEUE' && config.scaler.type === 'REQUEST_COUNT'
-  return (fixed ? 5 : config.idleTimeoutS) * 1000
+  return (hasIdleTimeout(config) ? config.idleTimeoutS : 5) * 1000
 }
 
 /** Whether workers have to be replaced when an endpoint changes from one configuration to the other. */
@@ -118,6 +181,7 @@ export function workersMustSee(before: EndpointConfig, after: EndpointConfig): b
       config.networkVolumeIds,
       Object.entries(config.env).sort(),
       config.flashboot,
+      config.modelReferences,
     ])
   return seen(before) !== seen(after)
 }
@@ -137,32 +201,58 @@ export function formatGpuIds(compute: Compute): string | null {
   return [...compute.pools, ...compute.excludedTypes.map(type => `-${type}`)].join(',')
 }
 
-function scalerFailures({ scaler, type }: EndpointConfig): string[] {
+function scalerFailures({ scaler, type }: EndpointConfig, names: FieldNames): string[] {
   if (scaler.type === 'REQUEST_COUNT') {
     return isIntegerIn(scaler.requestCount, 1, 1_000_000)
       ? []
-      : ['scalerValue must be an integer of at least 1 for REQUEST_COUNT']
+      : [`${names.requestCount} must be an integer of at least 1 for REQUEST_COUNT`]
   }
-  if (type === 'LOAD_BALANCER') return ['scalerType must be REQUEST_COUNT for a load-balancing endpoint']
+  if (type === 'LOAD_BALANCER') return [`${names.scalerType} must be REQUEST_COUNT for a load-balancing endpoint`]
   return scaler.queueDelayS >= 0.5 && scaler.queueDelayS <= 86_400
     ? []
-    : ['scalerValue must be at least 0.5 seconds for QUEUE_DELAY']
+    : [`${names.queueDelay} must be at least 0.5 seconds for QUEUE_DELAY`]
 }
 
-function computeFailures(compute: Compute): string[] {
+function computeFailures(compute: Compute, names: FieldNames): string[] {
   if (compute.kind === 'cpu') {
-    if (compute.configs.length === 0) return ['instanceIds must name at least one CPU configuration']
+    if (compute.configs.length === 0) return [`${names.cpu} must name at least one CPU configuration`]
+    if (compute.configs.length > MAX_ITEMS) return [`${names.cpu} must have at most ${MAX_ITEMS} items`]
     return compute.configs.flatMap(config => cpuFailures(config.flavor, config.vcpuCount))
   }
-  const failures = gpuFailures(compute.pools, compute.excludedTypes)
-  if (!isIntegerIn(compute.count, 1, 64)) failures.push('gpuCount must be an integer from 1 to 64')
-  for (const version of [
-    ...compute.allowedCudaVersions,
-    ...(compute.minCudaVersion === null ? [] : [compute.minCudaVersion]),
-  ]) {
-    if (!/^\d+\.\d+$/.test(version)) failures.push(`CUDA version '${version}' is not of the form major.minor`)
+  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
+  const failures = gpuFailures(pools, excludedTypes)
+  if (!isIntegerIn(count, 1, 64)) failures.push(`${names.gpuCount} must be an integer from 1 to 64`)
+  failures.push(...cudaFailures(allowedCudaVersions), ...cudaFailures(minCudaVersion === null ? [] : [minCudaVersion]))
+  if (allowedCudaVersions.length > 0 && minCudaVersion !== null) {
+    failures.push(`${names.allowedCudaVersions} and ${names.minCudaVersion} exclude each other; one must be empty`)
   }
   return failures
+}
+
+function listFailures(config: EndpointConfig, names: FieldNames): string[] {
+  const { networkVolumeIds, modelReferences, compliance, workersPfbTarget } = config
+  const failures: string[] = []
+  if (networkVolumeIds.length > MAX_ITEMS) failures.push(`${names.networkVolumes} must have at most ${MAX_ITEMS} items`)
+  for (const id of repeated(networkVolumeIds)) failures.push(`${names.networkVolumes}: '${id}' is given twice`)
+  if (modelReferences.length > MAX_ITEMS) failures.push(`${names.modelReferences} must have at most ${MAX_ITEMS} items`)
+  for (const reference of modelReferences) {
+    if (!/^[\w.-]{1,96}\/[\w.-]{1,96}(:[\w./-]{1,128})?$/.test(reference)) {
+      failures.push(`${names.modelReferences}: '${reference}' is not of the form owner/name or owner/name:revision`)
+    }
+  }
+  for (const item of compliance) {
+    if (!COMPLIANCE.includes(item)) {
+      failures.push(`compliance: '${item}' is not known; known are ${COMPLIANCE.join(', ')}`)
+    }
+  }
+  if (!isIntegerIn(workersPfbTarget, 0, MAX_WORKERS)) {
+    failures.push(`workersPFBTarget must be an integer from 0 to ${MAX_WORKERS}`)
+  }
+  return failures
+}
+
+function repeated(items: readonly string[]): string[] {
+  return [...new Set(items.filter((item, index) => items.indexOf(item) !== index))]
 }
 
 function isIntegerIn(value: number, min: number, max: number): boolean {

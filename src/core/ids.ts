@@ -16,6 +16,10 @@ export type KeyId = Brand<'key'>
 /** A secret's record, not its value. */
 export type SecretId = Brand<'secret'>
 
+/** A saved credential for a container registry. */
+export type RegistryId = Brand<'registry'>
+/** A network volume: lower-case letters and digits, since it is also the name of a folder. */
+export type VolumeId = Brand<'volume'>
 /** A batch: requests that are handed over together and become jobs together. */
 export type BatchId = Brand<'batch'>
 
@@ -49,5 +53,5 @@ export function isJobId(text: string): text is JobId {
   return /^[A-Za-z0-9_-]{1,128}$/.test(text)
 }
 
-/** The account that owns everything until an installation has several. */
+/** The first account: the operator's, who looks after all others. */
 export const DEFAULT_OWNER = 'owner' as OwnerId

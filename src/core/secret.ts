@@ -7,17 +7,35 @@ export interface Secret {
   readonly name: string
   readonly description: string | null
   readonly createdAtMs: number
+  /** When its value was changed last; null while it has its first one. */
+  readonly valueUpdatedAtMs: number | null
 }
 
-/** Everything wrong with a secret's name and value, one sentence each. */
-export function secretFailures(name: string, value: string): string[] {
+/** Values have fewer bytes than this. */
+const MAX_VALUE_BYTES = 16 * 1024 * 1024
+const MAX_DESCRIPTION = 65_535
+
+/** What a caller sets of a secret. */
+export interface SecretInput {
+  readonly name: string
+  readonly value: string
+  readonly description: string | null
+}
+
+/** Everything wrong with what is given of a secret, one sentence each. */
+export function secretFailures({ name, value, description }: Partial<SecretInput>): string[] {
   const failures: string[] = []
-  if (!/^[A-Za-z0-9_][A-Za-z0-9_.\-/]{0,190}$/.test(name)) {
-    failures.push('name must have 1 to 191 letters, digits or _ . - /')
+  if (name !== undefined && !/^[A-Za-z0-9_][A-Za-z0-9_.\-/]{0,190}$/.test(name)) {
+    failures.push('name must have 1 to 191 letters, digits or _ . - /, and begin with a letter, a digit or _')
   }
-  if (/^RUNPOD/i.test(name)) failures.push('name must not start with RUNPOD')
+  if (name !== undefined && /^RUNPOD/i.test(name)) failures.push('name must not start with RUNPOD')
   if (value === '') failures.push('value must not be empty')
-  if (value.length > 16 * 1024 * 1024) failures.push('value must be smaller than 16 MiB')
+  if (value !== undefined && Buffer.byteLength(value) >= MAX_VALUE_BYTES) {
+    failures.push('value must be smaller than 16 MiB')
+  }
+  if (description != null && description.length > MAX_DESCRIPTION) {
+    failures.push(`description must have at most ${MAX_DESCRIPTION} characters`)
+  }
   return failures
 }
 

@@ -1,4 +1,4 @@
-import type { EndpointId, WorkerId } from './ids.ts'
+import type { EndpointId, VolumeId, WorkerId } from './ids.ts'
 import { PING_MS } from './worker-watch.ts'
 
 /** What the variables of the worker protocol are made of. */
@@ -11,6 +11,8 @@ export interface WorkerEnvironment {
   /** Origin of the worker surface, without a trailing slash. */
   readonly baseUrl: string
   readonly gpuCount: number
+  /** The network volume of its endpoint; null for none. */
+  readonly volume: { readonly id: VolumeId; readonly path: string } | null
 }
 
 /**
@@ -32,6 +34,7 @@ export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
     RUNPOD_PING_INTERVAL: String(PING_MS),
     RUNPOD_LOG_LEVEL: 'INFO',
     RUNPOD_GPU_COUNT: String(worker.gpuCount),
+    ...(worker.volume === null ? {} : { RUNPOD_VOLUME_ID: worker.volume.id, RUNPOD_VOLUME_PATH: worker.volume.path }),
     NO_PROXY: new URL(worker.baseUrl).hostname,
   }
 }

@@ -2,12 +2,14 @@ import type { Emit } from '../events.ts'
 import type { Clock } from './clock.ts'
 import type { Driver } from './driver.ts'
 import type { Leader } from './leader.ts'
+import type { Machine } from './machine.ts'
 import type { Metrics } from './metrics.ts'
 import type { Notifier } from './notifier.ts'
 import type { Outbound } from './outbound.ts'
 import type { Random } from './random.ts'
 import type { Store } from './store.ts'
 import type { Vault } from './vault.ts'
+import type { VolumeFolders } from './volume-folders.ts'
 import type { WorkerLogs } from './worker-logs.ts'
 
 /** Everything that the application needs of the world; one value for each port. */
@@ -17,10 +19,12 @@ export interface Ports {
   readonly vault: Vault
   readonly store: Store
   readonly driver: Driver
+  readonly machine: Machine
   readonly notifier: Notifier
   readonly leader: Leader
   readonly logs: WorkerLogs
   readonly outbound: Outbound
+  readonly volumes: VolumeFolders
   readonly emit: Emit
   readonly metrics: Metrics
 }

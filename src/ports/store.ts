@@ -1,15 +1,24 @@
 import type { Endpoint } from '../core/endpoint.ts'
-import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateId, WorkerId } from '../core/ids.ts'
+import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob, Job, JobOutcome, JobStatus } from '../core/job.ts'
+import type { Slice } from '../core/page.ts'
 import type { ApiKey } from '../core/permission.ts'
 import type { WindowCount } from '../core/rate-limit.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../core/scale.ts'
-import type { Secret } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import type { JobUsage, WorkerUsage } from '../core/usage.ts'
 import type { WebhookDelivery, WebhookTry } from '../core/webhook.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker.ts'
 import type { BatchStore } from './batch-store.ts'
+import type {
+  AccountStore,
+  RegistryStore,
+  ReleaseStore,
+  SealStore,
+  SecretStore,
+  TemplateStore,
+  VolumeStore,
+} from './management-store.ts'
 
 /**
  * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
@@ -25,9 +34,14 @@ export interface Store {
   readonly webhooks: WebhookStore
   readonly endpoints: EndpointStore
   readonly templates: TemplateStore
+  readonly registries: RegistryStore
+  readonly volumes: VolumeStore
+  readonly releases: ReleaseStore
   readonly secrets: SecretStore
   readonly workers: WorkerStore
   readonly keys: KeyStore
+  readonly accounts: AccountStore
+  readonly seals: SealStore
   readonly usage: UsageStore
   readonly upkeep: UpkeepStore
   /** Ends all use; open calls are finished first. */
@@ -240,43 +254,28 @@ export interface DeletedEndpoint {
 
 /** Endpoints and what is known of them. */
 export interface EndpointStore {
-  /** Adds an endpoint. */
-  insert(endpoint: Endpoint): Promise<void>
-  /** Replaces the configuration if the version is still `expectedVersion`; false when somebody was faster. */
-  replace(endpoint: Endpoint, expectedVersion: number): Promise<boolean>
+  /**
+   * Adds an endpoint.
+   * @param own a new template that is this endpoint's alone
+   */
+  insert(endpoint: Endpoint, own?: Template): Promise<void>
+  /**
+   * Replaces what there is when that is still `before`; false when somebody was faster. An unlisted template that no
+   * endpoint has any more goes. A new version gets its release.
+   * @param own the endpoint's template: a new one, or the changed one that it has
+   */
+  replace(endpoint: Endpoint, before: Endpoint, nowMs: number, own?: Template): Promise<boolean>
   find(id: EndpointId): Promise<Endpoint | null>
-  list(owner: OwnerId): Promise<Endpoint[]>
+  /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
   /** The numbers of endpoints of all owners, in the order of their ids, at most `limit`, after the given one. */
   loads(after: EndpointId | null, limit: number): Promise<EndpointLoad[]>
   /** The ids of all endpoints of all owners. */
   ids(): Promise<EndpointId[]>
-  /** Cancels its jobs, removes it and says which workers are left to stop. Null when it is gone. */
+  /** Cancels its jobs, removes it with a template of its own, and says which workers are left to stop. Null when it is gone. */
   remove(id: EndpointId, nowMs: number): Promise<DeletedEndpoint | null>
-}
-
-/** Templates. */
-export interface TemplateStore {
-  /** False when the owner has another template of that name. */
-  insert(template: Template): Promise<boolean>
-  /** Replaces one, and makes a new version of each endpoint that uses it. Null when the name is taken by another. */
-  replace(template: Template): Promise<EndpointId[] | null>
-  find(owner: OwnerId, id: TemplateId): Promise<Template | null>
-  findByName(owner: OwnerId, name: string): Promise<Template | null>
-  list(owner: OwnerId): Promise<Template[]>
-  /** `in_use` when an endpoint has it. */
-  remove(owner: OwnerId, id: TemplateId): Promise<'removed' | 'in_use' | 'absent'>
-}
-
-/** Secrets with their sealed values. */
-export interface SecretStore {
-  /** False when the owner has a secret of that name. */
-  insert(secret: Secret, sealed: string): Promise<boolean>
-  list(owner: OwnerId): Promise<Secret[]>
-  /** Sealed values by name, of those that exist. */
-  sealedValues(owner: OwnerId, names: readonly string[]): Promise<Map<string, string>>
-  remove(owner: OwnerId, id: SecretId): Promise<boolean>
 }
 
 /** A change of a worker's state. */
@@ -318,9 +317,21 @@ export interface WorkerStore {
 
 /** API keys and what they have used. */
 export interface KeyStore {
+  /** Adds a key that no endpoint has. */
   insert(key: ApiKey): Promise<void>
+  /** Adds the key of an endpoint unless there is one; returns the sealed text of the one that there is now. */
+  ensureForEndpoint(key: ApiKey, sealed: string): Promise<string>
+  /** The sealed text of an endpoint's key; null while it has none. */
+  ofEndpoint(endpointId: EndpointId): Promise<string | null>
+  /** Replaces name, scope, kind, expiry and flags; false when it is gone. */
+  update(key: ApiKey): Promise<boolean>
+  /** Notes that a key was used. */
+  used(id: KeyId, nowMs: number): Promise<void>
   findByHash(hash: string): Promise<ApiKey | null>
-  list(owner: OwnerId): Promise<ApiKey[]>
+  /** A key of whatever owner. */
+  find(id: KeyId): Promise<ApiKey | null>
+  /** Those of an owner, without those of endpoints, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
   remove(owner: OwnerId, id: KeyId): Promise<boolean>
   /** What {@link saveWindowCounts} kept last; empty before that. */
   windowCounts(owner: OwnerId): Promise<WindowCount[]>

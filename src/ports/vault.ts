@@ -12,6 +12,11 @@ export interface Vault {
    */
   open(sealed: string): string
   /**
+   * What {@link seal} would make of a text that was sealed with an older key; null when it was sealed with the present one.
+   * @throws AppError `internal` as {@link open}
+   */
+  reseal(sealed: string): string | null
+  /**
    * HMAC-SHA256 of a text, in base64.
    * @param key in base64
    */

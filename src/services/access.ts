@@ -1,11 +1,15 @@
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, KeyId, OwnerId } from '../core/ids.ts'
-import { type ApiKey, type Caller, FULL_SCOPE, mayManage, mayUseJobs } from '../core/permission.ts'
+import type { LimitedOperation } from '../core/job-limits.ts'
+import { type ApiKey, type Caller, callerOf, FULL_SCOPE, mayManage, mayUseJobs } from '../core/permission.ts'
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../core/rate-limit.ts'
 import type { Ports } from '../ports/ports.ts'
+import { JobLimiting } from './job-limiting.ts'
 
 const CACHE_MS = 5_000
 const CACHE_SIZE = 1_000
+/** How often it is noted that a key is used. */
+const USE_MS = 60_000
 /** How often the counts of the REST windows are kept. */
 const SAVE_MS = 5_000
 
@@ -14,12 +18,24 @@ export class Access {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>
   readonly #windows: readonly RateWindow[]
   readonly #cache = new Map<string, { key: ApiKey | null; untilMs: number }>()
+  readonly #jobLimiting: JobLimiting
+  readonly #used = new Map<KeyId, number>()
+  /** Grows with each change of a key, so that nothing read before it is kept after it. */
+  #changes = 0
   readonly #counts = new Map<OwnerId, { counts: readonly WindowCount[]; savedAtMs: number }>()
 
-  /** @param windows the REST windows of this installation */
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>, windows: readonly RateWindow[]) {
+  /**
+   * @param windows the REST windows of this installation
+   * @param limitJobs whether job operations have limits, too
+   */
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>,
+    windows: readonly RateWindow[],
+    limitJobs = false,
+  ) {
     this.#ports = ports
     this.#windows = windows
+    this.#jobLimiting = new JobLimiting(ports, limitJobs)
   }
 
   /**
@@ -35,7 +51,8 @@ export class Access {
     if (record === null || record.disabled || expired || !vault.equal(record.hash, hash)) {
       throw new AppError('unauthorized', 'the API key is invalid or has expired')
     }
-    return { owner: record.owner, keyId: record.id, scope: record.scope, exempt: record.exempt }
+    this.#noteUse(record)
+    return callerOf(record)
   }
 
   /** @throws AppError `forbidden` unless the caller may read or write in management */
@@ -71,29 +88,64 @@ export class Access {
     return decision
   }
 
-  /** Makes a key with full rights valid, adding its record when there is none. Keys of the same name lose their validity. */
+  /**
+   * Counts one call of a job operation that begins, where this installation limits them.
+   * @returns what is to be called once when the call has ended
+   * @throws AppError `rate_limited`
+   */
+  countJobs(caller: Caller, endpoint: EndpointId, operation: LimitedOperation): Promise<() => void> {
+    return this.#jobLimiting.begin(caller, endpoint, operation)
+  }
+
+  /**
+   * Makes a key of the server's own valid, with all rights, adding its record when there is none. Other keys of that kind
+   * lose their validity.
+   */
   async ensureKey(owner: OwnerId, name: string, key: string): Promise<void> {
     const { store, vault, random, clock } = this.#ports
     const hash = vault.hash(key)
     for (const other of await store.keys.list(owner)) {
-      if (other.name === name && other.hash !== hash) await store.keys.remove(owner, other.id)
+      if (other.kind === 'server' && other.hash !== hash) await store.keys.remove(owner, other.id)
     }
+    const fixed = { kind: 'server', scope: FULL_SCOPE, disabled: false, expiresAtMs: null } as const
+    const known = await store.keys.findByHash(hash)
+    if (known === null) {
+      const id = random.uuid() as KeyId
+      const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
+      await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
+    } else await store.keys.update({ ...known, ...fixed })
+    this.#changes += 1
     this.#cache.clear()
-    if ((await store.keys.findByHash(hash)) !== null) return
-    const createdAtMs = clock.now()
-    const id = random.uuid() as KeyId
-    await store.keys.insert({
-      ...{ id, owner, name, hash, scope: FULL_SCOPE, exempt: false, disabled: false, expiresAtMs: null, createdAtMs },
-    })
+  }
+
+  /** Reads the key of this hash again at its next use. */
+  forget(hash: string): void {
+    this.#changes += 1
+    this.#cache.delete(hash)
   }
 
   async #find(hash: string): Promise<ApiKey | null> {
     const nowMs = this.#ports.clock.now()
     const known = this.#cache.get(hash)
     if (known !== undefined && known.untilMs > nowMs) return known.key
+    const changes = this.#changes
     const key = await this.#ports.store.keys.findByHash(hash)
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
-    if (key !== null) this.#cache.set(hash, { key, untilMs: nowMs + CACHE_MS })
+    if (key !== null && changes === this.#changes) this.#cache.set(hash, { key, untilMs: nowMs + CACHE_MS })
     return key
   }
+
+  /** The request does not wait for it, and a store that fails costs no more than the note. */
+  #noteUse({ id, lastUsedAtMs }: ApiKey): void {
+    const nowMs = this.#ports.clock.now()
+    if (nowMs - (this.#used.get(id) ?? lastUsedAtMs ?? 0) < USE_MS) return
+    if (this.#used.size >= CACHE_SIZE) this.#used.clear()
+    this.#used.set(id, nowMs)
+    this.#ports.store.keys.used(id, nowMs).catch(() => {})
+  }
+}
+
+/** How a key begins: as much as tells it from others, and no more of a short one than a quarter. */
+export function keyHint(key: string): string {
+  return key.slice(0, Math.min(8, Math.floor(key.length / 4)))
 }

@@ -1,49 +1,88 @@
-import { type Endpoint, type EndpointConfig, endpointFailures, workersMustSee } from '../core/endpoint.ts'
+import {
+  type Endpoint,
+  type EndpointConfig,
+  endpointFailures,
+  hasIdleTimeout,
+  tidied,
+  typeChangeProblem,
+  workersMustSee,
+} from '../core/endpoint.ts'
 import { AppError, invalid, notFound } from '../core/errors.ts'
+import { type FieldNames, GRAPHQL_NAMES } from '../core/field-names.ts'
 import type { EndpointId, OwnerId, TemplateId } from '../core/ids.ts'
-import type { Template } from '../core/template.ts'
+import type { Page, PageRequest } from '../core/page.ts'
+import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../core/template.ts'
+import type { WorkerLoad } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { WorkerStore } from '../ports/store.ts'
 import type { Fleet } from './fleet.ts'
 import type { Jobs } from './jobs.ts'
+import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
+import { templateProblems } from './templates.ts'
 
 const TRIES = 5
+/** Disk of an endpoint's own template where its creator says nothing, in GB. */
+const DISK_GB = 10
 
 /** Changes to an endpoint; what is left out is kept. */
 export type EndpointChanges = Partial<EndpointConfig> & { readonly templateId?: TemplateId }
+
+/** What an endpoint with a template of its own runs; what is left out gets the default. */
+export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
+
+/** A value, or what makes it of the endpoint and its template as they are at that moment. */
+export type Given<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
 
 /** Endpoints: what is run, for whom, and between which numbers of workers. */
 export class Endpoints {
   readonly #ports: Ports
   readonly #jobs: Jobs
   readonly #fleet: Fleet
+  readonly #names: FieldNames
 
-  constructor(ports: Ports, jobs: Jobs, fleet: Fleet) {
+  /** @param names what the sentences of refusals call the fields */
+  constructor(ports: Ports, jobs: Jobs, fleet: Fleet, names: FieldNames = GRAPHQL_NAMES) {
     this.#ports = ports
     this.#jobs = jobs
     this.#fleet = fleet
+    this.#names = names
   }
 
   /**
+   * Makes an endpoint that is linked to a template: each change of the template is a change of the endpoint.
    * @param wantedId the id to use, unless it is taken; a new random one otherwise
    * @throws AppError `invalid` with all failures, an unknown template among them
    */
   async create(
     owner: OwnerId,
-    config: EndpointConfig,
+    given: EndpointConfig,
     templateId: TemplateId,
     wantedId?: EndpointId,
   ): Promise<Endpoint> {
-    const { store, random, clock, emit, notifier } = this.#ports
-    await this.#check(owner, config, templateId)
-    const taken = wantedId === undefined || (await store.endpoints.find(wantedId)) !== null
-    const id = taken ? (shortId(random) as EndpointId) : wantedId
-    const endpoint: Endpoint = { ...config, id, owner, templateId, version: 1, createdAtMs: clock.now() }
-    await store.endpoints.insert(endpoint)
-    emit('endpoint.saved', { endpointId: id, version: 1, created: true })
-    notifier.publish('endpoints')
-    return endpoint
+    const config = tidied(given)
+    const failures = await this.#problems(owner, config)
+    const template = await this.#ports.store.templates.find(owner, templateId)
+    failures.push(...linkProblems(templateId, template))
+    if (failures.length > 0) throw invalid(failures)
+    const taken = wantedId === undefined || (await this.#ports.store.endpoints.find(wantedId)) !== null
+    return this.#insert(owner, config, templateId, taken ? this.#newId() : wantedId)
+  }
+
+  /**
+   * Makes an endpoint with a template of its own, which no list shows and which goes with the endpoint. Both come
+   * about in one step. The template is a serverless one. Its name is made here, unless one is given that is free.
+   * @throws AppError `invalid` with all failures of both
+   */
+  async createWithOwnTemplate(owner: OwnerId, given: EndpointConfig, content: OwnTemplate): Promise<Endpoint> {
+    const config = tidied(given)
+    const own = await this.#namedTemplate(owner, config.name, content)
+    const failures = [
+      ...(await this.#problems(owner, config)),
+      ...(await templateProblems(this.#ports, owner, own, this.#names)),
+    ]
+    if (failures.length > 0) throw invalid([...new Set(failures)])
+    return this.#insert(owner, config, own.id, this.#newId(), own)
   }
 
   /**
@@ -52,20 +91,49 @@ export class Endpoints {
    *   type would change while jobs are unfinished
    */
   async update(owner: OwnerId, id: EndpointId, changes: EndpointChanges): Promise<Endpoint> {
-    for (let attempt = 0; attempt < TRIES; attempt += 1) {
-      const before = await this.find(owner, id)
-      const merged = { ...before, ...changes }
-      await this.#check(owner, merged, merged.templateId)
-      await this.#checkTypeChange(before, merged)
-      const newVersion = merged.templateId !== before.templateId || workersMustSee(before, merged)
-      const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
-      if (await this.#ports.store.endpoints.replace(after, before.version)) {
-        this.#ports.emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
-        this.#ports.notifier.publish(`load:${id}`)
-        return after
+    return this.#change(owner, id, async before => {
+      const after = tidied({ ...before, ...changes })
+      const failures = await this.#problems(owner, after, before)
+      if (changes.templateId !== undefined) {
+        const template = await this.#ports.store.templates.find(owner, changes.templateId)
+        failures.push(...linkProblems(changes.templateId, template))
       }
-    }
-    throw new AppError('conflict', `endpoint ${id} is being changed by others; try again`)
+      if (failures.length > 0) throw invalid(failures)
+      const newVersion = after.templateId !== before.templateId || workersMustSee(before, after)
+      return { after, newVersion, own: undefined }
+    })
+  }
+
+  /**
+   * Changes an endpoint and what it runs, in one step. Where its template is shared or listed, the endpoint gets a copy
+   * of its own first. An environment that is given replaces the whole one that the endpoint has.
+   * @param changes of the endpoint
+   * @param templateChanges of what it runs
+   * @param unusedIdleTimeout what becomes of an idleTimeout that has no effect now
+   * @throws AppError as {@link update}; `invalid` also for an idleTimeout that has no effect, where that is refused
+   */
+  async updateOwnTemplate(
+    owner: OwnerId,
+    id: EndpointId,
+    changes: Given<EndpointChanges>,
+    templateChanges: Given<Partial<TemplateInput>> = {},
+    unusedIdleTimeout: 'refused' | 'kept' = 'refused',
+  ): Promise<Endpoint> {
+    return this.#change(owner, id, async before => {
+      const template = await this.templateOf(before)
+      const wanted = settled(changes, before, template)
+      const content = settled(templateChanges, before, template)
+      const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
+      const own = await this.#changedTemplate(template, merged.name, content)
+      const failures = await this.#problems(owner, merged, before)
+      if (unusedIdleTimeout === 'refused' && wanted.idleTimeoutS !== undefined && !hasIdleTimeout(merged)) {
+        failures.push(`${this.#names.idleTimeout} does not apply to a queue that scales on requestCount`)
+      }
+      if (own !== undefined) failures.push(...(await templateProblems(this.#ports, owner, own, this.#names)))
+      if (failures.length > 0) throw invalid([...new Set(failures)])
+      const after = { ...merged, templateId: own?.id ?? before.templateId }
+      return { after, newVersion: own !== undefined || workersMustSee(before, after), own }
+    })
   }
 
   /** @throws AppError `not_found`, also for an endpoint of another owner */
@@ -75,9 +143,12 @@ export class Endpoints {
     return endpoint
   }
 
-  /** All endpoints of an owner, oldest first. */
-  list(owner: OwnerId): Promise<Endpoint[]> {
-    return this.#ports.store.endpoints.list(owner)
+  /**
+   * Endpoints of an owner, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Endpoint>> {
+    return onePage(request, slice => this.#ports.store.endpoints.list(owner, slice))
   }
 
   /** The template that the endpoint's workers run. */
@@ -87,13 +158,19 @@ export class Endpoints {
     return template
   }
 
+  /** The endpoint's workers that have not ended, oldest first, each with how many jobs it holds. */
+  async loadsOf(endpoint: Endpoint): Promise<readonly WorkerLoad[]> {
+    return (await this.#ports.store.endpoints.snapshot(endpoint.id))?.workers ?? []
+  }
+
   /** The endpoint's workers that have not ended. */
   async workersOf(endpoint: Endpoint): ReturnType<WorkerStore['list']> {
     return (await this.#ports.store.workers.list(endpoint.id)).filter(worker => worker.state !== 'EXITED')
   }
 
   /**
-   * Removes an endpoint: its jobs become CANCELLED and who waits for them is answered, its workers are ended.
+   * Removes an endpoint and a template of its own: its jobs become CANCELLED and who waits for them is answered, its
+   * workers are ended.
    * @throws AppError `not_found`, or `conflict` unless `force` or workersMin and workersMax are 0
    */
   async remove(owner: OwnerId, id: EndpointId, force = false): Promise<void> {
@@ -110,19 +187,103 @@ export class Endpoints {
     for (const worker of removed.workers) await this.#fleet.kill(worker.id, 'endpoint_deleted')
   }
 
-  async #check(owner: OwnerId, config: EndpointConfig, templateId: TemplateId): Promise<void> {
-    const failures = endpointFailures(config)
-    const template = await this.#ports.store.templates.find(owner, templateId)
-    if (template === null) failures.push(`template ${templateId} not found`)
-    else if (!template.isServerless) failures.push(`template ${templateId} is not a serverless template`)
-    if (failures.length > 0) throw invalid(failures)
+  #newId(): EndpointId {
+    return shortId(this.#ports.random) as EndpointId
+  }
+
+  async #insert(
+    owner: OwnerId,
+    config: EndpointConfig,
+    templateId: TemplateId,
+    id: EndpointId,
+    own?: Template,
+  ): Promise<Endpoint> {
+    const { store, clock, emit, notifier } = this.#ports
+    const endpoint: Endpoint = { ...config, id, owner, templateId, version: 1, createdAtMs: clock.now() }
+    await store.endpoints.insert(endpoint, own)
+    emit('endpoint.saved', { endpointId: id, version: 1, created: true })
+    notifier.publish('endpoints')
+    return endpoint
+  }
+
+  /** Tries again on top of what others have changed meanwhile. */
+  async #change(owner: OwnerId, id: EndpointId, decide: (before: Endpoint) => Promise<Change>): Promise<Endpoint> {
+    const { store, clock, emit, notifier } = this.#ports
+    for (let attempt = 0; attempt < TRIES; attempt += 1) {
+      const before = await this.find(owner, id)
+      const { after: merged, newVersion, own } = await decide(before)
+      await this.#checkTypeChange(before, merged)
+      const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
+      if (await store.endpoints.replace(after, before, clock.now(), own)) {
+        emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
+        notifier.publish(`load:${id}`)
+        return after
+      }
+    }
+    throw new AppError('conflict', `endpoint ${id} is being changed by others; try again`)
+  }
+
+  /** Undefined where the template stays as it is. */
+  async #changedTemplate(
+    template: Template,
+    endpointName: string,
+    content: Partial<TemplateInput>,
+  ): Promise<Template | undefined> {
+    const changed: Template = { ...template, ...content }
+    if (JSON.stringify(changed) === JSON.stringify(template)) return undefined
+    const shared = template.listed || (await this.#ports.store.templates.users(template.id)).length > 1
+    return shared ? this.#ownTemplate(template.owner, endpointName, changed) : changed
+  }
+
+  async #namedTemplate(owner: OwnerId, endpointName: string, content: OwnTemplate): Promise<Template> {
+    const own = this.#ownTemplate(owner, endpointName, content)
+    if (content.name === undefined) return own
+    const taken = await this.#ports.store.templates.findByName(owner, content.name)
+    return taken === null ? { ...own, name: content.name } : own
+  }
+
+  #ownTemplate(owner: OwnerId, endpointName: string, content: OwnTemplate): Template {
+    const { random, clock } = this.#ports
+    const id = shortId(random) as TemplateId
+    return {
+      ...{ ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, ...content },
+      ...{ isServerless: true, volumeGb: 0, isPublic: false, listed: false, createdAtMs: clock.now() },
+      ...{ id, owner, name: `${endpointName.slice(0, 120)}__template__${id}` },
+    }
+  }
+
+  /** @param before what is changed; what it refers to was checked when it was saved */
+  async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<string[]> {
+    const failures = endpointFailures(config, this.#names)
+    for (const id of config.networkVolumeIds) {
+      if (before?.networkVolumeIds.includes(id) === true) continue
+      const volume = await this.#ports.store.volumes.find(owner, id)
+      if (volume === null) failures.push(`${this.#names.networkVolumes}: network volume ${id} not found`)
+    }
+    return failures
   }
 
   async #checkTypeChange(before: Endpoint, after: EndpointConfig): Promise<void> {
     if (before.type === after.type) return
     const queue = (await this.#ports.store.endpoints.snapshot(before.id))?.queue
-    if (queue !== undefined && queue.queued + queue.queuedLowPriority + queue.inProgress > 0) {
-      throw new AppError('conflict', `the type of endpoint ${before.id} cannot change while it has unfinished jobs`)
-    }
+    const unfinished = queue === undefined ? 0 : queue.queued + queue.queuedLowPriority + queue.inProgress
+    const problem = typeChangeProblem(before, after, unfinished)
+    if (problem !== null) throw new AppError('conflict', problem)
   }
+}
+
+/** What a change of an endpoint comes to. */
+interface Change {
+  readonly after: Endpoint
+  readonly newVersion: boolean
+  readonly own: Template | undefined
+}
+
+function settled<Value extends object>(given: Given<Value>, endpoint: Endpoint, template: Template): Value {
+  return typeof given === 'function' ? given(endpoint, template) : given
+}
+
+function linkProblems(id: TemplateId, template: Template | null): string[] {
+  if (template === null) return [`template ${id} not found`]
+  return template.isServerless ? [] : [`template ${id} is not a serverless template`]
 }

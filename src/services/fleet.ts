@@ -1,6 +1,6 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, toAppError } from '../core/errors.ts'
-import type { EndpointId, JobId, OwnerId, WorkerId } from '../core/ids.ts'
+import type { EndpointId, JobId, OwnerId, VolumeId, WorkerId } from '../core/ids.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
@@ -43,6 +43,8 @@ export class Fleet {
     const env = { ...template.env, ...endpoint.env }
     const missing = await this.#missingSecrets(endpoint.owner, env)
     if (missing.length > 0) return `the environment refers to secrets that do not exist: ${missing.join(', ')}`
+    const volumeProblem = await this.#volumeProblem(endpoint)
+    if (volumeProblem !== null) return volumeProblem
     return driver.check(template.image, template.args)
   }
 
@@ -233,8 +235,30 @@ export class Fleet {
     return driver.start({
       ...{ workerId, endpointId, image: template.image, args: template.args },
       env: await this.#withSecrets(endpoint.owner, env),
-      protocolEnv: protocolEnv({ endpointId, workerId, hostSuffix, token, baseUrl, gpuCount: 0 }),
+      protocolEnv: protocolEnv({
+        ...{ endpointId, workerId, hostSuffix, token, baseUrl, gpuCount: 0 },
+        volume: await this.#volumeOf(endpoint),
+      }),
     })
+  }
+
+  /** Null when all volumes of the endpoint are there, which only those of older versions may not be. */
+  async #volumeProblem({ owner, networkVolumeIds }: Endpoint): Promise<string | null> {
+    for (const id of networkVolumeIds) {
+      if ((await this.#ports.store.volumes.find(owner, id)) === null) return `its network volume ${id} does not exist`
+    }
+    return null
+  }
+
+  /** Where the worker finds its endpoint's files. The folder is made again where somebody has taken it away. */
+  async #volumeOf(endpoint: Endpoint): Promise<{ id: VolumeId; path: string } | null> {
+    const { volumes } = this.#ports
+    const id = endpoint.networkVolumeIds[0]
+    if (id === undefined) return null
+    const problem = await this.#volumeProblem(endpoint)
+    if (problem !== null) throw new AppError('invalid', problem)
+    await volumes.create(id)
+    return { id, path: volumes.path(id) }
   }
 
   async #withSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<Record<string, string>> {

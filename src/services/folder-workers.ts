@@ -1,5 +1,6 @@
 import { ENDPOINT_DEFAULTS, type Endpoint } from '../core/endpoint.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../core/ids.ts'
+import { TEMPLATE_DEFAULTS } from '../core/template.ts'
 import type { Store } from '../ports/store.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Templates } from './templates.ts'
@@ -30,10 +31,10 @@ export async function ensureFolderEndpoint(
   const template =
     known ??
     (await templates.create(owner, {
-      ...{ name: await freeName(templates, owner, name), image, args: '', diskGb: 1, volumeGb: 0 },
-      ...{ volumeMountPath: '/workspace', env: {}, ports: [], readme: '', isServerless: true, registry: null },
+      ...{ ...TEMPLATE_DEFAULTS, name: await freeName(templates, owner, name), image, diskGb: 1, volumeGb: 0 },
+      isServerless: true,
     }))
-  const existing = (await endpoints.list(owner)).find(({ templateId }) => templateId === template.id)
+  const existing = (await store.endpoints.list(owner)).find(({ templateId }) => templateId === template.id)
   if (existing !== undefined) return existing
   const { scaler, ...defaults } = ENDPOINT_DEFAULTS
   const config = {

@@ -1,7 +1,9 @@
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import type { OwnerId, SecretId } from '../core/ids.ts'
+import type { Page, PageRequest } from '../core/page.ts'
 import { type Secret, secretFailures } from '../core/secret.ts'
 import type { Ports } from '../ports/ports.ts'
+import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
 
 /** Secrets: values that only workers ever see. */
@@ -15,14 +17,58 @@ export class Secrets {
   /** @throws AppError `invalid` with all failures, or `conflict` when the name exists */
   async create(owner: OwnerId, name: string, value: string, description: string | null): Promise<Secret> {
     const { store, vault, random, clock, notifier } = this.#ports
-    const failures = secretFailures(name, value)
+    const failures = secretFailures({ name, value, description })
     if (failures.length > 0) throw invalid(failures)
-    const secret: Secret = { id: shortId(random) as SecretId, owner, name, description, createdAtMs: clock.now() }
+    const times = { createdAtMs: clock.now(), valueUpdatedAtMs: null }
+    const secret: Secret = { id: shortId(random) as SecretId, owner, name, description, ...times }
     if (!(await store.secrets.insert(secret, vault.seal(value)))) {
       throw new AppError('conflict', `a secret named '${name}' already exists`)
     }
     notifier.publish('endpoints')
     return secret
+  }
+
+  /**
+   * The owner's secrets, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Secret>> {
+    return onePage(request, slice => this.#ports.store.secrets.list(owner, slice))
+  }
+
+  /** @throws AppError `not_found`, also for a secret of another owner */
+  async find(owner: OwnerId, id: SecretId): Promise<Secret> {
+    const secret = await this.#ports.store.secrets.find(owner, id)
+    if (secret === null) throw notFound('secret', id)
+    return secret
+  }
+
+  /** Null when the owner has no secret of that name. */
+  findByName(owner: OwnerId, name: string): Promise<Secret | null> {
+    return this.#ports.store.secrets.findByName(owner, name)
+  }
+
+  /**
+   * Changes what is given and keeps the rest. Workers that run keep the value that they were started with.
+   * @throws AppError `not_found`, or `invalid` with all failures
+   */
+  async update(
+    owner: OwnerId,
+    id: SecretId,
+    changes: { readonly value?: string; readonly description?: string | null },
+  ): Promise<Secret> {
+    const { store, vault, clock } = this.#ports
+    const { value, description } = changes
+    const before = await this.find(owner, id)
+    const failures = secretFailures(changes)
+    if (failures.length > 0) throw invalid(failures)
+    const secret: Secret = {
+      ...before,
+      ...(description === undefined ? {} : { description }),
+      ...(value === undefined ? {} : { valueUpdatedAtMs: clock.now() }),
+    }
+    if (await store.secrets.update(secret, value === undefined ? null : vault.seal(value))) return secret
+    throw notFound('secret', id)
   }
 
   /** @throws AppError `not_found` */

@@ -1,21 +1,27 @@
 import { AppError, invalid, notFound } from '../core/errors.ts'
+import { type FieldNames, GRAPHQL_NAMES } from '../core/field-names.ts'
 import type { OwnerId, TemplateId } from '../core/ids.ts'
+import type { Page, PageRequest } from '../core/page.ts'
 import { type Template, type TemplateInput, templateFailures } from '../core/template.ts'
 import type { Ports } from '../ports/ports.ts'
+import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
 
 /** Templates: what workers run. */
 export class Templates {
   readonly #ports: Ports
+  readonly #names: FieldNames
 
-  constructor(ports: Ports) {
+  /** @param names what the sentences of refusals call the fields */
+  constructor(ports: Ports, names: FieldNames = GRAPHQL_NAMES) {
     this.#ports = ports
+    this.#names = names
   }
 
   /** @throws AppError `invalid` with all failures, the taken name among them */
   async create(owner: OwnerId, input: TemplateInput, listed = true): Promise<Template> {
     const { store, random, clock } = this.#ports
-    await this.#check(input)
+    await this.#check(owner, input)
     const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
     if (!(await store.templates.insert(template))) throw nameTaken(input.name)
     this.#saved(template.id)
@@ -28,9 +34,13 @@ export class Templates {
    */
   async update(owner: OwnerId, id: TemplateId, changes: Partial<TemplateInput>): Promise<Template> {
     const { store, notifier, emit } = this.#ports
-    const template = { ...(await this.find(owner, id)), ...changes }
-    await this.#check(template)
-    const users = await store.templates.replace(template)
+    const before = await this.find(owner, id)
+    const template = { ...before, ...changes }
+    await this.#check(owner, template)
+    if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
+      throw new AppError('conflict', `template '${before.name}' is in use by an endpoint, so it must stay serverless`)
+    }
+    const users = await store.templates.replace(template, this.#ports.clock.now())
     if (users === null) throw nameTaken(template.name)
     this.#saved(id)
     for (const endpointId of users) {
@@ -41,11 +51,23 @@ export class Templates {
     return template
   }
 
-  /** @throws AppError `not_found` */
+  /** @throws AppError `not_found`, also for a template of another owner */
   async find(owner: OwnerId, id: TemplateId): Promise<Template> {
     const template = await this.#ports.store.templates.find(owner, id)
     if (template === null) throw notFound('template', id)
     return template
+  }
+
+  /**
+   * One of the owner's, or a public one of another, which is shown without its registry.
+   * @throws AppError `not_found`
+   */
+  async findVisible(owner: OwnerId, id: TemplateId): Promise<Template> {
+    const own = await this.#ports.store.templates.find(owner, id)
+    if (own !== null) return own
+    const found = await this.#ports.store.templates.findPublic(id)
+    if (found === null) throw notFound('template', id)
+    return { ...found, registry: null }
   }
 
   /** Null when the owner has no template of that name. */
@@ -53,21 +75,44 @@ export class Templates {
     return this.#ports.store.templates.findByName(owner, name)
   }
 
+  /**
+   * The owner's templates, oldest first, without those that belong to one endpoint alone.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Template>> {
+    return onePage(request, slice => this.#ports.store.templates.list(owner, slice))
+  }
+
+  /**
+   * Public templates of all owners, oldest first, without their registries.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async listPublic(request: PageRequest = {}): Promise<Page<Template>> {
+    const page = await onePage(request, slice => this.#ports.store.templates.listPublic(slice))
+    return { ...page, items: page.items.map(template => ({ ...template, registry: null })) }
+  }
+
+  /** @throws AppError `not_found`, or `conflict` while an endpoint uses it */
+  async remove(owner: OwnerId, id: TemplateId): Promise<void> {
+    await this.#remove(await this.find(owner, id))
+  }
+
   /** @throws AppError `not_found`, or `conflict` while an endpoint uses it */
   async removeByName(owner: OwnerId, name: string): Promise<void> {
     const template = await this.findByName(owner, name)
     if (template === null) throw notFound('template', `'${name}'`)
-    const result = await this.#ports.store.templates.remove(owner, template.id)
-    if (result === 'in_use') throw new AppError('conflict', `template '${name}' is in use by an endpoint`)
-    this.#ports.emit('template.deleted', { templateId: template.id })
+    await this.#remove(template)
   }
 
-  /** A folder is checked at once; an image reference is saved even where no container engine is found. */
-  async #check(input: TemplateInput): Promise<void> {
-    const failures = templateFailures(input)
-    const isFolder = input.image.startsWith('dir:')
-    const problem = isFolder ? await this.#ports.driver.check(input.image, input.args) : null
-    if (problem !== null) failures.push(problem)
+  async #remove({ owner, id, name }: Template): Promise<void> {
+    const result = await this.#ports.store.templates.remove(owner, id)
+    if (result === 'in_use') throw new AppError('conflict', `template '${name}' is in use by an endpoint`)
+    if (result === 'absent') throw notFound('template', id)
+    this.#ports.emit('template.deleted', { templateId: id })
+  }
+
+  async #check(owner: OwnerId, input: TemplateInput): Promise<void> {
+    const failures = await templateProblems(this.#ports, owner, input, this.#names)
     if (failures.length > 0) throw invalid(failures)
   }
 
@@ -75,6 +120,25 @@ export class Templates {
     this.#ports.emit('template.saved', { templateId })
     this.#ports.notifier.publish('endpoints')
   }
+}
+
+/**
+ * Everything wrong with a template, its folder and registry included, one sentence each. A folder is checked at once; an image
+ * reference is saved even where no container engine is found.
+ */
+export async function templateProblems(
+  ports: Pick<Ports, 'driver' | 'store'>,
+  owner: OwnerId,
+  input: TemplateInput,
+  names: FieldNames,
+): Promise<string[]> {
+  const failures = templateFailures(input, names)
+  const isFolder = input.image.startsWith('dir:')
+  const problem = isFolder ? await ports.driver.check(input.image, input.args) : null
+  if (problem !== null) failures.push(problem)
+  const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
+  if (!known) failures.push(`${names.registry}: registry ${input.registry} not found`)
+  return failures
 }
 
 function nameTaken(name: string): AppError {

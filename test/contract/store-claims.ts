@@ -54,7 +54,8 @@ export const claimCases: Cases = {
     const { endpoints } = world.store
     await world.worker()
     await world.job('a')
-    assert.equal(await endpoints.replace(endpointOf(E1, { version: 2 }), 1), true)
+    const before = (await endpoints.find(E1))!
+    assert.equal(await endpoints.replace({ ...before, version: 2 }, before, T0), true)
     assert.deepEqual(await world.claim(W1), [])
     await world.worker(W2, { version: 2 })
     assert.deepEqual(ids(await world.claim(W2)), ['a'])

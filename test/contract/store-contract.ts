@@ -5,6 +5,7 @@ import { batchCases } from './store-batches.ts'
 import { claimCases } from './store-claims.ts'
 import { endpointCases } from './store-endpoints.ts'
 import { jobCases } from './store-jobs.ts'
+import { managementCases } from './store-management.ts'
 import { outcomeCases } from './store-outcomes.ts'
 import { recordCases } from './store-records.ts'
 import { transitionCases } from './store-transitions.ts'
@@ -29,6 +30,7 @@ const parts: readonly Cases[] = [
   endpointCases,
   workerCases,
   recordCases,
+  managementCases,
   webhookCases,
   usageCases,
   batchCases,

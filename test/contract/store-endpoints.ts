@@ -12,6 +12,7 @@ import {
   OWNER,
   STRANGER,
   T0,
+  TPL,
   templateOf,
   W1,
   W2,
@@ -48,22 +49,87 @@ export const endpointCases: Cases = {
     assert.deepEqual(await endpoints.ids(), [E1, E2, 'e3'])
   },
 
-  'an endpoint is replaced if its version is the expected one': async ({ store: { endpoints, templates } }) => {
+  'an endpoint is replaced while it is as the caller has seen it': async ({ store: { endpoints, templates } }) => {
     await templates.insert(templateOf('t2'))
-    const changed = endpointOf(E1, { name: 'new', templateId: 't2' as TemplateId, version: 2, env: {}, workersMax: 7 })
-    assert.equal(await endpoints.replace(changed, 2), false)
-    assert.equal(await endpoints.replace(changed, 1), true)
+    const before = (await endpoints.find(E1))!
+    const changed = { ...before, name: 'new', templateId: 't2' as TemplateId, version: 2, env: {}, workersMax: 7 }
+    assert.equal(await endpoints.replace(changed, { ...before, workersMax: 8 }, T0), false)
+    assert.equal(await endpoints.replace(changed, { ...before, version: 2 }, T0), false)
+    assert.equal(await endpoints.replace(changed, before, T0), true)
     assert.deepEqual(await endpoints.find(E1), changed)
-    assert.equal(await endpoints.replace({ ...changed, name: 'newer', version: 3 }, 1), false)
-    assert.equal(await endpoints.replace({ ...changed, name: 'same version' }, 2), true)
-    assert.equal(await endpoints.replace(endpointOf('gone'), 1), false)
+    assert.equal(await endpoints.replace({ ...changed, name: 'newer', version: 3 }, before, T0), false)
+    assert.equal(await endpoints.replace({ ...changed, name: 'same version' }, changed, T0), true)
+    assert.equal(await endpoints.replace(changed, changed, T0), false, 'the version is the same, the name is not')
+    assert.equal(await endpoints.replace(endpointOf('gone'), endpointOf('gone'), T0), false)
   },
 
-  'of several who replace one version at once, one is first': async ({ store: { endpoints } }) => {
-    const tries = Array.from({ length: 10 }, (_, n) =>
-      endpoints.replace(endpointOf(E1, { version: 2, name: `${n}` }), 1),
-    )
+  'of several who replace one endpoint at once, one is first': async ({ store: { endpoints } }) => {
+    const before = (await endpoints.find(E1))!
+    const tries = Array.from({ length: 10 }, (_, n) => endpoints.replace({ ...before, name: `${n}` }, before, T0))
     assert.equal((await Promise.all(tries)).filter(won => won).length, 1)
+  },
+
+  'an endpoint comes with a template of its own, and takes it along': async ({ store: { endpoints, templates } }) => {
+    const own = templateOf('own', { listed: false })
+    await endpoints.insert(endpointOf(E2, { templateId: own.id }), own)
+    assert.deepEqual(await templates.find(OWNER, own.id), own)
+    assert.deepEqual(await templates.users(own.id), [E2])
+    await assert.rejects(endpoints.insert(endpointOf('e3', { templateId: own.id }), own), { code: 'conflict' })
+    assert.equal(await endpoints.find('e3' as EndpointId), null)
+    await endpoints.remove(E2, T0)
+    assert.equal(await templates.find(OWNER, own.id), null)
+    await endpoints.remove(E1, T0)
+    assert.notEqual(await templates.find(OWNER, TPL), null, 'a listed one stays')
+  },
+
+  'a template that several endpoints have goes with the last, though it is unlisted': async ({ store }) => {
+    const { endpoints, templates } = store
+    const own = templateOf('own', { listed: false })
+    await endpoints.insert(endpointOf(E2, { templateId: own.id }), own)
+    await endpoints.insert(endpointOf('e3', { templateId: own.id }))
+    await endpoints.remove(E2, T0)
+    assert.notEqual(await templates.find(OWNER, own.id), null)
+    await endpoints.remove('e3' as EndpointId, T0)
+    assert.equal(await templates.find(OWNER, own.id), null)
+  },
+
+  'an endpoint changes together with its own template, or neither does': async ({ store }) => {
+    const { endpoints, templates } = store
+    const own = templateOf('own', { listed: false })
+    const before = (await endpoints.find(E1))!
+    const copied = { ...before, templateId: own.id, version: 2 }
+    assert.equal(await endpoints.replace(copied, { ...before, version: 9 }, T0, own), false)
+    assert.equal(await templates.find(OWNER, own.id), null)
+    assert.equal(await endpoints.replace(copied, before, T0, own), true)
+    const changed = { ...own, image: 'image:2' }
+    assert.equal(await endpoints.replace({ ...copied, version: 3 }, copied, T0, changed), true)
+    assert.deepEqual(await templates.find(OWNER, own.id), changed)
+    assert.equal((await endpoints.find(E1))?.version, 3, 'one new version for both')
+    await assert.rejects(
+      endpoints.replace({ ...copied, name: 'x', version: 4 }, { ...copied, version: 3 }, T0, {
+        ...changed,
+        name: templateOf(TPL).name,
+      }),
+      { code: 'conflict' },
+    )
+    assert.equal((await endpoints.find(E1))?.version, 3)
+    const back = { ...copied, version: 4, templateId: TPL }
+    assert.equal(await endpoints.replace(back, { ...copied, version: 3 }, T0), true)
+    assert.equal(await templates.find(OWNER, own.id), null, 'nobody has it any more')
+  },
+
+  'lists come in slices, each behind the one before': async ({ store: { endpoints } }) => {
+    for (const id of ['e5', 'e3', 'e4']) await endpoints.insert(endpointOf(id, { createdAtMs: T0 + 1 }))
+    const found: string[] = []
+    let after: { createdAtMs: number; id: string } | null = null
+    for (let round = 0; round < 4; round += 1) {
+      const slice: { createdAtMs: number; id: string }[] = await endpoints.list(OWNER, { after, limit: 1 })
+      found.push(...slice.map(({ id }) => id))
+      after = slice.at(-1)!
+    }
+    assert.deepEqual(found, [E1, 'e3', 'e4', 'e5'])
+    assert.deepEqual(await endpoints.list(OWNER, { after, limit: 9 }), [])
+    assert.equal((await endpoints.list(OWNER)).length, 4)
   },
 
   'a snapshot has the line, the workers oldest first with what they hold, and the exits newest first': async world => {

@@ -1,13 +1,31 @@
 /** What only a store on PostgreSQL has to show: changes at the same time, its connection, its schema, its texts. */
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
+import type { EndpointId, RegistryId, VolumeId } from '../../src/core/ids.ts'
 import type { Store } from '../../src/ports/store.ts'
 import { openPostgresStore } from '../../src/store/postgres.ts'
 import { migrations } from '../../src/store/schema/migrations.ts'
 import { forPostgres } from '../../src/store/sql/dialect.ts'
 import { claimJob, claimJobs } from '../../src/store/sql/jobs.ts'
 import { noPostgres, postgresUrl, type TestSchema, testSchema } from '../support/postgres-database.ts'
-import { BROKEN, DONE, E1, EXIT, jobId, jobOf, OWNER, T0, W1, World, workerOf } from './store-world.ts'
+import {
+  BROKEN,
+  DONE,
+  E1,
+  EXIT,
+  endpointOf,
+  jobId,
+  jobOf,
+  OWNER,
+  registryOf,
+  T0,
+  TPL,
+  templateOf,
+  volumeOf,
+  W1,
+  World,
+  workerOf,
+} from './store-world.ts'
 
 const next = { version: migrations.at(-1)!.version + 1, name: 'next', statements: ['CREATE TABLE more (id TEXT)'] }
 
@@ -72,7 +90,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
   test('workers that are added at once stay within the limit, chunks that come at once within their order', async context => {
     const { world, store } = await opened(context)
     const { endpoint } = await world.snapshot()
-    assert.equal(await store.endpoints.replace({ ...endpoint, workersMax: 3 }, 1), true)
+    assert.equal(await store.endpoints.replace({ ...endpoint, workersMax: 3 }, endpoint, T0), true)
     const added = await Promise.all(
       Array.from({ length: 10 }, (_, n) => store.workers.insert(workerOf(`w-${n}`), `token-${n}`)),
     )
@@ -86,6 +104,44 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     assert.deepEqual(
       part?.chunks.map(({ seq }) => seq),
       Array.from({ length: 20 }, (_, n) => n + 1),
+    )
+  })
+
+  test('templates, endpoints and registries that change at once come to an end, each version with its release', async context => {
+    const { store } = await opened(context)
+    const { endpoints, templates, registries, releases, volumes } = store
+    await volumes.insert(volumeOf('v1'))
+    for (let round = 0; round < 5; round += 1) {
+      const id = `r${round}` as RegistryId
+      await registries.insert(registryOf(id), 'sealed')
+      await templates.replace(templateOf(TPL, { registry: id }), T0)
+      const change = async (n: number) => {
+        const before = (await endpoints.find(E1))!
+        const after = { ...before, version: before.version + 1, env: { N: `${round}.${n}` } }
+        return endpoints.replace({ ...after, networkVolumeIds: n % 2 ? ['v1' as VolumeId] : [] }, before, T0)
+      }
+      const own = templateOf(`own-${round}`, { listed: false })
+      await endpoints.insert(endpointOf(`other${round}`, { templateId: own.id }), own)
+      const copied = async () => {
+        const before = (await endpoints.find(`other${round}` as EndpointId))!
+        return endpoints.replace({ ...before, version: before.version + 1, templateId: TPL }, before, T0)
+      }
+      const tries = await Promise.all([
+        ...Array.from({ length: 4 }, (_, n) => change(n)),
+        ...Array.from({ length: 4 }, (_, n) => templates.replace(templateOf(TPL, { image: `image:${n}` }), T0)),
+        copied(),
+        registries.remove(OWNER, id, T0),
+        volumes.remove(OWNER, 'v1' as VolumeId),
+      ])
+      assert.ok(tries[0] !== undefined)
+      await endpoints.remove(`other${round}` as EndpointId, T0)
+      assert.equal(await templates.find(OWNER, own.id), null)
+    }
+    const { version } = (await endpoints.find(E1))!
+    const versions = (await releases.list(E1)).map(release => release.version)
+    assert.deepEqual(
+      versions,
+      Array.from({ length: version }, (_, n) => version - n),
     )
   })
 

@@ -1,14 +1,32 @@
 import assert from 'node:assert/strict'
-import type { KeyId, SecretId, TemplateId } from '../../src/core/ids.ts'
-import { type Cases, E1, E2, endpointOf, keyOf, OWNER, STRANGER, secretOf, T0, TPL, templateOf } from './store-world.ts'
+import type { KeyId, OwnerId, RegistryId, SecretId, TemplateId } from '../../src/core/ids.ts'
+import {
+  type Cases,
+  E1,
+  E2,
+  endpointOf,
+  keyOf,
+  OWNER,
+  registryOf,
+  STRANGER,
+  secretOf,
+  T0,
+  TPL,
+  templateOf,
+} from './store-world.ts'
 
 const T2 = 't2' as TemplateId
+const R1 = 'r1' as RegistryId
 const ids = (things: readonly { id: string }[]) => things.map(({ id }) => id)
 
 /** Templates, secrets and keys. */
 export const recordCases: Cases = {
-  'a template is kept as it was given, and found by its id and its name': async ({ store: { templates } }) => {
-    const template = templateOf(T2, { listed: false, registry: 'cred', isServerless: false, volumeGb: 3 })
+  'a template is kept as it was given, and found by its id and its name': async ({
+    store: { templates, registries },
+  }) => {
+    await registries.insert(registryOf(R1), 'sealed')
+    const kept = { isServerless: false, volumeGb: 3, isPublic: true, category: 'AMD', startSsh: false } as const
+    const template = templateOf(T2, { ...kept, registry: R1 })
     assert.equal(await templates.insert(template), true)
     assert.deepEqual(await templates.find(OWNER, T2), template)
     assert.deepEqual(await templates.findByName(OWNER, template.name), template)
@@ -17,6 +35,27 @@ export const recordCases: Cases = {
     assert.equal(await templates.findByName(OWNER, 'none'), null)
     assert.deepEqual(ids(await templates.list(OWNER)), [TPL, T2])
     assert.deepEqual(await templates.list(STRANGER), [])
+  },
+
+  'a template that is not listed is found, and one that is public by anybody': async ({ store: { templates } }) => {
+    await templates.insert(templateOf('hidden', { listed: false }))
+    await templates.insert(templateOf(T2, { isPublic: true }))
+    assert.deepEqual(ids(await templates.list(OWNER)), [TPL, T2])
+    assert.equal((await templates.find(OWNER, 'hidden' as TemplateId))?.listed, false)
+    assert.equal((await templates.findPublic(T2))?.id, T2)
+    assert.equal(await templates.findPublic(TPL), null)
+    assert.deepEqual(ids(await templates.listPublic()), [T2])
+    await templates.replace(templateOf(T2), T0)
+    assert.equal(await templates.findPublic(T2), null)
+    assert.deepEqual(await templates.users(TPL), [E1])
+  },
+
+  'the templates of an owner that endpoints have are read at once, listed or not': async ({ store }) => {
+    await store.templates.insert(templateOf('hidden', { listed: false }))
+    await store.templates.insert(templateOf(T2))
+    await store.endpoints.insert(endpointOf('e9', { templateId: 'hidden' as TemplateId }))
+    assert.deepEqual(ids(await store.templates.ofEndpoints(OWNER)), ['hidden', TPL])
+    assert.deepEqual(await store.templates.ofEndpoints(STRANGER), [])
   },
 
   'an owner has a template name once': async ({ store: { templates } }) => {
@@ -32,7 +71,7 @@ export const recordCases: Cases = {
     await endpoints.insert(endpointOf(E2, { version: 5 }))
     await endpoints.insert(endpointOf('e3', { templateId: T2 }))
     const changed = templateOf(TPL, { name: 'renamed', image: 'image:2', listed: false, env: {} })
-    assert.deepEqual(await templates.replace(changed), [E1, E2])
+    assert.deepEqual(await templates.replace(changed, T0), [E1, E2])
     assert.deepEqual(await templates.find(OWNER, TPL), changed)
     const versions = (await endpoints.list(OWNER)).map(({ id, version }) => [id, version])
     assert.deepEqual(versions.sort(), [
@@ -45,11 +84,11 @@ export const recordCases: Cases = {
   'a template cannot be renamed to the name of another, and nothing happens': async ({ store }) => {
     const { templates, endpoints } = store
     await templates.insert(templateOf(T2))
-    assert.equal(await templates.replace(templateOf(TPL, { name: templateOf(T2).name, image: 'new' })), null)
+    assert.equal(await templates.replace(templateOf(TPL, { name: templateOf(T2).name, image: 'new' }), T0), null)
     assert.deepEqual(await templates.find(OWNER, TPL), templateOf(TPL))
     assert.equal((await endpoints.find(E1))?.version, 1)
-    assert.equal(await templates.replace(templateOf('t9')), null)
-    assert.deepEqual(await templates.replace(templateOf(T2)), [])
+    assert.equal(await templates.replace(templateOf('t9'), T0), null)
+    assert.deepEqual(await templates.replace(templateOf(T2), T0), [])
   },
 
   'a template that an endpoint has cannot be removed': async ({ store: { templates, endpoints } }) => {
@@ -84,18 +123,85 @@ export const recordCases: Cases = {
     assert.equal(await secrets.insert(again, 'new'), true)
   },
 
+  'a secret is found by its id and its name, and changed': async ({ store: { secrets } }) => {
+    await secrets.insert(secretOf('1', { description: 'old' }), 'sealed')
+    const id = '1' as SecretId
+    assert.deepEqual(await secrets.find(OWNER, id), secretOf('1', { description: 'old' }))
+    assert.deepEqual((await secrets.findByName(OWNER, 'secret-1'))?.id, id)
+    assert.deepEqual([await secrets.find(STRANGER, id), await secrets.findByName(STRANGER, 'secret-1')], [null, null])
+    const described = secretOf('1', { description: 'new' })
+    assert.equal(await secrets.update(described, null), true)
+    assert.deepEqual([...(await secrets.sealedValues(OWNER, ['secret-1'])).values()], ['sealed'])
+    const changed = { ...described, valueUpdatedAtMs: T0 + 3 }
+    assert.equal(await secrets.update(changed, 'new'), true)
+    assert.deepEqual(await secrets.find(OWNER, id), changed)
+    assert.deepEqual([...(await secrets.sealedValues(OWNER, ['secret-1'])).values()], ['new'])
+    assert.equal(await secrets.update({ ...changed, owner: STRANGER }, 'x'), false)
+    assert.deepEqual(ids(await secrets.list(OWNER, { after: changed, limit: 1 })), [])
+  },
+
   'keys are kept as they were given, found by their hash, listed and removed': async ({ store: { keys } }) => {
-    const all = { management: 'write', jobs: 'none', endpoints: null } as const
+    const all = { type: 'restricted', management: 'write', jobs: 'none' } as const
     const special = keyOf('2', { scope: all, exempt: true, disabled: true, expiresAtMs: T0 + 9, createdAtMs: T0 + 1 })
     await keys.insert(keyOf('1'))
     await keys.insert(special)
     assert.deepEqual(await keys.findByHash('hash-1'), keyOf('1'))
+    assert.deepEqual(await keys.find('2' as KeyId), special)
     assert.deepEqual(await keys.list(OWNER), [keyOf('1'), special])
+    assert.deepEqual(ids(await keys.list(OWNER, { after: keyOf('1'), limit: 1 })), ['2'])
     assert.deepEqual(await keys.list(STRANGER), [])
     assert.equal(await keys.remove(STRANGER, '1' as KeyId), false)
     assert.equal(await keys.remove(OWNER, '1' as KeyId), true)
     assert.equal(await keys.remove(OWNER, '1' as KeyId), false)
     assert.equal(await keys.findByHash('hash-1'), null)
+  },
+
+  'a key is changed as a whole, and its last use only grows': async ({ store: { keys } }) => {
+    await keys.insert(keyOf('1'))
+    const scope = { type: 'read-only' } as const
+    const changed = keyOf('1', {
+      name: 'new',
+      scope,
+      disabled: true,
+      exempt: true,
+      expiresAtMs: T0 + 5,
+      kind: 'server',
+    })
+    assert.equal(await keys.update(changed), true)
+    await keys.used(changed.id, T0 + 7)
+    await keys.used(changed.id, T0 + 6)
+    assert.deepEqual(await keys.find(changed.id), { ...changed, lastUsedAtMs: T0 + 7 })
+    assert.equal(await keys.update({ ...changed, owner: STRANGER }), false)
+  },
+
+  'an endpoint has one key, which no list shows and which goes with it': async ({ store: { keys, endpoints } }) => {
+    const key = keyOf('1', { kind: 'endpoint', endpointId: E1 })
+    assert.equal(await keys.ofEndpoint(E1), null)
+    assert.equal(await keys.ensureForEndpoint(key, 'sealed 1'), 'sealed 1')
+    const again = { ...key, id: '2' as KeyId, hash: 'hash-2' }
+    assert.equal(await keys.ensureForEndpoint(again, 'sealed 2'), 'sealed 1')
+    assert.equal(await keys.ofEndpoint(E1), 'sealed 1')
+    assert.deepEqual([await keys.list(OWNER), await keys.find('2' as KeyId)], [[], null])
+    assert.deepEqual(await keys.findByHash('hash-1'), key)
+    await endpoints.remove(E1, T0)
+    assert.deepEqual([await keys.ofEndpoint(E1), await keys.findByHash('hash-1')], [null, null])
+  },
+
+  'accounts are kept, renamed and listed, each once': async ({ store: { accounts } }) => {
+    const account = { id: OWNER, name: 'one', createdAtMs: T0 }
+    assert.equal(await accounts.insert(account), true)
+    assert.equal(await accounts.insert({ ...account, name: 'again' }), false)
+    assert.equal(await accounts.insert({ id: STRANGER, name: 'two', createdAtMs: T0 - 1 }), true)
+    assert.deepEqual(ids(await accounts.list()), [STRANGER, OWNER])
+    assert.equal(await accounts.rename(OWNER, 'new'), true)
+    assert.deepEqual(await accounts.find(OWNER), { ...account, name: 'new' })
+    assert.equal(await accounts.rename('none' as OwnerId, 'x'), false)
+    assert.equal(await accounts.find('none' as OwnerId), null)
+    assert.deepEqual(await accounts.sshKeys(OWNER), [])
+    await accounts.replaceSshKeys(OWNER, ['a', 'b'], T0)
+    await accounts.replaceSshKeys('new' as OwnerId, ['c'], T0)
+    assert.deepEqual([await accounts.sshKeys(OWNER), await accounts.sshKeys('new' as OwnerId)], [['a', 'b'], ['c']])
+    assert.equal((await accounts.find(OWNER))?.name, 'new')
   },
 
   'counts of windows are kept for each owner, in their order': async ({ store: { keys } }) => {

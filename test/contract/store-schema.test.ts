@@ -14,9 +14,12 @@ import * as endpoints from '../../src/store/sql/endpoints.ts'
 import * as outcomes from '../../src/store/sql/job-outcomes.ts'
 import * as jobs from '../../src/store/sql/jobs.ts'
 import * as keys from '../../src/store/sql/keys.ts'
+import * as registries from '../../src/store/sql/registries.ts'
+import * as releases from '../../src/store/sql/releases.ts'
 import * as secrets from '../../src/store/sql/secrets.ts'
 import * as templates from '../../src/store/sql/templates.ts'
 import * as usage from '../../src/store/sql/usage.ts'
+import * as volumes from '../../src/store/sql/volumes.ts'
 import * as webhooks from '../../src/store/sql/webhooks.ts'
 import * as workers from '../../src/store/sql/workers.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, sqliteStoreOn } from '../../src/store/sqlite.ts'
@@ -183,7 +186,18 @@ test('at most 20 diagnostics of a job are kept, and go with it', async () => {
 })
 
 const { compact: _, ...counts } = usage
-const records = { ...templates, ...secrets, ...workers, ...keys, ...webhooks, ...counts, ...batches }
+const records = {
+  ...templates,
+  ...secrets,
+  ...workers,
+  ...keys,
+  ...webhooks,
+  ...counts,
+  ...batches,
+  ...registries,
+  ...volumes,
+  ...releases,
+}
 const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
   .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
   .map(([name, value]) => [name, value as string] as const)

@@ -1,11 +1,23 @@
 /** What the cases of the store contract stand on: a store with one endpoint, and short ways to put things into it. */
 import assert from 'node:assert/strict'
 import type { Endpoint } from '../../src/core/endpoint.ts'
-import type { EndpointId, JobId, KeyId, OwnerId, SecretId, TemplateId, WorkerId } from '../../src/core/ids.ts'
+import type {
+  EndpointId,
+  JobId,
+  KeyId,
+  OwnerId,
+  RegistryId,
+  SecretId,
+  TemplateId,
+  VolumeId,
+  WorkerId,
+} from '../../src/core/ids.ts'
 import type { ClaimedJob, Job, JobOutcome } from '../../src/core/job.ts'
 import type { ApiKey } from '../../src/core/permission.ts'
+import type { Registry } from '../../src/core/registry.ts'
 import type { Secret } from '../../src/core/secret.ts'
 import type { Template } from '../../src/core/template.ts'
+import type { NetworkVolume } from '../../src/core/volume.ts'
 import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
 import type { Store } from '../../src/ports/store.ts'
 
@@ -52,9 +64,15 @@ export function templateOf(id: string, changes: Partial<Template> = {}): Templat
     volumeMountPath: '/volume',
     env: { GREETING: 'héllo "you"' },
     ports: ['80/http'],
+    portLabels: [{ port: '80', name: 'page' }],
     readme: '# Read me',
     isServerless: true,
     registry: null,
+    isPublic: false,
+    category: 'NVIDIA',
+    startSsh: true,
+    startJupyter: false,
+    allowedCudaVersions: ['12.8'],
     listed: true,
     createdAtMs: T0,
     ...changes,
@@ -80,6 +98,10 @@ export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoin
     executionTimeoutMs: 600_000,
     flashboot: 'OFF',
     env: { A: '1' },
+    modelReferences: ['a/b:c'],
+    compliance: ['GDPR'],
+    workersPfbTarget: 0,
+    flashEnvironmentId: null,
     createdAtMs: T0,
     ...changes,
   }
@@ -145,16 +167,29 @@ export function jobOf(id: string, changes: Partial<Job> = {}): Job {
   }
 }
 
+/** A registry. */
+export function registryOf(id: string, changes: Partial<Registry> = {}): Registry {
+  return { id: id as RegistryId, owner: OWNER, name: `registry ${id}`, username: 'me', createdAtMs: T0, ...changes }
+}
+
+/** A network volume. */
+export function volumeOf(id: string, changes: Partial<NetworkVolume> = {}): NetworkVolume {
+  const place = { sizeGb: 20, dataCenter: 'EU-RO-1', type: 'STANDARD', createdAtMs: T0 } as const
+  return { id: id as VolumeId, owner: OWNER, name: `volume ${id}`, ...place, ...changes }
+}
+
 /** A secret. */
 export function secretOf(id: string, changes: Partial<Secret> = {}): Secret {
-  return { id: id as SecretId, owner: OWNER, name: `secret-${id}`, description: null, createdAtMs: T0, ...changes }
+  const times = { createdAtMs: T0, valueUpdatedAtMs: null }
+  return { id: id as SecretId, owner: OWNER, name: `secret-${id}`, description: null, ...times, ...changes }
 }
 
 /** An API key. */
 export function keyOf(id: string, changes: Partial<ApiKey> = {}): ApiKey {
-  const scope = { management: 'read', jobs: 'write', endpoints: [E1] } as const
-  const flags = { exempt: false, disabled: false, expiresAtMs: null, createdAtMs: T0 }
-  return { id: id as KeyId, owner: OWNER, name: `key ${id}`, hash: `hash-${id}`, scope, ...flags, ...changes }
+  const scope = { type: 'restricted', management: 'read', jobs: { [E1]: 'write' } } as const
+  const flags = { exempt: false, disabled: false, expiresAtMs: null, createdAtMs: T0, lastUsedAtMs: null }
+  const kind = { kind: 'user', hint: 'rpa_1234', endpointId: null } as const
+  return { id: id as KeyId, owner: OWNER, name: `key ${id}`, hash: `hash-${id}`, scope, ...flags, ...kind, ...changes }
 }
 
 /** A store with the endpoint {@link E1}, which has room for ten workers. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/master-key.ts'
 import { systemRandom } from '../../src/system/random.ts'
-import { createVault, loadOrCreateKey } from '../../src/system/vault.ts'
+import { createVault, keyId } from '../../src/system/vault.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -13,7 +14,7 @@ const vault = createVault(Buffer.alloc(32, 1))
 test('a sealed text opens to what it was, and two seals of it differ', () => {
   for (const plain of ['', 'secret', 'ä\0\n🙂', 'x'.repeat(100_000)]) {
     const sealed = vault.seal(plain)
-    assert.match(sealed, /^v1\.[\w-]+\.[\w-]+$/)
+    assert.match(sealed, /^v2\.[\da-f]{12}\.[\w-]+\.[\w-]+$/)
     assert.notEqual(vault.seal(plain), sealed)
     assert.equal(vault.open(sealed), plain)
   }
@@ -21,19 +22,38 @@ test('a sealed text opens to what it was, and two seals of it differ', () => {
 
 test('a sealed text that was changed, or sealed with another key, does not open', () => {
   const sealed = vault.seal('secret')
-  const [version, nonce, text] = sealed.split('.') as [string, string, string]
+  const [version, id, nonce, text] = sealed.split('.') as [string, string, string, string]
   const flipped = (text.startsWith('A') ? 'B' : 'A') + text.slice(1)
   const bad = [
-    '',
-    'v1',
-    'v1..',
-    `v2.${nonce}.${text}`,
-    `${sealed}.x`,
-    `${version}.${nonce}.${flipped}`,
-    `v1.${nonce}.AA`,
+    ...['', 'v1', 'v1..', 'v2..', 'v2...', `v3.${id}.${nonce}.${text}`, `${sealed}.x`, `v1.${nonce}.AA`],
+    ...[`${version}.${id}.${nonce}.${flipped}`, `v1.${nonce}.${flipped}`, `v2.${nonce}.${text}`],
+    `v2.000000000000.${nonce}.${text}`,
   ]
   bad.push(createVault(Buffer.alloc(32, 2)).seal('secret'))
   for (const changed of bad) assert.throws(() => vault.open(changed), { code: 'internal' }, changed)
+})
+
+test('texts of the first form, which name no key, open with whichever key it was', () => {
+  const [, , nonce, text] = vault.seal('secret').split('.')
+  const former = `v1.${nonce}.${text}`
+  assert.equal(vault.open(former), 'secret')
+  const both = createVault(Buffer.alloc(32, 9), Buffer.alloc(32, 1))
+  assert.equal(both.open(former), 'secret')
+  assert.equal(both.open(both.reseal(former)!), 'secret')
+})
+
+test('with several keys the first one seals, all open, and only what another has sealed is sealed again', () => {
+  const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  const both = createVault(newer, older)
+  const old = vault.seal('secret')
+  assert.equal(both.open(old), 'secret')
+  const again = both.reseal(old)!
+  assert.equal(createVault(newer).open(again), 'secret')
+  assert.equal(both.reseal(again), null)
+  assert.throws(() => vault.open(again), { code: 'internal' })
+  assert.throws(() => both.reseal('v2.x'), { code: 'internal' })
+  assert.throws(() => createVault(newer, Buffer.alloc(31)), { code: 'internal' })
+  assert.notEqual(keyId(older), keyId(newer))
 })
 
 test('hashes are equal for equal texts and only for those', () => {
@@ -46,19 +66,43 @@ test('hashes are equal for equal texts and only for those', () => {
 
 test('a key is made once, for the owner only, and found again', () => {
   const file = join(folder, 'key')
-  const key = loadOrCreateKey(file)
-  assert.equal(key.length, 32)
+  const [key, ...others] = loadMasterKeys(file, [])
+  assert.deepEqual([key.length, others], [32, []])
   assert.equal(statSync(file).mode & 0o777, 0o600)
-  assert.deepEqual(loadOrCreateKey(file), key)
+  assert.deepEqual(loadMasterKeys(file, []), [key])
+})
+
+test('keys that are given come first, and need no file', () => {
+  const file = join(folder, 'given')
+  const [one, two] = [Buffer.alloc(32, 3), Buffer.alloc(32, 4)]
+  const given = [one, two].map(key => key.toString('base64'))
+  assert.deepEqual(loadMasterKeys(file, given), [one, two])
+  assert.ok(!existsSync(file))
+  const [stored] = loadMasterKeys(file, [])
+  assert.deepEqual(loadMasterKeys(file, given), [one, two, stored], 'what the file has sealed still opens')
+})
+
+test('a rotation keeps the old key until its end, and goes on where it was interrupted', () => {
+  const file = join(folder, 'rotated')
+  const [old] = loadMasterKeys(file, [])
+  const begun = beginRotation(file)
+  assert.deepEqual(begun[1], old)
+  assert.notDeepEqual(begun[0], old)
+  assert.deepEqual(loadMasterKeys(file, []), begun)
+  assert.deepEqual(beginRotation(file), begun)
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  endRotation(file)
+  assert.deepEqual(loadMasterKeys(file, []), [begun[0]])
+  endRotation(file)
+  assert.deepEqual(loadMasterKeys(file, []), [begun[0]])
 })
 
 test('a file that holds no key is refused with a sentence and left as it is', () => {
   const file = join(folder, 'broken')
   writeFileSync(file, 'no key')
-  assert.throws(() => loadOrCreateKey(file), {
-    code: 'internal',
-    message: /broken has 6 bytes and an encryption key has 32/,
-  })
+  for (const use of [() => loadMasterKeys(file, []), () => beginRotation(file), () => endRotation(file)]) {
+    assert.throws(use, { code: 'internal', message: /broken has 6 bytes and an encryption key has 32/ })
+  }
   assert.equal(statSync(file).size, 6)
   assert.throws(() => createVault(Buffer.alloc(16)), { code: 'internal' })
 })

@@ -34,6 +34,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
+    ...{ masterKeys: [], limitJobs: false },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -57,6 +58,7 @@ test('each setting is read from its option', () => {
     databaseUrl: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
+    ...{ masterKeys: [], limitJobs: false },
   })
 })
 
@@ -94,7 +96,7 @@ const OTHER: Record<string, string> = {
   },
   ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ maxConnections: '99', maxBodyMemory: '64', storeHost: 'inline' },
-  ...{ webhookPublicOnly: 'true', metricsPublic: 'true', logLevel: 'warn' },
+  ...{ webhookPublicOnly: 'true', jobRateLimits: 'true', metricsPublic: 'true', logLevel: 'warn' },
 }
 
 test('each setting is read from its variable, and the option wins over it', () => {
@@ -163,5 +165,17 @@ test('the API key comes from the environment alone, and no mistake ever shows it
   for (const key of ['', '1234567', 'has a blank', 'umläut12', 'x'.repeat(257)]) {
     const found = mistakes({}, { RUNYARD_API_KEY: key })
     assert.deepEqual(found, ['RUNYARD_API_KEY must have 8 to 256 visible ASCII characters'], key)
+  }
+})
+
+test('encryption keys come from the environment alone, and no mistake ever shows one', () => {
+  const [one, two] = [1, 2].map(byte => Buffer.alloc(32, byte).toString('base64'))
+  assert.deepEqual(config({}, { RUNYARD_MASTER_KEY: one }).masterKeys, [one])
+  assert.deepEqual(config({}, { RUNYARD_MASTER_KEY: `${one},${two}` }).masterKeys, [one, two])
+  for (const text of ['short', `${one}x`, `${one} ${two}`, Array(4).fill(one).join(',')]) {
+    const found = mistakes({}, { RUNYARD_MASTER_KEY: text })
+    assert.deepEqual(found, [
+      'RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them',
+    ])
   }
 })

@@ -11,8 +11,11 @@ import {
   formatGpuIds,
   idleTimeoutMs,
   parseGpuIds,
+  tidied,
   workersMustSee,
 } from '../../src/core/endpoint.ts'
+import { REST_NAMES } from '../../src/core/field-names.ts'
+import type { VolumeId } from '../../src/core/ids.ts'
 import { anEndpoint } from '../support/snapshots.ts'
 
 const GPU: Extract<Compute, { kind: 'gpu' }> = {
@@ -44,7 +47,7 @@ const wrong: [fields: Partial<Endpoint>, failures: string[]][] = [
   [{ compute: { ...GPU, pools: [] } }, ['at least one GPU pool is needed']],
   [{ compute: { ...GPU, pools: ['X'] } }, [`'X' is not a GPU pool; the pools are ${POOLS}`]],
   [
-    { compute: { ...GPU, allowedCudaVersions: ['12'], minCudaVersion: 'x' } },
+    { compute: { ...GPU, allowedCudaVersions: ['12', 'x'] } },
     ["CUDA version '12' is not of the form major.minor", "CUDA version 'x' is not of the form major.minor"],
   ],
   [{ env: { '1A': 'x' } }, ["env: '1A' is not a variable name"]],
@@ -68,8 +71,45 @@ const right: Partial<Endpoint>[] = [
   ...[{}, delay(0.5), requests(1), { type: 'LOAD_BALANCER' as const, ...requests(4) }, { compute: GPU }],
   ...[{ workersMin: 0, workersMax: 0 }, { workersMin: 1_000, workersMax: 1_000 }, { idleTimeoutS: 3_600 }],
   ...[{ executionTimeoutMs: 5_000 }, { executionTimeoutMs: 604_800_000 }, { locations: ['US', 'EU-RO-1'] }],
-  { compute: { ...GPU, allowedCudaVersions: ['12.4'], minCudaVersion: '11.8', count: 64 } },
+  { compute: { ...GPU, allowedCudaVersions: ['12.4', '12.8'], count: 64 } },
+  { compute: { ...GPU, minCudaVersion: '11.8' }, modelReferences: ['a/b', 'o.r-g/m_1:v1/x'], compliance: ['GDPR'] },
 ]
+
+test('an endpoint takes either a list of CUDA versions or a lowest one', () => {
+  const both = anEndpoint({ compute: { ...GPU, allowedCudaVersions: ['12.4'], minCudaVersion: '12.1' } })
+  const sentence = 'allowedCudaVersions and minCudaVersion exclude each other; one must be empty'
+  assert.deepEqual(endpointFailures(both), [sentence])
+})
+
+test('what is kept for clients has a form, too', () => {
+  const fields = {
+    ...{
+      modelReferences: ['a', 'a/b:'],
+      compliance: ['X'],
+      workersPfbTarget: -1,
+      networkVolumeIds: ['v', 'v'] as VolumeId[],
+    },
+  }
+  const failures = endpointFailures(anEndpoint(fields))
+  assert.equal(failures.length, 5)
+  assert.equal(failures[0], "networkVolumeIds: 'v' is given twice")
+  assert.equal(failures[1], "modelReferences: 'a' is not of the form owner/name or owner/name:revision")
+  assert.match(failures[3]!, /^compliance: 'X' is not known; known are GDPR, /)
+})
+
+test('each surface is told of mistakes with the names that it uses', () => {
+  const fields = anEndpoint({ workersMin: 2, workersMax: 1, idleTimeoutS: 0, ...delay(0) })
+  assert.deepEqual(endpointFailures(fields, REST_NAMES), [
+    'workers.min (2) must not exceed workers.max (1)',
+    'workers.idleTimeout must be an integer from 1 to 3600 seconds',
+    'scaling.queueDelay must be at least 0.5 seconds for QUEUE_DELAY',
+  ])
+})
+
+test('blanks around the names of types are no part of them', () => {
+  const { compute } = tidied({ compute: { ...GPU, pools: [' ADA_24'], excludedTypes: [' NVIDIA L4 '] } })
+  assert.deepEqual(compute, { ...GPU, pools: ['ADA_24'], excludedTypes: ['NVIDIA L4'] })
+})
 
 test('what lies within the bounds is saved', () => {
   for (const fields of right) assert.deepEqual(endpointFailures(anEndpoint(fields)), [], JSON.stringify(fields))
@@ -91,7 +131,7 @@ const seen: [field: string, change: Partial<Endpoint>, must: boolean][] = [
   ['type', { type: 'LOAD_BALANCER' }, true],
   ['compute', { compute: GPU }, true],
   ['locations', { locations: ['US'] }, true],
-  ['volumes', { networkVolumeIds: ['v'] }, true],
+  ['volumes', { networkVolumeIds: ['v' as VolumeId] }, true],
   ['environment', { env: { A: '1' } }, true],
   ['flashboot', { flashboot: 'FLASHBOOT' }, true],
   ['name', { name: 'other' }, false],
@@ -139,6 +179,13 @@ test('only types of the selected pools can be taken out of them', () => {
     "excluded type 'x' is not a GPU type of the selected pools",
   ])
   assert.equal(gpuFailures(['X', 'Y'], ['z']).length, 3)
+})
+
+test('a type is taken out once, and without a hyphen', () => {
+  assert.deepEqual(gpuFailures(['AMPERE_24'], ['NVIDIA L4', 'NVIDIA L4', '-NVIDIA L4']), [
+    "excluded type 'NVIDIA L4' is given twice",
+    "excluded type '-NVIDIA L4' must not start with a hyphen",
+  ])
 })
 
 test('every GPU type and pool of the documentation is there, each once', () => {

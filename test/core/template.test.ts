@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import type { EndpointId, VolumeId, WorkerId } from '../../src/core/ids.ts'
 import { resolveSecrets, secretFailures, secretNames } from '../../src/core/secret.ts'
-import { envFailures, type TemplateInput, templateFailures } from '../../src/core/template.ts'
+import { envFailures, TEMPLATE_DEFAULTS, type TemplateInput, templateFailures } from '../../src/core/template.ts'
 import { protocolEnv } from '../../src/core/worker-env.ts'
 
 function aTemplate(fields: Partial<TemplateInput> = {}): TemplateInput {
   return {
-    ...{ name: 'mine', image: 'image:1', args: '', diskGb: 1, volumeGb: 0, volumeMountPath: '/workspace', env: {} },
-    ...{ ports: [], readme: '', isServerless: true, registry: null },
+    ...{ name: 'mine', image: 'image:1', diskGb: 1, volumeGb: 0 },
+    ...{ ...TEMPLATE_DEFAULTS, isServerless: true },
     ...fields,
   }
 }
@@ -25,6 +25,8 @@ const wrong: [fields: Partial<TemplateInput>, failure: string][] = [
   [{ ports: ['80'] }, "ports: '80' is not of the form port/protocol"],
   [{ ports: ['80/http', '123456/tcp'] }, "ports: '123456/tcp' is not of the form port/protocol"],
   [{ ports: ['80/smtp'] }, "ports: '80/smtp' is not of the form port/protocol"],
+  [{ portLabels: [{ port: '80/http', name: 'page' }] }, "portsConfig: '80/http' is not the number of a port"],
+  [{ portLabels: [{ port: '80', name: '' }] }, 'portsConfig: the name of port 80 must have 1 to 191 characters'],
   [{ env: { 'A B': '' } }, "env: 'A B' is not a variable name"],
 ]
 
@@ -51,15 +53,26 @@ test('an environment has variable names, values that a process can hold, and an 
 
 test('a secret has a name that a reference can hold, and a value', () => {
   for (const name of ['a', 'HF_TOKEN', 'team/x.y-z', '0', 'x'.repeat(191)]) {
-    assert.deepEqual(secretFailures(name, 'v'), [], name)
+    assert.deepEqual(secretFailures({ name, value: 'v' }), [], name)
   }
+  const form = 'name must have 1 to 191 letters, digits or _ . - /, and begin with a letter, a digit or _'
   for (const name of ['', '-a', 'a b', 'ä', 'x'.repeat(192), 'a}']) {
-    assert.deepEqual(secretFailures(name, 'v'), ['name must have 1 to 191 letters, digits or _ . - /'], name)
+    assert.deepEqual(secretFailures({ name, value: 'v' }), [form], name)
   }
-  assert.deepEqual(secretFailures('RUNPOD_x', 'v'), ['name must not start with RUNPOD'])
-  assert.deepEqual(secretFailures('runpodx', ''), ['name must not start with RUNPOD', 'value must not be empty'])
-  assert.equal(secretFailures('a', 'x'.repeat(16 * 1024 * 1024)).length, 0)
-  assert.deepEqual(secretFailures('a', 'x'.repeat(16 * 1024 * 1024 + 1)), ['value must be smaller than 16 MiB'])
+  assert.deepEqual(secretFailures({ name: 'RUNPOD_x' }), ['name must not start with RUNPOD'])
+  const both = ['name must not start with RUNPOD', 'value must not be empty']
+  assert.deepEqual(secretFailures({ name: 'runpodx', value: '' }), both)
+})
+
+test('a value has less than 16 MiB, in bytes, and a description less than 64 Ki characters', () => {
+  const half = 8 * 1024 * 1024
+  assert.deepEqual(secretFailures({ value: 'ä'.repeat(half - 1) }), [])
+  assert.deepEqual(secretFailures({ value: 'ä'.repeat(half) }), ['value must be smaller than 16 MiB'])
+  assert.deepEqual(secretFailures({ description: 'x'.repeat(65_535) }), [])
+  assert.deepEqual(secretFailures({ description: 'x'.repeat(65_536) }), [
+    'description must have at most 65535 characters',
+  ])
+  assert.deepEqual(secretFailures({ description: null }), [])
 })
 
 test('references to secrets are found wherever they stand, each name once', () => {
@@ -83,6 +96,7 @@ const protocol = (gpuCount: number) =>
   protocolEnv({
     ...{ endpointId: 'e1' as EndpointId, workerId: 'w1' as WorkerId, hostSuffix: '0a1b2c3d', token: 'rpw_t', gpuCount },
     baseUrl: 'http://172.17.0.1:8081',
+    volume: null,
   })
 
 test('a worker is told where to get jobs and who it is', () => {
@@ -95,6 +109,14 @@ test('a worker is told where to get jobs and who it is', () => {
     RUNPOD_WEBHOOK_PING: 'http://172.17.0.1:8081/v2/e1/ping/$RUNPOD_POD_ID?gpu=CPU',
     ...{ RUNPOD_PING_INTERVAL: '10000', RUNPOD_LOG_LEVEL: 'INFO', RUNPOD_GPU_COUNT: '0', NO_PROXY: '172.17.0.1' },
   })
+})
+
+test('a worker is told of the network volume of its endpoint', () => {
+  const { RUNPOD_VOLUME_ID, RUNPOD_VOLUME_PATH } = protocolEnv({
+    ...{ endpointId: 'e1' as EndpointId, workerId: 'w1' as WorkerId, hostSuffix: '0a1b2c3d', token: 't', gpuCount: 0 },
+    ...{ baseUrl: 'http://172.17.0.1:8081', volume: { id: 'v1' as VolumeId, path: '/data/volumes/v1' } },
+  })
+  assert.deepEqual([RUNPOD_VOLUME_ID, RUNPOD_VOLUME_PATH], ['v1', '/data/volumes/v1'])
 })
 
 test('each address of a worker has a query already, since workers append to it without looking', () => {

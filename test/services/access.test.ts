@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, OwnerId } from '../../src/core/ids.ts'
-import type { KeyScope } from '../../src/core/permission.ts'
+import { endpointScope, type KeyScope } from '../../src/core/permission.ts'
+import { Access } from '../../src/services/access.ts'
 import { type Answer, KEY, openRig, type Rig } from '../support/rig.ts'
 
 const RUN = { body: { input: {} } }
@@ -62,8 +63,8 @@ test('job operations take the key with and without Bearer, REST only with it, Gr
   assert.equal(inAddress.json.data.myself.endpoints.length, 1)
 })
 
-const jobsRead: KeyScope = { management: 'none', jobs: 'read', endpoints: null }
-const managementRead: KeyScope = { management: 'read', jobs: 'none', endpoints: null }
+const jobsRead: KeyScope = { type: 'restricted', management: 'none', jobs: 'read' }
+const managementRead: KeyScope = { type: 'restricted', management: 'read', jobs: 'none' }
 
 test('a key that may only read jobs sees them and changes nothing', async t => {
   const rig = await openRig(t)
@@ -99,7 +100,7 @@ test('a key that may only read in management sees endpoints and changes nothing'
 test('a key for the jobs of some endpoints opens those and no others', async t => {
   const rig = await openRig(t)
   const [mine, other] = [await rig.endpoint(), await rig.endpoint()]
-  const key = await rig.addKey('rpa_one', { scope: { management: 'none', jobs: 'write', endpoints: [mine] } })
+  const key = await rig.addKey('rpa_one', { scope: endpointScope(mine) })
   assert.equal((await rig.ask('POST', `/v2/${mine}/run`, { ...RUN, key })).status, 200)
   assert.equal((await rig.ask('POST', `/v2/${other}/run`, { ...RUN, key })).status, 403)
 })
@@ -170,4 +171,46 @@ test('keys of one owner share its windows, an exempt key has none, and other sur
   assert.equal((await rig.ask('GET', `/v2/${endpoint}/health`)).status, 200)
   const unauthorized = await rig.ask('GET', path, { key: 'rpa_wrong' })
   assert.deepEqual([unauthorized.status, unauthorized.headers.get('ratelimit')], [401, null])
+})
+
+test('where jobs are limited, an endpoint takes so many calls, and more when it has more workers', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const access = new Access(rig.ports, [], true)
+  const caller = await access.authenticate(KEY)
+  const purge = () => access.countJobs(caller, endpoint, 'purge-queue')
+  await rig.clock.advance(10_000 - (rig.clock.now() % 10_000))
+  for (let n = 0; n < 2; n += 1) (await purge())()
+  await assert.rejects(purge(), {
+    ...{ code: 'rate_limited', retryAfterSeconds: 10 },
+    message: 'the limit of 2 calls in 10 seconds of purge-queue on this endpoint is reached',
+  })
+  const exempt = { ...caller, exempt: true }
+  await access.countJobs(exempt, endpoint, 'purge-queue')
+  await rig.clock.advance(10_000)
+  const cancels = await Promise.all(Array.from({ length: 20 }, () => access.countJobs(caller, endpoint, 'cancel')))
+  await assert.rejects(access.countJobs(caller, endpoint, 'cancel'), { message: /20 calls at once of cancel/ })
+  cancels[0]!()
+  cancels[0]!()
+  await access.countJobs(caller, endpoint, 'cancel')
+  await assert.rejects(access.countJobs(caller, endpoint, 'cancel'), { code: 'rate_limited' })
+  const off = new Access(rig.ports, [])
+  for (let n = 0; n < 5; n += 1) await off.countJobs(caller, endpoint, 'purge-queue')
+})
+
+test('a limited operation is 429 with Retry-After, the others go on, and a call that has ended leaves room', async t => {
+  const rig = await openRig(t, { limitJobs: true })
+  const endpoint = await rig.endpoint()
+  await rig.clock.advance(10_000 - (rig.clock.now() % 10_000))
+  const purge = () => rig.ask('POST', `/v2/${endpoint}/purge-queue`)
+  assert.deepEqual([(await purge()).status, (await purge()).status], [200, 200])
+  const refused = await purge()
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [429, '10'])
+  assert.match(refused.json.error, /^the limit of 2 calls in 10 seconds of purge-queue/)
+  for (let n = 0; n < 25; n += 1) await rig.submit(endpoint)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/health`)).status, 200)
+  const cancels = async () =>
+    statuses(await Promise.all(Array.from({ length: 25 }, () => rig.ask('POST', `/v2/${endpoint}/cancel/x`))))
+  assert.equal((await cancels()).filter(status => status === 429).length, 5)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/cancel/x`)).status, 404)
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EndpointId } from '../../src/core/ids.ts'
+import type { JobsAccess } from '../../src/core/permission.ts'
 import { inputs, RigBatches, workOff } from '../support/batches.ts'
 import { openRig } from '../support/rig.ts'
 
@@ -27,11 +27,10 @@ test('a key that may read jobs reads batches and changes nothing, and one withou
   const { rig, batches, at } = await paused(t)
   const id = await batches.draft(1)
   const [request] = await batches.ids(id)
-  const scope = { management: 'none', endpoints: null } as const
+  const scope = { type: 'restricted', management: 'none' } as const
   const reader = await rig.addKey('rpa_reader', { scope: { ...scope, jobs: 'read' } })
   const stranger = await rig.addKey('rpa_stranger', { scope: { ...scope, jobs: 'none' } })
-  const elsewhere = ['other' as EndpointId]
-  const other = await rig.addKey('rpa_other', { scope: { ...scope, jobs: 'write', endpoints: elsewhere } })
+  const other = await rig.addKey('rpa_other', { scope: { ...scope, jobs: { other: 'write' } as JobsAccess } })
   for (const [method, path, body] of operations(id, request!)) {
     const ask = async (key: string | null) => (await rig.ask(method, `${at}${path}`, { key, body })).status
     assert.equal(await ask(reader), method === 'GET' ? 200 : 403, `${method} ${path}`)

@@ -153,8 +153,8 @@ test('however often metrics are asked for, the store is read once a second', asy
 
 test('metrics need a key of the operator that may read management, unless they are public', async t => {
   const rig = await openRig(t)
-  const reader = await rig.addKey('rpa_reader', { scope: { management: 'read', jobs: 'none', endpoints: null } })
-  const client = await rig.addKey('rpa_client', { scope: { management: 'none', jobs: 'write', endpoints: null } })
+  const reader = await rig.addKey('rpa_reader', { scope: { type: 'restricted', management: 'read', jobs: 'none' } })
+  const client = await rig.addKey('rpa_client', { scope: { type: 'restricted', management: 'none', jobs: 'write' } })
   const other = await rig.addKey('rpa_other', { owner: 'other' as OwnerId, scope: FULL_SCOPE })
   const status = async (key: string | null) => (await rig.ask('GET', '/metrics', { key })).status
   assert.deepEqual([await status(reader), await status(client), await status(other)], [200, 403, 403])
@@ -175,7 +175,9 @@ test('clients that wait for a worker see which are ready', async t => {
   assert.deepEqual(readyWorkers, [worker.id])
   const wanted = { idle: 0, initializing: 0, ready: 1, running: 1, throttled: 0, unhealthy: 0 }
   assert.deepEqual(workers, wanted)
-  const reader = await rig.addKey('rpa_jobs', { scope: { management: 'none', jobs: 'read', endpoints: [endpoint] } })
+  const reader = await rig.addKey('rpa_jobs', {
+    scope: { type: 'restricted', management: 'none', jobs: { [endpoint]: 'read' } },
+  })
   assert.equal((await ask({ key: reader })).status, 200)
   assert.equal((await ask({ key: null })).status, 401)
   assert.equal((await rig.ask('GET', '/v2/unknown/metrics')).status, 404)

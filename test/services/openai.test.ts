@@ -194,7 +194,7 @@ test('a server that stops ends what it holds', async t => {
 
 test('what is refused before there is a job has the form of OpenAI', async t => {
   const { rig, endpoint, path } = await openAi(t)
-  const reader = await rig.addKey('rpa_reader', { scope: { management: 'none', jobs: 'read', endpoints: null } })
+  const reader = await rig.addKey('rpa_reader', { scope: { type: 'restricted', management: 'none', jobs: 'read' } })
   const cases: [string, Asking, number, RegExp][] = [
     [path('/v1/models'), { key: null }, 401, /key/],
     [path('/v1/models'), { key: 'rpa_wrong' }, 401, /key/],

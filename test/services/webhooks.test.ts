@@ -164,8 +164,8 @@ test('the key is for those who may change the endpoint, and the list for those w
   const rig = await openRig(t)
   const { endpoint, id } = await ended(rig)
   const scopes = [
-    ['reader', { management: 'read', jobs: 'read', endpoints: null }],
-    ['manager', { management: 'write', jobs: 'none', endpoints: null }],
+    ['reader', { type: 'restricted', management: 'read', jobs: 'read' }],
+    ['manager', { type: 'restricted', management: 'write', jobs: 'none' }],
   ] as const
   const seen: Record<string, number[]> = {}
   for (const [name, scope] of scopes) {

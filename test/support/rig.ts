@@ -5,8 +5,15 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Surface, SurfaceEnv } from '../../src/api/surface.ts'
-import { type App, createApp } from '../../src/app.ts'
-import { DEFAULT_OWNER, type EndpointId, type JobId, type KeyId, type WorkerId } from '../../src/core/ids.ts'
+import { type App, createApp, type Services } from '../../src/app.ts'
+import {
+  DEFAULT_OWNER,
+  type EndpointId,
+  type JobId,
+  type KeyId,
+  type TemplateId,
+  type WorkerId,
+} from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/job.ts'
 import { type ApiKey, FULL_SCOPE } from '../../src/core/permission.ts'
 import type { Capacity } from '../../src/core/plan.ts'
@@ -15,7 +22,9 @@ import type { Worker, WorkerLoad } from '../../src/core/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
+import type { MachineParts } from '../../src/ports/machine.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
+import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import type { WorkerLogs } from '../../src/ports/worker-logs.ts'
@@ -26,12 +35,15 @@ import { createVault } from '../../src/system/vault.ts'
 import { readLine } from '../../src/system/worker-log-lines.ts'
 import { FakeOutbound } from './fake-outbound.ts'
 import { type Fault, faultyStore, PlannedFaults, watchedStore } from './faulty-store.ts'
+import { MemoryVolumes } from './memory-volumes.ts'
 import { createSeededRandom } from './seeded-random.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** What a test may choose about a {@link Rig}. */
 export interface RigOptions extends MockFleetHooks {
   readonly rateWindows?: readonly RateWindow[]
+  /** Whether job operations are limited. */
+  readonly limitJobs?: boolean
   readonly capacity?: (running: number) => Capacity
   readonly check?: (image: string, args: string) => string | null
   readonly drainTimeoutMs?: number
@@ -68,6 +80,8 @@ export interface Asking {
   readonly body?: unknown
   readonly key?: string | null
   readonly headers?: Record<string, string>
+  /** The content type of the body, which is JSON unless given; null for none. */
+  readonly type?: string | null
   readonly signal?: AbortSignal
   /** False when the answer is to be lost on its way. */
   readonly delivered?: boolean
@@ -91,10 +105,15 @@ export class Rig {
   readonly notifier: Notifier
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
   readonly outbound = new FakeOutbound(this.clock)
+  readonly volumes = new MemoryVolumes()
+  /** What the machine of the workers has. */
+  machine: MachineParts = { vcpus: 8, memoryGb: 32, gpus: [] }
   readonly events: Happening[] = []
   readonly output = new Map<WorkerId, string[]>()
   readonly fleet: MockFleet
   readonly store: Store
+  /** What the control plane was given at its last start. */
+  ports!: Ports
   readonly #faults = new PlannedFaults()
   readonly #calls = new Map<string, number>()
   readonly #options: RigOptions
@@ -122,6 +141,7 @@ export class Rig {
   /** Starts the control plane; after {@link crash} a new one over the same store and fleet. */
   async start(workerUrl = WORKER_URL): Promise<void> {
     const { capacity, check, rateWindows = DEFAULT_WINDOWS, drainTimeoutMs = 30_000 } = this.#options
+    const { limitJobs = false } = this.#options
     const { clock, vault, store, notifier, outbound } = this
     const chosen = { ...(capacity === undefined ? {} : { capacity }), ...(check === undefined ? {} : { check }) }
     this.#driver = this.fleet.driver({ notifier, ...chosen })
@@ -140,13 +160,20 @@ export class Rig {
     }
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const leader = { isLeader: () => true }
+    const machine = { parts: async () => this.machine }
     const { metricsPublic = false } = this.#options
-    const config = { rateWindows, drainTimeoutMs, metricsPublic }
-    this.#app = createApp({ ...ports, leader, metrics, logs: this.#logs() }, config)
+    const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic }
+    this.ports = { ...ports, leader, machine, metrics, volumes: this.volumes, logs: this.#logs() }
+    this.#app = createApp(this.ports, config)
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
     await this.#app.start({ publicUrl: BASE, queueUrl: BASE, workerUrl })
     await clock.settle()
+  }
+
+  /** What the control plane offers to whoever starts it. */
+  get services(): Services {
+    return this.#app.services
   }
 
   /** Ends the control plane without a goodbye to anybody. Workers go on. */
@@ -165,11 +192,13 @@ export class Rig {
     const { body, key = KEY, signal, delivered = true } = asking
     const headers = { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...asking.headers }
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
-    const type: Record<string, string> = text === undefined ? {} : { 'content-type': 'application/json' }
+    const { type: bodyType = 'application/json' } = asking
+    const type: Record<string, string> = text === undefined || bodyType === null ? {} : { 'content-type': bodyType }
     const init: RequestInit = {
       method,
       headers: { ...type, ...headers },
-      ...(text === undefined ? {} : { body: text }),
+      // A string would bring a content type of its own.
+      ...(text === undefined ? {} : { body: new TextEncoder().encode(text) }),
     }
     const callbacks: ((delivered: boolean) => void)[] = []
     const env: SurfaceEnv = { delivery: { onSettled: callback => void callbacks.push(callback) } }
@@ -188,7 +217,15 @@ export class Rig {
     return json.data
   }
 
-  /** A new queue endpoint with a template of its own. */
+  /** A new template that endpoints can share. */
+  async template(fields: EndpointFields = {}): Promise<TemplateId> {
+    const name = `t${++this.#count}`
+    const settings = { name, imageName: 'image:1', containerDiskInGb: 1, volumeInGb: 0, isServerless: true }
+    const save = 'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }'
+    return (await this.graphql(save, { input: { ...settings, ...fields } })).saveTemplate.id
+  }
+
+  /** A new queue endpoint with a template of its own, unless `templateId` names another. */
   async endpoint(fields: EndpointFields = {}): Promise<EndpointId> {
     const name = `e${++this.#count}`
     const template = { name: `${name}-image`, imageName: 'image:1', containerDiskInGb: 1, ...(fields.template ?? {}) }
@@ -245,7 +282,8 @@ export class Rig {
   async addKey(text: string, fields: Partial<ApiKey> = {}): Promise<string> {
     const id = `key${++this.#count}` as KeyId
     const base = { id, owner: DEFAULT_OWNER, name: text, hash: this.vault.hash(text), scope: FULL_SCOPE }
-    const rest = { exempt: false, disabled: false, expiresAtMs: null, createdAtMs: this.clock.now() }
+    const times = { expiresAtMs: null, createdAtMs: this.clock.now(), lastUsedAtMs: null }
+    const rest = { ...times, kind: 'user', hint: '', endpointId: null, exempt: false, disabled: false } as const
     await this.store.keys.insert({ ...base, ...rest, ...fields })
     return text
   }

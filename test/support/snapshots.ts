@@ -46,6 +46,7 @@ export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
     ...{ name: 'mine', type: 'QUEUE', compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } },
     ...{ workersMin: 0, workersMax: 3, idleTimeoutS: 10, scaler: { type: 'QUEUE_DELAY', queueDelayS: 4 } },
     ...{ locations: [], networkVolumeIds: [], executionTimeoutMs: 600_000, flashboot: 'OFF', env: {}, createdAtMs: 0 },
+    ...{ modelReferences: [], compliance: [], workersPfbTarget: 0, flashEnvironmentId: null },
     ...fields,
   }
 }

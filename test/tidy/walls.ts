@@ -60,7 +60,7 @@ export const walls: Wall[] = [
   {
     folder: 'api',
     project: 'core ports events services',
-    packages: 'hono @hono/zod-openapi zod graphql graphql-yoga @escape.tech/*',
+    packages: 'hono @hono/zod-openapi zod graphql graphql-yoga @graphql-yoga/render-graphiql @escape.tech/*',
     builtins: '',
     why: 'schemas are written with zod; the limits on depth and cost of GraphQL queries are plugins of @escape.tech',
   },

@@ -104,7 +104,7 @@ describe('REST', () => {
       assert.deepEqual({ ...answer.json, detail: '' }, { title, status, detail: '' })
       assert.ok(answer.json.detail.length > 5)
       assert.equal(answer.headers.has('ratelimit'), status !== 401)
-      if (status === 405) assert.equal(answer.headers.get('allow'), 'GET')
+      if (status === 405) assert.equal(answer.headers.get('allow'), 'GET, HEAD, PATCH, DELETE')
     })
   }
 })

@@ -1,4 +1,3 @@
-import type { Scaler } from '../../core/endpoint.ts'
 import {
   type Compute,
   type CpuConfig,
@@ -6,15 +5,10 @@ import {
   type EndpointConfig,
   type FlashBoot,
   parseGpuIds,
+  type Scaler,
 } from '../../core/endpoint.ts'
-import type { TemplateInput } from '../../core/template.ts'
-
-interface Variable {
-  readonly key: string
-  readonly value: string
-}
-
-type Given<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | null }
+import type { VolumeId } from '../../core/ids.ts'
+import { commaList, type Given, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
 
 /** The input of saveEndpoint as clients send it; empty strings mean "none". */
 export type EndpointInput = { readonly name: string } & Given<{
@@ -29,31 +23,23 @@ export type EndpointInput = { readonly name: string } & Given<{
   minCudaVersion: string
   locations: string
   networkVolumeId: string
-  networkVolumeIds: ({ networkVolumeId?: string | null } | null)[]
+  networkVolumeIds: (Given<{ networkVolumeId: string }> | null)[]
   idleTimeout: number
   scalerType: string
   scalerValue: number
   workersMin: number
   workersMax: number
+  workersPFBTarget: number
   executionTimeoutMs: number
   flashBootType: FlashBoot
   env: (Variable | null)[]
-}>
-
-/** The fields of a template as clients send them. */
-export type TemplateFields = Given<{
-  id: string
-  name: string
-  imageName: string
-  dockerArgs: string
-  containerDiskInGb: number
-  volumeInGb: number
-  volumeMountPath: string
-  ports: string
-  env: (Variable | null)[]
-  readme: string
-  isServerless: boolean
-  containerRegistryAuthId: string
+  modelReferences: (string | null)[]
+  compliance: (string | null)[]
+  flashEnvironmentId: string
+  modelName: string
+  hubReleaseId: string
+  repo: unknown
+  cloudStorageConfig: unknown
 }>
 
 /** What an input amounts to, with everything that is wrong with its form. */
@@ -67,7 +53,7 @@ export interface EndpointReading {
  * @param before the endpoint that it changes; null when it makes one
  */
 export function readEndpointInput(input: EndpointInput, before: EndpointConfig | null): EndpointReading {
-  const failures: string[] = []
+  const failures: string[] = [...unsupportedFields(input)]
   const config: { -readonly [Name in keyof EndpointConfig]?: EndpointConfig[Name] } = { name: input.name }
   const type = readType(input.type, failures)
   if (type !== null) config.type = type
@@ -77,11 +63,16 @@ export function readEndpointInput(input: EndpointInput, before: EndpointConfig |
   if (compute !== null) config.compute = compute
   if (input.workersMin != null) config.workersMin = input.workersMin
   if (input.workersMax != null) config.workersMax = input.workersMax
+  if (input.workersPFBTarget != null) config.workersPfbTarget = input.workersPFBTarget
   if (input.idleTimeout != null) config.idleTimeoutS = input.idleTimeout
-  if (input.executionTimeoutMs != null) config.executionTimeoutMs = input.executionTimeoutMs
+  // Clients that have no opinion send 0.
+  if (input.executionTimeoutMs) config.executionTimeoutMs = input.executionTimeoutMs
   if (input.flashBootType != null) config.flashboot = input.flashBootType
   if (input.locations != null) config.locations = commaList(input.locations)
   if (input.env != null) config.env = readEnv(input.env)
+  if (input.modelReferences != null) config.modelReferences = texts(input.modelReferences)
+  if (input.compliance != null) config.compliance = texts(input.compliance)
+  if (input.flashEnvironmentId != null) config.flashEnvironmentId = input.flashEnvironmentId || null
   const volumes = readVolumes(input)
   if (volumes !== null) config.networkVolumeIds = volumes
   return { config, failures }
@@ -94,27 +85,14 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
   return { ...defaults, locations: [], networkVolumeIds: [], env: {}, scaler: scaler[type], ...config, type }
 }
 
-/** The fields of a template that an input gives; fields that it leaves out stay out. */
-export function readTemplateFields(fields: TemplateFields): Partial<TemplateInput> {
-  const input: { -readonly [Name in keyof TemplateInput]?: TemplateInput[Name] } = {}
-  if (fields.name != null) input.name = fields.name
-  if (fields.imageName != null) input.image = fields.imageName
-  if (fields.dockerArgs != null) input.args = fields.dockerArgs
-  if (fields.containerDiskInGb != null) input.diskGb = fields.containerDiskInGb
-  if (fields.volumeInGb != null) input.volumeGb = fields.volumeInGb
-  if (fields.volumeMountPath != null) input.volumeMountPath = fields.volumeMountPath
-  if (fields.ports != null) input.ports = commaList(fields.ports)
-  if (fields.env != null) input.env = readEnv(fields.env)
-  if (fields.readme != null) input.readme = fields.readme
-  if (fields.isServerless != null) input.isServerless = fields.isServerless
-  if (fields.containerRegistryAuthId != null) input.registry = fields.containerRegistryAuthId || null
-  return input
+function unsupportedFields(input: EndpointInput): string[] {
+  return [
+    ...(input.hubReleaseId ? ['hubReleaseId is not supported: there is no hub here'] : []),
+    ...(input.modelName ? ['modelName is not supported; name models in modelReferences'] : []),
+    ...(input.repo != null ? ['repo is not supported: images are not built here'] : []),
+    ...(input.cloudStorageConfig != null ? ['cloudStorageConfig is not supported; use network volumes'] : []),
+  ]
 }
-
-/** What a template gets where its creator says nothing. */
-export const TEMPLATE_DEFAULTS = {
-  ...{ args: '', volumeMountPath: '/workspace', env: {}, ports: [], readme: '', isServerless: false, registry: null },
-} as const
 
 function readType(type: string | null | undefined, failures: string[]): EndpointConfig['type'] | null {
   if (type == null || type === '') return null
@@ -129,7 +107,7 @@ function readScaler(
   before: Scaler | null,
   failures: string[],
 ): Scaler | null {
-  if (input.scalerType == null && input.scalerValue == null) return null
+  if (!input.scalerType && input.scalerValue == null) return null
   const start = before ?? ENDPOINT_DEFAULTS.scaler[type]
   const name = input.scalerType || start.type
   if (name === 'QUEUE_DELAY') {
@@ -148,44 +126,48 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
   if (input.instanceIds != null && input.instanceIds.length > 0) {
     return { kind: 'cpu', configs: input.instanceIds.flatMap(id => readInstance(id ?? '', failures)) }
   }
-  const touched = [input.gpuIds, input.gpuCount, input.allowedCudaVersions, input.minCudaVersion].some(
-    given => given != null,
-  )
+  const { gpuIds, gpuCount, allowedCudaVersions, minCudaVersion } = input
+  const touched = [gpuIds || null, gpuCount, allowedCudaVersions, minCudaVersion].some(given => given != null)
   const gpu = before?.kind === 'gpu' ? before : null
-  if (!touched || (gpu === null && !input.gpuIds)) return null
-  const selection = input.gpuIds ? parseGpuIds(input.gpuIds) : { pools: gpu!.pools, excludedTypes: gpu!.excludedTypes }
+  if (!touched || (gpu === null && !gpuIds)) return null
+  const selection = gpuIds ? parseGpuIds(gpuIds) : { pools: gpu!.pools, excludedTypes: gpu!.excludedTypes }
   return {
     kind: 'gpu',
     ...selection,
-    count: input.gpuCount ?? gpu?.count ?? 1,
+    count: gpuCount ?? gpu?.count ?? 1,
+    // Setting one limit clears the other, which it excludes.
     allowedCudaVersions:
-      input.allowedCudaVersions != null ? commaList(input.allowedCudaVersions) : (gpu?.allowedCudaVersions ?? []),
-    minCudaVersion: input.minCudaVersion != null ? input.minCudaVersion || null : (gpu?.minCudaVersion ?? null),
+      allowedCudaVersions != null
+        ? commaList(allowedCudaVersions)
+        : minCudaVersion
+          ? []
+          : (gpu?.allowedCudaVersions ?? []),
+    minCudaVersion:
+      minCudaVersion != null ? minCudaVersion || null : allowedCudaVersions ? null : (gpu?.minCudaVersion ?? null),
   }
 }
 
 function readInstance(id: string, failures: string[]): CpuConfig[] {
-  const parts = /^([a-z0-9]+)-([1-9]\d*)-([1-9]\d*)$/.exec(id)
-  if (parts !== null) return [{ flavor: parts[1]!, vcpuCount: Number(parts[2]) }]
+  const config = parseInstanceId(id)
+  if (config !== null) return [config]
   failures.push(`instanceIds: '${id}' is not of the form flavor-vcpus-memory, such as cpu3g-4-16`)
   return []
 }
 
-function readVolumes(input: EndpointInput): string[] | null {
-  if (input.networkVolumeIds != null) {
-    return input.networkVolumeIds.map(volume => volume?.networkVolumeId ?? '').filter(id => id !== '')
-  }
-  if (input.networkVolumeId == null) return null
-  return input.networkVolumeId === '' ? [] : [input.networkVolumeId]
+/** The configuration that an id such as `cpu3g-4-16` stands for; null for anything else. */
+export function parseInstanceId(id: string): CpuConfig | null {
+  const parts = /^([a-z0-9]+)-([1-9]\d{0,3})-([1-9]\d{0,5})$/.exec(id)
+  return parts === null ? null : { flavor: parts[1]!, vcpuCount: Number(parts[2]) }
 }
 
-function readEnv(variables: readonly (Variable | null)[]): Record<string, string> {
-  return Object.fromEntries(variables.flatMap(variable => (variable === null ? [] : [[variable.key, variable.value]])))
+/** A list counts before the single one, which clients send along empty. */
+function readVolumes({ networkVolumeId, networkVolumeIds }: EndpointInput): VolumeId[] | null {
+  const listed = (networkVolumeIds ?? []).flatMap(volume => volume?.networkVolumeId || [])
+  if (listed.length > 0) return listed as VolumeId[]
+  if (networkVolumeId) return [networkVolumeId as VolumeId]
+  return networkVolumeId == null && networkVolumeIds == null ? null : []
 }
 
-function commaList(text: string): string[] {
-  return text
-    .split(',')
-    .map(item => item.trim())
-    .filter(item => item !== '')
+function texts(items: readonly (string | null)[]): string[] {
+  return items.flatMap(item => item || [])
 }

@@ -1,9 +1,15 @@
 import { cpuMemoryGb } from '../../core/catalog.ts'
 import { type Endpoint, formatGpuIds } from '../../core/endpoint.ts'
+import type { Registry } from '../../core/registry.ts'
 import type { Secret } from '../../core/secret.ts'
 import type { Template } from '../../core/template.ts'
+import type { NetworkVolume } from '../../core/volume.ts'
+import type { Worker } from '../../core/worker.ts'
 
-/** An endpoint as GraphQL shows it; `pods` and `template` are resolved when asked for. */
+/** What an endpoint's own fields are resolved from. */
+export type EndpointView = ReturnType<typeof endpointView>
+
+/** An endpoint as GraphQL shows it; what takes another read is resolved when asked for. */
 export function endpointView(endpoint: Endpoint) {
   const { compute, scaler } = endpoint
   const gpu = compute.kind === 'gpu' ? compute : null
@@ -25,15 +31,18 @@ export function endpointView(endpoint: Endpoint) {
     idleTimeout: endpoint.idleTimeoutS,
     locations: endpoint.locations.join(','),
     networkVolumeId: endpoint.networkVolumeIds[0] ?? null,
-    networkVolume: endpoint.networkVolumeIds.map(volume => ({ id: volume, dataCenterId: null }))[0] ?? null,
-    networkVolumeIds: endpoint.networkVolumeIds.map(networkVolumeId => ({ networkVolumeId, dataCenterId: null })),
     scalerType: scaler.type,
     scalerValue: scaler.type === 'QUEUE_DELAY' ? scaler.queueDelayS : scaler.requestCount,
     workersMin: endpoint.workersMin,
     workersMax: endpoint.workersMax,
+    workersStandby: 0,
+    workersPFBTarget: endpoint.workersPfbTarget,
     executionTimeoutMs: endpoint.executionTimeoutMs,
     flashBootType: endpoint.flashboot,
     env: variables(endpoint.env),
+    modelReferences: endpoint.modelReferences,
+    compliance: endpoint.compliance,
+    flashEnvironmentId: endpoint.flashEnvironmentId,
     version: endpoint.version,
     userId: endpoint.owner,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),
@@ -51,18 +60,44 @@ export function templateView(template: Template) {
     volumeInGb: template.volumeGb,
     volumeMountPath: template.volumeMountPath,
     ports: template.ports.join(','),
+    portsConfig: template.portLabels,
     env: variables(template.env),
     readme: template.readme,
+    category: template.category,
     isServerless: template.isServerless,
-    isPublic: false,
+    isPublic: template.isPublic,
+    isRunpod: false,
     containerRegistryAuthId: template.registry,
+    startSsh: template.startSsh,
+    startJupyter: template.startJupyter,
+    startScript: '',
+    advancedStart: false,
   }
 }
 
 /** A secret as GraphQL shows it: without its value. */
-export function secretView(secret: Secret) {
-  const { id, name, description } = secret
-  return { id, name, description, createdAt: new Date(secret.createdAtMs).toISOString() }
+export function secretView({ id, name, description, createdAtMs, valueUpdatedAtMs }: Secret) {
+  const updatedAt = valueUpdatedAtMs === null ? null : instant(valueUpdatedAtMs)
+  return { id, name, description, createdAt: instant(createdAtMs), updatedAt }
+}
+
+/** A registry as GraphQL shows it: without its credential. */
+export function registryView({ id, name }: Registry) {
+  return { id, name }
+}
+
+/** A network volume as GraphQL shows it. */
+export function volumeView({ id, name, sizeGb, dataCenter }: NetworkVolume) {
+  return { id, name, size: sizeGb, dataCenterId: dataCenter, storageClusterId: null, storageType: null }
+}
+
+/** A worker as GraphQL shows it. */
+export function workerView({ id, state }: Worker) {
+  return { id, desiredStatus: state === 'STARTING' || state === 'READY' ? 'RUNNING' : 'EXITED' }
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString()
 }
 
 function variables(env: Readonly<Record<string, string>>): { key: string; value: string }[] {

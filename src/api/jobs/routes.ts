@@ -4,6 +4,7 @@ import type { Endpoint } from '../../core/endpoint.ts'
 import { AppError, invalid, notFound, toAppError } from '../../core/errors.ts'
 import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import { isFinal } from '../../core/job.ts'
+import type { LimitedOperation } from '../../core/job-limits.ts'
 import { jobView } from '../../core/job-view.ts'
 import { JOB_TIMES } from '../../core/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/submission.ts'
@@ -54,18 +55,20 @@ interface Route {
   /** With jobs, `by-method` to read for GET and to write for others; or with `management` the right to change things there. */
   readonly level: 'read' | 'write' | 'by-method' | 'management'
   readonly anyType?: true
+  /** What it counts as where job operations are limited. */
+  readonly limit?: LimitedOperation
   readonly run: Operation
 }
 
 const ROUTES: readonly Route[] = [
-  { path: '/run', methods: ['POST'], level: 'write', run },
-  { path: '/runsync', methods: ['POST'], level: 'write', run: runSync },
-  { path: '/status/:job', methods: ['GET', 'POST'], level: 'read', run: status },
-  { path: '/status-sync/:job', methods: ['GET', 'POST'], level: 'read', run: statusSync },
-  { path: '/stream/:job', methods: ['GET', 'POST'], level: 'read', run: streamJob },
+  { path: '/run', methods: ['POST'], level: 'write', limit: 'run', run },
+  { path: '/runsync', methods: ['POST'], level: 'write', limit: 'runsync', run: runSync },
+  { path: '/status/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: status },
+  { path: '/status-sync/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: statusSync },
+  { path: '/stream/:job', methods: ['GET', 'POST'], level: 'read', limit: 'stream', run: streamJob },
   { path: '/retry/:job', methods: ['POST'], level: 'write', run: retry },
-  { path: '/purge-queue', methods: ['POST'], level: 'write', run: purge },
-  { path: '/cancel/:job', methods: ['POST'], level: 'write', run: cancel },
+  { path: '/purge-queue', methods: ['POST'], level: 'write', limit: 'purge-queue', run: purge },
+  { path: '/cancel/:job', methods: ['POST'], level: 'write', limit: 'cancel', run: cancel },
   { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', run: batch(batchesOf) },
   { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', run: batch(oneBatch) },
   { path: '/batch/:batch/requests', methods: ['GET', 'POST'], level: 'by-method', run: batch(requestsOf) },
@@ -104,6 +107,9 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   else parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? levelOf(call, route.level) : 'write', id)
   if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true)
     throw new AppError('invalid', 'not allowed for LB API')
+  if (route.limit !== undefined) {
+    call.env.delivery.onSettled(await parts.access.countJobs(caller, id, route.limit))
+  }
   return route.run(parts, call, endpoint)
 }
 

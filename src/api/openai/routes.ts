@@ -5,7 +5,7 @@ import { JOB_TIMES } from '../../core/retention.ts'
 import type { Access } from '../../services/access.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { BodyRoom } from '../body.ts'
-import { authorizationKey, reportFailure, type Surface } from '../surface.ts'
+import { authorizationKey, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { Exchange, type ExchangeParts, respond } from './exchange.ts'
 
 /** Largest body of a request. */
@@ -23,16 +23,16 @@ export interface OpenAiSurfaceParts extends ExchangeParts {
  * would. Errors are `{"error": {"message", "type", "param", "code"}}`.
  */
 export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
-  return async request => {
+  return async (request, env) => {
     try {
-      return await answer(parts, request)
+      return await answer(parts, request, env)
     } catch (error) {
       return refuse(parts, request, error)
     }
   }
 }
 
-async function answer(parts: OpenAiSurfaceParts, request: Request): Promise<Response> {
+async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceEnv): Promise<Response> {
   const caller = await parts.access.authenticate(authorizationKey(request))
   const { pathname } = new URL(request.url)
   const id = pathname.split('/')[2] ?? ''
@@ -40,6 +40,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request): Promise<Resp
   const endpoint = await parts.endpoints.find(caller.owner, id)
   parts.access.requireJobs(caller, 'write', id)
   if (endpoint.type === 'LOAD_BALANCER') throw new AppError('invalid', 'not allowed for LB API')
+  env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const route = pathname.slice(`/v2/${id}/openai`.length)
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
   const { job, stream } = await parts.room.text(request, PAYLOAD_BYTES, async text => {

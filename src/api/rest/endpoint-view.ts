@@ -2,7 +2,7 @@ import { cpuMemoryGb } from '../../core/catalog.ts'
 import type { Endpoint } from '../../core/endpoint.ts'
 import type { Template } from '../../core/template.ts'
 import type { Addresses } from '../addresses.ts'
-import type { EndpointBody } from './schemas.ts'
+import type { EndpointBody } from './schemas/endpoint.ts'
 
 /** The full REST representation of an endpoint with the container configuration of its template. */
 export function endpointBody(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody {

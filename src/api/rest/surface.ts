@@ -1,84 +1,93 @@
-import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi'
-import { AppError, ERROR_CODES, toAppError } from '../../core/errors.ts'
-import { isEndpointId } from '../../core/ids.ts'
+import { Hono } from 'hono'
+import { AppError, toAppError } from '../../core/errors.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { RateDecision } from '../../core/rate-limit.ts'
 import type { Emit } from '../../events.ts'
 import type { Access } from '../../services/access.ts'
-import type { Endpoints } from '../../services/endpoints.ts'
-import type { Addresses } from '../addresses.ts'
+import type { BodyRoom } from '../body.ts'
 import { authorizationKey, reportFailure, type Surface } from '../surface.ts'
-import { endpointBody } from './endpoint-view.ts'
-import { EndpointBody, Problem } from './schemas.ts'
+import { problemResponse } from './problem.ts'
+import type { Route } from './route.ts'
+import { validate } from './validate.ts'
 
-/** What the REST surface uses. */
+/** What the REST surface itself uses; its routes bring what they use. */
 export interface RestParts {
   readonly access: Access
-  readonly endpoints: Endpoints
-  readonly addresses: () => Addresses
   readonly emit: Emit
+  readonly room: BodyRoom
 }
 
-type Env = { Bindings: { caller: Caller } }
+const MAX_BODY_BYTES = 1024 * 1024
 
-const problem = (description: string) => ({
-  description,
-  content: { 'application/problem+json': { schema: Problem } },
-})
+type Env = { Bindings: { parts: RestParts; rate: { decision: RateDecision | null } } }
 
-const getEndpoint = createRoute({
-  method: 'get',
-  path: '/v2/serverless/{id}',
-  operationId: 'getEndpoint',
-  tags: ['Serverless'],
-  request: { params: z.object({ id: z.string() }) },
-  responses: {
-    200: { description: 'The endpoint', content: { 'application/json': { schema: EndpointBody } } },
-    401: problem('The key is missing, malformed, expired or invalid'),
-    403: problem('The key lacks the right'),
-    404: problem('There is no such endpoint'),
-    429: problem('Too many requests in one of the windows'),
-    default: problem('Any other error'),
-  },
-})
+/** Makes the answer that tells of an error. */
+export type RenderError = (error: AppError, headers?: Readonly<Record<string, string>>) => Response
 
-/** The management API at `/v2/...`. Every error is a problem document. */
-export function restSurface(parts: RestParts): Surface {
-  const app = new OpenAPIHono<Env>()
-  app.openapi(getEndpoint, async context => {
-    const { owner } = context.env.caller
-    const { id } = context.req.valid('param')
-    if (!isEndpointId(id)) throw new AppError('not_found', `endpoint ${id} not found`)
-    const endpoint = await parts.endpoints.find(owner, id)
-    const template = await parts.endpoints.templateOf(endpoint)
-    return context.json(endpointBody(endpoint, template, parts.addresses()), 200)
-  })
-  app.all('/v2/serverless/:id', context => {
-    const message = `this path takes GET, not ${context.req.method}`
-    throw new AppError('method_not_allowed', message, { allow: ['GET'] })
-  })
-  app.notFound(context => {
+/** A management API as a function over a table of routes. @param render its errors; problem documents unless given */
+export function restSurface(
+  parts: RestParts,
+  routes: readonly Route[],
+  render: RenderError = problemResponse,
+): Surface {
+  const app = new Hono<Env>({ strict: true })
+  for (const route of routes) {
+    const { method, path } = route.contract
+    app.on(method.toUpperCase(), honoPath(path), async context => {
+      const { parts, rate } = context.env
+      const caller = route.contract.level === 'open' ? null : await admit(parts, context.req.raw, route, rate)
+      const request = context.req.raw
+      const run = async (text: string) => {
+        const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, text)
+        // A route that is open to everybody does not look at its caller.
+        const answer = await route.handle({ ...parsed, caller: caller as Caller, request })
+        return respond(answer, route.contract.success.status)
+      }
+      const { body } = route.contract
+      return body === undefined ? run('') : parts.room.text(request, body.maxBytes ?? MAX_BODY_BYTES, run)
+    })
+  }
+  for (const [path, allow] of methodsByPath(routes)) {
+    app.all(honoPath(path), async context => {
+      await authenticate(context.env.parts, context.req.raw, context.env.rate)
+      const message = `this path takes ${allow.join(', ')}, not ${context.req.method}`
+      throw new AppError('method_not_allowed', message, { allow })
+    })
+  }
+  app.notFound(async context => {
+    await authenticate(context.env.parts, context.req.raw, context.env.rate)
     throw new AppError('not_found', `there is nothing at ${context.req.path}`)
   })
   app.onError(error => {
     throw error
   })
-  return request => guarded(parts, request, app)
+  return request => answered(parts, app, request, render)
 }
 
-/** Authentication, rights and windows come before the routes, so that every answer after them carries its headers. */
-async function guarded(parts: RestParts, request: Request, app: OpenAPIHono<Env>): Promise<Response> {
-  let rate: RateDecision | null = null
+async function answered(parts: RestParts, app: Hono<Env>, request: Request, render: RenderError): Promise<Response> {
+  const rate: { decision: RateDecision | null } = { decision: null }
   try {
-    const caller = await parts.access.authenticate(bearerKey(request))
-    rate = await parts.access.count(caller)
-    if (rate?.exceeded != null) throw exceeded(rate)
-    parts.access.requireManagement(caller, request.method === 'GET' ? 'read' : 'write')
-    return withHeaders(await app.fetch(request, { caller }), rateHeaders(rate))
+    const answer = await app.fetch(request, { parts, rate })
+    for (const [name, value] of Object.entries(rateHeaders(rate.decision))) answer.headers.set(name, value)
+    return answer
   } catch (thrown) {
     reportFailure(parts.emit, 'rest', request, thrown)
-    return problemResponse(toAppError(thrown), rateHeaders(rate))
+    return render(toAppError(thrown), rateHeaders(rate.decision))
   }
+}
+
+async function admit(parts: RestParts, request: Request, route: Route, rate: Env['Bindings']['rate']): Promise<Caller> {
+  const caller = await authenticate(parts, request, rate)
+  parts.access.requireManagement(caller, route.contract.level as 'read' | 'write')
+  return caller
+}
+
+/** Authentication and the windows come before everything else, so that every answer after them carries their headers. */
+async function authenticate(parts: RestParts, request: Request, rate: Env['Bindings']['rate']): Promise<Caller> {
+  const caller = await parts.access.authenticate(bearerKey(request))
+  rate.decision = await parts.access.count(caller)
+  if (rate.decision?.exceeded != null) throw exceeded(rate.decision)
+  return caller
 }
 
 function bearerKey(request: Request): string | null {
@@ -98,25 +107,23 @@ function rateHeaders(rate: RateDecision | null): Record<string, string> {
   return rate === null ? {} : { RateLimit: rate.rateLimit, 'RateLimit-Policy': rate.rateLimitPolicy }
 }
 
-function withHeaders(answer: Response, headers: Record<string, string>): Response {
-  for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value)
-  return answer
+function respond(value: unknown, status: number): Response {
+  if (value instanceof Response) return value
+  if (status === 204) return new Response(null, { status })
+  return new Response(JSON.stringify(value), { status, headers: { 'content-type': 'application/json' } })
 }
 
-function problemResponse(error: AppError, headers: Record<string, string>): Response {
-  const body = {
-    title: ERROR_CODES[error.code].title,
-    status: error.status,
-    detail: error.message,
-    ...(error.failures.length > 0 ? { errors: error.failures } : {}),
+/** The methods of each path, HEAD along with GET. */
+function methodsByPath(routes: readonly Route[]): Map<string, string[]> {
+  const methods = new Map<string, string[]>()
+  for (const { contract } of routes) {
+    const known = methods.get(contract.path) ?? []
+    known.push(...(contract.method === 'get' ? ['GET', 'HEAD'] : [contract.method.toUpperCase()]))
+    methods.set(contract.path, known)
   }
-  return new Response(JSON.stringify(body), {
-    status: error.status,
-    headers: {
-      'content-type': 'application/problem+json',
-      ...headers,
-      ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
-      ...(error.allow.length > 0 ? { allow: error.allow.join(', ') } : {}),
-    },
-  })
+  return methods
+}
+
+function honoPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1')
 }

@@ -1,6 +1,9 @@
 import type { Endpoint } from '../../core/endpoint.ts'
+import { AppError } from '../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import type { Slice } from '../../core/page.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../core/scale.ts'
+import type { Template } from '../../core/template.ts'
 import type { DeletedEndpoint, EndpointStore } from '../../ports/store.ts'
 import {
   type CountersRow,
@@ -15,27 +18,51 @@ import {
   type WorkerCountRow,
 } from '../rows/endpoints.ts'
 import type { EndedRow } from '../rows/jobs.ts'
+import { ofSlice } from '../rows/slices.ts'
+import { ofTemplate, type TemplateRow, toTemplate } from '../rows/templates.ts'
 import { toWorker, type WorkerRow } from '../rows/workers.ts'
 import { lockBatchesOfEndpoint } from '../sql/batches.ts'
 import * as sql from '../sql/endpoints.ts'
 import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
+import { deleteUnlistedTemplate, findTemplate, insertTemplate, lockTemplate } from '../sql/templates.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
 import { endMove, stopWork } from './job-outcomes.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { addRelease } from './releases.ts'
+import { replaceTemplate } from './templates.ts'
 import { countJobUsage } from './usage.ts'
+import { linkVolumes } from './volumes.ts'
 import { addDeliveries } from './webhooks.ts'
 
 const EXITS_IN_SNAPSHOT = 20
 
 /** Endpoints and what is known of them. */
 export const endpoints = {
-  insert: write(function* (endpoint: Endpoint): Steps<void> {
+  insert: write(function* (endpoint: Endpoint, own?: Template): Steps<void> {
+    if (own !== undefined) yield* insertOwn(own)
     yield* query(sql.insertEndpoint, ofEndpoint(endpoint))
     yield* query(sql.insertCounters, [endpoint.id, endpoint.owner])
+    yield* linkVolumes(endpoint)
+    const template = yield* templateOf(endpoint)
+    if (template !== null) yield* addRelease(null, { endpoint, template }, endpoint.createdAtMs)
   }),
 
-  replace: write(function* (endpoint: Endpoint, expectedVersion: number): Steps<boolean> {
-    return (yield* query(sql.replaceEndpoint, ofChangedEndpoint(endpoint, expectedVersion))).length > 0
+  replace: write(function* (endpoint: Endpoint, before: Endpoint, nowMs: number, own?: Template): Steps<boolean> {
+    // Templates before their endpoints, as everywhere.
+    for (const id of new Set([before.templateId, endpoint.templateId])) yield* lock(lockTemplate, [id])
+    yield* lock(sql.lockEndpoint, [endpoint.id])
+    const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [endpoint.id])
+    if (row === null || !sameEndpoint(toEndpoint(row), before)) return false
+    const template = yield* templateOf(before)
+    if (own !== undefined) yield* saveOwn(own, before, nowMs)
+    yield* query(sql.replaceEndpoint, ofChangedEndpoint(endpoint))
+    yield* linkVolumes(endpoint)
+    const templateNow = yield* templateOf(endpoint)
+    if (endpoint.version > before.version && template !== null && templateNow !== null) {
+      yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs)
+    }
+    if (before.templateId !== endpoint.templateId) yield* query(deleteUnlistedTemplate, [before.templateId])
+    return true
   }),
 
   find: read(function* (id: EndpointId): Steps<Endpoint | null> {
@@ -43,8 +70,8 @@ export const endpoints = {
     return row === null ? null : toEndpoint(row)
   }),
 
-  list: read(function* (owner: OwnerId): Steps<Endpoint[]> {
-    return (yield* query<EndpointRow>(sql.listEndpoints, [owner])).map(toEndpoint)
+  list: read(function* (owner: OwnerId, slice?: Slice): Steps<Endpoint[]> {
+    return (yield* query<EndpointRow>(sql.listEndpoints, [owner, ...ofSlice(slice)])).map(toEndpoint)
   }),
 
   ids: read(function* (): Steps<EndpointId[]> {
@@ -79,8 +106,12 @@ export const endpoints = {
   }),
 
   remove: write(function* (id: EndpointId, nowMs: number): Steps<DeletedEndpoint | null> {
+    const known = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
+    if (known === null) return null
+    yield* lock(lockTemplate, [known.template_id])
     yield* lock(sql.lockEndpointKey, [id])
-    if ((yield* queryOne(sql.findEndpoint, [id])) === null) return null
+    const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
+    if (row === null) return null
     const rows = yield* query<EndedRow>(cancelJobsOfEndpoint, [id, nowMs])
     const cancelled = rows.map(row => endMove('cancel', row, nowMs))
     yield* countJobUsage(cancelled, nowMs)
@@ -91,7 +122,31 @@ export const endpoints = {
       nowMs,
     )
     yield* query(sql.deleteEndpoint, [id])
+    yield* query(deleteUnlistedTemplate, [row.template_id])
     const workers = (yield* query<WorkerRow>(aliveWorkersOf, [id])).map(toWorker)
     return { cancelled, workers }
   }),
 } satisfies OperationsOf<EndpointStore>
+
+/** Whether nobody has changed it; the order of members is what the store has made of it. */
+function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
+  return JSON.stringify(ofEndpoint(a)) === JSON.stringify(ofEndpoint(b))
+}
+
+function* insertOwn(own: Template): Steps<void> {
+  const rows = yield* query(insertTemplate, ofTemplate(own))
+  if (rows.length === 0) throw new AppError('conflict', `a template named '${own.name}' already exists`)
+}
+
+/** The template that an endpoint has for itself: changed where the endpoint has it already, else new. */
+function* saveOwn(own: Template, before: Endpoint, nowMs: number): Steps<void> {
+  if (own.id !== before.templateId) yield* insertOwn(own)
+  else if ((yield* replaceTemplate(own, nowMs, before.id)) === null) {
+    throw new AppError('conflict', `a template named '${own.name}' already exists`)
+  }
+}
+
+function* templateOf({ owner, templateId }: Endpoint): Steps<Template | null> {
+  const row = yield* queryOne<TemplateRow>(findTemplate, [owner, templateId])
+  return row === null ? null : toTemplate(row)
+}

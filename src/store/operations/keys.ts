@@ -1,15 +1,34 @@
-import type { KeyId, OwnerId } from '../../core/ids.ts'
+import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
+import type { Slice } from '../../core/page.ts'
 import type { ApiKey } from '../../core/permission.ts'
 import type { WindowCount } from '../../core/rate-limit.ts'
 import type { KeyStore } from '../../ports/store.ts'
-import { type KeyRow, ofKey, toKey } from '../rows/keys.ts'
+import { type KeyRow, ofChangedKey, ofKey, toKey } from '../rows/keys.ts'
+import { ofSlice } from '../rows/slices.ts'
 import * as sql from '../sql/keys.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 /** API keys and what they have used. */
 export const keys = {
   insert: write(function* (key: ApiKey): Steps<void> {
-    yield* query(sql.insertKey, ofKey(key))
+    yield* query(sql.insertKey, [...ofKey(key), null])
+  }),
+
+  ensureForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<string> {
+    yield* query(sql.insertEndpointKey, [...ofKey(key), sealed])
+    return (yield* queryOne<{ sealed: string }>(sql.sealedEndpointKey, [key.endpointId]))?.sealed ?? ''
+  }),
+
+  ofEndpoint: read(function* (endpointId: EndpointId): Steps<string | null> {
+    return (yield* queryOne<{ sealed: string }>(sql.sealedEndpointKey, [endpointId]))?.sealed ?? null
+  }),
+
+  update: write(function* (key: ApiKey): Steps<boolean> {
+    return (yield* query(sql.updateKey, ofChangedKey(key))).length > 0
+  }),
+
+  used: write(function* (id: KeyId, nowMs: number): Steps<void> {
+    yield* query(sql.useKey, [id, nowMs])
   }),
 
   findByHash: read(function* (hash: string): Steps<ApiKey | null> {
@@ -17,8 +36,13 @@ export const keys = {
     return row === null ? null : toKey(row)
   }),
 
-  list: read(function* (owner: OwnerId): Steps<ApiKey[]> {
-    return (yield* query<KeyRow>(sql.listKeys, [owner])).map(toKey)
+  find: read(function* (id: KeyId): Steps<ApiKey | null> {
+    const row = yield* queryOne<KeyRow>(sql.findKey, [id])
+    return row === null ? null : toKey(row)
+  }),
+
+  list: read(function* (owner: OwnerId, slice?: Slice): Steps<ApiKey[]> {
+    return (yield* query<KeyRow>(sql.listKeys, [owner, ...ofSlice(slice)])).map(toKey)
   }),
 
   remove: write(function* (owner: OwnerId, id: KeyId): Steps<boolean> {

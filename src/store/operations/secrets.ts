@@ -1,19 +1,37 @@
 import type { OwnerId, SecretId } from '../../core/ids.ts'
+import type { Slice } from '../../core/page.ts'
 import type { Secret } from '../../core/secret.ts'
-import type { SecretStore } from '../../ports/store.ts'
+import type { SecretStore } from '../../ports/management-store.ts'
 import { type SecretRow, toSecret } from '../rows/secrets.ts'
+import { ofSlice } from '../rows/slices.ts'
 import * as sql from '../sql/secrets.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 /** Secrets with their sealed values. */
 export const secrets = {
   insert: write(function* (secret: Secret, sealed: string): Steps<boolean> {
-    const { id, owner, name, description, createdAtMs } = secret
-    return (yield* query(sql.insertSecret, [id, owner, name, description, createdAtMs, sealed])).length > 0
+    const { id, owner, name, description, createdAtMs, valueUpdatedAtMs } = secret
+    const params = [id, owner, name, description, createdAtMs, valueUpdatedAtMs, sealed]
+    return (yield* query(sql.insertSecret, params)).length > 0
   }),
 
-  list: read(function* (owner: OwnerId): Steps<Secret[]> {
-    return (yield* query<SecretRow>(sql.listSecrets, [owner])).map(toSecret)
+  update: write(function* (secret: Secret, sealed: string | null): Steps<boolean> {
+    const { id, owner, description, valueUpdatedAtMs } = secret
+    return (yield* query(sql.updateSecret, [owner, id, description, valueUpdatedAtMs, sealed])).length > 0
+  }),
+
+  find: read(function* (owner: OwnerId, id: SecretId): Steps<Secret | null> {
+    const row = yield* queryOne<SecretRow>(sql.findSecret, [owner, id])
+    return row === null ? null : toSecret(row)
+  }),
+
+  findByName: read(function* (owner: OwnerId, name: string): Steps<Secret | null> {
+    const row = yield* queryOne<SecretRow>(sql.findSecretByName, [owner, name])
+    return row === null ? null : toSecret(row)
+  }),
+
+  list: read(function* (owner: OwnerId, slice?: Slice): Steps<Secret[]> {
+    return (yield* query<SecretRow>(sql.listSecrets, [owner, ...ofSlice(slice)])).map(toSecret)
   }),
 
   sealedValues: read(function* (owner: OwnerId, names: readonly string[]): Steps<Map<string, string>> {

@@ -1,16 +1,21 @@
 import type { Store } from '../../ports/store.ts'
+import { accounts } from './accounts.ts'
 import { batches } from './batches.ts'
 import { endpoints } from './endpoints.ts'
 import { jobOutcomes } from './job-outcomes.ts'
 import { jobs } from './jobs.ts'
 import { keys } from './keys.ts'
 import type { Operation, OperationsOf } from './operation.ts'
+import { registries } from './registries.ts'
+import { releases } from './releases.ts'
+import { seals } from './seals.ts'
 import { secrets } from './secrets.ts'
 import { stops } from './stops.ts'
 import { streams } from './streams.ts'
 import { templates } from './templates.ts'
 import { upkeep } from './upkeep.ts'
 import { usage } from './usage.ts'
+import { volumes } from './volumes.ts'
 import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
@@ -27,9 +32,14 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   webhooks,
   endpoints,
   templates,
+  registries,
+  volumes,
+  releases,
   secrets,
   workers,
   keys,
+  accounts,
+  seals,
   usage,
   upkeep,
 }

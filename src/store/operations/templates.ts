@@ -1,29 +1,34 @@
 import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
+import type { Slice } from '../../core/page.ts'
 import type { Template } from '../../core/template.ts'
-import type { TemplateStore } from '../../ports/store.ts'
-import { type TemplateRow, templateConfig, toTemplate } from '../rows/templates.ts'
-import { newVersionOfUsers } from '../sql/endpoints.ts'
+import type { TemplateStore } from '../../ports/management-store.ts'
+import { type EndpointRow, toEndpoint } from '../rows/endpoints.ts'
+import { ofSlice } from '../rows/slices.ts'
+import { ofChangedTemplate, ofTemplate, type TemplateRow, toTemplate } from '../rows/templates.ts'
+import { lockUsersOfTemplate, newVersion, usersOfTemplate } from '../sql/endpoints.ts'
 import * as sql from '../sql/templates.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { addRelease } from './releases.ts'
+
+const MAX_OF_ENDPOINTS = 10_000
 
 /** Templates. */
 export const templates = {
   insert: write(function* (template: Template): Steps<boolean> {
-    const { id, owner, name, listed, createdAtMs } = template
-    const params = [id, owner, name, listed ? 1 : 0, createdAtMs, templateConfig(template)]
-    return (yield* query(sql.insertTemplate, params)).length > 0
+    return (yield* query(sql.insertTemplate, ofTemplate(template))).length > 0
   }),
 
-  replace: write(function* (template: Template): Steps<EndpointId[] | null> {
-    const { id, owner, name, listed } = template
-    const rows = yield* query(sql.replaceTemplate, [id, owner, name, listed ? 1 : 0, templateConfig(template)])
-    if (rows.length === 0) return null
-    const users = yield* query<{ id: EndpointId }>(newVersionOfUsers, [id])
-    return users.map(row => row.id).sort()
+  replace: write(function* (template: Template, nowMs: number): Steps<EndpointId[] | null> {
+    return yield* replaceTemplate(template, nowMs)
   }),
 
   find: read(function* (owner: OwnerId, id: TemplateId): Steps<Template | null> {
     const row = yield* queryOne<TemplateRow>(sql.findTemplate, [owner, id])
+    return row === null ? null : toTemplate(row)
+  }),
+
+  findPublic: read(function* (id: TemplateId): Steps<Template | null> {
+    const row = yield* queryOne<TemplateRow>(sql.findPublicTemplate, [id])
     return row === null ? null : toTemplate(row)
   }),
 
@@ -32,12 +37,46 @@ export const templates = {
     return row === null ? null : toTemplate(row)
   }),
 
-  list: read(function* (owner: OwnerId): Steps<Template[]> {
-    return (yield* query<TemplateRow>(sql.listTemplates, [owner])).map(toTemplate)
+  list: read(function* (owner: OwnerId, slice?: Slice): Steps<Template[]> {
+    return (yield* query<TemplateRow>(sql.listTemplates, [owner, ...ofSlice(slice)])).map(toTemplate)
+  }),
+
+  listPublic: read(function* (slice?: Slice): Steps<Template[]> {
+    return (yield* query<TemplateRow>(sql.listPublicTemplates, ofSlice(slice))).map(toTemplate)
+  }),
+
+  ofEndpoints: read(function* (owner: OwnerId): Steps<Template[]> {
+    return (yield* query<TemplateRow>(sql.templatesOfEndpoints, [owner, MAX_OF_ENDPOINTS])).map(toTemplate)
+  }),
+
+  users: read(function* (id: TemplateId): Steps<EndpointId[]> {
+    return (yield* query<EndpointRow>(usersOfTemplate, [id])).map(row => row.id)
   }),
 
   remove: write(function* (owner: OwnerId, id: TemplateId): Steps<'removed' | 'in_use' | 'absent'> {
+    yield* lock(sql.lockTemplate, [id])
     if ((yield* query(sql.usedTemplate, [owner, id])).length > 0) return 'in_use'
     return (yield* query(sql.deleteTemplate, [owner, id])).length > 0 ? 'removed' : 'absent'
   }),
 } satisfies OperationsOf<TemplateStore>
+
+/**
+ * Replaces a template and makes a new version, with its release, of each endpoint that uses it. Null when the template's
+ * name is taken or it is gone.
+ * @param except an endpoint that gets its new version otherwise
+ */
+export function* replaceTemplate(template: Template, nowMs: number, except?: EndpointId): Steps<EndpointId[] | null> {
+  yield* lock(sql.lockTemplate, [template.id])
+  yield* lock(lockUsersOfTemplate, [template.id])
+  const before = yield* queryOne<TemplateRow>(sql.findTemplate, [template.owner, template.id])
+  if (before === null) return null
+  if ((yield* query(sql.replaceTemplate, ofChangedTemplate(template))).length === 0) return null
+  const rows = yield* query<EndpointRow>(usersOfTemplate, [template.id])
+  const users = rows.map(toEndpoint).filter(({ id }) => id !== except)
+  for (const endpoint of users) {
+    yield* query(newVersion, [endpoint.id])
+    const after = { ...endpoint, version: endpoint.version + 1 }
+    yield* addRelease({ endpoint, template: toTemplate(before) }, { endpoint: after, template }, nowMs)
+  }
+  return users.map(({ id }) => id)
+}

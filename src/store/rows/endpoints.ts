@@ -20,9 +20,13 @@ export interface EndpointRow {
 
 type Config = Omit<EndpointConfig, 'name' | 'workersMin' | 'workersMax'>
 
+/** What rows of older versions lack. */
+const ADDED = { modelReferences: [], compliance: [], workersPfbTarget: 0, flashEnvironmentId: null }
+
 /** A row as an endpoint. */
 export function toEndpoint(row: EndpointRow): Endpoint {
   return {
+    ...ADDED,
     ...(JSON.parse(row.config) as Config),
     id: row.id,
     owner: row.owner,
@@ -42,14 +46,15 @@ export function ofEndpoint(endpoint: Endpoint): SqlValue[] {
 }
 
 /** The parameters of `replaceEndpoint`. */
-export function ofChangedEndpoint(endpoint: Endpoint, expectedVersion: number): SqlValue[] {
+export function ofChangedEndpoint(endpoint: Endpoint): SqlValue[] {
   const { id, name, templateId, version, workersMin, workersMax } = endpoint
-  return [id, name, templateId, version, workersMin, workersMax, configText(endpoint), expectedVersion]
+  return [id, name, templateId, version, workersMin, workersMax, configText(endpoint)]
 }
 
 function configText(endpoint: Endpoint): string {
   const { type, compute, idleTimeoutS, scaler, locations, networkVolumeIds } = endpoint
   const { executionTimeoutMs, flashboot, env } = endpoint
+  const { modelReferences, compliance, workersPfbTarget, flashEnvironmentId } = endpoint
   const config: Config = {
     type,
     compute,
@@ -60,6 +65,10 @@ function configText(endpoint: Endpoint): string {
     executionTimeoutMs,
     flashboot,
     env,
+    modelReferences,
+    compliance,
+    workersPfbTarget,
+    flashEnvironmentId,
   }
   return JSON.stringify(config)
 }

@@ -8,10 +8,11 @@ export interface SecretRow {
   readonly name: string
   readonly description: string | null
   readonly created_at_ms: number
+  readonly value_updated_at_ms: number | null
 }
 
 /** A row as a secret. */
 export function toSecret(row: SecretRow): Secret {
   const { id, owner, name, description } = row
-  return { id, owner, name, description, createdAtMs: row.created_at_ms }
+  return { id, owner, name, description, createdAtMs: row.created_at_ms, valueUpdatedAtMs: row.value_updated_at_ms }
 }

@@ -12,15 +12,20 @@ export const insertEndpoint = `
 export const insertCounters = `
   INSERT INTO endpoint_counters (endpoint_id, owner, completed, failed, retried) VALUES ($1, $2, 0, 0, 0)`
 
-/** $1 endpoint, $2 to $7 its new values, $8 the version that it must still have. */
+/** $1 endpoint, $2 to $7 its new values. */
 export const replaceEndpoint = `
   UPDATE endpoints SET name = $2, template_id = $3, version = $4, workers_min = $5, workers_max = $6, config = $7
-  WHERE id = $1 AND version = $8
-  RETURNING id`
+  WHERE id = $1`
 
 /** $1 template. */
-export const newVersionOfUsers = `
-  UPDATE endpoints SET version = version + 1 WHERE template_id = $1 RETURNING id`
+export const usersOfTemplate = `
+  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE template_id = $1 ORDER BY id`
+
+/** As {@link usersOfTemplate}, and they stay as they are. */
+export const lockUsersOfTemplate = 'SELECT id FROM endpoints WHERE template_id = $1 ORDER BY id {{lock}}'
+
+/** $1 endpoint. */
+export const newVersion = 'UPDATE endpoints SET version = version + 1 WHERE id = $1'
 
 /** $1 endpoint. */
 export const findEndpoint = `SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE id = $1`
@@ -31,9 +36,10 @@ export const lockEndpoint = 'SELECT id FROM endpoints WHERE id = $1 {{lock}}'
 /** $1 endpoint. Nothing can refer to it any more that does not yet. */
 export const lockEndpointKey = 'SELECT id FROM endpoints WHERE id = $1 {{lock_key}}'
 
-/** $1 owner. */
+/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
 export const listEndpoints = `
-  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 ORDER BY created_at_ms, id`
+  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
+  ORDER BY created_at_ms, id LIMIT $4`
 
 /** All ids. */
 export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'

@@ -1,16 +1,41 @@
 /** Statements on API keys and on what their owners have used. */
 
 /** The columns of a key; see rows/keys.ts. */
-export const KEY_COLUMNS = 'id, owner, name, hash, scope, exempt, disabled, expires_at_ms, created_at_ms'
+export const KEY_COLUMNS =
+  'id, owner, name, hash, scope, exempt, disabled, expires_at_ms, created_at_ms, kind, hint, last_used_at_ms, endpoint_id'
+
+const VALUES = '($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)'
 
 /** A new key. */
-export const insertKey = `INSERT INTO api_keys (${KEY_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+export const insertKey = `INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES}`
+
+/** A new key of an endpoint, unless that has one. */
+export const insertEndpointKey = `
+  INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES} ON CONFLICT (endpoint_id) DO NOTHING`
+
+/** $1 endpoint. */
+export const sealedEndpointKey = 'SELECT sealed FROM api_keys WHERE endpoint_id = $1'
+
+/** $1 key, $2 owner, $3 to $8 its new values. */
+export const updateKey = `
+  UPDATE api_keys SET name = $3, scope = $4, exempt = $5, disabled = $6, expires_at_ms = $7, kind = $8
+  WHERE id = $1 AND owner = $2
+  RETURNING id`
+
+/** $1 key, $2 now. */
+export const useKey = `
+  UPDATE api_keys SET last_used_at_ms = $2 WHERE id = $1 AND (last_used_at_ms IS NULL OR last_used_at_ms < $2)`
 
 /** $1 hash. */
 export const findKeyByHash = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = $1`
 
-/** $1 owner. */
-export const listKeys = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE owner = $1 ORDER BY created_at_ms, id`
+/** $1 key. */
+export const findKey = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE id = $1`
+
+/** $1 owner, $2 and $3 where the page before ended, $4 how many. Without those of endpoints. */
+export const listKeys = `
+  SELECT ${KEY_COLUMNS} FROM api_keys WHERE owner = $1 AND kind <> 'endpoint' AND (created_at_ms, id) > ($2, $3)
+  ORDER BY created_at_ms, id LIMIT $4`
 
 /** $1 owner, $2 key. */
 export const deleteKey = 'DELETE FROM api_keys WHERE id = $2 AND owner = $1 RETURNING id'

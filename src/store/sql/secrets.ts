@@ -1,16 +1,30 @@
 /** Statements on secrets. */
 
 /** The columns of a secret without its value; see rows/secrets.ts. */
-export const SECRET_COLUMNS = 'id, owner, name, description, created_at_ms'
+export const SECRET_COLUMNS = 'id, owner, name, description, created_at_ms, value_updated_at_ms'
 
 /** A new secret; no row when the name is taken. */
 export const insertSecret = `
-  INSERT INTO secrets (${SECRET_COLUMNS}, sealed) VALUES ($1, $2, $3, $4, $5, $6)
+  INSERT INTO secrets (${SECRET_COLUMNS}, sealed) VALUES ($1, $2, $3, $4, $5, $6, $7)
   ON CONFLICT (owner, name) DO NOTHING
   RETURNING id`
 
-/** $1 owner. */
-export const listSecrets = `SELECT ${SECRET_COLUMNS} FROM secrets WHERE owner = $1 ORDER BY created_at_ms, id`
+/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
+export const listSecrets = `
+  SELECT ${SECRET_COLUMNS} FROM secrets WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
+  ORDER BY created_at_ms, id LIMIT $4`
+
+/** $1 owner, $2 secret, $3 description, $4 when the value was changed, $5 sealed value or NULL to keep it. */
+export const updateSecret = `
+  UPDATE secrets SET description = $3, value_updated_at_ms = $4, sealed = COALESCE($5, sealed)
+  WHERE id = $2 AND owner = $1
+  RETURNING id`
+
+/** $1 owner, $2 secret. */
+export const findSecret = `SELECT ${SECRET_COLUMNS} FROM secrets WHERE id = $2 AND owner = $1`
+
+/** $1 owner, $2 name. */
+export const findSecretByName = `SELECT ${SECRET_COLUMNS} FROM secrets WHERE owner = $1 AND name = $2`
 
 /** $1 owner, $2 name. */
 export const sealedValue = 'SELECT sealed FROM secrets WHERE owner = $1 AND name = $2'

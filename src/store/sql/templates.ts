@@ -1,17 +1,17 @@
 /** Statements on templates. */
 
 /** The columns of a template; see rows/templates.ts. */
-export const TEMPLATE_COLUMNS = 'id, owner, name, listed, created_at_ms, config'
+export const TEMPLATE_COLUMNS = 'id, owner, name, listed, created_at_ms, config, is_public, registry_id'
 
 /** A new template; no row when the name is taken. */
 export const insertTemplate = `
-  INSERT INTO templates (${TEMPLATE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6)
+  INSERT INTO templates (${TEMPLATE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT (owner, name) DO NOTHING
   RETURNING id`
 
-/** $1 template, $2 owner, $3 to $5 its new values. No row when another template has the name. */
+/** $1 template, $2 owner, $3 to $7 its new values. No row when another template has the name. */
 export const replaceTemplate = `
-  UPDATE templates SET name = $3, listed = $4, config = $5
+  UPDATE templates SET name = $3, listed = $4, config = $5, is_public = $6, registry_id = $7
   WHERE id = $1 AND owner = $2
     AND NOT EXISTS (SELECT 1 FROM templates AS other WHERE other.owner = $2 AND other.name = $3 AND other.id <> $1)
   RETURNING id`
@@ -22,9 +22,30 @@ export const findTemplate = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE id 
 /** $1 owner, $2 name. */
 export const findTemplateByName = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE owner = $1 AND name = $2`
 
-/** $1 owner. */
+/** $1 template. */
+export const findPublicTemplate = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE id = $1 AND is_public = 1`
+
+/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
 export const listTemplates = `
-  SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE owner = $1 ORDER BY created_at_ms, id`
+  SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE owner = $1 AND listed = 1 AND (created_at_ms, id) > ($2, $3)
+  ORDER BY created_at_ms, id LIMIT $4`
+
+/** $1 owner, $2 how many. */
+export const templatesOfEndpoints = `
+  SELECT ${TEMPLATE_COLUMNS} FROM templates
+  WHERE owner = $1 AND id IN (SELECT template_id FROM endpoints WHERE owner = $1)
+  ORDER BY id LIMIT $2`
+
+/** $1 and $2 where the page before ended, $3 how many. */
+export const listPublicTemplates = `
+  SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE is_public = 1 AND (created_at_ms, id) > ($1, $2)
+  ORDER BY created_at_ms, id LIMIT $3`
+
+/** $1 template. It stays as it is, and nothing can refer to it any more that does not yet. */
+export const lockTemplate = 'SELECT id FROM templates WHERE id = $1 {{lock_key}}'
+
+/** $1 registry. */
+export const templatesOfRegistry = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE registry_id = $1 ORDER BY id`
 
 /** $1 owner, $2 template. A row when an endpoint has it. */
 export const usedTemplate = `
@@ -33,3 +54,8 @@ export const usedTemplate = `
 
 /** $1 owner, $2 template. */
 export const deleteTemplate = 'DELETE FROM templates WHERE id = $2 AND owner = $1 RETURNING id'
+
+/** $1 template: one that belongs to an endpoint alone, when no endpoint has it any more. */
+export const deleteUnlistedTemplate = `
+  DELETE FROM templates WHERE id = $1 AND listed = 0
+    AND NOT EXISTS (SELECT 1 FROM endpoints WHERE template_id = $1)`

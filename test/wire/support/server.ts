@@ -94,6 +94,17 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   }
 }
 
+/** A command of the command line that is to be killed before its end. */
+export function startCommand(args: readonly string[]): { kill9(): Promise<Exit> } {
+  const { child, ended } = run(args, {})
+  return {
+    kill9() {
+      child.kill('SIGKILL')
+      return ended
+    },
+  }
+}
+
 /** A command of the command line, run to its end. */
 export async function runCommand(
   args: readonly string[],

@@ -1,0 +1,43 @@
+/**
+ * Collects what is asked for in one moment and reads it at once. It keeps nothing: who asks later sees what has changed
+ * meanwhile.
+ */
+export class Batch<Key, Value> {
+  readonly #read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>
+  #open: { readonly keys: Set<Key>; readonly values: Promise<ReadonlyMap<Key, Value>> } | null = null
+
+  constructor(read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>) {
+    this.#read = read
+  }
+
+  /** Null for a key that the reading did not find. */
+  async load(key: Key): Promise<Value | null> {
+    this.#open ??= this.#begin()
+    const { keys, values } = this.#open
+    keys.add(key)
+    return (await values).get(key) ?? null
+  }
+
+  #begin() {
+    const keys = new Set<Key>()
+    // Resolvers of one list run one after the other without a pause, so all of them have asked by then.
+    const values = Promise.resolve().then(() => {
+      this.#open = null
+      return this.#read([...keys])
+    })
+    return { keys, values }
+  }
+}
+
+/** Runs something for each item, only so many at a time; the results in the order of the items. */
+export async function inGroups<Item, Result>(
+  items: readonly Item[],
+  size: number,
+  run: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  for (let at = 0; at < items.length; at += size) {
+    results.push(...(await Promise.all(items.slice(at, at + size).map(run))))
+  }
+  return results
+}

@@ -1,0 +1,55 @@
+/** What the page may do: run what is in it, and talk to this server. */
+const POLICY = [
+  ...["default-src 'none'", "script-src 'unsafe-inline' blob:", 'worker-src blob:', "style-src 'unsafe-inline'"],
+  ...["img-src 'self' data:", 'font-src data:', "connect-src 'self'"],
+  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+].join('; ')
+
+const QUERY = `# Put an API key into the headers below: {"Authorization": "Bearer rpa_..."}
+{
+  myself {
+    endpoints {
+      id
+      name
+      workersMin
+      workersMax
+    }
+  }
+}
+`
+
+let page: Promise<string> | null = null
+
+/** Whether a browser asks for a page rather than a client for an answer. */
+export function wantsPage(request: Request): boolean {
+  const { pathname } = new URL(request.url)
+  return (
+    request.method === 'GET' && pathname === '/graphql' && (request.headers.get('accept') ?? '').includes('text/html')
+  )
+}
+
+/** GraphiQL as one page that loads nothing from elsewhere. It has no key; people type theirs into its headers editor. */
+export async function graphiql(): Promise<Response> {
+  page ??= render()
+  return new Response(await page, {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': POLICY,
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    },
+  })
+}
+
+/** Nine megabytes, so it is loaded only where somebody opens it. */
+async function render(): Promise<string> {
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql')
+  return renderGraphiQL({
+    title: 'Runyard GraphQL',
+    defaultQuery: QUERY,
+    headers: JSON.stringify({ Authorization: 'Bearer ' }, null, 2),
+    defaultEditorToolsVisibility: 'headers',
+    shouldPersistHeaders: false,
+    credentials: 'omit',
+  })
+}

@@ -1,0 +1,60 @@
+import { invalid } from '../../../core/errors.ts'
+import type { EndpointId } from '../../../core/ids.ts'
+import type { Caller } from '../../../core/permission.ts'
+import type { GraphqlContext, Writing } from '../context.ts'
+import type { GraphqlParts } from '../parts.ts'
+import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
+
+/** What an account is resolved from. */
+interface User {
+  readonly caller: Caller
+}
+
+/** The caller's account; null for an anonymous one. @throws AppError `forbidden` without the right to read */
+export function myself({ access }: GraphqlParts, { caller }: GraphqlContext): (User & ReturnType<typeof user>) | null {
+  if (caller === null) return null
+  access.requireManagement(caller, 'read')
+  return { caller, ...user(caller) }
+}
+
+/** An account as GraphQL shows it. Nothing is billed and nobody is notified, which clients take as zeros. */
+function user({ owner }: Caller) {
+  return {
+    id: owner,
+    email: null,
+    ...{ clientBalance: 0, currentSpendPerHr: 0, spendLimit: 0, serverlessDiscount: null },
+    ...{ notifyPodsStale: false, notifyPodsGeneral: false, notifyLowBalance: false },
+    ...{ pods: [], flashApps: [], globalStoreBuckets: [] },
+  }
+}
+
+/** What an account owns. Lists are whole, up to 10,000 items: clients do not page through them. */
+export function userFields({ accounts, store }: GraphqlParts) {
+  return {
+    pubKey: async ({ caller }: User) => (await accounts.sshKeys(caller.owner)).join('\n'),
+    endpoints: async ({ caller }: User) => (await store.endpoints.list(caller.owner)).map(endpointView),
+    endpoint: async ({ caller }: User, { id }: { id: string }) => {
+      const found = await store.endpoints.find(id as EndpointId)
+      return found === null || found.owner !== caller.owner ? null : endpointView(found)
+    },
+    podTemplates: async ({ caller }: User) => (await store.templates.list(caller.owner)).map(templateView),
+    secrets: async ({ caller }: User) => (await store.secrets.list(caller.owner)).map(secretView),
+    networkVolumes: async ({ caller }: User) => (await store.volumes.list(caller.owner)).map(volumeView),
+    containerRegistryCreds: async ({ caller }: User) => (await store.registries.list(caller.owner)).map(registryView),
+  }
+}
+
+/** Mutations on the account itself. */
+export function accountMutations({ accounts }: GraphqlParts, writing: Writing) {
+  return {
+    updateUserSettings: writing(async (caller, { input }: { input?: { pubKey?: string | null } | null }) => {
+      if (input?.pubKey == null) throw invalid(['pubKey is needed'])
+      const keys = input.pubKey.split(/\r?\n/).map(line => line.trim())
+      await accounts.replaceSshKeys(
+        caller.owner,
+        keys.filter(key => key !== ''),
+      )
+      return { caller, ...user(caller) }
+    }),
+  }
+}

@@ -1,0 +1,34 @@
+import { GraphQLScalarType } from 'graphql'
+import { type GraphqlContext, writingFor } from '../context.ts'
+import type { GraphqlParts } from '../parts.ts'
+import { accountMutations, myself, userFields } from './account.ts'
+import { catalogFields, catalogQueries } from './catalog.ts'
+import { endpointFields, endpointMutations, endpointVolumeFields } from './endpoints.ts'
+import { registryMutations, secretMutations, templateMutations, volumeMutations } from './records.ts'
+import { unsupportedMutations, unsupportedQueries } from './unsupported.ts'
+
+/** The resolvers of the schema in sdl/schema.ts. */
+export function resolversFor(parts: GraphqlParts) {
+  const writing = writingFor(parts)
+  return {
+    Void: new GraphQLScalarType({ name: 'Void', description: 'A value that is always null.', serialize: () => null }),
+    Query: {
+      myself: (_: unknown, __: unknown, context: GraphqlContext) => myself(parts, context),
+      ...catalogQueries(parts),
+      ...unsupportedQueries,
+    },
+    User: userFields(parts),
+    Endpoint: endpointFields,
+    EndpointNetworkVolume: endpointVolumeFields,
+    ...catalogFields(parts),
+    Mutation: {
+      ...endpointMutations(parts, writing),
+      ...templateMutations(parts, writing),
+      ...secretMutations(parts, writing),
+      ...registryMutations(parts, writing),
+      ...volumeMutations(parts, writing),
+      ...accountMutations(parts, writing),
+      ...unsupportedMutations,
+    },
+  }
+}

@@ -1,0 +1,117 @@
+import type { Availability } from '../../../core/catalog.ts'
+import { type CpuFlavor, GPU_POOLS } from '../../../core/catalog-data.ts'
+import type { DataCenter } from '../../../core/catalog-types.ts'
+import type { TemplateId } from '../../../core/ids.ts'
+import { mayManage } from '../../../core/permission.ts'
+import type { PricedGpu } from '../../../services/catalog.ts'
+import type { GraphqlContext } from '../context.ts'
+import { parseInstanceId } from '../inputs.ts'
+import type { GraphqlParts } from '../parts.ts'
+import type { Given } from '../template-inputs.ts'
+import { templateView } from '../views.ts'
+
+type Input<Fields> = { readonly input?: Given<Fields> | null }
+
+const STOCK: Readonly<Record<Availability, string | null>> = { NONE: null, LOW: 'Low', MEDIUM: 'Medium', HIGH: 'High' }
+/** vCPUs of the smallest worker of a flavor, for whose stock is asked where no size is given. */
+const LEAST_VCPUS = 1
+const MOST_VCPUS = 32
+
+/** Queries that need no key. */
+export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
+  return {
+    gpuTypes: async (_: unknown, { input }: Input<{ id: string; ids: string[] }>, { loaders }: GraphqlContext) => {
+      const gpus = await loaders.gpus()
+      const wanted = gpus.filter(
+        ({ id }) => (input?.id == null || input.id === id) && (input?.ids == null || input.ids.includes(id)),
+      )
+      return wanted.map(gpuView)
+    },
+    cpuFlavors: (_: unknown, { input }: Input<{ id: string }>) =>
+      catalog
+        .flavors()
+        .filter(({ id }) => input?.id == null || input.id === id)
+        .map(flavorView),
+    dataCenters: () => catalog.dataCenters().map(dataCenterView),
+    serverlessGpuPools: () =>
+      GPU_POOLS.map(({ id, gpuTypes, memoryGb }) => ({ id, gpuTypeIds: gpuTypes, memoryInGb: memoryGb })),
+    podTemplates: async (_: unknown, { input }: Input<{ isRunpod: boolean }>) =>
+      input?.isRunpod === true ? [] : (await templates.listPublic()).items.map(templateView),
+    podTemplate: async (_: unknown, { id }: { id: string }, { caller }: GraphqlContext) => {
+      const own =
+        caller !== null && mayManage(caller, 'read') ? await store.templates.find(caller.owner, id as TemplateId) : null
+      if (own !== null) return templateView(own)
+      const found = await store.templates.findPublic(id as TemplateId)
+      return found === null ? null : templateView({ ...found, registry: null })
+    },
+  }
+}
+
+/** What of the catalogue depends on what is asked for. */
+export function catalogFields({ catalog }: GraphqlParts) {
+  return {
+    GpuType: {
+      lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<{ gpuCount: number; secureCloud: boolean }>) => {
+        // Machines of one's own are the secure cloud; there is no other.
+        const here = input?.secureCloud === false ? 0 : gpu.here
+        const stock = catalog.gpuAvailability({ ...gpu, here }, Math.max(1, input?.gpuCount ?? 1))
+        return {
+          ...{ gpuName: gpu.name, gpuTypeId: gpu.id, minimumBidPrice: null, uninterruptablePrice: 0 },
+          ...{ rentedCount: null, totalCount: here, stockStatus: STOCK[stock] },
+        }
+      },
+    },
+    CpuFlavor: {
+      specifics: async ({ flavor }: { flavor: CpuFlavor }, { input }: Input<{ instanceId: string }>) => {
+        const config = input?.instanceId ? parseInstanceId(input.instanceId) : null
+        const known = !input?.instanceId || config?.flavor === flavor.id
+        const stock = known ? await catalog.flavorAvailability(flavor, config?.vcpuCount ?? LEAST_VCPUS) : 'NONE'
+        return { stockStatus: STOCK[stock], securePrice: 0, slsPrice: 0 }
+      },
+    },
+    DataCenter: {
+      gpuAvailability: async (_: unknown, { input }: Input<{ gpuCount: number }>, { loaders }: GraphqlContext) =>
+        (await loaders.gpus()).map(gpu => {
+          const stockStatus = STOCK[catalog.gpuAvailability(gpu, Math.max(1, input?.gpuCount ?? 1))]
+          return {
+            ...{ id: gpu.id, gpuTypeId: gpu.id, gpuTypeDisplayName: gpu.name, displayName: gpu.name },
+            ...{ stockStatus, available: stockStatus !== null },
+          }
+        }),
+    },
+  }
+}
+
+function gpuView(gpu: PricedGpu) {
+  const { id, name, manufacturer, memoryGb, here } = gpu
+  return {
+    gpu,
+    ...{ id, displayName: name, manufacturer: manufacturer === 'AMD' ? 'AMD' : 'Nvidia', memoryInGb: memoryGb },
+    ...{ cudaCores: null, secureCloud: true, communityCloud: false, securePrice: 0, communityPrice: 0 },
+    ...{
+      oneWeekPrice: null,
+      oneMonthPrice: null,
+      threeMonthPrice: null,
+      secureSpotPrice: null,
+      communitySpotPrice: null,
+    },
+    ...{ maxGpuCount: here, maxGpuCountSecureCloud: here, maxGpuCountCommunityCloud: 0, minPodGpuCount: 1 },
+  }
+}
+
+function flavorView(flavor: CpuFlavor) {
+  const { id, name, group, ramGbPerVcpu } = flavor
+  return {
+    flavor,
+    ...{ id, groupId: id.slice(0, -1), groupName: group, displayName: name },
+    ...{ minVcpu: LEAST_VCPUS, maxVcpu: MOST_VCPUS, vcpuBurstable: false, ramMultiplier: ramGbPerVcpu ?? 4 },
+    diskLimitPerVcpu: null,
+  }
+}
+
+function dataCenterView({ id, name, region, country }: DataCenter) {
+  return {
+    ...{ id, name, location: country, region, listed: true, storageSupport: true, globalNetwork: false },
+    compliance: [],
+  }
+}

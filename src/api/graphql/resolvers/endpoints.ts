@@ -1,0 +1,101 @@
+import { type Endpoint, endpointFailures } from '../../../core/endpoint.ts'
+import { invalid, notFound } from '../../../core/errors.ts'
+import { type EndpointId, isEndpointId, type TemplateId, type VolumeId } from '../../../core/ids.ts'
+import type { Caller } from '../../../core/permission.ts'
+import type { TemplateInput } from '../../../core/template.ts'
+import type { Endpoints } from '../../../services/endpoints.ts'
+import type { GraphqlContext, Writing } from '../context.ts'
+import { type EndpointInput, readEndpointInput, withDefaults } from '../inputs.ts'
+import type { GraphqlParts } from '../parts.ts'
+import { readTemplateFields } from '../template-inputs.ts'
+import { type EndpointView, endpointView, templateView, volumeView, workerView } from '../views.ts'
+
+/** What of an endpoint is read only where it is asked for. */
+export const endpointFields = {
+  template: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => {
+    const template = await loaders.template(endpoint)
+    return template === null ? null : templateView(template)
+  },
+  pods: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) =>
+    (await loaders.workers(endpoint)).map(workerView),
+  aiKey: ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => loaders.key(endpoint),
+  networkVolume: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => {
+    const [id] = endpoint.networkVolumeIds
+    const volume = id === undefined ? null : await loaders.volume(id)
+    return volume === null ? null : volumeView(volume)
+  },
+  networkVolumes: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => {
+    const volumes = await Promise.all(endpoint.networkVolumeIds.map(id => loaders.volume(id)))
+    return volumes.flatMap(volume => (volume === null ? [] : volumeView(volume)))
+  },
+  networkVolumeIds: ({ endpoint }: EndpointView) =>
+    endpoint.networkVolumeIds.map(networkVolumeId => ({ networkVolumeId })),
+}
+
+/** Where a volume of an endpoint is. */
+export const endpointVolumeFields = {
+  dataCenterId: async ({ networkVolumeId }: { networkVolumeId: VolumeId }, _: unknown, { loaders }: GraphqlContext) =>
+    (await loaders.volume(networkVolumeId))?.dataCenter ?? null,
+}
+
+/** Mutations on endpoints. */
+export function endpointMutations({ endpoints }: GraphqlParts, writing: Writing) {
+  return {
+    saveEndpoint: writing(async (caller, { input }: { input: EndpointInput }) =>
+      endpointView(
+        await (input.id ? change(endpoints, caller, input.id as EndpointId, input) : create(endpoints, caller, input)),
+      ),
+    ),
+    updateEndpointTemplate: writing(
+      async (caller, { input }: { input?: { endpointId: string; templateId: string } | null }) => {
+        if (input == null) throw invalid(['input is needed'])
+        const templateId = input.templateId as TemplateId
+        return endpointView(await endpoints.update(caller.owner, input.endpointId as EndpointId, { templateId }))
+      },
+    ),
+    deleteEndpoint: writing(async (caller, { id }: { id: string }) => {
+      if (!isEndpointId(id)) throw notFound('endpoint', id)
+      await endpoints.remove(caller.owner, id)
+      return null
+    }),
+  }
+}
+
+async function create(endpoints: Endpoints, { owner }: Caller, input: EndpointInput): Promise<Endpoint> {
+  const { config, failures } = readEndpointInput(input, null)
+  const own = ownTemplate(input)
+  const problems = [...failures, ...own.failures]
+  if (!input.templateId && input.template == null) problems.push('templateId (or template) is needed')
+  const whole =
+    config.compute === undefined ? null : withDefaults({ ...config, name: input.name, compute: config.compute })
+  if (whole === null) problems.push('gpuIds (or instanceIds) is needed')
+  if (problems.length > 0) throw invalid([...problems, ...(whole === null ? [] : endpointFailures(whole))])
+  if (own.template === null) return endpoints.create(owner, whole!, input.templateId as TemplateId)
+  return endpoints.createWithOwnTemplate(owner, whole!, { ...own.template, image: own.template.image ?? '' })
+}
+
+async function change(
+  endpoints: Endpoints,
+  { owner }: Caller,
+  id: EndpointId,
+  input: EndpointInput,
+): Promise<Endpoint> {
+  const before = await endpoints.find(owner, id)
+  const { failures } = readEndpointInput(input, before)
+  const own = ownTemplate(input)
+  if (failures.length + own.failures.length > 0) throw invalid([...failures, ...own.failures])
+  if (own.template !== null) {
+    // Variables of the endpoint and of its template are two things here.
+    const changes = (now: Endpoint) => ({ env: now.env, ...readEndpointInput(input, now).config })
+    return endpoints.updateOwnTemplate(owner, id, changes, own.template, 'kept')
+  }
+  const { config } = readEndpointInput(input, before)
+  const templateId = input.templateId ? { templateId: input.templateId as TemplateId } : {}
+  return endpoints.update(owner, id, { ...config, ...templateId })
+}
+
+/** A template that is given in place of an id; one with an id is not looked at. */
+function ownTemplate(input: EndpointInput): { template: Partial<TemplateInput> | null; failures: readonly string[] } {
+  if (input.templateId || input.template == null) return { template: null, failures: [] }
+  return readTemplateFields({ ...input.template, volumeInGb: input.template.volumeInGb ?? 0, isServerless: true })
+}

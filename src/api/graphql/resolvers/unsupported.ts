@@ -1,0 +1,28 @@
+import { unsupported } from '../errors.ts'
+
+const NO_PODS = 'Runyard runs serverless endpoints, not pods'
+const NO_FLASH = 'Runyard runs serverless endpoints; it has no flash apps and no global volumes'
+
+const POD_MUTATIONS = [
+  ...['podFindAndDeployOnDemand', 'podRentInterruptable', 'deployCpuPod', 'podEditJob', 'podStop', 'podResume'],
+  ...['podBidResume', 'podRestart', 'podReset', 'podTerminate'],
+]
+const FLASH_MUTATIONS = [
+  ...['createFlashApp', 'createFlashEnvironment', 'prepareFlashArtifactUpload', 'finalizeFlashArtifactUpload'],
+  ...['updateFlashBuildManifest', 'deployBuildToEnvironment', 'deleteFlashApp', 'deleteFlashEnvironment'],
+  ...['createFlashAuthRequest', 'globalStoreBucketCreate'],
+]
+const FLASH_QUERIES = [
+  ...['flashApp', 'flashAppByName', 'flashEnvironment', 'flashEnvironmentByName', 'flashBuild'],
+  'flashAuthRequestStatus',
+]
+
+/** Queries about what there is not. */
+export const unsupportedQueries = { pod: () => null, ...refusing(FLASH_QUERIES, NO_FLASH) }
+
+/** Mutations on what there is not, each refused with a sentence. */
+export const unsupportedMutations = { ...refusing(POD_MUTATIONS, NO_PODS), ...refusing(FLASH_MUTATIONS, NO_FLASH) }
+
+function refusing(names: readonly string[], why: string): Record<string, () => never> {
+  return Object.fromEntries(names.map(name => [name, () => unsupported(why)]))
+}

@@ -1,0 +1,16 @@
+import { accountSdl } from './account.ts'
+import { catalogSdl } from './catalog.ts'
+import { endpointSdl } from './endpoints.ts'
+import { operationSdl } from './operations.ts'
+import { templateSdl } from './templates.ts'
+import { unsupportedSdl } from './unsupported.ts'
+
+/**
+ * The GraphQL schema, written by hand; names, types and nullability are those that RunPod's clients send. A copy is in
+ * schema/schema.graphql.
+ */
+export const typeDefs: readonly string[] = [
+  ...[operationSdl, accountSdl, endpointSdl, templateSdl, catalogSdl, unsupportedSdl].map(part =>
+    part.trim().replaceAll(/^ {2}/gm, ''),
+  ),
+]

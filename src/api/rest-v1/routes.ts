@@ -1,0 +1,192 @@
+import { z } from '@hono/zod-openapi'
+import { type AppError, invalid } from '../../core/errors.ts'
+import type { RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
+import { TEMPLATE_DEFAULTS } from '../../core/template.ts'
+import type { Endpoints } from '../../services/endpoints.ts'
+import type { Registries } from '../../services/registries.ts'
+import type { Templates } from '../../services/templates.ts'
+import type { Volumes } from '../../services/volumes.ts'
+import { type Contract, type Members, type Route, type RouteCall, route, type Shape } from '../rest/route.ts'
+import { endpointId } from '../rest/routes/serverless.ts'
+import { IdParam } from '../rest/schemas/common.ts'
+import { changedConfig, endpointView, newConfig } from './endpoints.ts'
+import { EndpointFields, Flag, RegistryFields, TemplateFields, VolumeChanges, VolumeFields } from './schemas.ts'
+import { templateChanges, templateView } from './templates.ts'
+
+/** What the routes of version 1 use. */
+export interface V1Parts {
+  readonly endpoints: Endpoints
+  readonly templates: Templates
+  readonly registries: Registries
+  readonly volumes: Volumes
+}
+
+const Views = { includeTemplate: Flag, includeWorkers: Flag }
+const TEMPLATE_DISK_GB = 50
+
+/** REST version 1, which installed tools go on calling: bare lists, flat members, errors with a message. */
+export function v1Routes(parts: V1Parts): Route[] {
+  return [
+    ...endpointRoutes(parts),
+    ...templateRoutes(parts),
+    ...registryRoutes(parts),
+    ...volumeRoutes(parts),
+    ...billing(),
+  ]
+}
+
+/** An error as the tools of version 1 read it. */
+export function v1Error(error: AppError, headers: Readonly<Record<string, string>> = {}): Response {
+  return Response.json(
+    { message: error.message, error: error.message, ...(error.failures.length > 0 ? { errors: error.failures } : {}) },
+    {
+      status: error.status,
+      headers: {
+        ...headers,
+        ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
+        ...(error.allow.length > 0 ? { allow: error.allow.join(', ') } : {}),
+      },
+    },
+  )
+}
+
+type Method = Contract<Shape, Shape, Shape, Shape>['method']
+
+/** A contract of this version: none of it is published, so a name and a summary are made up. */
+function contract(method: Method, path: string) {
+  const status = method === 'delete' ? 204 : method === 'post' && !path.endsWith('/update') ? 201 : 200
+  return {
+    ...{ method, path: `/v1${path}`, operationId: `v1 ${method} ${path}`, tag: 'v1', summary: '' },
+    level: method === 'get' ? ('read' as const) : ('write' as const),
+    success: { status, schema: method === 'delete' ? null : z.unknown() } as const,
+  }
+}
+
+function body<B extends Shape>(shape: B) {
+  return { body: { name: '', shape, unknown: 'ignored' as const } }
+}
+
+function endpointRoutes(parts: V1Parts): Route[] {
+  const { endpoints } = parts
+  const view = async (endpoint: Awaited<ReturnType<Endpoints['find']>>, query: Partial<Members<typeof Views>>) =>
+    endpointView(endpoint, {
+      ...(query.includeTemplate ? { template: await endpoints.templateOf(endpoint) } : {}),
+      ...(query.includeWorkers ? { workers: await endpoints.workersOf(endpoint) } : {}),
+    })
+  type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof EndpointFields>
+  const update = async ({ caller, params, body: fields }: Change) => {
+    const id = endpointId(params.id)
+    const before = await endpoints.find(caller.owner, id)
+    const { templateId } = fields
+    const changes = changedConfig(fields, before)
+    const linked = templateId === undefined ? changes : { ...changes, templateId: templateId as TemplateId }
+    return view(await endpoints.update(caller.owner, id, linked), {})
+  }
+  return [
+    route({ ...contract('get', '/endpoints'), query: Views }, async ({ caller, query }) => {
+      const { items } = await endpoints.list(caller.owner)
+      return Promise.all(items.map(endpoint => view(endpoint, query)))
+    }),
+    route({ ...contract('post', '/endpoints'), ...body(EndpointFields) }, async ({ caller, body: fields }) => {
+      if (fields.templateId === undefined) throw invalid(['templateId is needed'])
+      // Tools of this version send false by default and mean nothing by it.
+      const config = newConfig(fields.flashboot === false ? { ...fields, flashboot: undefined } : fields)
+      return view(await endpoints.create(caller.owner, config, fields.templateId as TemplateId), {})
+    }),
+    route({ ...contract('get', '/endpoints/{id}'), params: IdParam, query: Views }, async ({ caller, params, query }) =>
+      view(await endpoints.find(caller.owner, endpointId(params.id)), query),
+    ),
+    route({ ...contract('patch', '/endpoints/{id}'), params: IdParam, ...body(EndpointFields) }, update),
+    route({ ...contract('post', '/endpoints/{id}/update'), params: IdParam, ...body(EndpointFields) }, update),
+    route({ ...contract('delete', '/endpoints/{id}'), params: IdParam }, async ({ caller, params }) =>
+      endpoints.remove(caller.owner, endpointId(params.id), true),
+    ),
+  ]
+}
+
+function templateRoutes({ templates }: V1Parts): Route[] {
+  type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof TemplateFields>
+  const update = async ({ caller, params, body: fields }: Change) => {
+    const id = params.id as TemplateId
+    const { args } = await templates.find(caller.owner, id)
+    return templateView(await templates.update(caller.owner, id, templateChanges(fields, args)))
+  }
+  return [
+    route(contract('get', '/templates'), async ({ caller }) =>
+      (await templates.list(caller.owner)).items.map(templateView),
+    ),
+    route({ ...contract('post', '/templates'), ...body(TemplateFields) }, async ({ caller, body: fields }) => {
+      const { name, imageName, isServerless = false } = fields
+      const missing = [
+        ...(name === undefined ? ['name is needed'] : []),
+        ...(imageName === undefined ? ['imageName is needed'] : []),
+      ]
+      if (name === undefined || imageName === undefined) throw invalid(missing)
+      const defaults = { ...TEMPLATE_DEFAULTS, diskGb: TEMPLATE_DISK_GB, volumeGb: isServerless ? 0 : 20 }
+      const input = { ...defaults, ...templateChanges(fields, ''), name, image: imageName }
+      return templateView(await templates.create(caller.owner, input))
+    }),
+    route({ ...contract('get', '/templates/{id}'), params: IdParam }, async ({ caller, params }) =>
+      templateView(await templates.findVisible(caller.owner, params.id as TemplateId)),
+    ),
+    route({ ...contract('patch', '/templates/{id}'), params: IdParam, ...body(TemplateFields) }, update),
+    route({ ...contract('post', '/templates/{id}/update'), params: IdParam, ...body(TemplateFields) }, update),
+    route({ ...contract('delete', '/templates/{id}'), params: IdParam }, async ({ caller, params }) =>
+      templates.remove(caller.owner, params.id as TemplateId),
+    ),
+  ]
+}
+
+function registryRoutes({ registries }: V1Parts): Route[] {
+  const path = '/containerregistryauth'
+  return [
+    route(contract('get', path), async ({ caller }) =>
+      (await registries.list(caller.owner)).items.map(({ id, name }) => ({ id, name })),
+    ),
+    route({ ...contract('post', path), ...body(RegistryFields) }, async ({ caller, body: fields }) => {
+      const { id, name } = await registries.create(caller.owner, fields)
+      return { id, name }
+    }),
+    route({ ...contract('get', `${path}/{id}`), params: IdParam }, async ({ caller, params }) => {
+      const { id, name } = await registries.find(caller.owner, params.id as RegistryId)
+      return { id, name }
+    }),
+    route({ ...contract('delete', `${path}/{id}`), params: IdParam }, async ({ caller, params }) =>
+      registries.remove(caller.owner, params.id as RegistryId),
+    ),
+  ]
+}
+
+function volumeRoutes({ volumes }: V1Parts): Route[] {
+  const path = '/networkvolumes'
+  const view = ({ id, name, sizeGb, dataCenter }: Awaited<ReturnType<Volumes['find']>>) => ({
+    ...{ id, name, size: sizeGb, dataCenterId: dataCenter },
+  })
+  return [
+    route(contract('get', path), async ({ caller }) => (await volumes.list(caller.owner)).items.map(view)),
+    route({ ...contract('post', path), ...body(VolumeFields) }, async ({ caller, body: fields }) => {
+      const { name, size, dataCenterId } = fields
+      return view(
+        await volumes.create(caller.owner, { name, sizeGb: size, dataCenter: dataCenterId, type: 'STANDARD' }),
+      )
+    }),
+    route({ ...contract('get', `${path}/{id}`), params: IdParam }, async ({ caller, params }) =>
+      view(await volumes.find(caller.owner, params.id as VolumeId)),
+    ),
+    route(
+      { ...contract('patch', `${path}/{id}`), params: IdParam, ...body(VolumeChanges) },
+      async ({ caller, params, body: { name, size } }) => {
+        const changes = { ...(name === undefined ? {} : { name }), ...(size === undefined ? {} : { sizeGb: size }) }
+        return view(await volumes.update(caller.owner, params.id as VolumeId, changes))
+      },
+    ),
+    route({ ...contract('delete', `${path}/{id}`), params: IdParam }, async ({ caller, params }) =>
+      volumes.remove(caller.owner, params.id as VolumeId),
+    ),
+  ]
+}
+
+/** Nothing is billed by this version's buckets; tools get an empty list. */
+function billing(): Route[] {
+  return ['pods', 'endpoints', 'networkvolumes'].map(kind => route(contract('get', `/billing/${kind}`), async () => []))
+}

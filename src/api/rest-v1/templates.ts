@@ -1,0 +1,67 @@
+import type { RegistryId } from '../../core/ids.ts'
+import type { Template, TemplateInput } from '../../core/template.ts'
+import type { Members } from '../rest/route.ts'
+import type { TemplateFields } from './schemas.ts'
+
+type Fields = Partial<Members<typeof TemplateFields>>
+
+/** The changes that are sent. @param args the command line that the template has, which may be replaced in parts */
+export function templateChanges(fields: Fields, args: string): Partial<TemplateInput> {
+  const { name, imageName, containerDiskInGb, volumeInGb, volumeMountPath, env, ports, readme } = fields
+  const { isServerless, isPublic, category, containerRegistryAuthId } = fields
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(imageName === undefined ? {} : { image: imageName }),
+    ...(containerDiskInGb === undefined ? {} : { diskGb: containerDiskInGb }),
+    ...(volumeInGb === undefined ? {} : { volumeGb: volumeInGb }),
+    ...(volumeMountPath === undefined ? {} : { volumeMountPath }),
+    ...(env === undefined ? {} : { env }),
+    ...(ports === undefined ? {} : { ports }),
+    ...(readme === undefined ? {} : { readme }),
+    ...(isServerless === undefined ? {} : { isServerless }),
+    ...(isPublic === undefined ? {} : { isPublic }),
+    ...(category === undefined ? {} : { category }),
+    ...(containerRegistryAuthId === undefined
+      ? {}
+      : { registry: (containerRegistryAuthId || null) as RegistryId | null }),
+    ...commandLine(fields, args),
+  }
+}
+
+/** Lists of words are kept as the JSON text that other surfaces take, too. */
+function commandLine({ dockerEntrypoint, dockerStartCmd }: Fields, args: string): Partial<TemplateInput> {
+  if (dockerEntrypoint === undefined && dockerStartCmd === undefined) return {}
+  const before = wordLists(args)
+  const entrypoint = dockerEntrypoint ?? before.entrypoint
+  const cmd = dockerStartCmd ?? before.cmd
+  if (entrypoint.length === 0 && cmd.length === 0) return { args: '' }
+  return {
+    args: JSON.stringify({ ...(cmd.length > 0 ? { cmd } : {}), ...(entrypoint.length > 0 ? { entrypoint } : {}) }),
+  }
+}
+
+function wordLists(args: string): { entrypoint: string[]; cmd: string[] } {
+  const empty = { entrypoint: [], cmd: [] }
+  if (args === '') return empty
+  try {
+    const parsed = JSON.parse(args) as { entrypoint?: unknown; cmd?: unknown } | null
+    const words = (value: unknown) => (Array.isArray(value) ? value.map(String) : [])
+    if (typeof parsed !== 'object' || parsed === null) return { ...empty, cmd: [args] }
+    return { entrypoint: words(parsed.entrypoint), cmd: words(parsed.cmd) }
+  } catch {
+    return { ...empty, cmd: [args] }
+  }
+}
+
+/** A template as this version shows it. */
+export function templateView(template: Template) {
+  const { entrypoint, cmd } = wordLists(template.args)
+  return {
+    ...{ id: template.id, name: template.name, imageName: template.image },
+    ...{ containerDiskInGb: template.diskGb, volumeInGb: template.volumeGb },
+    volumeMountPath: template.volumeMountPath,
+    ...{ dockerEntrypoint: entrypoint, dockerStartCmd: cmd, env: template.env, ports: template.ports },
+    ...{ isServerless: template.isServerless, isPublic: template.isPublic, isRunpod: false },
+    ...{ category: template.category, readme: template.readme, containerRegistryAuthId: template.registry },
+  }
+}

@@ -1,0 +1,155 @@
+import type { Compute, CpuConfig, EndpointConfig, Scaler } from '../../core/endpoint.ts'
+import { AppError } from '../../core/errors.ts'
+import type { RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
+import type { Template, TemplateInput } from '../../core/template.ts'
+import { NO_IDLE_TIMEOUT, rangeFailures } from './endpoint-rules.ts'
+import type { Members } from './route.ts'
+import type { ContainerShape, CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
+
+type Created = Members<typeof CreateEndpoint>
+type Changed = Members<typeof UpdateEndpoint>
+
+/** What REST gives an endpoint where its creator says nothing. */
+const DEFAULTS = { workersMin: 0, workersMax: 3, idleTimeoutS: 10 } as const
+
+/** The configuration that a request asks for. @param template the one whose settings it starts from, if any */
+export function newConfig(body: Created, template: Template | null): EndpointConfig {
+  return {
+    name: body.name,
+    type: body.type,
+    compute: newCompute(body, template),
+    workersMin: body.workers?.min ?? DEFAULTS.workersMin,
+    workersMax: body.workers?.max ?? DEFAULTS.workersMax,
+    idleTimeoutS: body.workers?.idleTimeout ?? DEFAULTS.idleTimeoutS,
+    scaler: scaler(body.scaling),
+    locations: body.dataCenterIds,
+    networkVolumeIds: body.networkVolumes as VolumeId[],
+    executionTimeoutMs: body.timeout,
+    flashboot: body.flashboot,
+    ...{ env: {}, modelReferences: [], compliance: [], workersPfbTarget: 0, flashEnvironmentId: null },
+  }
+}
+
+/** The endpoint's own template: what is sent wins over the template that it starts from, variable by variable. */
+export function newTemplate(body: Created, template: Template | null): Partial<TemplateInput> & { image: string } {
+  return {
+    ...(template === null ? {} : settingsOf(template)),
+    ...containerChanges(body),
+    env: { ...template?.env, ...body.env },
+    image: body.image ?? template!.image,
+  }
+}
+
+/**
+ * The changes that a request asks for.
+ * @throws AppError `invalid` when they do not go with what the endpoint is
+ */
+export function changedConfig(body: Changed, before: EndpointConfig): Partial<EndpointConfig> {
+  const failures = changeFailures(body, before)
+  if (failures.length > 0) throw new AppError('invalid', failures.join('; '), { failures })
+  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes } = body
+  return {
+    ...given('name', name),
+    ...given('workersMin', workers?.min),
+    ...given('workersMax', workers?.max),
+    ...given('idleTimeoutS', workers?.idleTimeout),
+    ...given('scaler', body.scaling === undefined ? undefined : scaler(body.scaling)),
+    ...given('compute', changedCompute(body, before.compute)),
+    ...given('executionTimeoutMs', timeout),
+    ...given('flashboot', flashboot),
+    ...given('locations', dataCenterIds),
+    ...given('networkVolumeIds', networkVolumes as VolumeId[] | undefined),
+  }
+}
+
+/** The changes to the container configuration. @param template the one that is applied once, if any */
+export function changedTemplate(body: Changed, template: Template | null): Partial<TemplateInput> {
+  const applied = template === null ? {} : settingsOf(template)
+  const env = template === null ? body.env : { ...template.env, ...body.env }
+  return { ...applied, ...containerChanges(body), ...given('env', env) }
+}
+
+/** What a template gives to a configuration that starts from it. */
+function settingsOf(template: Template): Partial<TemplateInput> {
+  const { image, args, diskGb, ports, registry, env } = template
+  return { image, args, diskGb, ports, registry, env }
+}
+
+/** The container members that were sent, by their inner names. */
+export function containerChanges(body: Partial<Members<typeof ContainerShape>>): Partial<TemplateInput> {
+  return {
+    ...given('image', body.image),
+    ...given('args', body.args),
+    ...given('diskGb', body.disk),
+    ...given('env', body.env),
+    ...given('ports', body.ports),
+    ...given('registry', body.registry as RegistryId | null | undefined),
+  }
+}
+
+function changeFailures(body: Changed, before: EndpointConfig): string[] {
+  const { workers, scaling } = body
+  const failures: string[] = []
+  if (body.gpu !== undefined && before.compute.kind === 'cpu')
+    failures.push('$.gpu: this endpoint runs on CPUs; that cannot be changed')
+  if (body.cpu !== undefined && before.compute.kind === 'gpu')
+    failures.push('$.cpu: this endpoint runs on GPUs; that cannot be changed')
+  if (workers !== undefined && (workers.min === undefined || workers.max === undefined)) {
+    failures.push(...rangeFailures(workers.min ?? before.workersMin, workers.max ?? before.workersMax))
+  }
+  const scalerType = scaling?.type ?? before.scaler.type
+  if (before.type === 'LOAD_BALANCER' && scalerType === 'QUEUE_DELAY') {
+    failures.push('$.scaling.type: must be REQUEST_COUNT for a load-balancing endpoint')
+  }
+  if (before.type === 'QUEUE' && scalerType === 'REQUEST_COUNT' && workers?.idleTimeout !== undefined) {
+    failures.push(NO_IDLE_TIMEOUT)
+  }
+  return failures
+}
+
+function newCompute({ gpu, cpu }: Created, template: Template | null): Compute {
+  if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
+  const { pools, excludedTypes = [], count, allowedCudaVersions, minCudaVersion } = gpu!
+  const limited = allowedCudaVersions !== undefined || minCudaVersion !== undefined
+  return {
+    ...{ kind: 'gpu', pools, excludedTypes, count },
+    allowedCudaVersions: limited ? (allowedCudaVersions ?? []) : (template?.allowedCudaVersions ?? []),
+    minCudaVersion: minCudaVersion ?? null,
+  }
+}
+
+/** Selecting pools anew clears the exclusions; setting one CUDA limit clears the other. */
+function changedCompute({ gpu, cpu }: Changed, before: Compute): Compute | undefined {
+  if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
+  if (gpu === undefined || before.kind === 'cpu') return undefined
+  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = gpu
+  const listed = allowedCudaVersions !== undefined && allowedCudaVersions.length > 0
+  const floored = minCudaVersion !== undefined && minCudaVersion !== ''
+  return {
+    kind: 'gpu',
+    pools: pools ?? before.pools,
+    excludedTypes: pools === undefined ? before.excludedTypes : (excludedTypes ?? []),
+    count: count ?? before.count,
+    allowedCudaVersions: allowedCudaVersions ?? (floored ? [] : before.allowedCudaVersions),
+    minCudaVersion: minCudaVersion === undefined ? (listed ? null : before.minCudaVersion) : minCudaVersion || null,
+  }
+}
+
+function cpuConfigs(cpu: NonNullable<Created['cpu']>): CpuConfig[] {
+  return cpu.map(({ id, vcpuCount }) => ({ flavor: id, vcpuCount }))
+}
+
+function scaler(scaling: Created['scaling']): Scaler {
+  return scaling.type === 'QUEUE_DELAY'
+    ? { type: scaling.type, queueDelayS: scaling.queueDelay }
+    : { type: scaling.type, requestCount: scaling.requestCount }
+}
+
+function given<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
+  return value === undefined ? {} : ({ [name]: value } as { [Key in Name]?: Value })
+}
+
+/** The id of the template that a request starts from. */
+export function templateIdOf(body: { templateId?: string | undefined }): TemplateId | null {
+  return (body.templateId as TemplateId | undefined) ?? null
+}

@@ -1,0 +1,20 @@
+import { type AppError, ERROR_CODES } from '../../core/errors.ts'
+
+/** An error as a problem document (RFC 9457). `errors` are sentences, because clients decode them as strings. */
+export function problemResponse(error: AppError, headers: Readonly<Record<string, string>> = {}): Response {
+  const body = {
+    title: ERROR_CODES[error.code].title,
+    status: error.status,
+    detail: error.message,
+    ...(error.failures.length > 0 ? { errors: error.failures } : {}),
+  }
+  return new Response(JSON.stringify(body), {
+    status: error.status,
+    headers: {
+      'content-type': 'application/problem+json',
+      ...headers,
+      ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
+      ...(error.allow.length > 0 ? { allow: error.allow.join(', ') } : {}),
+    },
+  })
+}

@@ -1,0 +1,30 @@
+import type { Route } from './route.ts'
+import { type AccountParts, accountRoutes } from './routes/account.ts'
+import { catalogRoutes } from './routes/catalog.ts'
+import { documentationRoutes } from './routes/documentation.ts'
+import { secretRoutes } from './routes/secrets.ts'
+import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
+import { registryRoutes, volumeRoutes } from './routes/storage.ts'
+import { templateRoutes } from './routes/templates.ts'
+
+/** What the routes of the REST surface use. */
+export type RouteParts = ServerlessParts &
+  AccountParts &
+  Parameters<typeof catalogRoutes>[0] &
+  Parameters<typeof secretRoutes>[0] &
+  Parameters<typeof registryRoutes>[0] &
+  Parameters<typeof volumeRoutes>[0]
+
+/** Every route of the management API. */
+export function restRoutes(parts: RouteParts): Route[] {
+  const routes = [
+    ...serverlessRoutes(parts),
+    ...templateRoutes(parts),
+    ...volumeRoutes(parts),
+    ...registryRoutes(parts),
+    ...catalogRoutes(parts),
+    ...secretRoutes(parts),
+    ...accountRoutes(parts),
+  ]
+  return [...routes, ...documentationRoutes(routes, parts.addresses)]
+}

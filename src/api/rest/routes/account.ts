@@ -1,0 +1,175 @@
+import type { Account } from '../../../core/account.ts'
+import type { KeyId, OwnerId } from '../../../core/ids.ts'
+import type { KeyRecord, KeyScope } from '../../../core/permission.ts'
+import type { Accounts } from '../../../services/accounts.ts'
+import type { KeyChanges, Keys } from '../../../services/keys.ts'
+import { type Members, type Route, route } from '../route.ts'
+import {
+  AccountBody,
+  AccountList,
+  CreateAccount,
+  CreatedKeyBody,
+  CreateKey,
+  KeyBody,
+  KeyList,
+  SshKeys,
+  UpdateKey,
+  UpdateSshKeys,
+} from '../schemas/account.ts'
+import { IdParam } from '../schemas/common.ts'
+
+/** What the routes of the account use. */
+export interface AccountParts {
+  readonly keys: Keys
+  readonly accounts: Accounts
+}
+
+const TAG = 'Account'
+
+/** API keys, accounts and public SSH keys. */
+export function accountRoutes(parts: AccountParts): Route[] {
+  return [...keyRoutes(parts), ...accountList(parts), ...sshKeyRoutes(parts)]
+}
+
+function keyRoutes({ keys }: AccountParts): Route[] {
+  const one = '/v2/account/keys/{id}'
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/account/keys', operationId: 'listKeys', tag: TAG, level: 'read' },
+        summary: "The API keys of the caller's account, never the keys themselves",
+        success: { status: 200, schema: KeyList },
+      },
+      async ({ caller }) => ({ keys: (await keys.list(caller)).map(keyBody) }),
+    ),
+    route(
+      {
+        ...{ method: 'post', path: '/v2/account/keys', operationId: 'createKey', tag: TAG, level: 'write' },
+        summary: 'Creates an API key; this is the only answer that shows it',
+        body: { name: 'CreateApiKeyRequest', shape: CreateKey },
+        success: { status: 201, schema: CreatedKeyBody },
+        problems: [400],
+      },
+      async ({ caller, body }) => {
+        const { name, exempt = false, account } = body
+        const { record, key } = await keys.create(caller, {
+          ...{ name, exempt, scope: scopeOf(body.scope), expiresAtMs: instant(body.expiresAt) ?? null },
+          ...(account === undefined ? {} : { account: account as OwnerId }),
+        })
+        return { ...keyBody(record), key }
+      },
+    ),
+    route(
+      {
+        ...{ method: 'get', path: one, operationId: 'getKey', tag: TAG, level: 'read' },
+        summary: 'One API key',
+        params: IdParam,
+        success: { status: 200, schema: KeyBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => keyBody(await keys.find(caller, params.id as KeyId)),
+    ),
+    route(
+      {
+        ...{ method: 'patch', path: one, operationId: 'updateKey', tag: TAG, level: 'write' },
+        summary: 'Renames, limits, disables or enables an API key',
+        params: IdParam,
+        body: { name: 'UpdateApiKeyRequest', shape: UpdateKey },
+        success: { status: 200, schema: KeyBody },
+        problems: [400, 404, 409],
+      },
+      async ({ caller, params, body }) => keyBody(await keys.update(caller, params.id as KeyId, keyChanges(body))),
+    ),
+    route(
+      {
+        ...{ method: 'delete', path: one, operationId: 'deleteKey', tag: TAG, level: 'write' },
+        summary: 'Revokes an API key at once',
+        params: IdParam,
+        success: { status: 204, schema: null },
+        problems: [404, 409],
+      },
+      async ({ caller, params }) => keys.remove(caller, params.id as KeyId),
+    ),
+  ]
+}
+
+function accountList({ accounts }: AccountParts): Route[] {
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/account/accounts', operationId: 'listAccounts', tag: TAG, level: 'read' },
+        summary: "The accounts of this installation; for keys of the operator's account",
+        success: { status: 200, schema: AccountList },
+      },
+      async ({ caller }) => ({ accounts: (await accounts.list(caller)).map(accountBody) }),
+    ),
+    route(
+      {
+        ...{ method: 'post', path: '/v2/account/accounts', operationId: 'createAccount', tag: TAG, level: 'write' },
+        summary: "Creates an account with objects of its own; for keys of the operator's account",
+        body: { name: 'CreateAccountRequest', shape: CreateAccount },
+        success: { status: 201, schema: AccountBody },
+        problems: [400],
+      },
+      async ({ caller, body }) => accountBody(await accounts.create(caller, body.name)),
+    ),
+  ]
+}
+
+function sshKeyRoutes({ accounts }: AccountParts): Route[] {
+  const path = '/v2/account/ssh-keys'
+  return [
+    route(
+      {
+        ...{ method: 'get', path, operationId: 'getSshKeys', tag: TAG, level: 'read' },
+        summary: 'The public SSH keys of the account',
+        success: { status: 200, schema: SshKeys },
+      },
+      async ({ caller }) => ({ keys: await accounts.sshKeys(caller.owner) }),
+    ),
+    route(
+      {
+        ...{ method: 'put', path, operationId: 'updateSshKeys', tag: TAG, level: 'write' },
+        summary: 'Replaces the public SSH keys of the account',
+        body: { name: 'UpdateSshKeysRequest', shape: UpdateSshKeys },
+        success: { status: 200, schema: SshKeys },
+        problems: [400],
+      },
+      async ({ caller, body }) => ({ keys: await accounts.replaceSshKeys(caller.owner, body.keys) }),
+    ),
+  ]
+}
+
+function keyChanges(body: Partial<Members<typeof UpdateKey>>): KeyChanges {
+  const expiresAtMs = instant(body.expiresAt)
+  return {
+    ...(body.name === undefined ? {} : { name: body.name }),
+    ...(body.scope === undefined ? {} : { scope: scopeOf(body.scope) }),
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
+  }
+}
+
+function instant(text: string | null | undefined): number | null | undefined {
+  return typeof text === 'string' ? Date.parse(text) : text
+}
+
+function scopeOf(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeyScope {
+  if (scope.type !== 'restricted') return scope
+  const { management, jobs } = scope
+  return { type: 'restricted', management, jobs: jobs as Exclude<KeyScope, { type: 'all' | 'read-only' }>['jobs'] }
+}
+
+function keyBody(key: KeyRecord): KeyBody {
+  const { id, name, hint, owner, exempt, disabled, createdAtMs, expiresAtMs, lastUsedAtMs } = key
+  return {
+    ...{ id, name, hint, scope: key.scope as KeyBody['scope'], account: owner, exempt, disabled },
+    createdAt: new Date(createdAtMs).toISOString(),
+    expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
+    lastUsedAt: lastUsedAtMs === null ? null : new Date(lastUsedAtMs).toISOString(),
+  }
+}
+
+function accountBody({ id, name, createdAtMs }: Account) {
+  return { id, name, createdAt: new Date(createdAtMs).toISOString() }
+}

@@ -1,0 +1,190 @@
+import { AppError, notFound } from '../../../core/errors.ts'
+import { type EndpointId, isEndpointId, type OwnerId } from '../../../core/ids.ts'
+import type { Template } from '../../../core/template.ts'
+import type { Clock } from '../../../ports/clock.ts'
+import type { Endpoints } from '../../../services/endpoints.ts'
+import type { Releases } from '../../../services/releases.ts'
+import type { Templates } from '../../../services/templates.ts'
+import type { Addresses } from '../../addresses.ts'
+import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } from '../endpoint-changes.ts'
+import { containerRules, createRules, updateRules } from '../endpoint-rules.ts'
+import { endpointBody } from '../endpoint-view.ts'
+import { type Route, type Rule, route } from '../route.ts'
+import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
+import {
+  CreateEndpoint,
+  EndpointBody,
+  EndpointList,
+  ReleaseList,
+  UpdateEndpoint,
+  WorkerList,
+} from '../schemas/endpoint.ts'
+import { workerList } from '../worker-view.ts'
+
+/** What the routes of endpoints use. */
+export interface ServerlessParts {
+  readonly endpoints: Endpoints
+  readonly templates: Templates
+  readonly releases: Releases
+  readonly clock: Clock
+  readonly addresses: () => Addresses
+}
+
+const TAG = 'Serverless'
+const ONE = '/v2/serverless/{id}'
+
+/** Endpoints, their workers and their releases. */
+export function serverlessRoutes(parts: ServerlessParts): Route[] {
+  const show = async (owner: OwnerId, id: EndpointId) => {
+    const endpoint = await parts.endpoints.find(owner, id)
+    return endpointBody(endpoint, await parts.endpoints.templateOf(endpoint), parts.addresses())
+  }
+  return [...collection(parts, show), ...single(parts, show), ...observing(parts)]
+}
+
+type Show = (owner: OwnerId, id: EndpointId) => Promise<EndpointBody>
+
+function collection(parts: ServerlessParts, show: Show): Route[] {
+  const { endpoints } = parts
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/serverless', operationId: 'listEndpoints', tag: TAG, level: 'read' },
+        summary: 'The endpoints of the caller, oldest first',
+        query: PageQuery,
+        success: { status: 200, schema: EndpointList },
+        problems: [400],
+      },
+      async ({ caller, query }) => {
+        const { items, nextCursor } = await endpoints.list(caller.owner, query)
+        const shown = items.map(async endpoint =>
+          endpointBody(endpoint, await endpoints.templateOf(endpoint), parts.addresses()),
+        )
+        return { endpoints: await Promise.all(shown), pagination: pagination(nextCursor) }
+      },
+    ),
+    route(
+      {
+        ...{ method: 'post', path: '/v2/serverless', operationId: 'createEndpoint', tag: TAG, level: 'write' },
+        summary: 'Creates an endpoint',
+        body: {
+          name: 'CreateEndpointRequest',
+          shape: CreateEndpoint,
+          rules: [...createRules, ...(containerRules as Rule<typeof CreateEndpoint>[])],
+        },
+        success: { status: 201, schema: EndpointBody },
+        problems: [400, 404],
+      },
+      async ({ caller, body }) => {
+        const template = await startingTemplate(parts, caller.owner, body)
+        const config = newConfig(body, template)
+        const { id } = await endpoints.createWithOwnTemplate(caller.owner, config, newTemplate(body, template))
+        return show(caller.owner, id)
+      },
+    ),
+  ]
+}
+
+function single(parts: ServerlessParts, show: Show): Route[] {
+  const { endpoints } = parts
+  return [
+    route(
+      {
+        ...{ method: 'get', path: ONE, operationId: 'getEndpoint', tag: TAG, level: 'read' },
+        summary: 'One endpoint',
+        params: IdParam,
+        success: { status: 200, schema: EndpointBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => show(caller.owner, endpointId(params.id)),
+    ),
+    route(
+      {
+        ...{ method: 'patch', path: ONE, operationId: 'updateEndpoint', tag: TAG, level: 'write' },
+        summary: 'Changes what is sent of an endpoint and keeps the rest',
+        params: IdParam,
+        body: {
+          name: 'UpdateEndpointRequest',
+          shape: UpdateEndpoint,
+          rules: [...updateRules, ...(containerRules as Rule<typeof UpdateEndpoint>[])],
+        },
+        success: { status: 200, schema: EndpointBody },
+        problems: [400, 404, 409],
+      },
+      async ({ caller, params, body }) => {
+        const id = endpointId(params.id)
+        const template = await startingTemplate(parts, caller.owner, body)
+        const content = changedTemplate(body, template)
+        await endpoints.updateOwnTemplate(caller.owner, id, before => changedConfig(body, before), content)
+        return show(caller.owner, id)
+      },
+    ),
+    route(
+      {
+        ...{ method: 'delete', path: ONE, operationId: 'deleteEndpoint', tag: TAG, level: 'write' },
+        summary: 'Removes an endpoint: its jobs are cancelled and its workers are ended',
+        params: IdParam,
+        success: { status: 204, schema: null },
+        problems: [404],
+      },
+      async ({ caller, params }) => endpoints.remove(caller.owner, endpointId(params.id), true),
+    ),
+  ]
+}
+
+function observing({ endpoints, releases, clock }: ServerlessParts): Route[] {
+  return [
+    route(
+      {
+        ...{ method: 'get', path: `${ONE}/workers`, operationId: 'listEndpointWorkers', tag: TAG, level: 'read' },
+        summary: 'The workers of an endpoint that have not ended',
+        params: IdParam,
+        success: { status: 200, schema: WorkerList },
+        problems: [404],
+      },
+      async ({ caller, params }) => {
+        const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
+        const template = await endpoints.templateOf(endpoint)
+        return workerList(endpoint, template, await endpoints.loadsOf(endpoint), clock.now())
+      },
+    ),
+    route(
+      {
+        ...{ method: 'get', path: `${ONE}/releases`, operationId: 'listEndpointReleases', tag: TAG, level: 'read' },
+        summary: 'The changes of an endpoint that its workers had to see, newest first',
+        params: IdParam,
+        success: { status: 200, schema: ReleaseList },
+        problems: [404],
+      },
+      async ({ caller, params }) => {
+        const { endpointVersion, rollout, releases: all } = await releases.list(caller.owner, endpointId(params.id))
+        const shown = all.map(({ id, version, source, createdBy, createdAtMs, workerCount, diff }) => ({
+          ...{ id, version, source, buildId: null, createdByUserId: createdBy, workerCount },
+          createdAt: new Date(createdAtMs).toISOString(),
+          diff,
+        }))
+        return { endpointVersion, rollout, releases: shown }
+      },
+    ),
+  ]
+}
+
+/** The serverless template that a request starts from; null where it names none. */
+async function startingTemplate(
+  { templates }: ServerlessParts,
+  owner: OwnerId,
+  body: { templateId?: string | undefined },
+): Promise<Template | null> {
+  const id = templateIdOf(body)
+  if (id === null) return null
+  const template = await templates.find(owner, id)
+  if (template.isServerless) return template
+  const failure = `$.templateId: template ${id} is not a serverless template`
+  throw new AppError('invalid', failure, { failures: [failure] })
+}
+
+/** @throws AppError `not_found` for what cannot be an endpoint */
+export function endpointId(text: string): EndpointId {
+  if (!isEndpointId(text)) throw notFound('endpoint', text)
+  return text
+}

@@ -1,0 +1,144 @@
+import type { RegistryId, VolumeId } from '../../../core/ids.ts'
+import type { Registry } from '../../../core/registry.ts'
+import type { NetworkVolume } from '../../../core/volume.ts'
+import type { Registries } from '../../../services/registries.ts'
+import type { Volumes } from '../../../services/volumes.ts'
+import { type Route, route } from '../route.ts'
+import {
+  CreateRegistry,
+  CreateVolume,
+  RegistryBody,
+  RegistryList,
+  UpdateVolume,
+  VolumeBody,
+  VolumeList,
+} from '../schemas/account.ts'
+import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
+
+/** Credentials of container registries. They are never shown, and replaced by deleting and saving anew. */
+export function registryRoutes({ registries }: { readonly registries: Registries }): Route[] {
+  const tag = 'Registries'
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/registries', operationId: 'listRegistries', tag, level: 'read' },
+        summary: 'The saved registry credentials of the caller',
+        query: PageQuery,
+        success: { status: 200, schema: RegistryList },
+        problems: [400],
+      },
+      async ({ caller, query }) => {
+        const { items, nextCursor } = await registries.list(caller.owner, query)
+        return { registries: items.map(registryBody), pagination: pagination(nextCursor) }
+      },
+    ),
+    route(
+      {
+        ...{ method: 'post', path: '/v2/registries', operationId: 'createRegistry', tag, level: 'write' },
+        summary: 'Saves a registry credential',
+        body: { name: 'CreateRegistryRequest', shape: CreateRegistry },
+        success: { status: 201, schema: RegistryBody },
+        problems: [400],
+      },
+      async ({ caller, body }) => registryBody(await registries.create(caller.owner, body)),
+    ),
+    route(
+      {
+        ...{ method: 'get', path: '/v2/registries/{id}', operationId: 'getRegistry', tag, level: 'read' },
+        summary: 'One registry credential',
+        params: IdParam,
+        success: { status: 200, schema: RegistryBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => registryBody(await registries.find(caller.owner, params.id as RegistryId)),
+    ),
+    route(
+      {
+        ...{ method: 'delete', path: '/v2/registries/{id}', operationId: 'deleteRegistry', tag, level: 'write' },
+        summary: 'Removes a registry credential; templates that have it lose it',
+        params: IdParam,
+        success: { status: 204, schema: null },
+        problems: [400, 404],
+      },
+      async ({ caller, params }) => registries.remove(caller.owner, params.id as RegistryId),
+    ),
+  ]
+}
+
+/** Network volumes: folders of this host that workers of an endpoint share. */
+export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): Route[] {
+  const tag = 'Network volumes'
+  const one = '/v2/network-volumes/{id}'
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/network-volumes', operationId: 'listNetworkVolumes', tag, level: 'read' },
+        summary: 'The network volumes of the caller',
+        query: PageQuery,
+        success: { status: 200, schema: VolumeList },
+        problems: [400],
+      },
+      async ({ caller, query }) => {
+        const { items, nextCursor } = await volumes.list(caller.owner, query)
+        return { networkVolumes: items.map(volumeBody), pagination: pagination(nextCursor) }
+      },
+    ),
+    route(
+      {
+        ...{ method: 'post', path: '/v2/network-volumes', operationId: 'createNetworkVolume', tag, level: 'write' },
+        summary: 'Makes a network volume',
+        body: { name: 'CreateNetworkVolumeRequest', shape: CreateVolume },
+        success: { status: 201, schema: VolumeBody },
+        problems: [400],
+      },
+      async ({ caller, body: { name, size, dataCenter, type } }) =>
+        volumeBody(await volumes.create(caller.owner, { name, sizeGb: size, dataCenter, type })),
+    ),
+    route(
+      {
+        ...{ method: 'get', path: one, operationId: 'getNetworkVolume', tag, level: 'read' },
+        summary: 'One network volume',
+        params: IdParam,
+        success: { status: 200, schema: VolumeBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => volumeBody(await volumes.find(caller.owner, params.id as VolumeId)),
+    ),
+    route(
+      {
+        ...{ method: 'patch', path: one, operationId: 'updateNetworkVolume', tag, level: 'write' },
+        summary: 'Renames or grows a network volume',
+        params: IdParam,
+        body: {
+          name: 'UpdateNetworkVolumeRequest',
+          shape: UpdateVolume,
+          rules: [(_, sent) => (sent.size === 0 ? ['$: must have at least one property'] : [])],
+        },
+        success: { status: 200, schema: VolumeBody },
+        problems: [400, 404],
+      },
+      async ({ caller, params, body: { name, size } }) => {
+        const changes = { ...(name === undefined ? {} : { name }), ...(size === undefined ? {} : { sizeGb: size }) }
+        return volumeBody(await volumes.update(caller.owner, params.id as VolumeId, changes))
+      },
+    ),
+    route(
+      {
+        ...{ method: 'delete', path: one, operationId: 'deleteNetworkVolume', tag, level: 'write' },
+        summary: 'Removes a network volume that no endpoint uses, with all that is in it',
+        params: IdParam,
+        success: { status: 204, schema: null },
+        problems: [404, 409],
+      },
+      async ({ caller, params }) => volumes.remove(caller.owner, params.id as VolumeId),
+    ),
+  ]
+}
+
+function registryBody({ id, name }: Registry) {
+  return { id, name }
+}
+
+function volumeBody({ id, name, sizeGb, dataCenter, type }: NetworkVolume) {
+  return { id, name, size: sizeGb, dataCenter, type }
+}

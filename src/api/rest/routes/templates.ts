@@ -1,0 +1,121 @@
+import type { TemplateId } from '../../../core/ids.ts'
+import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../../core/template.ts'
+import type { Templates } from '../../../services/templates.ts'
+import { containerChanges } from '../endpoint-changes.ts'
+import { containerRules } from '../endpoint-rules.ts'
+import { type Members, type Route, type Rule, route } from '../route.ts'
+import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
+import { CreateTemplate, TemplateBody, TemplateList, UpdateTemplate } from '../schemas/template.ts'
+
+const TAG = 'Templates'
+/** Disk of a template where its creator says nothing, in GB. */
+const DISK_GB = 10
+const ONE = '/v2/templates/{id}'
+
+/** Templates of the caller. */
+export function templateRoutes({ templates }: { readonly templates: Templates }): Route[] {
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/templates', operationId: 'listTemplates', tag: TAG, level: 'read' },
+        summary: 'The templates of the caller, oldest first',
+        query: PageQuery,
+        success: { status: 200, schema: TemplateList },
+        problems: [400],
+      },
+      async ({ caller, query }) => {
+        const { items, nextCursor } = await templates.list(caller.owner, query)
+        return { templates: items.map(templateBody), pagination: pagination(nextCursor) }
+      },
+    ),
+    route(
+      {
+        ...{ method: 'post', path: '/v2/templates', operationId: 'createTemplate', tag: TAG, level: 'write' },
+        summary: 'Creates a template',
+        body: {
+          name: 'CreateTemplateRequest',
+          shape: CreateTemplate,
+          rules: [noVolume as Rule<typeof CreateTemplate>, ...(containerRules as Rule<typeof CreateTemplate>[])],
+        },
+        success: { status: 201, schema: TemplateBody },
+        problems: [400],
+      },
+      async ({ caller, body }) => {
+        const input = { ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...changes(body) }
+        return templateBody(await templates.create(caller.owner, { ...input, name: body.name, image: body.image }))
+      },
+    ),
+    route(
+      {
+        ...{ method: 'get', path: ONE, operationId: 'getTemplate', tag: TAG, level: 'read' },
+        summary: 'One template',
+        params: IdParam,
+        success: { status: 200, schema: TemplateBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => templateBody(await templates.findVisible(caller.owner, params.id as TemplateId)),
+    ),
+    route(
+      {
+        ...{ method: 'patch', path: ONE, operationId: 'updateTemplate', tag: TAG, level: 'write' },
+        summary: 'Changes what is sent of a template; endpoints that use it get a new version',
+        params: IdParam,
+        body: {
+          name: 'UpdateTemplateRequest',
+          shape: UpdateTemplate,
+          rules: [noVolume as Rule<typeof UpdateTemplate>, ...(containerRules as Rule<typeof UpdateTemplate>[])],
+        },
+        success: { status: 200, schema: TemplateBody },
+        problems: [400, 404],
+      },
+      async ({ caller, params, body }) =>
+        templateBody(await templates.update(caller.owner, params.id as TemplateId, changes(body))),
+    ),
+    route(
+      {
+        ...{ method: 'delete', path: ONE, operationId: 'deleteTemplate', tag: TAG, level: 'write' },
+        summary: 'Removes a template that no endpoint uses',
+        params: IdParam,
+        success: { status: 204, schema: null },
+        problems: [400, 404],
+      },
+      async ({ caller, params }) => templates.remove(caller.owner, params.id as TemplateId),
+    ),
+  ]
+}
+
+const noVolume: Rule<Pick<typeof UpdateTemplate, 'serverless' | 'mounts'>> = ({ serverless, mounts }) =>
+  serverless === true && mounts?.persistent !== undefined
+    ? ['$.mounts.persistent: a serverless template has no volume of its own']
+    : []
+
+function changes(body: Partial<Members<typeof UpdateTemplate>>): Partial<TemplateInput> {
+  const { name, mounts, serverless, category, startSsh, startJupyter, allowedCudaVersions } = body
+  return {
+    ...containerChanges(body),
+    ...(name === undefined ? {} : { name }),
+    ...(mounts === undefined ? {} : volume(mounts.persistent)),
+    ...(serverless === undefined ? {} : { isServerless: serverless }),
+    ...(body.public === undefined ? {} : { isPublic: body.public }),
+    ...(category === undefined ? {} : { category }),
+    ...(startSsh === undefined ? {} : { startSsh }),
+    ...(startJupyter === undefined ? {} : { startJupyter }),
+    ...(allowedCudaVersions === undefined ? {} : { allowedCudaVersions }),
+  }
+}
+
+function volume(mount: { size: number; path: string } | undefined): Partial<TemplateInput> {
+  return mount === undefined ? { volumeGb: 0 } : { volumeGb: mount.size, volumeMountPath: mount.path }
+}
+
+/** A template as REST shows it. */
+export function templateBody(template: Template): TemplateBody {
+  const { id, name, image, args, diskGb, env, ports, registry, volumeGb, volumeMountPath } = template
+  const { isServerless, isPublic, category, startSsh, startJupyter, allowedCudaVersions } = template
+  return {
+    ...{ id, name, image, args, disk: diskGb, env: { ...env }, ports: [...ports], registry },
+    mounts: volumeGb === 0 ? {} : { persistent: { size: volumeGb, path: volumeMountPath } },
+    ...{ serverless: isServerless, public: isPublic, category, startSsh, startJupyter },
+    allowedCudaVersions: [...allowedCudaVersions],
+  }
+}

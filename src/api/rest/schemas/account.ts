@@ -1,0 +1,155 @@
+import { z } from '@hono/zod-openapi'
+import { DateTime, PageQuery, Pagination } from './common.ts'
+
+/** A saved credential of a container registry; the credential itself is never shown. */
+export const RegistryBody = z.object({ id: z.string(), name: z.string() }).openapi('Registry')
+
+/** All credentials of the caller. */
+export const RegistryList = z
+  .object({ registries: z.array(RegistryBody), pagination: Pagination })
+  .openapi('ListRegistriesResponse')
+
+/** What saves a credential. */
+export const CreateRegistry = {
+  name: z.string().min(1).max(191),
+  username: z.string().min(1).max(1_000),
+  password: z.string().min(1).max(65_536),
+}
+
+const VolumeType = z.enum(['STANDARD', 'HIGH_PERFORMANCE']).openapi('VolumeType')
+const VolumeSize = z.int().min(10).max(4096)
+
+/** A network volume. */
+export const VolumeBody = z
+  .object({ id: z.string(), name: z.string(), size: VolumeSize, dataCenter: z.string(), type: VolumeType })
+  .openapi('NetworkVolume')
+
+/** All volumes of the caller. */
+export const VolumeList = z
+  .object({ networkVolumes: z.array(VolumeBody), pagination: Pagination })
+  .openapi('ListNetworkVolumesResponse')
+
+/** What makes a volume. */
+export const CreateVolume = {
+  name: z.string().min(1).max(191),
+  size: VolumeSize,
+  dataCenter: z.string().min(1).max(191),
+  type: VolumeType.default('STANDARD'),
+}
+
+/** What changes a volume. */
+export const UpdateVolume = { name: z.string().min(1).max(191).optional(), size: VolumeSize.optional() }
+
+const SecretName = z
+  .string()
+  .min(1)
+  .max(191)
+  .regex(/^[a-zA-Z_][a-zA-Z0-9_.\-/]*$/, 'must begin with a letter or _ and have letters, digits and _ . - / only')
+const SecretValue = z.string().min(1)
+const SecretDescription = z.string().max(65_535)
+
+/** A secret without its value. */
+export const SecretBody = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    createdAt: DateTime,
+    valueLastUpdatedAt: DateTime.nullable(),
+  })
+  .openapi('Secret')
+
+/** The shape of {@link SecretBody}. */
+export type SecretBody = z.infer<typeof SecretBody>
+
+/** A page of secrets. */
+export const SecretList = z
+  .object({ secrets: z.array(SecretBody), pagination: Pagination })
+  .openapi('ListSecretsResponse')
+
+/** The query of the list of secrets. */
+export const SecretQuery = { ...PageQuery, name: z.string().min(1).max(191).optional() }
+
+/** What makes a secret. */
+export const CreateSecret = { name: SecretName, value: SecretValue, description: SecretDescription.optional() }
+
+/** What changes a secret. */
+export const UpdateSecret = { value: SecretValue.optional(), description: SecretDescription.nullable().optional() }
+
+const SshKey = z
+  .string()
+  .max(16_384)
+  .regex(/^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/, 'must be of the form: type key comment')
+
+/** The public SSH keys of the caller. */
+export const SshKeys = z.object({ keys: z.array(z.string()) }).openapi('SshKeys')
+
+/** What replaces all public SSH keys. */
+export const UpdateSshKeys = { keys: z.array(SshKey).max(100) }
+
+const Level = z.enum(['none', 'read', 'write'])
+const Scope = z
+  .discriminatedUnion('type', [
+    z.strictObject({ type: z.literal('all') }),
+    z.strictObject({ type: z.literal('read-only') }),
+    z.strictObject({
+      type: z.literal('restricted'),
+      management: Level,
+      jobs: z.union([Level, z.record(z.string(), Level)]),
+    }),
+  ])
+  .openapi('KeyScope')
+
+/** An API key without the key. */
+export const KeyBody = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    hint: z.string().nullable(),
+    scope: Scope,
+    account: z.string(),
+    exempt: z.boolean(),
+    disabled: z.boolean(),
+    createdAt: DateTime,
+    expiresAt: DateTime.nullable(),
+    lastUsedAt: DateTime.nullable(),
+  })
+  .openapi('ApiKey')
+
+/** The shape of {@link KeyBody}. */
+export type KeyBody = z.infer<typeof KeyBody>
+
+/** A new API key, the only time that it is shown. */
+export const CreatedKeyBody = KeyBody.extend({ key: z.string() }).openapi('CreatedApiKey')
+
+/** All keys of the caller's account. */
+export const KeyList = z.object({ keys: z.array(KeyBody) }).openapi('ListApiKeysResponse')
+
+const Expiry = z.iso.datetime({ offset: true }).openapi({ format: 'date-time' })
+const KeyName = z.string().min(1).max(191)
+
+/** What makes a key. */
+export const CreateKey = {
+  name: KeyName,
+  scope: Scope.default({ type: 'all' }),
+  expiresAt: Expiry.nullable().optional(),
+  exempt: z.boolean().optional(),
+  account: z.string().min(1).max(191).optional(),
+}
+
+/** What changes a key. */
+export const UpdateKey = {
+  name: KeyName.optional(),
+  scope: Scope.optional(),
+  expiresAt: Expiry.nullable().optional(),
+  disabled: z.boolean().optional(),
+}
+
+/** An account of this installation. */
+export const AccountBody = z.object({ id: z.string(), name: z.string(), createdAt: DateTime }).openapi('Account')
+
+/** All accounts of this installation. */
+export const AccountList = z.object({ accounts: z.array(AccountBody) }).openapi('ListAccountsResponse')
+
+/** What makes an account. */
+export const CreateAccount = { name: z.string().min(1).max(191) }

@@ -1,0 +1,244 @@
+import { z } from '@hono/zod-openapi'
+import { MAX_WORKERS } from '../../../core/endpoint.ts'
+import { MAX_ENV_VARIABLES } from '../../../core/template.ts'
+import { CudaVersion, DateTime, Pagination, Uri } from './common.ts'
+
+const QueueRequestUrls = z
+  .strictObject({
+    ...{ run: Uri, runSync: Uri, status: Uri, stream: Uri, cancel: Uri, retry: Uri, purgeQueue: Uri, health: Uri },
+  })
+  .openapi('QueueBasedRequestUrls')
+
+const LoadBalancingRequestUrls = z.strictObject({ base: Uri, health: Uri }).openapi('LoadBalancingRequestUrls')
+
+const EndpointType = z.enum(['QUEUE', 'LOAD_BALANCER']).openapi('EndpointType')
+const FlashBoot = z.enum(['OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT']).openapi('FlashBoot')
+
+const QueueDelayScaling = z
+  .strictObject({ type: z.literal('QUEUE_DELAY'), queueDelay: z.number().min(0.5).max(86_400) })
+  .openapi('QueueDelayScaling')
+const RequestCountScaling = z
+  .strictObject({ type: z.literal('REQUEST_COUNT'), requestCount: z.int().min(1).max(1_000_000) })
+  .openapi('RequestCountScaling')
+const Scaling = z.discriminatedUnion('type', [QueueDelayScaling, RequestCountScaling]).openapi('EndpointScaling')
+
+const Workers = z
+  .strictObject({
+    min: z.int().min(0).max(MAX_WORKERS).optional(),
+    max: z.int().min(0).max(MAX_WORKERS).optional(),
+    idleTimeout: z.int().min(1).max(3600).optional(),
+  })
+  .openapi('EndpointWorkers')
+
+/** What is left out is shown as it will be; the idle time does not apply to a queue that scales on requestCount. */
+const WorkersCreated = z.strictObject({
+  min: z.int().min(0).max(MAX_WORKERS).optional().openapi({ default: 0 }),
+  max: z.int().min(0).max(MAX_WORKERS).optional().openapi({ default: 3 }),
+  idleTimeout: z.int().min(1).max(3600).optional().openapi({ default: 10 }),
+})
+
+const WorkersShown = z.strictObject({
+  min: z.int().min(0),
+  max: z.int().min(0),
+  idleTimeout: z.int().min(1).max(3600).optional(),
+})
+
+const CpuGiven = z.strictObject({ id: z.string().min(1), vcpuCount: z.int().min(2) }).openapi('CreateCpuConfig')
+const CpuShown = z
+  .object({ id: z.string().min(1), vcpuCount: z.int().min(2), memory: z.int().min(1) })
+  .openapi('CpuConfig')
+const CpuList = z.array(CpuGiven).min(1).max(20).openapi({ uniqueItems: true })
+
+const ExcludedTypes = z
+  .array(
+    z
+      .string()
+      .regex(/^\s*[^-\s]/, 'must not be empty or start with a hyphen')
+      .trim(),
+  )
+  .max(100)
+  .openapi({ uniqueItems: true })
+const Pools = z.array(z.string().min(1)).min(1).max(50)
+const GpuCount = z.int().min(1).max(64)
+
+const GpuCreated = z
+  .strictObject({
+    pools: Pools,
+    excludedTypes: ExcludedTypes.optional(),
+    count: GpuCount.default(1),
+    allowedCudaVersions: z.array(CudaVersion).max(50).optional(),
+    minCudaVersion: CudaVersion.optional(),
+  })
+  .openapi('CreateEndpointGpuConfig')
+
+const GpuChanged = z
+  .strictObject({
+    pools: Pools.optional(),
+    excludedTypes: ExcludedTypes.optional(),
+    count: GpuCount.optional(),
+    allowedCudaVersions: z.array(CudaVersion).max(50).optional(),
+    minCudaVersion: z
+      .string()
+      .regex(/^$|^\d+\.\d+$/, 'must be of the form major.minor, or empty')
+      .optional(),
+  })
+  .openapi('UpdateEndpointGpuConfig')
+
+const GpuShown = z
+  .object({
+    pools: z.array(z.string()).min(1),
+    excludedTypes: ExcludedTypes.optional(),
+    count: z.int().min(1).openapi({ default: 1 }),
+    allowedCudaVersions: z.array(z.string()),
+    minCudaVersion: z.string().nullable(),
+  })
+  .openapi('EndpointGpuConfig')
+
+/** The members of a container configuration in a request. */
+export const ContainerShape = {
+  args: z.string().max(65_536).optional(),
+  disk: z.int().min(1).max(1_000_000).optional(),
+  env: z
+    .record(z.string(), z.string())
+    .refine(env => Object.keys(env).length <= MAX_ENV_VARIABLES, `must have at most ${MAX_ENV_VARIABLES} variables`)
+    .optional(),
+  image: z.string().min(1).max(1_000).optional(),
+  ports: z.array(z.string()).max(100).optional(),
+  registry: z.string().min(1).max(191).nullable().optional(),
+}
+
+/** The members of a container configuration in an answer. */
+export const ContainerShown = {
+  args: z.string(),
+  disk: z.int().min(1),
+  env: z.record(z.string(), z.string()),
+  image: z.string(),
+  ports: z.array(z.string()),
+  registry: z.string().nullable(),
+}
+
+const Ids = z.array(z.string().min(1).max(191)).max(100)
+const Timeout = z.int().min(5_000).max(604_800_000)
+
+/** What makes an endpoint. */
+export const CreateEndpoint = {
+  ...ContainerShape,
+  name: z.string().min(1).max(191),
+  type: EndpointType,
+  scaling: Scaling,
+  gpu: GpuCreated.optional(),
+  cpu: CpuList.optional(),
+  workers: WorkersCreated.optional(),
+  timeout: Timeout.default(300_000),
+  flashboot: FlashBoot.default('OFF').openapi({ default: 'OFF' }),
+  dataCenterIds: Ids.default([]),
+  networkVolumes: Ids.default([]),
+  templateId: z.string().min(1).max(191).optional(),
+}
+
+/** What changes an endpoint; members that are left out are kept. */
+export const UpdateEndpoint = {
+  ...ContainerShape,
+  name: z.string().min(1).max(191).optional(),
+  scaling: Scaling.optional(),
+  gpu: GpuChanged.optional(),
+  cpu: CpuList.optional(),
+  workers: Workers.optional(),
+  timeout: Timeout.optional(),
+  flashboot: FlashBoot.optional(),
+  dataCenterIds: Ids.optional(),
+  networkVolumes: Ids.optional(),
+  templateId: z.string().min(1).max(191).optional(),
+}
+
+/** An endpoint as REST shows it. */
+export const EndpointBody = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    type: EndpointType,
+    requestUrls: z.union([QueueRequestUrls, LoadBalancingRequestUrls]).openapi('EndpointRequestUrls'),
+    gpu: GpuShown.nullable().optional(),
+    cpu: z.array(CpuShown).min(1).optional(),
+    workers: WorkersShown,
+    scaling: Scaling,
+    dataCenterIds: z.array(z.string()),
+    networkVolumes: z.array(z.string()),
+    timeout: z.int(),
+    flashboot: FlashBoot,
+    createdAt: DateTime,
+    ...ContainerShown,
+  })
+  .openapi('Endpoint')
+
+/** The shape of {@link EndpointBody}. */
+export type EndpointBody = z.infer<typeof EndpointBody>
+
+/** A page of endpoints. */
+export const EndpointList = z
+  .object({ endpoints: z.array(EndpointBody), pagination: Pagination })
+  .openapi('ListEndpointsResponse')
+
+const WorkerBody = z
+  .object({
+    id: z.string(),
+    status: z.enum(['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY']).openapi('WorkerStatus'),
+    isStale: z.boolean(),
+    version: z.int().nullable(),
+    gpuCount: z.int().min(0),
+    image: z.string().nullable(),
+    uptimeSeconds: z.int().min(0).nullable(),
+    gpuTypeId: z.string().nullable(),
+    dataCenterId: z.string().nullable(),
+    startedAt: DateTime.nullable(),
+  })
+  .openapi('Worker')
+
+const Count = z.int().min(0)
+
+/** The workers of an endpoint that have not ended. */
+export const WorkerList = z
+  .object({
+    workers: z.array(WorkerBody),
+    summary: z
+      .object({ running: Count, idle: Count, initializing: Count, throttled: Count, unhealthy: Count, total: Count })
+      .openapi('WorkerSummary'),
+    endpointVersion: z.int().nullable(),
+  })
+  .openapi('ListEndpointWorkersResponse')
+
+/** The shape of {@link WorkerList}. */
+export type WorkerList = z.infer<typeof WorkerList>
+
+const AnyJson = z
+  .union([z.string(), z.number(), z.boolean(), z.array(z.unknown()), z.record(z.string(), z.unknown())])
+  .nullable()
+
+const Release = z
+  .object({
+    id: z.string(),
+    version: z.int().nullable(),
+    source: z.enum(['GIT_BUILD', 'MANUAL']).openapi('ReleaseSource'),
+    buildId: z.string().nullable(),
+    createdByUserId: z.string().nullable(),
+    workerCount: Count,
+    createdAt: DateTime,
+    diff: z.array(z.object({ field: z.string(), old: AnyJson, new: AnyJson }).openapi('ReleaseDiffEntry')),
+  })
+  .openapi('Release')
+
+/** The releases of an endpoint, newest first, and how far the newest has got. */
+export const ReleaseList = z
+  .object({
+    endpointVersion: z.int().nullable(),
+    rollout: z
+      .object({
+        inProgress: z.boolean(),
+        workersOnLatest: Count,
+        workersTotal: Count,
+        percentOnLatest: z.int().min(0).max(100),
+      })
+      .openapi('RolloutSummary'),
+    releases: z.array(Release),
+  })
+  .openapi('ListEndpointReleasesResponse')

@@ -1,0 +1,78 @@
+import { z } from '@hono/zod-openapi'
+import { CudaVersion, Pagination } from './common.ts'
+import { ContainerShape, ContainerShown } from './endpoint.ts'
+
+const Category = z.enum(['NVIDIA', 'CPU', 'AMD']).openapi('TemplateCategory')
+
+const Mounts = z
+  .strictObject({
+    persistent: z
+      .strictObject({ size: z.int().min(10).max(1_000_000), path: z.string().min(1).max(1_000) })
+      .openapi('PersistentMount')
+      .optional(),
+  })
+  .openapi('TemplateMounts')
+
+const Name = z.string().min(1).max(191)
+const CudaVersions = z.array(CudaVersion).max(50)
+
+/** What makes a template. */
+export const CreateTemplate = {
+  ...ContainerShape,
+  name: Name,
+  image: z.string().min(1).max(1_000),
+  mounts: Mounts.optional(),
+  serverless: z.boolean().default(false),
+  public: z.boolean().default(false),
+  category: Category.default('NVIDIA').openapi({ default: 'NVIDIA' }),
+  startSsh: z.boolean().default(true),
+  startJupyter: z.boolean().default(true),
+  allowedCudaVersions: CudaVersions.optional(),
+}
+
+/** What changes a template; members that are left out are kept. */
+export const UpdateTemplate = {
+  ...ContainerShape,
+  name: Name.optional(),
+  mounts: Mounts.optional(),
+  serverless: z.boolean().optional(),
+  public: z.boolean().optional(),
+  category: Category.optional(),
+  startSsh: z.boolean().optional(),
+  startJupyter: z.boolean().optional(),
+  allowedCudaVersions: CudaVersions.optional(),
+}
+
+/** A template as REST shows it. */
+export const TemplateBody = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    ...ContainerShown,
+    mounts: Mounts,
+    serverless: z.boolean(),
+    public: z.boolean(),
+    category: Category,
+    startSsh: z.boolean(),
+    startJupyter: z.boolean(),
+    allowedCudaVersions: z.array(z.string()),
+  })
+  .openapi('Template')
+
+/** The shape of {@link TemplateBody}. */
+export type TemplateBody = z.infer<typeof TemplateBody>
+
+/** A page of templates. */
+export const TemplateList = z
+  .object({ templates: z.array(TemplateBody), pagination: Pagination })
+  .openapi('ListTemplatesResponse')
+
+/** Templates of the catalogue. */
+export const CatalogTemplateList = z
+  .object({ templates: z.array(TemplateBody) })
+  .openapi('ListCatalogTemplatesResponse')
+
+/** Which templates of the catalogue are asked for. */
+export const CatalogTemplateQuery = {
+  source: z.enum(['official', 'verified', 'community']).default('official').openapi({ default: 'official' }),
+}

@@ -1,0 +1,125 @@
+import { z } from '@hono/zod-openapi'
+import { AppError } from '../../core/errors.ts'
+import type { BodyContract, Contract, Shape } from './route.ts'
+
+/** More failures than a person reads; the rest is counted. */
+const MAX_FAILURES = 100
+
+/** The validated parts of a request. */
+export interface Validated {
+  readonly params: Record<string, unknown>
+  readonly query: Record<string, unknown>
+  readonly headers: Record<string, unknown>
+  readonly body: Record<string, unknown>
+}
+
+/**
+ * Checks all parts of a request and reports what is wrong with any of them together, each failure with its path.
+ * @param text the body; of no matter where the contract takes none
+ * @throws AppError `invalid`
+ */
+export function validate(
+  contract: Contract<Shape, Shape, Shape, Shape>,
+  request: Request,
+  params: Record<string, string>,
+  text: string,
+): Validated {
+  const failures: string[] = []
+  const validated = {
+    params: check(contract.params, params, 'path', failures),
+    query: checkQuery(contract, Object.fromEntries(new URL(request.url).searchParams), failures),
+    headers: check(contract.headers, Object.fromEntries(request.headers), 'header', failures),
+    body: contract.body === undefined ? {} : checkBody(contract.body, request, text, failures),
+  }
+  if (failures.length === 0) return validated
+  const shown = failures.slice(0, MAX_FAILURES)
+  if (failures.length > shown.length) shown.push(`and ${failures.length - shown.length} more`)
+  throw new AppError('invalid', 'Request validation failed.', { failures: shown })
+}
+
+/** Members are checked one by one, so that one that is wrong hides nothing of the others. */
+function check(
+  shape: Shape | undefined,
+  given: Record<string, unknown>,
+  place: string,
+  failures: string[],
+): Record<string, unknown> {
+  const valid: Record<string, unknown> = {}
+  for (const [name, schema] of Object.entries(shape ?? {})) {
+    const result = schema.safeParse(Object.hasOwn(given, name) ? given[name] : undefined)
+    if (!result.success) failures.push(...sentences(result.error, `${place}.${name}`, given[name] === undefined))
+    else if (result.data !== undefined) valid[name] = result.data
+  }
+  return valid
+}
+
+function checkQuery(
+  { query, queryRules }: Contract<Shape, Shape, Shape, Shape>,
+  given: Record<string, string>,
+  failures: string[],
+): Record<string, unknown> {
+  const valid = check(query, given, 'query', failures)
+  const sent = new Set(Object.keys(given))
+  for (const rule of queryRules ?? []) failures.push(...rule(valid, sent))
+  return valid
+}
+
+function checkBody<B extends Shape>(
+  contract: BodyContract<B>,
+  request: Request,
+  text: string,
+  failures: string[],
+): Record<string, unknown> {
+  const type = request.headers.get('content-type')
+  if (type === null) failures.push('header.content-type: is missing; it must be application/json')
+  else if (!/^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i.test(type)) {
+    failures.push(`header.content-type: must be application/json, not ${type.slice(0, 100)}`)
+  }
+  const given = parse(text, failures)
+  if (given === null) return {}
+  const unknown = Object.keys(given).filter(name => !Object.hasOwn(contract.shape, name))
+  for (const name of contract.unknown === 'ignored' ? [] : unknown)
+    failures.push(`$: additional properties '${name.slice(0, 100)}' not allowed`)
+  const valid = check(contract.shape, given, '$', failures)
+  const sent = new Set(Object.keys(given))
+  for (const rule of contract.rules ?? []) failures.push(...rule(valid as Parameters<typeof rule>[0], sent))
+  return valid
+}
+
+function parse(text: string, failures: string[]): Record<string, unknown> | null {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    const problem = text.trim() === '' ? 'the body is empty' : `the body is not JSON: ${(error as Error).message}`
+    failures.push(`$: ${problem.slice(0, 300)}`)
+    return null
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  failures.push('$: the body must be a JSON object')
+  return null
+}
+
+function sentences(error: z.ZodError, place: string, missing: boolean): string[] {
+  return error.issues.map(issue => {
+    const path = issue.path.reduce<string>(
+      (text, key) => (typeof key === 'number' ? `${text}[${key}]` : `${text}.${String(key)}`),
+      place,
+    )
+    if (missing && issue.path.length === 0) return `${path}: is required`
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map(key => `${path}: additional properties '${key.slice(0, 100)}' not allowed`).join('; ')
+    }
+    return `${path}: ${lowerFirst(issue.message)}`
+  })
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}
+
+/** A comma-separated list in a query, as the clients of this API write lists. */
+export function commaList<Item extends z.ZodType>(item: Item, most = 100) {
+  const split = (value: unknown) => (typeof value === 'string' ? value.split(',').map(part => part.trim()) : value)
+  return z.preprocess(split, z.array(item).max(most).optional()).openapi({ param: { style: 'form', explode: false } })
+}

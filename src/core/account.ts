@@ -1,0 +1,29 @@
+import type { OwnerId } from './ids.ts'
+
+/** Somebody whose objects nobody else sees. The first account, which the server makes, is its operator's. */
+export interface Account {
+  readonly id: OwnerId
+  readonly name: string
+  readonly createdAtMs: number
+}
+
+/** Most accounts of one installation. */
+export const MAX_ACCOUNTS = 1_000
+
+/** Everything wrong with the name of an account, one sentence each. */
+export function accountFailures(name: string): string[] {
+  if (name.trim() === '') return ['name must not be empty']
+  return name.length > 191 ? ['name must have at most 191 characters'] : []
+}
+
+const MAX_SSH_KEYS = 100
+
+/** Everything wrong with a list of public SSH keys, one sentence each. */
+export function sshKeyFailures(keys: readonly string[]): string[] {
+  if (keys.length > MAX_SSH_KEYS) return [`there can be at most ${MAX_SSH_KEYS} SSH keys`]
+  return keys.flatMap((key, index) =>
+    key.length <= 16_384 && /^(ssh|ecdsa|sk)-[^\s]+ [A-Za-z0-9+/]+={0,2}([ \t][^\n\r]*)?$/.test(key)
+      ? []
+      : [`SSH key ${index + 1} is not of the form: type base64 comment`],
+  )
+}

@@ -1,0 +1,57 @@
+import { invalid } from './errors.ts'
+
+/** Which part of a list is asked for. */
+export interface PageRequest {
+  /** Where the page before ended, as it said; null or left out for the first page. */
+  readonly cursor?: string | null | undefined
+  /** Most items, 1 to {@link MAX_PAGE}; that many when left out. */
+  readonly limit?: number | undefined
+}
+
+/** A part of a list, oldest items first. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  /** What to ask for the next page with; null on the last one. */
+  readonly nextCursor: string | null
+}
+
+/** The place of an item in its list. */
+export interface Position {
+  readonly createdAtMs: number
+  readonly id: string
+}
+
+/** A page as the store gives it: at most `limit` items behind `after`. */
+export interface Slice {
+  readonly after: Position | null
+  readonly limit: number
+}
+
+/** Most items of one page. */
+export const MAX_PAGE = 1_000
+
+/**
+ * The slice that holds a page and one item more, which tells whether there is a next page.
+ * @throws AppError `invalid` for a limit out of bounds and for a cursor that no page had
+ */
+export function sliceOf({ cursor, limit = MAX_PAGE }: PageRequest): Slice {
+  const failures: string[] = []
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
+    failures.push(`limit must be an integer from 1 to ${MAX_PAGE}`)
+  }
+  const parts = cursor == null ? null : /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/.exec(cursor)
+  if (cursor != null && parts === null) failures.push('cursor is not one that an earlier page has returned')
+  if (failures.length > 0) throw invalid(failures)
+  return {
+    after: parts === null ? null : { createdAtMs: Number.parseInt(parts[1]!, 36), id: parts[2]! },
+    limit: limit + 1,
+  }
+}
+
+/** The page that a slice from {@link sliceOf} holds. */
+export function pageOf<Item extends Position>(found: readonly Item[], slice: Slice): Page<Item> {
+  const items = found.slice(0, slice.limit - 1)
+  const last = items.at(-1)
+  const more = found.length === slice.limit && last !== undefined
+  return { items, nextCursor: more ? `${last.createdAtMs.toString(36)}-${last.id}` : null }
+}

@@ -1,0 +1,85 @@
+import { type Account, accountFailures, MAX_ACCOUNTS, sshKeyFailures } from '../core/account.ts'
+import { AppError, invalid, notFound } from '../core/errors.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../core/ids.ts'
+import type { Caller } from '../core/permission.ts'
+import type { Ports } from '../ports/ports.ts'
+import { shortId } from './short-id.ts'
+
+/** Accounts, which only the operator looks after. */
+export class Accounts {
+  readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
+
+  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>) {
+    this.#ports = ports
+  }
+
+  /** @throws AppError `forbidden` unless the caller is an operator, `invalid`, or `conflict` when there are too many */
+  async create(caller: Caller, name: string): Promise<Account> {
+    requireOperator(caller)
+    const { store, random, clock, emit } = this.#ports
+    const failures = accountFailures(name)
+    if (failures.length > 0) throw invalid(failures)
+    if ((await store.accounts.list()).length >= MAX_ACCOUNTS) {
+      throw new AppError('conflict', `there are ${MAX_ACCOUNTS} accounts already, which is the limit`)
+    }
+    const account = { id: `user${shortId(random)}` as OwnerId, name, createdAtMs: clock.now() }
+    await store.accounts.insert(account)
+    emit('account.created', { account: account.id, by: caller.keyId })
+    return account
+  }
+
+  /**
+   * All accounts, oldest first.
+   * @throws AppError `forbidden` unless the caller is an operator
+   */
+  async list(caller: Caller): Promise<Account[]> {
+    requireOperator(caller)
+    return this.#ports.store.accounts.list()
+  }
+
+  /**
+   * An operator finds all accounts, everybody else the own one.
+   * @throws AppError `not_found`
+   */
+  async find(caller: Caller, id: OwnerId): Promise<Account> {
+    const account = caller.operator || caller.owner === id ? await this.#ports.store.accounts.find(id) : null
+    if (account === null) throw notFound('account', id)
+    return account
+  }
+
+  /** @throws AppError `forbidden` unless the caller is an operator, `invalid` or `not_found` */
+  async rename(caller: Caller, id: OwnerId, name: string): Promise<Account> {
+    requireOperator(caller)
+    const failures = accountFailures(name)
+    if (failures.length > 0) throw invalid(failures)
+    if (!(await this.#ports.store.accounts.rename(id, name))) throw notFound('account', id)
+    return this.find(caller, id)
+  }
+
+  /** The public SSH keys of an account, as they were given. */
+  sshKeys(owner: OwnerId): Promise<readonly string[]> {
+    return this.#ports.store.accounts.sshKeys(owner)
+  }
+
+  /**
+   * Puts these in place of all public SSH keys of an account. They are kept for clients; no worker here has a shell.
+   * @throws AppError `invalid` with all failures
+   */
+  async replaceSshKeys(owner: OwnerId, keys: readonly string[]): Promise<readonly string[]> {
+    const failures = sshKeyFailures(keys)
+    if (failures.length > 0) throw invalid(failures)
+    await this.#ports.store.accounts.replaceSshKeys(owner, keys, this.#ports.clock.now())
+    return keys
+  }
+
+  /** Makes the operator's account where there is none yet; the server does so at each start. */
+  async ensureOperator(): Promise<void> {
+    const { store, clock } = this.#ports
+    await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: clock.now() })
+  }
+}
+
+function requireOperator(caller: Caller): void {
+  if (caller.operator) return
+  throw new AppError('forbidden', "accounts are looked after with a key of the operator's account that has all rights")
+}

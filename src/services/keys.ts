@@ -1,0 +1,213 @@
+import type { Endpoint } from '../core/endpoint.ts'
+import { AppError, invalid, notFound } from '../core/errors.ts'
+import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../core/ids.ts'
+import {
+  type ApiKey,
+  type Caller,
+  endpointScope,
+  isWithin,
+  type KeyRecord,
+  type KeyScope,
+  mayUseJobs,
+  scopeEndpoints,
+  scopeFailures,
+} from '../core/permission.ts'
+import type { Ports } from '../ports/ports.ts'
+import { type Access, keyHint } from './access.ts'
+
+/** Most keys of one account. */
+const MAX_KEYS = 1_000
+const KEY_BYTES = 24
+
+/** What a caller sets of a new key. */
+export interface KeyInput {
+  readonly name: string
+  readonly scope: KeyScope
+  /** Null or left out for a key without an end. */
+  readonly expiresAtMs?: number | null
+  /** No REST windows; only an operator can give that. */
+  readonly exempt?: boolean
+  /** Whose key it is to be, for operators; the caller's own account when left out. */
+  readonly account?: OwnerId
+}
+
+/** What can change about a key; what is left out is kept. */
+export interface KeyChanges extends Partial<Pick<KeyInput, 'name' | 'scope' | 'expiresAtMs' | 'exempt'>> {
+  readonly disabled?: boolean
+}
+
+/** A new key. Nothing shows the text again. */
+export interface NewKey {
+  readonly key: string
+  readonly record: KeyRecord
+}
+
+/** API keys: who gets which rights. Nobody gives more than the own rights, and none of what has more can be changed. */
+export class Keys {
+  readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>
+  readonly #access: Pick<Access, 'forget'>
+
+  /** @param access is told of changes, so that they count at once */
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>, access: Pick<Access, 'forget'>) {
+    this.#ports = ports
+    this.#access = access
+  }
+
+  /**
+   * @throws AppError `invalid` with all failures, `forbidden` for more rights than the caller has, `not_found` for an
+   *   unknown account, `conflict` when the account has too many keys
+   */
+  async create(caller: Caller, input: KeyInput): Promise<NewKey> {
+    const { store, clock, random, vault, emit } = this.#ports
+    const owner = input.account ?? caller.owner
+    if (owner !== caller.owner) await this.#requireAccount(caller, owner)
+    const { name, scope, expiresAtMs = null, exempt = false } = input
+    await this.#check(caller, owner, { name, scope, expiresAtMs, exempt })
+    const enough = await store.keys.list(owner, { after: null, limit: MAX_KEYS })
+    if (enough.length === MAX_KEYS) throw new AppError('conflict', `an account can have at most ${MAX_KEYS} keys`)
+    const key = this.#newText()
+    const record: ApiKey = {
+      ...{ id: random.uuid() as KeyId, owner, kind: 'user', name, scope, exempt, expiresAtMs, disabled: false },
+      ...{ hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null },
+    }
+    await store.keys.insert(record)
+    emit('key.created', { keyId: record.id, owner, by: caller.keyId })
+    return { key, record: shown(record) }
+  }
+
+  /**
+   * All keys of an account, oldest first, without those that endpoints have of their own.
+   * @param account another account, for operators
+   * @throws AppError `not_found` for another account unless the caller is an operator
+   */
+  async list(caller: Caller, account = caller.owner): Promise<KeyRecord[]> {
+    if (account !== caller.owner) await this.#requireAccount(caller, account)
+    return (await this.#ports.store.keys.list(account)).map(shown)
+  }
+
+  /** @throws AppError `not_found`, also for a key of another account unless the caller is an operator */
+  async find(caller: Caller, id: KeyId): Promise<KeyRecord> {
+    return shown(await this.#find(caller, id))
+  }
+
+  /**
+   * Changes what is given and keeps the rest. It counts at once here, and within seconds on other servers.
+   * @throws AppError `invalid`, `not_found`, `forbidden` for rights that the caller lacks, `conflict` for the server's own
+   *   key and for the last one that has all rights of the operator
+   */
+  async update(caller: Caller, id: KeyId, changes: KeyChanges): Promise<KeyRecord> {
+    const before = await this.#find(caller, id)
+    const after: ApiKey = { ...before, ...changes }
+    this.#requireOver(caller, before)
+    await this.#check(caller, before.owner, changes)
+    if (!isFullKey(after)) await this.#requireAnother(before)
+    if (!(await this.#ports.store.keys.update(after))) throw notFound('key', id)
+    this.#access.forget(before.hash)
+    this.#ports.emit('key.changed', { keyId: id, owner: before.owner, by: caller.keyId })
+    return shown(after)
+  }
+
+  /**
+   * Revokes a key for good. It counts at once here, and within seconds on other servers.
+   * @throws AppError as {@link update}
+   */
+  async remove(caller: Caller, id: KeyId): Promise<void> {
+    const key = await this.#find(caller, id)
+    this.#requireOver(caller, key)
+    await this.#requireAnother(key)
+    if (!(await this.#ports.store.keys.remove(key.owner, id))) throw notFound('key', id)
+    this.#access.forget(key.hash)
+    this.#ports.emit('key.revoked', { keyId: id, owner: key.owner, by: caller.keyId })
+  }
+
+  /**
+   * The key of an endpoint, which opens its job operations and nothing else; made when it is first asked for. Null for a
+   * caller who may not write the endpoint's jobs.
+   */
+  async ofEndpoint(caller: Caller, { id, owner, name }: Endpoint): Promise<string | null> {
+    if (caller.owner !== owner || !mayUseJobs(caller, 'write', id)) return null
+    const { store, vault, clock, random } = this.#ports
+    const known = await store.keys.ofEndpoint(id)
+    if (known !== null) return vault.open(known)
+    const key = this.#newText()
+    const record: ApiKey = {
+      ...{ id: random.uuid() as KeyId, owner, kind: 'endpoint', name, scope: endpointScope(id), exempt: false },
+      ...{ expiresAtMs: null, disabled: false, hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now() },
+      ...{ lastUsedAtMs: null, endpointId: id },
+    }
+    return vault.open(await store.keys.ensureForEndpoint(record, vault.seal(key)))
+  }
+
+  #newText(): string {
+    return `rpa_${Buffer.from(this.#ports.random.bytes(KEY_BYTES)).toString('base64url')}`
+  }
+
+  async #find(caller: Caller, id: KeyId): Promise<ApiKey> {
+    const key = await this.#ports.store.keys.find(id)
+    const visible = key !== null && key.kind !== 'endpoint' && (key.owner === caller.owner || caller.operator)
+    if (!visible) throw notFound('key', id)
+    return key
+  }
+
+  async #requireAccount(caller: Caller, account: OwnerId): Promise<void> {
+    const known = caller.operator && (await this.#ports.store.accounts.find(account)) !== null
+    if (!known) throw notFound('account', account)
+  }
+
+  async #check(caller: Caller, owner: OwnerId, given: KeyChanges): Promise<void> {
+    const { name, scope, expiresAtMs } = given
+    const failures: string[] = []
+    if (name !== undefined && name.trim() === '') failures.push('name must not be empty')
+    if (name !== undefined && name.length > 191) failures.push('name must have at most 191 characters')
+    if (expiresAtMs != null && !(Number.isSafeInteger(expiresAtMs) && expiresAtMs > this.#ports.clock.now())) {
+      failures.push('the expiry must be in the future')
+    }
+    if (scope !== undefined) failures.push(...scopeFailures(scope), ...(await this.#unknownEndpoints(owner, scope)))
+    if (failures.length > 0) throw invalid(failures)
+    if (scope !== undefined && !isWithin(scope, caller.scope)) {
+      throw new AppError('forbidden', 'a key cannot get more rights than the one that it is made or changed with')
+    }
+    if (given.exempt === true && !caller.operator) {
+      throw new AppError('forbidden', 'only an operator can exempt a key from the limits')
+    }
+    const { expiresAtMs: callerEnds } = caller
+    if (callerEnds !== null && expiresAtMs !== undefined && (expiresAtMs === null || expiresAtMs > callerEnds)) {
+      throw new AppError('forbidden', 'a key cannot last longer than the one that it is made or changed with')
+    }
+  }
+
+  async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<string[]> {
+    const named = scopeEndpoints(scope)
+    if (named.length === 0) return []
+    const known = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
+    return named.filter(id => !known.has(id)).map(id => `endpoint ${id} not found`)
+  }
+
+  #requireOver(caller: Caller, key: ApiKey): void {
+    if (key.kind === 'server') {
+      throw new AppError(
+        'conflict',
+        'this is the key of the server itself; set another one with RUNYARD_API_KEY or in the file api-key and start again',
+      )
+    }
+    if (!isWithin(key.scope, caller.scope)) {
+      throw new AppError('forbidden', 'a key cannot be changed with one that has fewer rights')
+    }
+  }
+
+  async #requireAnother(key: ApiKey): Promise<void> {
+    if (key.owner !== DEFAULT_OWNER || !isFullKey(key)) return
+    const others = await this.#ports.store.keys.list(DEFAULT_OWNER)
+    if (others.some(other => other.id !== key.id && isFullKey(other))) return
+    throw new AppError('conflict', 'this is the last key with all rights of the operator; make another one first')
+  }
+}
+
+/** One that nobody has to renew in time. */
+function isFullKey({ scope, disabled, expiresAtMs }: ApiKey): boolean {
+  return scope.type === 'all' && !disabled && expiresAtMs === null
+}
+
+function shown({ hash: _, ...record }: ApiKey): KeyRecord {
+  return record
+}

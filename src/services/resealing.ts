@@ -1,0 +1,65 @@
+import { toAppError } from '../core/errors.ts'
+import { SEAL_KINDS, type SealedText, type SealKind } from '../ports/management-store.ts'
+import type { Ports } from '../ports/ports.ts'
+
+/** How many texts are taken at once: of those that may be large, few. */
+const STEP: Readonly<Record<SealKind, number>> = {
+  secrets: 1,
+  webhookKeys: 100,
+  registries: 100,
+  endpointKeys: 100,
+  jobs: 5,
+}
+const MAX_NAMED = 20
+
+/** What became of all sealed texts. */
+export interface Resealing {
+  /** How many are sealed with the current key now and were not before. */
+  readonly resealed: number
+  /** How many were already. */
+  readonly current: number
+  /** How many no known key opens; they stay as they are. */
+  readonly unreadable: number
+  /** The first of the unreadable ones, each as `kind id`. */
+  readonly named: readonly string[]
+}
+
+/**
+ * Seals all that is sealed with another key than the current one once more, in small steps. Each step is kept by itself, so
+ * this can end at any moment and be called again.
+ * @param report is told after each step
+ */
+export async function resealAll(
+  { store, vault }: Pick<Ports, 'store' | 'vault'>,
+  report: (so: Resealing) => void = () => {},
+): Promise<Resealing> {
+  const done = { resealed: 0, current: 0, unreadable: 0, named: [] as string[] }
+  for (const kind of SEAL_KINDS) {
+    for (let after = ''; ; ) {
+      const texts = await store.seals.list(kind, after, STEP[kind])
+      if (texts.length === 0) break
+      const changes: { id: string; before: string; after: string }[] = []
+      for (const { id, sealed } of texts) {
+        const again = reseal(vault, { id, sealed })
+        if (again === 'unreadable') {
+          done.unreadable += 1
+          if (done.named.length < MAX_NAMED) done.named.push(`${kind} ${id}`)
+        } else if (again === null) done.current += 1
+        else changes.push({ id, before: sealed, after: again })
+      }
+      if (changes.length > 0) done.resealed += await store.seals.replace(kind, changes)
+      after = texts.at(-1)!.id
+      report({ ...done })
+    }
+  }
+  return done
+}
+
+function reseal(vault: Ports['vault'], { sealed }: SealedText): string | null | 'unreadable' {
+  try {
+    return vault.reseal(sealed)
+  } catch (thrown) {
+    if (toAppError(thrown).code !== 'internal') throw thrown
+    return 'unreadable'
+  }
+}

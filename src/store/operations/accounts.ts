@@ -1,0 +1,37 @@
+import type { Account } from '../../core/account.ts'
+import type { OwnerId } from '../../core/ids.ts'
+import type { Slice } from '../../core/page.ts'
+import type { AccountStore } from '../../ports/management-store.ts'
+import { type AccountRow, toAccount } from '../rows/accounts.ts'
+import { ofSlice } from '../rows/slices.ts'
+import * as sql from '../sql/accounts.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+
+/** Accounts. */
+export const accounts = {
+  insert: write(function* ({ id, name, createdAtMs }: Account): Steps<boolean> {
+    return (yield* query(sql.insertAccount, [id, name, createdAtMs])).length > 0
+  }),
+
+  find: read(function* (id: OwnerId): Steps<Account | null> {
+    const row = yield* queryOne<AccountRow>(sql.findAccount, [id])
+    return row === null ? null : toAccount(row)
+  }),
+
+  rename: write(function* (id: OwnerId, name: string): Steps<boolean> {
+    return (yield* query(sql.renameAccount, [id, name])).length > 0
+  }),
+
+  list: read(function* (slice?: Slice): Steps<Account[]> {
+    return (yield* query<AccountRow>(sql.listAccounts, ofSlice(slice))).map(toAccount)
+  }),
+
+  sshKeys: read(function* (id: OwnerId): Steps<string[]> {
+    const row = yield* queryOne<{ ssh_keys: string }>(sql.findSshKeys, [id])
+    return row === null ? [] : (JSON.parse(row.ssh_keys) as string[])
+  }),
+
+  replaceSshKeys: write(function* (id: OwnerId, keys: readonly string[], nowMs: number): Steps<void> {
+    yield* query(sql.replaceSshKeys, [id, JSON.stringify(keys), nowMs])
+  }),
+} satisfies OperationsOf<AccountStore>

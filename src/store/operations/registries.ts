@@ -1,0 +1,48 @@
+import type { EndpointId, OwnerId, RegistryId } from '../../core/ids.ts'
+import type { Slice } from '../../core/page.ts'
+import type { Registry } from '../../core/registry.ts'
+import type { RegistryStore } from '../../ports/management-store.ts'
+import { type RegistryRow, toRegistry } from '../rows/registries.ts'
+import { ofSlice } from '../rows/slices.ts'
+import { type TemplateRow, toTemplate } from '../rows/templates.ts'
+import * as sql from '../sql/registries.ts'
+import { templatesOfRegistry } from '../sql/templates.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { replaceTemplate } from './templates.ts'
+
+/** Registries with their sealed passwords. */
+export const registries = {
+  insert: write(function* (registry: Registry, sealed: string): Steps<void> {
+    const { id, owner, name, username, createdAtMs } = registry
+    yield* query(sql.insertRegistry, [id, owner, name, username, createdAtMs, sealed])
+  }),
+
+  update: write(function* (registry: Registry, sealed: string | null): Steps<boolean> {
+    const { id, owner, name, username } = registry
+    return (yield* query(sql.updateRegistry, [id, owner, name, username, sealed])).length > 0
+  }),
+
+  find: read(function* (owner: OwnerId, id: RegistryId): Steps<Registry | null> {
+    const row = yield* queryOne<RegistryRow>(sql.findRegistry, [owner, id])
+    return row === null ? null : toRegistry(row)
+  }),
+
+  sealedPassword: read(function* (owner: OwnerId, id: RegistryId): Steps<string | null> {
+    return (yield* queryOne<{ sealed: string }>(sql.sealedPassword, [owner, id]))?.sealed ?? null
+  }),
+
+  list: read(function* (owner: OwnerId, slice?: Slice): Steps<Registry[]> {
+    return (yield* query<RegistryRow>(sql.listRegistries, [owner, ...ofSlice(slice)])).map(toRegistry)
+  }),
+
+  remove: write(function* (owner: OwnerId, id: RegistryId, nowMs: number): Steps<EndpointId[] | null> {
+    yield* lock(sql.lockRegistry, [owner, id])
+    if ((yield* queryOne(sql.findRegistry, [owner, id])) === null) return null
+    const users: EndpointId[] = []
+    for (const row of yield* query<TemplateRow>(templatesOfRegistry, [id])) {
+      users.push(...((yield* replaceTemplate({ ...toTemplate(row), registry: null }, nowMs)) ?? []))
+    }
+    yield* query(sql.deleteRegistry, [owner, id])
+    return users.sort()
+  }),
+} satisfies OperationsOf<RegistryStore>

@@ -1,0 +1,25 @@
+import type { EndpointId } from '../../core/ids.ts'
+import { type Configuration, configDiff, MAX_RELEASES, type Release } from '../../core/release.ts'
+import type { ReleaseStore } from '../../ports/management-store.ts'
+import { ofRelease, type ReleaseRow, toRelease } from '../rows/releases.ts'
+import * as sql from '../sql/releases.ts'
+import { type OperationsOf, query, read, type Steps } from './operation.ts'
+
+/** Releases of endpoints. */
+export const releases = {
+  list: read(function* (endpointId: EndpointId): Steps<Release[]> {
+    return (yield* query<ReleaseRow>(sql.listReleases, [endpointId, MAX_RELEASES])).map(toRelease)
+  }),
+} satisfies OperationsOf<ReleaseStore>
+
+/**
+ * The release of an endpoint's new version, in the transaction that makes it.
+ * @param before null for the first version
+ */
+export function* addRelease(before: Configuration | null, after: Configuration, nowMs: number): Steps<void> {
+  const { id: endpointId, owner, version } = after.endpoint
+  const diff = before === null ? [] : configDiff(before, after)
+  const rest = { source: 'MANUAL', createdBy: owner, createdAtMs: nowMs, diff } as const
+  yield* query(sql.insertRelease, ofRelease({ endpointId, owner, version, ...rest }))
+  yield* query(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
+}

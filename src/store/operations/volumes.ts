@@ -1,0 +1,47 @@
+import type { Endpoint } from '../../core/endpoint.ts'
+import type { EndpointId, OwnerId, VolumeId } from '../../core/ids.ts'
+import type { Slice } from '../../core/page.ts'
+import type { NetworkVolume } from '../../core/volume.ts'
+import type { VolumeStore } from '../../ports/management-store.ts'
+import { ofSlice } from '../rows/slices.ts'
+import { ofVolume, toVolume, type VolumeRow } from '../rows/volumes.ts'
+import * as sql from '../sql/volumes.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+
+/** Most endpoints that are named when a volume cannot be removed. */
+const NAMED = 10
+
+/** Network volumes. */
+export const volumes = {
+  insert: write(function* (volume: NetworkVolume): Steps<void> {
+    yield* query(sql.insertVolume, ofVolume(volume))
+  }),
+
+  update: write(function* ({ id, owner, name, sizeGb }: NetworkVolume): Steps<boolean> {
+    return (yield* query(sql.updateVolume, [owner, id, name, sizeGb])).length > 0
+  }),
+
+  find: read(function* (owner: OwnerId, id: VolumeId): Steps<NetworkVolume | null> {
+    const row = yield* queryOne<VolumeRow>(sql.findVolume, [owner, id])
+    return row === null ? null : toVolume(row)
+  }),
+
+  list: read(function* (owner: OwnerId, slice?: Slice): Steps<NetworkVolume[]> {
+    return (yield* query<VolumeRow>(sql.listVolumes, [owner, ...ofSlice(slice)])).map(toVolume)
+  }),
+
+  remove: write(function* (owner: OwnerId, id: VolumeId): Steps<'removed' | 'absent' | EndpointId[]> {
+    yield* lock(sql.lockVolume, [owner, id])
+    if ((yield* queryOne(sql.findVolume, [owner, id])) === null) return 'absent'
+    const users = yield* query<{ endpoint_id: EndpointId }>(sql.usersOfVolume, [id, NAMED])
+    if (users.length > 0) return users.map(row => row.endpoint_id)
+    yield* query(sql.deleteVolume, [owner, id])
+    return 'removed'
+  }),
+} satisfies OperationsOf<VolumeStore>
+
+/** Notes which volumes an endpoint uses, so that none of them can be removed. */
+export function* linkVolumes({ id, owner, networkVolumeIds }: Endpoint): Steps<void> {
+  yield* query(sql.dropLinks, [id])
+  for (const volume of networkVolumeIds) yield* query(sql.addLink, [id, owner, volume])
+}

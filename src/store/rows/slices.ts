@@ -1,0 +1,11 @@
+import type { Slice } from '../../core/page.ts'
+import type { SqlValue } from '../operations/operation.ts'
+
+/** More than any list of one owner should have; the end of a list that is asked for as a whole. */
+const MOST = 10_000
+
+/** The parameters of a list: where the page before ended, and how many. */
+export function ofSlice(slice: Slice = { after: null, limit: MOST }): SqlValue[] {
+  const { after, limit } = slice
+  return [after?.createdAtMs ?? -1, after?.id ?? '', limit]
+}

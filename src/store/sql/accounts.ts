@@ -1,0 +1,27 @@
+/** Statements on accounts. The id of an account is the owner of all that is its. */
+
+/** The columns of an account; see rows/accounts.ts. */
+export const ACCOUNT_COLUMNS = 'owner, name, created_at_ms'
+
+/** A new account; no row when it is there. */
+export const insertAccount = `
+  INSERT INTO accounts (${ACCOUNT_COLUMNS}) VALUES ($1, $2, $3) ON CONFLICT (owner) DO NOTHING RETURNING owner`
+
+/** $1 account. */
+export const findAccount = `SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE owner = $1`
+
+/** $1 account, $2 name. */
+export const renameAccount = 'UPDATE accounts SET name = $2 WHERE owner = $1 RETURNING owner'
+
+/** $1 account. */
+export const findSshKeys = 'SELECT ssh_keys FROM accounts WHERE owner = $1'
+
+/** $1 account, $2 keys as a JSON text, $3 now. */
+export const replaceSshKeys = `
+  INSERT INTO accounts (owner, name, created_at_ms, ssh_keys) VALUES ($1, $1, $3, $2)
+  ON CONFLICT (owner) DO UPDATE SET ssh_keys = excluded.ssh_keys`
+
+/** $1 and $2 where the page before ended, $3 how many. */
+export const listAccounts = `
+  SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE (created_at_ms, owner) > ($1, $2)
+  ORDER BY created_at_ms, owner LIMIT $3`

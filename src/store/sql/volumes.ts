@@ -1,0 +1,39 @@
+/** Statements on network volumes and the endpoints that use them. */
+
+/** The columns of a volume; see rows/volumes.ts. */
+export const VOLUME_COLUMNS = 'id, owner, name, size_gb, data_center, type, created_at_ms'
+
+/** A new volume. */
+export const insertVolume = `INSERT INTO network_volumes (${VOLUME_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+/** $1 owner, $2 volume, $3 name, $4 size. No row when it is gone or larger. */
+export const updateVolume = `
+  UPDATE network_volumes SET name = $3, size_gb = $4 WHERE id = $2 AND owner = $1 AND size_gb <= $4
+  RETURNING id`
+
+/** $1 owner, $2 volume. */
+export const findVolume = `SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE id = $2 AND owner = $1`
+
+/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
+export const listVolumes = `
+  SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
+  ORDER BY created_at_ms, id LIMIT $4`
+
+/** $1 owner, $2 volume. Nothing can refer to it any more that does not yet. */
+export const lockVolume = 'SELECT id FROM network_volumes WHERE id = $2 AND owner = $1 {{lock_key}}'
+
+/** $1 volume, $2 how many. */
+export const usersOfVolume = `
+  SELECT endpoint_id FROM endpoint_volumes WHERE volume_id = $1 ORDER BY endpoint_id LIMIT $2`
+
+/** $1 owner, $2 volume. */
+export const deleteVolume = 'DELETE FROM network_volumes WHERE id = $2 AND owner = $1 RETURNING id'
+
+/** $1 endpoint. */
+export const dropLinks = 'DELETE FROM endpoint_volumes WHERE endpoint_id = $1'
+
+/** $1 endpoint, $2 owner, $3 volume. Nothing for a volume that is not the owner's. */
+export const addLink = `
+  INSERT INTO endpoint_volumes (endpoint_id, volume_id, owner)
+  SELECT $1, id, owner FROM network_volumes WHERE id = $3 AND owner = $2
+  ON CONFLICT (endpoint_id, volume_id) DO NOTHING`

@@ -1,0 +1,99 @@
+import { chmod, lstat, mkdir, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../core/errors.ts'
+import type { VolumeId } from '../core/ids.ts'
+import type { VolumeFolders } from '../ports/volume-folders.ts'
+
+/** Where folders wait to be emptied; no volume can have this id. */
+const REMOVED = '.removed'
+/** Deeper folders are left where they are, so that the walk has an end. */
+const MAX_DEPTH = 1_000
+
+/** What {@link createVolumeFolders} needs. */
+export interface VolumeFoldersOptions {
+  /** Absolute path of the folder that holds all volumes; made when it is first needed. */
+  readonly root: string
+  /** A word that differs each time. */
+  readonly unique: () => string
+  /** Is told when a removed folder could not be emptied. The next start tries again. */
+  readonly onError: (error: unknown) => void
+}
+
+/** Folders that look after themselves. */
+export interface DiskVolumeFolders extends VolumeFolders {
+  /** Empties what is left, of an earlier run, too; resolves when that is done, never fails. */
+  sweep(): Promise<void>
+}
+
+/**
+ * Volumes as folders `<root>/<id>`. One that is removed is first renamed, so that nothing can be put into it by its path any
+ * more, and then emptied in the background, entry by entry: links are unlinked and never followed.
+ */
+export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOptions): DiskVolumeFolders {
+  const removed = join(root, REMOVED)
+  const path = (id: VolumeId) => {
+    if (!/^[a-z0-9]{1,63}$/.test(id)) throw new AppError('internal', `'${id}' is not the id of a volume`)
+    return join(root, id)
+  }
+  const emptying = new Map<string, Promise<void>>()
+  const empty = (folder: string): Promise<void> => {
+    const known = emptying.get(folder)
+    if (known !== undefined) return known
+    const work = removeTree(folder, 0)
+      .catch(onError)
+      .finally(() => emptying.delete(folder))
+    emptying.set(folder, work)
+    return work
+  }
+  return {
+    path,
+    async create(id) {
+      const folder = path(id)
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      if (!(await lstat(folder)).isDirectory()) throw new AppError('internal', `${folder} is not a folder`)
+      await chmod(folder, 0o700)
+    },
+    async remove(id) {
+      await mkdir(removed, { recursive: true, mode: 0o700 })
+      const folder = join(removed, `${id}-${unique()}`)
+      try {
+        await rename(path(id), folder)
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+        throw error
+      }
+      void empty(folder)
+    },
+    async sweep() {
+      try {
+        for (const name of await namesIn(removed)) await empty(join(removed, name))
+      } catch (error) {
+        onError(error)
+      }
+    },
+  }
+}
+
+/** One entry at a time, so that a folder of any size needs no more memory than its depth. */
+async function removeTree(path: string, depth: number): Promise<void> {
+  if (!(await lstat(path)).isDirectory()) return unlink(path)
+  if (depth > MAX_DEPTH) throw new Error(`${path} is nested too deeply`)
+  // What a program has made unreadable for itself is still to go.
+  await chmod(path, 0o700)
+  for await (const entry of await opendir(path)) {
+    const inner = join(path, entry.name)
+    if (entry.isDirectory()) await removeTree(inner, depth + 1)
+    else await rm(inner, { force: true })
+  }
+  await rmdir(path)
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  const names: string[] = []
+  try {
+    for await (const entry of await opendir(folder)) names.push(entry.name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  return names
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import type { RegistryId, TemplateId, VolumeId } from '../../src/core/ids.ts'
+import { MAX_RELEASES } from '../../src/core/release.ts'
+import { SEAL_KINDS } from '../../src/ports/management-store.ts'
+import {
+  type Cases,
+  E1,
+  E2,
+  endpointOf,
+  keyOf,
+  OWNER,
+  registryOf,
+  STRANGER,
+  secretOf,
+  T0,
+  TPL,
+  templateOf,
+  volumeOf,
+} from './store-world.ts'
+
+const R1 = 'r1' as RegistryId
+const V1 = 'v1' as VolumeId
+const ids = (things: readonly { id: string }[]) => things.map(({ id }) => id)
+
+/** Registries, network volumes and releases. */
+export const managementCases: Cases = {
+  'registries are kept without their passwords, which are given apart': async ({ store: { registries } }) => {
+    await registries.insert(registryOf('r2', { createdAtMs: T0 + 1 }), 'sealed 2')
+    await registries.insert(registryOf(R1), 'sealed 1')
+    await registries.insert(registryOf('r3', { owner: STRANGER }), 'sealed 3')
+    assert.deepEqual(await registries.find(OWNER, R1), registryOf(R1))
+    assert.deepEqual(ids(await registries.list(OWNER)), [R1, 'r2'])
+    assert.deepEqual(ids(await registries.list(OWNER, { after: registryOf(R1), limit: 5 })), ['r2'])
+    assert.equal(await registries.sealedPassword(OWNER, R1), 'sealed 1')
+    for (const nothing of [registries.find(STRANGER, R1), registries.sealedPassword(STRANGER, R1)]) {
+      assert.equal(await nothing, null)
+    }
+  },
+
+  'a change of a registry keeps the password unless there is a new one': async ({ store: { registries } }) => {
+    await registries.insert(registryOf(R1), 'old')
+    const renamed = registryOf(R1, { name: 'new', username: 'you' })
+    assert.equal(await registries.update(renamed, null), true)
+    assert.deepEqual(await registries.find(OWNER, R1), renamed)
+    assert.equal(await registries.sealedPassword(OWNER, R1), 'old')
+    assert.equal(await registries.update(renamed, 'new'), true)
+    assert.equal(await registries.sealedPassword(OWNER, R1), 'new')
+    assert.equal(await registries.update({ ...renamed, owner: STRANGER }, null), false)
+  },
+
+  'a registry that goes is taken out of its templates, and their endpoints get a new version': async ({ store }) => {
+    const { registries, templates, endpoints, releases } = store
+    await registries.insert(registryOf(R1), 'sealed')
+    assert.deepEqual(await templates.replace(templateOf(TPL, { registry: R1 }), T0), [E1])
+    await templates.insert(templateOf('t2', { registry: R1 }))
+    await endpoints.insert(endpointOf(E2, { templateId: 't2' as TemplateId }))
+    assert.equal(await registries.remove(STRANGER, R1, T0), null)
+    assert.deepEqual(await registries.remove(OWNER, R1, T0 + 5), [E1, E2])
+    for (const id of [TPL, 't2' as TemplateId]) assert.equal((await templates.find(OWNER, id))?.registry, null)
+    const versions = [E1, E2].map(async id => (await endpoints.find(id))?.version)
+    assert.deepEqual(await Promise.all(versions), [3, 2])
+    const [latest] = await releases.list(E2)
+    assert.deepEqual(latest?.diff, [{ field: 'registry', old: R1, new: null }])
+    assert.equal(latest?.createdAtMs, T0 + 5)
+    assert.equal(await registries.remove(OWNER, R1, T0), null)
+  },
+
+  'a template cannot have a registry that is not there': async ({ store: { templates } }) => {
+    await assert.rejects(templates.insert(templateOf('t2', { registry: R1 })))
+    assert.equal(await templates.find(OWNER, 't2' as TemplateId), null)
+  },
+
+  'volumes are kept as they were given, renamed, and only grow': async ({ store: { volumes } }) => {
+    const fast = volumeOf('v2', { type: 'HIGH_PERFORMANCE', createdAtMs: T0 + 1 })
+    await volumes.insert(volumeOf(V1))
+    await volumes.insert(fast)
+    await volumes.insert(volumeOf('v3', { owner: STRANGER }))
+    assert.deepEqual(await volumes.list(OWNER), [volumeOf(V1), fast])
+    assert.deepEqual(ids(await volumes.list(OWNER, { after: null, limit: 1 })), [V1])
+    assert.equal(await volumes.find(STRANGER, V1), null)
+    const grown = volumeOf(V1, { name: 'new', sizeGb: 21 })
+    assert.equal(await volumes.update(grown), true)
+    assert.deepEqual(await volumes.find(OWNER, V1), grown)
+    assert.equal(await volumes.update({ ...grown, sizeGb: 20 }), false)
+    assert.equal(await volumes.update({ ...grown, owner: STRANGER }), false)
+  },
+
+  'a volume cannot be removed while endpoints use it': async ({ store: { volumes, endpoints } }) => {
+    await volumes.insert(volumeOf(V1))
+    assert.equal(await volumes.remove(STRANGER, V1), 'absent')
+    await endpoints.insert(endpointOf(E2, { networkVolumeIds: [V1, 'gone' as VolumeId] }))
+    const before = (await endpoints.find(E1))!
+    const using = { ...before, networkVolumeIds: [V1] }
+    assert.equal(await endpoints.replace(using, before, T0), true)
+    assert.deepEqual(await volumes.remove(OWNER, V1), [E1, E2])
+    assert.equal(await endpoints.replace(before, using, T0), true)
+    assert.deepEqual(await volumes.remove(OWNER, V1), [E2])
+    await endpoints.remove(E2, T0)
+    assert.equal(await volumes.remove(OWNER, V1), 'removed')
+    assert.equal(await volumes.remove(OWNER, V1), 'absent')
+  },
+
+  'each version of an endpoint has a release, newest first, that says what changed': async ({ store }) => {
+    const { endpoints, templates, releases } = store
+    const before = (await endpoints.find(E1))!
+    const changed = { ...before, version: 2, flashboot: 'FLASHBOOT', env: { A: '2' }, workersMax: 4 } as const
+    await endpoints.replace(changed, before, T0 + 1)
+    await templates.replace(templateOf(TPL, { image: 'image:2', name: 'renamed' }), T0 + 2)
+    const same = { ...changed, version: 3, workersMin: 1 }
+    assert.equal(await endpoints.replace({ ...same, workersMin: 1 }, { ...changed, version: 3 }, T0 + 3), true)
+    const [third, second, first, ...more] = await releases.list(E1)
+    assert.deepEqual(more, [])
+    const [endpointId, owner, source, createdBy] = [E1, OWNER, 'MANUAL', OWNER] as const
+    const common = { endpointId, owner, source, createdBy }
+    assert.deepEqual(first, { ...common, id: 'e1-1', version: 1, createdAtMs: T0, diff: [] })
+    assert.deepEqual(second, {
+      ...{ ...common, id: 'e1-2', version: 2, createdAtMs: T0 + 1 },
+      diff: [
+        { field: 'flashboot', old: 'OFF', new: 'FLASHBOOT' },
+        { field: 'env.A', old: '1', new: '2' },
+      ],
+    })
+    assert.deepEqual(third, {
+      ...{ ...common, id: 'e1-3', version: 3, createdAtMs: T0 + 2 },
+      diff: [{ field: 'image', old: 'dir:worker', new: 'image:2' }],
+    })
+    await endpoints.remove(E1, T0)
+    assert.deepEqual(await releases.list(E1), [])
+  },
+
+  'the newest releases are kept': async ({ store: { templates, releases } }) => {
+    for (let n = 0; n < MAX_RELEASES + 2; n += 1) await templates.replace(templateOf(TPL, { image: `image:${n}` }), T0)
+    const kept = await releases.list(E1)
+    assert.deepEqual([kept.length, kept[0]?.version, kept.at(-1)?.version], [MAX_RELEASES, MAX_RELEASES + 3, 4])
+  },
+
+  'all that is sealed is listed, and replaced where it is still the same': async world => {
+    const { seals, secrets, registries, webhooks, keys } = world.store
+    for (const id of ['1', '2', '3'])
+      await secrets.insert(secretOf(id, id === '2' ? { owner: STRANGER } : {}), `s${id}`)
+    await registries.insert(registryOf(R1), 'r')
+    await webhooks.ensureKey(E1, OWNER, { sealed: 'w', createdAtMs: T0 })
+    await keys.insert(keyOf('1'))
+    await keys.ensureForEndpoint(keyOf('2', { kind: 'endpoint', endpointId: E1 }), 'k')
+    await world.job('plain')
+    await world.job('stored', { s3Config: 'j' })
+    const all: Record<string, string[]> = {}
+    for (const kind of SEAL_KINDS)
+      all[kind] = (await seals.list(kind, '', 9)).map(({ id, sealed }) => `${id} ${sealed}`)
+    assert.deepEqual(all, {
+      ...{ secrets: ['1 s1', '2 s2', '3 s3'], webhookKeys: [`${E1} w`], registries: [`${R1} r`] },
+      ...{ endpointKeys: ['2 k'], jobs: ['stored j'] },
+    })
+    assert.deepEqual(ids(await seals.list('secrets', '1', 1)), ['2'])
+    const changes = [
+      { id: '1', before: 's1', after: 'new' },
+      { id: '2', before: 'else', after: 'new' },
+    ]
+    assert.equal(await seals.replace('secrets', changes), 1)
+    assert.deepEqual(
+      (await seals.list('secrets', '', 9)).map(({ sealed }) => sealed),
+      ['new', 's2', 's3'],
+    )
+    assert.equal(await seals.replace('jobs', [{ id: 'stored', before: 'j', after: 'new' }]), 1)
+    assert.equal((await world.read('stored')).s3Config, 'new')
+  },
+}

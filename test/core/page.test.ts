@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { pageOf, sliceOf } from '../../src/core/page.ts'
+
+const items = Array.from({ length: 5 }, (_, n) => ({ id: `i-${n}`, createdAtMs: 1_800_000_000_000 + (n >> 1) }))
+
+/** What a store would give. */
+function read(cursor: string | null, limit: number) {
+  const slice = sliceOf({ cursor, limit })
+  const { after } = slice
+  const rest = items.filter(
+    ({ id, createdAtMs }) =>
+      after === null || createdAtMs > after.createdAtMs || (createdAtMs === after.createdAtMs && id > after.id),
+  )
+  return pageOf(rest.slice(0, slice.limit), slice)
+}
+
+test('pages follow one another without a gap, and the last one says that it is', () => {
+  for (const limit of [1, 2, 3, 4, 5, 6]) {
+    const found: string[] = []
+    let cursor: string | null = null
+    do {
+      const page: ReturnType<typeof read> = read(cursor, limit)
+      assert.ok(page.items.length > 0 && page.items.length <= limit)
+      found.push(...page.items.map(({ id }) => id))
+      cursor = page.nextCursor
+    } while (cursor !== null)
+    assert.deepEqual(
+      found,
+      items.map(({ id }) => id),
+    )
+  }
+})
+
+test('a cursor that no page had, and a limit out of bounds, are refused together', () => {
+  assert.throws(() => sliceOf({ cursor: 'x y', limit: 0 }), {
+    code: 'invalid',
+    message: 'limit must be an integer from 1 to 1000; cursor is not one that an earlier page has returned',
+  })
+  for (const cursor of ['', 'abc', '-id', 'zzzzzzzzzzzz-id', '1-é']) {
+    assert.throws(() => sliceOf({ cursor }), { code: 'invalid' }, cursor)
+  }
+  assert.deepEqual(sliceOf({}), { after: null, limit: 1_001 })
+})
