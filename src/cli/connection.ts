@@ -20,23 +20,52 @@ export function withConnection(command: Command): Command {
     .option('--json', 'print JSON lines')
 }
 
+/** What a request has beyond its path; a GET without a body where nothing is said. */
+export interface CliRequest {
+  readonly method?: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+}
+
 /**
  * Asks the server.
  * @throws CliError with what to do when it cannot be reached or refuses
  */
-export async function ask(options: ConnectionOptions, path: string): Promise<Response> {
+export async function ask(options: ConnectionOptions, path: string, request: CliRequest = {}): Promise<Response> {
   const { url, apiKey } = connectionOf(options)
+  const { method = 'GET', body, headers = {}, signal } = request
   let answer: Response
   try {
-    answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${apiKey}` } })
+    answer = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    })
   } catch (error) {
     const cause = (error as { cause?: Error }).cause?.message ?? (error as Error).message
     throw new CliError(`no server answers at ${url} (${cause})`, EXIT.unavailable)
   }
   if (answer.ok) return answer
-  const { error } = (await answer.json().catch(() => ({}))) as { error?: string }
-  const code = answer.status === 404 ? EXIT.notFound : answer.status === 401 ? EXIT.refused : EXIT.unavailable
-  throw new CliError(error ?? `the server at ${url} answered ${answer.status}`, code)
+  throw new CliError(await refusal(answer, url), EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable)
+}
+
+const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
+  ...{ 400: EXIT.data, 401: EXIT.refused, 403: EXIT.refused, 404: EXIT.notFound, 405: EXIT.data, 409: EXIT.data },
+  413: EXIT.data,
+}
+
+/** What the server says against a request, in whichever form its surfaces say it. */
+async function refusal(answer: Response, url: string): Promise<string> {
+  const said = (await answer.json().catch(() => ({}))) as { error?: string; detail?: string; errors?: unknown[] }
+  const message = said.error ?? said.detail ?? `the server at ${url} answered ${answer.status}`
+  const failures = (said.errors ?? []).filter(failure => typeof failure === 'string')
+  return failures.length > 0 ? `${message}\n${failures.map(failure => `  ${failure}`).join('\n')}` : message
 }
 
 /** Whether to print for programs. */

@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { addCompletion } from './completion.ts'
 import { CliError, EXIT } from './exit.ts'
 import { addLogs } from './logs.ts'
+import { addMasterKey } from './master-key.ts'
+import { addResources } from './resources.ts'
+import { addRun } from './run.ts'
 import { addServe } from './serve.ts'
 import { addWhy } from './why.ts'
 
@@ -9,6 +13,8 @@ const EXAMPLES = `
 Examples:
   runyard serve --sample             a server with a sample endpoint, on http://127.0.0.1:8080
   runyard serve --worker ./my-model  run the handler in ./my-model as an endpoint
+  runyard run <endpoint> -i '{}'     run one job and wait for it
+  runyard endpoints list             the endpoints; templates, secrets, keys and volumes likewise
   runyard why                        why jobs wait, for all endpoints
   runyard why <job>                  why this job waits, or how it ended
   runyard logs <endpoint> --follow   what its newest worker prints
@@ -27,7 +33,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
-  for (const add of [addServe, addWhy, addLogs]) add(program)
+  for (const add of [addServe, addRun, addResources, addWhy, addLogs, addMasterKey, addCompletion]) add(program)
   try {
     await program.parseAsync(argv as string[])
   } catch (error) {

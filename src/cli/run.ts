@@ -1,0 +1,139 @@
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
+import type { Command } from 'commander'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
+import { CliError, EXIT } from './exit.ts'
+import { jsonArgument } from './fields.ts'
+
+interface RunOptions extends ConnectionOptions {
+  readonly input: string
+  readonly detach?: boolean
+  readonly stream?: boolean
+  readonly timeout?: string
+  readonly webhook?: string
+  readonly lowPriority?: boolean
+}
+
+interface Job {
+  readonly id: string
+  readonly status: string
+  readonly output?: unknown
+  readonly error?: string
+  readonly delayTime?: number
+  readonly executionTime?: number
+}
+
+/** How long one request waits for the end of the job. */
+const WAIT_MS = 10_000
+const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
+
+/** `runyard run <endpoint> --input ...`: runs one job and waits for it. */
+export function addRun(program: Command): void {
+  const command = program
+    .command('run')
+    .argument('<endpoint>', 'the id of a queue endpoint')
+    .requiredOption('-i, --input <json>', 'the input as JSON, @file or - for standard input')
+    .option('-s, --stream', 'print chunks as they come, for handlers that stream')
+    .option('-d, --detach', 'print the id of the job and do not wait')
+    .option('--timeout <ms>', 'execution timeout of the job')
+    .option('--webhook <url>', 'address that is told of its end')
+    .option('--low-priority', 'after all other jobs, and without starting a worker')
+  withConnection(command)
+    .description('run one job, wait for it and print its output; ends with 1 when it did not complete')
+    .action(run)
+}
+
+async function run(endpoint: string, options: RunOptions): Promise<void> {
+  const path = `/v2/${encodeURIComponent(endpoint)}`
+  const submitted = await ask(options, `${path}/run`, { method: 'POST', body: bodyOf(options) })
+  const job = (await submitted.json()) as Job
+  if (options.detach === true) {
+    process.stdout.write(wantsJson(options) ? `${JSON.stringify(job)}\n` : `${job.id}\n`)
+    return
+  }
+  const progress = new Progress(options)
+  if (options.stream === true) await printStream(options, `${path}/stream/${job.id}`, progress)
+  const end = await waitFor(options, `${path}/status-sync/${job.id}?wait=${WAIT_MS}`, progress)
+  progress.clear()
+  printEnd(end, options)
+}
+
+function bodyOf({ input, timeout, webhook, lowPriority }: RunOptions): object {
+  if (timeout !== undefined && !/^\d+$/.test(timeout)) {
+    throw new CliError(`--timeout takes whole milliseconds, not '${timeout}'`, EXIT.usage)
+  }
+  const policy = {
+    ...(timeout === undefined ? {} : { executionTimeout: Number(timeout) }),
+    ...(lowPriority === true ? { lowPriority } : {}),
+  }
+  return {
+    input: jsonArgument(input, '--input'),
+    ...(webhook === undefined ? {} : { webhook }),
+    ...(Object.keys(policy).length > 0 ? { policy } : {}),
+  }
+}
+
+async function waitFor(options: RunOptions, path: string, progress: Progress): Promise<Job> {
+  for (;;) {
+    const job = (await (await ask(options, path)).json()) as Job
+    if (FINAL.has(job.status)) return job
+    progress.show(job)
+  }
+}
+
+/** Chunks go to standard output one by one; texts as they are, so that words run together again. */
+async function printStream(options: RunOptions, path: string, progress: Progress): Promise<void> {
+  const answer = await ask(options, path, { headers: { accept: 'text/event-stream' } })
+  if (answer.body === null) return
+  const input = Readable.fromWeb(answer.body as NodeReadableStream<Uint8Array>)
+  let event = ''
+  for await (const line of createInterface({ input })) {
+    if (line === '') event = ''
+    else if (line.startsWith('event:')) event = line.slice(6).trim()
+    else if (line.startsWith('data:') && (event === '' || event === 'chunk')) {
+      progress.clear()
+      printChunk(line.slice(5), options)
+    }
+  }
+}
+
+function printChunk(text: string, options: RunOptions): void {
+  const { output } = JSON.parse(text) as { output: unknown }
+  if (wantsJson(options)) process.stdout.write(`${JSON.stringify({ chunk: output })}\n`)
+  else process.stdout.write(typeof output === 'string' ? output : `${JSON.stringify(output)}\n`)
+}
+
+function printEnd(job: Job, options: RunOptions): void {
+  if (job.status !== 'COMPLETED') process.exitCode = 1
+  if (wantsJson(options)) {
+    process.stdout.write(`${JSON.stringify(job)}\n`)
+    return
+  }
+  if (options.stream === true) process.stdout.write('\n')
+  else if (job.output !== undefined) process.stdout.write(`${JSON.stringify(job.output, null, 2)}\n`)
+  const times = `waited ${job.delayTime ?? 0} ms, ran ${job.executionTime ?? 0} ms`
+  process.stderr.write(`${job.status} ${job.id} (${times})${job.error === undefined ? '' : `\n${job.error}`}\n`)
+}
+
+/** One line on standard error that is written over again and again; nothing where that is no terminal. */
+class Progress {
+  readonly #shows: boolean
+  #shown = false
+
+  constructor(options: RunOptions) {
+    this.#shows = process.stderr.isTTY === true && !wantsJson(options)
+  }
+
+  show({ id, status, delayTime = 0, executionTime = 0 }: Job): void {
+    if (!this.#shows) return
+    const seconds = Math.round((status === 'IN_QUEUE' ? delayTime : executionTime) / 1000)
+    process.stderr.write(`\r\u001b[2K${id} ${status === 'IN_QUEUE' ? 'waits' : 'runs'} for ${seconds} s`)
+    this.#shown = true
+  }
+
+  clear(): void {
+    if (this.#shown) process.stderr.write('\r\u001b[2K')
+    this.#shown = false
+  }
+}
