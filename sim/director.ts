@@ -83,7 +83,8 @@ export class Director {
 
   #unleash(): void {
     const random = this.#random
-    const upTo = (most: number) => (random.chance(0.3) ? 0 : random.fraction() * most)
+    const harshness = random.chance(0.2) ? 4 : 1
+    const upTo = (most: number) => (random.chance(0.3) ? 0 : Math.min(0.9, harshness * random.fraction() * most))
     this.#world.faults = {
       ...{ lostRequest: upTo(0.03), lostAnswer: upTo(0.03), vanishedAnswer: upTo(0.008), doubtedAnswer: upTo(0.01) },
       ...{ delay: upTo(0.03), commit: upTo(0.01), commitAfter: upTo(0.01), start: upTo(0.1), worker: upTo(0.6) },

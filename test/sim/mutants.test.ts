@@ -129,9 +129,9 @@ const MUTANTS: readonly Mutant[] = [
     found: /is said to be about_to_start .*, but workers are there/,
   },
   {
-    name: 'removes nothing that has expired',
-    break: ({ store }) => withOutcomes(store, { removeExpired: async () => ({ jobs: [], more: false }) }),
-    found: /two days later \d+ rows are left in jobs/,
+    name: 'keeps ended workers for ever',
+    break: ({ store }) => ({ ...store, workers: { ...store.workers, removeExited: async () => [] } }),
+    found: /two days later \d+ rows are left in ended workers/,
   },
 ]
 

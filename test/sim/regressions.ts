@@ -13,6 +13,12 @@ export const regressions: readonly Regression[] = [
   },
   { seed: 101, found: 'the store failed in a step of the autoscaler, which forgot the endpoint and its waiting job' },
   { seed: 155, found: 'the store failed after a failed start, and the worker was taken for a starting one for ever' },
+  { seed: 12, found: 'an event stream broke off with an error when its job expired or its endpoint was deleted' },
+  { seed: 57, found: 'the notification of the first job of an endpoint was lost, and it waited for ever' },
+  {
+    seed: 148,
+    found: 'a retried job was handed to the worker that still ran its last attempt, whose chunks then counted',
+  },
   { seed: 279, found: 'the notification was lost that a worker had become idle, and it stayed for ever' },
   { seed: 306, found: 'the store failed after an endpoint was deleted, and its workers stayed for ever' },
 ]
