@@ -219,7 +219,7 @@ describe('a start that cannot be', () => {
     assert.equal(code, 69)
     assert.match(
       stderr,
-      new RegExp(`^runyard: port ${server.port} is in use by pid ${server.pid} \\(.+\\); give another --port$`),
+      new RegExp(`^runyard: port ${server.port} is in use by pid ${server.pid} \\(.+\\); give another --port$`, 'm'),
     )
     const foreign = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => foreign.once('listening', resolve))
