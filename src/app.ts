@@ -48,8 +48,10 @@ import { WorkerCalls } from './services/worker-calls.ts'
 
 /** What the application is told once the server listens. */
 export interface AppAddresses extends Addresses {
-  /** Origin that workers call. */
+  /** Origin that new workers call. Where it can change, a getter. */
   readonly workerUrl: string
+  /** Other origins under which workers reach this server. */
+  readonly otherWorkerUrls?: readonly string[]
 }
 
 /** What the application needs besides the ports. */
@@ -98,7 +100,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const management = managementOf(ports, access)
   const jobs = new Jobs(ports, waiting)
-  const watching = createWatching(ports, jobs, () => addresses.workerUrl)
+  const watching = createWatching(ports, jobs, () => [addresses.workerUrl, ...(addresses.otherWorkerUrls ?? [])])
   const batches = new Batches(ports, jobs)
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
   const explaining = new Explaining(ports, watching.fleet)
@@ -176,9 +178,9 @@ function managementOf(ports: Ports, access: Access) {
 }
 
 /** The workers, and what keeps an eye on them. */
-function createWatching(ports: Ports, jobs: Jobs, workerUrl: () => string): InspectorParts {
+function createWatching(ports: Ports, jobs: Jobs, workerUrls: () => readonly [string, ...string[]]): InspectorParts {
   const unsent = new UnsentResults(ports, jobs)
-  const fleet = new Fleet(ports, jobs, unsent, workerUrl)
+  const fleet = new Fleet(ports, jobs, unsent, workerUrls)
   const sightings = new Sightings(ports.clock)
   return { unsent, fleet, sightings, lostJobs: new LostJobs(ports, { jobs, fleet, sightings, unsent }) }
 }

@@ -18,6 +18,8 @@ export interface Config {
   readonly maxConnections: number
   /** Most bytes of request bodies in memory at once. */
   readonly bodyBytes: number
+  /** Whether workers get the server's own address, without a relay that outlives it. */
+  readonly directWorkers: boolean
   readonly storeHost: 'auto' | 'inline' | 'thread'
   /** Whether webhooks are refused to private addresses. */
   readonly webhookPublicOnly: boolean
@@ -157,6 +159,11 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'most memory for request bodies of clients that come in at once, and as much for results of workers',
     wholeNumber(32, 1_000_000),
   ),
+  directWorkers: flag(
+    '--direct-workers',
+    'DIRECT_WORKERS',
+    'give workers the address of the server itself, without the relay that holds their calls while it is away',
+  ),
   storeHost: setting(
     '--store-host',
     'STORE_HOST',
@@ -240,6 +247,7 @@ function configOf(
     maxWorkers: Number(one('maxWorkers')),
     maxConnections: Number(one('maxConnections')),
     bodyBytes: Number(one('maxBodyMemory')) * 1024 * 1024,
+    directWorkers: one('directWorkers') === 'true',
     storeHost: one('storeHost') as Config['storeHost'],
     webhookPublicOnly: one('webhookPublicOnly') === 'true',
     metricsPublic: one('metricsPublic') === 'true',

@@ -17,6 +17,7 @@ import type { Ports } from './ports/ports.ts'
 import type { Store } from './ports/store.ts'
 import type { VolumeFolders } from './ports/volume-folders.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
+import { keepRelay, type RelayKeeper } from './relay/keeper.ts'
 import { connectionsWithin } from './server/connections.ts'
 import { isLoopback, type Listener, listen, originOf } from './server/listener.ts'
 import { type Resealing, resealAll } from './services/resealing.ts'
@@ -69,12 +70,14 @@ export async function startServer(config: Config, sampleFolder: string): Promise
   const emit = toAll([logEvents(log), metrics.emit])
   const lock = acquire(config.dataDir)
   let notifier: Notifications | null = null
+  let relay: Promise<RelayKeeper | null> = Promise.resolve(null)
   try {
     const apiKeyFile = join(config.dataDir, 'api-key')
     notifier = createNotifications(config, log)
     const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
     const folders = [...config.workers, ...(config.sample ? [sampleFolder] : [])]
     const driver = driverFor(config, folders, { notifier, logs })
+    if (driver.name === 'process' && !config.directWorkers) relay = openRelay(config, log)
     const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
     writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
     const keys = loadMasterKeys(keyFile(config), config.masterKeys)
@@ -102,16 +105,25 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const listener = await bind(app, config, log)
     const url = listener.url
     const publicUrl = config.publicUrl ?? url
+    const direct = originOf(config.host, listener.port)
+    const kept = await connected(await relay, direct, log)
     await app.start({
-      publicUrl,
-      queueUrl: config.queueUrl ?? publicUrl,
-      workerUrl: originOf(config.host, listener.port),
+      ...{ publicUrl, queueUrl: config.queueUrl ?? publicUrl, otherWorkerUrls: [direct] },
+      get workerUrl() {
+        return kept?.url ?? direct
+      },
     })
     lock.publish({ pid: process.pid, url })
     if (!isLoopback(config.host))
       log.warn({ host: config.host }, 'the server can be reached from outside; put TLS in front of it')
-    return { url, apiKeyFile, folders: served, stop: stopper(app, { listener, store, lock, driver, notifier }) }
+    return {
+      url,
+      apiKeyFile,
+      folders: served,
+      stop: stopper(app, { listener, relay: kept, store, lock, driver, notifier }),
+    }
   } catch (error) {
+    await (await relay)?.leave()
     await notifier?.close?.()
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
@@ -193,12 +205,20 @@ function toAll(readers: readonly Emit[]): Emit {
 
 function stopper(
   app: App,
-  parts: { listener: Listener; store: Store; lock: DataDirLock; driver: Driver; notifier: Notifications },
+  parts: {
+    listener: Listener
+    relay: RelayKeeper | null
+    store: Store
+    lock: DataDirLock
+    driver: Driver
+    notifier: Notifications
+  },
 ): () => Promise<void> {
   const hurry = new AbortController()
   let stopping: Promise<void> | null = null
   const stop = async () => {
     await app.stop(hurry.signal)
+    await parts.relay?.end()
     await parts.listener.close(1_000)
     if ('close' in parts.driver && typeof parts.driver.close === 'function') parts.driver.close()
     await parts.notifier.close?.()
@@ -231,10 +251,12 @@ async function openStore(config: Config): Promise<Store> {
   })
 }
 
+type Log = ReturnType<typeof createLog>
+
 /** Notifications, and what ends them where they have a connection. */
 type Notifications = Notifier & { close?(): Promise<void> }
 
-function createNotifications(config: Config, log: ReturnType<typeof createLog>): Notifications {
+function createNotifications(config: Config, log: Log): Notifications {
   const onError = (error: unknown) => log.error({ problem: String(error) }, 'notifier.failed')
   const local = createNotifier({ onError })
   return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
@@ -263,6 +285,33 @@ function driverFor(
     },
     ...{ workerDir: folderIn(config.dataDir, 'workers'), maxWorkers: config.maxWorkers, bootId: readBootId() },
   })
+}
+
+/** What goes wrong here is told, and workers then get the address of the server itself. */
+async function openRelay(config: Config, log: Log): Promise<RelayKeeper | null> {
+  try {
+    return await keepRelay({
+      ...{ dataDir: config.dataDir, bootId: readBootId() },
+      note: (what, fields) => log[what === 'relay.lost' || what === 'relay.failed' ? 'warn' : 'debug'](fields, what),
+    })
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    return null
+  }
+}
+
+const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
+
+async function connected(relay: RelayKeeper | null, server: string, log: Log): Promise<RelayKeeper | null> {
+  const { hostname, port } = new URL(server)
+  try {
+    await relay?.connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
+    return relay
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    await relay?.leave()
+    return null
+  }
 }
 
 /** How often at most it is logged that there are too many connections. */

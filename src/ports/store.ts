@@ -152,14 +152,15 @@ export interface StreamPart {
 export interface StreamStore {
   /**
    * Appends chunks of the running attempt, unless all chunks together would pass `maxBytes`. False when they were not kept.
-   * @param again whether these may be the very chunks that were appended last, by a call whose outcome was not known
+   * @param copies how many times in a row they stand at the end if they were appended already, by a call whose outcome was not known;
+   * 0 when there was no such call
    */
   append(
     jobId: JobId,
     workerId: WorkerId,
     chunks: readonly string[],
     maxBytes: number,
-    again: boolean,
+    copies: number,
   ): Promise<boolean>
   /** Chunks after `afterSeq`: as many as have `maxBytes` together, at least one when there is one. */
   read(jobId: JobId, afterSeq: number, maxBytes: number): Promise<StreamPart | null>

@@ -21,17 +21,17 @@ export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
   readonly #unsent: UnsentResults
-  readonly #baseUrl: () => string
+  readonly #addresses: () => readonly [string, ...string[]]
   readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
   readonly #launching = new Set<WorkerId>()
   readonly #ended = new Set<WorkerId>()
 
-  /** @param baseUrl origin of the listener that workers call, known once the server listens */
-  constructor(ports: Ports, jobs: Jobs, unsent: UnsentResults, baseUrl: () => string) {
+  /** @param addresses origins where workers reach the server, known once it listens; new ones are given the first */
+  constructor(ports: Ports, jobs: Jobs, unsent: UnsentResults, addresses: () => readonly [string, ...string[]]) {
     this.#ports = ports
     this.#jobs = jobs
     this.#unsent = unsent
-    this.#baseUrl = baseUrl
+    this.#addresses = addresses
   }
 
   /** Why no worker of this endpoint could be started now, as a sentence; null when one could. */
@@ -175,7 +175,7 @@ export class Fleet {
 
   /**
    * After a start of the server: takes over the workers that an earlier run left, or ends them when they were given
-   * another address than this server has now, or when their endpoint is gone.
+   * an address under which they do not reach this server, or when their endpoint is gone.
    */
   async adoptAll(): Promise<void> {
     const { store, driver, emit } = this.#ports
@@ -187,7 +187,7 @@ export class Fleet {
         await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
       } else if (!endpoints.has(worker.endpointId)) {
         await this.kill(worker.id, 'endpoint_deleted')
-      } else if (worker.baseUrl !== this.#baseUrl()) {
+      } else if (!this.#addresses().includes(worker.baseUrl)) {
         await this.kill(worker.id, 'address_changed')
       } else {
         emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
@@ -282,7 +282,13 @@ export class Fleet {
     const id = shortId(random) as WorkerId
     return {
       ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
-      ...{ driver: driver.name, handle: null, baseUrl: this.#baseUrl(), createdAtMs: clock.now(), startedAtMs: null },
+      ...{
+        driver: driver.name,
+        handle: null,
+        baseUrl: this.#addresses()[0],
+        createdAtMs: clock.now(),
+        startedAtMs: null,
+      },
       ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
       ...{ problem: null, exit: null, capacity: 1, jobsFinished: 0, sdk: null },
     }

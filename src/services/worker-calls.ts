@@ -149,6 +149,20 @@ export class WorkerCalls {
     }
   }
 
+  /**
+   * Gives back what was claimed for a worker after an instant (Unix time in ms), because no answer has reached it since. The attempts do
+   * not count.
+   */
+  async undelivered(worker: Worker, sinceMs: number): Promise<void> {
+    const { store, clock } = this.#ports
+    for (const jobId of await store.jobs.heldBy(worker.id)) {
+      const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
+      if (job === null || job.workerId !== worker.id || (job.startedAtMs ?? 0) <= sinceMs) continue
+      await this.#jobs.undeliver(jobId, job.attempt, worker.id)
+      this.#sightings.settled(worker.id, [jobId], false)
+    }
+  }
+
   /** The jobs that a worker should stop: at once when there are some, else held like a take. */
   async stops(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
     const { store } = this.#ports
@@ -184,11 +198,14 @@ export class WorkerCalls {
     this.#wakeSerial(worker)
   }
 
-  /** Keeps a chunk of a worker's stream. Never refuses it; one that is not kept leaves a diagnostic. */
-  async chunk(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
+  /**
+   * Keeps a chunk of a worker's stream. Never refuses it; one that is not kept leaves a diagnostic.
+   * @param copies how many of it in a row there are if it was kept already, by a call that was cut off; 0 when there was none
+   */
+  async chunk(worker: Worker, jobId: JobId, body: LimitedBody, copies = 0): Promise<void> {
     const { store, notifier, clock } = this.#ports
     this.#sightings.worked(worker.id)
-    const kept = body.text !== null && (await this.#append(worker.id, jobId, body.text))
+    const kept = body.text !== null && (await this.#append(worker.id, jobId, body.text, copies))
     if (kept) notifier.publish(`job:${jobId}`)
     else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `a chunk of ${body.bytes} bytes was not kept`)
   }
@@ -279,13 +296,19 @@ export class WorkerCalls {
    * Chunks have no numbers on the wire, so a second post of the same bytes is the same chunk only when we answered the first with
    * an error a moment ago.
    */
-  async #append(workerId: WorkerId, jobId: JobId, text: string): Promise<boolean> {
+  async #append(workerId: WorkerId, jobId: JobId, text: string, copies: number): Promise<boolean> {
     const { store, clock } = this.#ports
     const failed = this.#failedChunks.get(jobId)
     this.#failedChunks.delete(jobId)
     const again = failed !== undefined && failed.text === text && clock.now() - failed.atMs <= CHUNK_RETRY_MS
     try {
-      return await store.streams.append(jobId, workerId, chunkItems(text), CHUNK_BYTES.all, again)
+      return await store.streams.append(
+        jobId,
+        workerId,
+        chunkItems(text),
+        CHUNK_BYTES.all,
+        Math.max(copies, again ? 1 : 0),
+      )
     } catch (error) {
       if (this.#failedChunks.size >= MAX_FAILED_CHUNKS) this.#failedChunks.clear()
       this.#failedChunks.set(jobId, { text, atMs: clock.now() })

@@ -87,14 +87,14 @@ export const jobCases: Cases = {
     const { streams } = world.store
     await world.holder(W1, 'a')
     await world.worker(W2)
-    assert.equal(await streams.append(jobId('a'), W2, ['"x"'], 100, false), false)
-    assert.equal(await streams.append(jobId('b'), W1, ['"x"'], 100, false), false)
-    assert.equal(await streams.append(jobId('a'), W1, ['"äö"'], 10, false), true, 'six bytes')
-    assert.equal(await streams.append(jobId('a'), W1, ['"abc"'], 10, false), false, 'eleven bytes')
-    assert.equal(await streams.append(jobId('a'), W1, ['"ab"'], 10, false), true, 'ten bytes')
-    assert.equal(await streams.append(jobId('a'), W1, ['1'], 10, false), false)
+    assert.equal(await streams.append(jobId('a'), W2, ['"x"'], 100, 0), false)
+    assert.equal(await streams.append(jobId('b'), W1, ['"x"'], 100, 0), false)
+    assert.equal(await streams.append(jobId('a'), W1, ['"äö"'], 10, 0), true, 'six bytes')
+    assert.equal(await streams.append(jobId('a'), W1, ['"abc"'], 10, 0), false, 'eleven bytes')
+    assert.equal(await streams.append(jobId('a'), W1, ['"ab"'], 10, 0), true, 'ten bytes')
+    assert.equal(await streams.append(jobId('a'), W1, ['1'], 10, 0), false)
     await world.finish('a')
-    assert.equal(await streams.append(jobId('a'), W1, ['1'], 100, false), false)
+    assert.equal(await streams.append(jobId('a'), W1, ['1'], 100, 0), false)
   },
 
   'a new attempt starts without the chunks of the last one, lost or given back': async world => {
@@ -105,20 +105,20 @@ export const jobCases: Cases = {
       () => jobOutcomes.release(W1, 'all'),
       () => jobOutcomes.release(W1, { jobId: jobId('a'), attempt: 2 }),
     ]) {
-      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, false), true)
-      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, false), false)
+      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), 1)
+      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), false)
       assert.equal((await giveBack()).length, 1)
       assert.equal((await world.claim()).length, 1)
     }
-    assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, false), true)
+    assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), 1)
   },
 
   'chunks are read in order, in parts, and no more once a client has them': async world => {
     const { streams } = world.store
     await world.holder(W1, 'a')
     assert.deepEqual(await streams.read(jobId('a'), 0, 10), { attempt: 1, streamedSeq: 0, chunks: [] })
-    await streams.append(jobId('a'), W1, ['"1234"', '"5678"'], 100, false)
-    await streams.append(jobId('a'), W1, ['"9"'], 100, false)
+    await streams.append(jobId('a'), W1, ['"1234"', '"5678"'], 100, 0)
+    await streams.append(jobId('a'), W1, ['"9"'], 100, 0)
     const seqs = async (after: number, bytes: number) =>
       (await streams.read(jobId('a'), after, bytes))?.chunks.map(({ seq }) => seq)
     assert.deepEqual(await seqs(0, 100), [1, 2, 3])
@@ -137,11 +137,11 @@ export const jobCases: Cases = {
   'the next attempt streams from its start': async world => {
     const { streams, jobOutcomes } = world.store
     await world.holder(W1, 'a')
-    await streams.append(jobId('a'), W1, ['1', '2'], 100, false)
+    await streams.append(jobId('a'), W1, ['1', '2'], 100, 0)
     await streams.streamed(jobId('a'), 1, 2)
     await jobOutcomes.requeueLost(W1, 'it was lost', T0)
     await world.claim(W1)
-    await streams.append(jobId('a'), W1, ['3'], 100, false)
+    await streams.append(jobId('a'), W1, ['3'], 100, 0)
     const part = await streams.read(jobId('a'), 0, 100)
     assert.deepEqual(part, { attempt: 2, streamedSeq: 0, chunks: [{ seq: 1, chunk: '3' }] })
   },
@@ -149,10 +149,10 @@ export const jobCases: Cases = {
   'chunks that may have been kept already are kept once': async world => {
     const { streams } = world.store
     await world.holder(W1, 'a')
-    await streams.append(jobId('a'), W1, ['1', '2'], 100, false)
-    assert.equal(await streams.append(jobId('a'), W1, ['1', '2'], 100, true), true)
-    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, true), true)
-    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, false), true, 'equal chunks are no mistake')
+    await streams.append(jobId('a'), W1, ['1', '2'], 100, 0)
+    assert.equal(await streams.append(jobId('a'), W1, ['1', '2'], 100, 1), true)
+    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, 1), true)
+    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, 0), true, 'equal chunks are no mistake')
     const part = await streams.read(jobId('a'), 0, 100)
     assert.deepEqual(
       part?.chunks.map(({ chunk }) => chunk),

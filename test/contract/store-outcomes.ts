@@ -311,7 +311,7 @@ export const outcomeCases: Cases = {
   'a retry begins everything afresh, at the given place': async world => {
     const { jobOutcomes, streams, endpoints } = world.store
     await world.holder(W1, 'a')
-    await streams.append(jobId('a'), W1, ['1'], 100, false)
+    await streams.append(jobId('a'), W1, ['1'], 100, 0)
     await world.finish('a', W1, BROKEN)
     const move = await jobOutcomes.retry(E1, jobId('a'), T0 + 7, T0 + 50)
     assert.equal(move?.from, 'FAILED')

@@ -98,7 +98,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     await world.jobs('a')
     const holder = (await store.workers.alive())[0]!.id
     await world.claim(holder)
-    const append = (n: number) => store.streams.append(jobId('a'), holder, [`"${n}.1"`, `"${n}.2"`], 1_000, false)
+    const append = (n: number) => store.streams.append(jobId('a'), holder, [`"${n}.1"`, `"${n}.2"`], 1_000, 0)
     assert.deepEqual(await Promise.all(Array.from({ length: 10 }, (_, n) => append(n))), Array(10).fill(true))
     const part = await store.streams.read(jobId('a'), 0, 1_000)
     assert.deepEqual(

@@ -107,7 +107,7 @@ const jobUsageCases: Cases = {
     await world.worker()
     await world.job('running', { expiresAtMs: T0 + 50 })
     await world.claim(W1, 1, T0 + 10)
-    await world.store.streams.append(jobId('running'), W1, ['"abc"'], 1_000, false)
+    await world.store.streams.append(jobId('running'), W1, ['"abc"'], 1_000, 0)
     await world.job('waiting', { expiresAtMs: T0 + 60 })
     await world.job('ended', { expiresAtMs: T0 + 60 })
     await world.store.jobOutcomes.cancel(E1, jobId('ended'), T0)
@@ -123,11 +123,11 @@ const jobUsageCases: Cases = {
   'chunks count with the attempt that sent them': async world => {
     const { streams, jobOutcomes } = world.store
     await world.holder(W1, 'a')
-    await streams.append(jobId('a'), W1, ['"é"', '"b"'], 1_000, false)
+    await streams.append(jobId('a'), W1, ['"é"', '"b"'], 1_000, 0)
     await jobOutcomes.requeueLost(W1, 'it was lost', T0 + 1)
     assert.equal((await used(world)).streamBytes, 7)
     await world.claim(W1, 1, T0 + 1)
-    await streams.append(jobId('a'), W1, ['"b"'], 1_000, false)
+    await streams.append(jobId('a'), W1, ['"b"'], 1_000, 0)
     await world.finish('a', W1, DONE, T0 + 2)
     assert.equal((await used(world)).streamBytes, 10)
   },

@@ -116,7 +116,7 @@ class Play {
         Object.assign(this.#jobs.get(id)!, { state: 'running', startedMs: nowMs, chunks: 0 })
       }
     } else if (what === 'chunk') {
-      if (await streams.append(jobId, workerId, ['"chunk"'], 1_000, false)) this.#jobs.get(jobId)!.chunks += 7
+      if (await streams.append(jobId, workerId, ['"chunk"'], 1_000, 0)) this.#jobs.get(jobId)!.chunks += 7
     } else if (what === 'finish' || what === 'break') {
       const outcome = what === 'finish' ? DONE : BROKEN
       if ((await jobOutcomes.finish({ jobId, workerId, outcome, nowMs })) === null) return

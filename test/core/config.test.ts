@@ -35,6 +35,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false },
+    directWorkers: false,
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -48,7 +49,7 @@ test('each setting is read from its option', () => {
     ...{ port: '0', host: '::1', dataDir: 'd', processRoot: ['a', 'b'], publicUrl: 'https://x.example/' },
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
     ...{ storeHost: 'thread', webhookPublicOnly: true, metricsPublic: true, logLevel: 'debug' },
-    ...{ maxConnections: '70', maxBodyMemory: '40' },
+    ...{ directWorkers: true, maxConnections: '70', maxBodyMemory: '40' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -59,6 +60,7 @@ test('each setting is read from its option', () => {
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false },
+    directWorkers: true,
   })
 })
 
@@ -95,7 +97,7 @@ const OTHER: Record<string, string> = {
     queueUrl: 'http://y',
   },
   ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
-  ...{ maxConnections: '99', maxBodyMemory: '64', storeHost: 'inline' },
+  ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true', storeHost: 'inline' },
   ...{ webhookPublicOnly: 'true', jobRateLimits: 'true', metricsPublic: 'true', logLevel: 'warn' },
 }
 

@@ -376,10 +376,16 @@ export class RigWorker {
   }
 
   /** Posts a chunk of its stream. */
-  async chunk(job: JobId, chunk: unknown): Promise<Answer> {
-    const answer = await this.#ask('POST', this.#path('RUNPOD_WEBHOOK_POST_STREAM', job), { body: chunk })
+  async chunk(job: JobId, chunk: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    const answer = await this.#ask('POST', this.#path('RUNPOD_WEBHOOK_POST_STREAM', job), { body: chunk, headers })
     await this.#rig.clock.settle()
     return answer
+  }
+
+  /** What a relay says when an answer with jobs did not reach the worker, of those claimed after an instant. */
+  undelivered(sinceMs: number): Promise<Answer> {
+    const headers = { 'x-runyard-undelivered-since': String(sinceMs) }
+    return this.#ask('GET', this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id), { headers })
   }
 
   /** Asks which jobs to stop. The answer may be held for 25 s. */

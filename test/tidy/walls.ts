@@ -28,7 +28,9 @@ export const places: Record<string, string> = {
   server: 'src/server/**',
   store: 'src/store/**',
   'store/postgres': 'src/store/postgres*',
+  relay: 'src/relay/**',
   drivers: 'src/drivers/**',
+  'drivers/process-table': 'src/drivers/process-table.ts',
   'drivers/mock': 'src/drivers/mock*',
   system: 'src/system/**',
   'system/notifier': 'src/system/*notifier*',
@@ -83,6 +85,13 @@ export const walls: Wall[] = [
     packages: 'pg',
     builtins: 'sqlite worker_threads fs path url',
     why: 'url: the files of the schema and of the thread are found beside the module',
+  },
+  {
+    folder: 'relay',
+    project: 'core drivers/process-table',
+    packages: '',
+    builtins: 'http net fs path url crypto stream child_process',
+    why: 'a process of its own that must start fast; its server starts it, and both know it by its identity',
   },
   {
     folder: 'drivers',

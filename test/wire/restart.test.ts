@@ -89,9 +89,26 @@ describe('a server that is killed', () => {
     await second.stop()
   })
 
-  test('a start on another port ends the workers that know the old one and leaves no orphan', async () => {
+  test('a start on another port keeps the workers, and the result of a job that runs', async () => {
     const dataDir = temporaryFolder()
     const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
+    const id = await submit(first, endpoint, { sleepMs: 2_000 })
+    const { workerId } = await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
+    await first.kill9()
+    const second = await startServer({ dataDir })
+    assert.notEqual(second.port, first.port)
+    const done = await whenFinal(second, endpoint, id)
+    assert.deepEqual([done.status, done.workerId, done.retries], ['COMPLETED', workerId, undefined])
+    assert.equal((await runJob(second, endpoint, {})).workerId, workerId)
+    assert.deepEqual(await second.stop(), { code: 0, signal: null })
+    assert.deepEqual(workerProcesses(dataDir), [])
+  })
+
+  test('without a relay a start on another port ends the workers that know the old one and leaves no orphan', async () => {
+    const dataDir = temporaryFolder()
+    const args = ['--direct-workers']
+    const first = await startServer({ dataDir, args })
     const endpoint = await makeEndpoint(first, {
       folder,
       settings: { workersMin: 2, workersMax: 2, idleTimeout: 3600 },
@@ -100,7 +117,7 @@ describe('a server that is killed', () => {
     const old = (await until('both workers', () => both(dataDir))).map(({ workerId }) => workerId)
     await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
     await first.kill9()
-    const second = await startServer({ dataDir })
+    const second = await startServer({ dataDir, args })
     assert.notEqual(second.port, first.port)
     await until(
       'the old workers to be gone',

@@ -40,7 +40,7 @@ async function finishedWith(body: unknown) {
 
 describe('taking jobs', () => {
   test('the worker is told where to ask by addresses that already have a query', () => {
-    const base = `${server.url}/v2/${endpoint}`
+    const base = `${worker.url}/v2/${endpoint}`
     assert.equal(worker.env.RUNPOD_WEBHOOK_GET_JOB, `${base}/job-take/$ID?gpu=CPU`)
     assert.equal(worker.env.RUNPOD_WEBHOOK_POST_OUTPUT, `${base}/job-done/$RUNPOD_POD_ID/$ID?gpu=CPU`)
     assert.equal(worker.env.RUNPOD_WEBHOOK_POST_STREAM, `${base}/job-stream/$RUNPOD_POD_ID/$ID?gpu=CPU`)
@@ -126,10 +126,15 @@ describe('taking jobs', () => {
   })
 
   test('the token of a worker opens nothing else', async () => {
+    const asWorker = { url: server.url, apiKey: '' }
+    const headers = { authorization: worker.token }
     for (const path of [`/v2/${endpoint}/health`, `/v2/serverless/${endpoint}`, '/ops/why']) {
-      assert.equal((await worker.send(path)).status, 401, path)
+      assert.equal((await ask(asWorker, path, { headers })).status, 401, path)
+      assert.equal((await worker.send(path)).status, 404, `${path} at the address of workers`)
     }
-    assert.equal((await worker.send('/graphql', { body: { query: '{ myself { id } }' } })).status, 401)
+    const query = { body: { query: '{ myself { id } }' }, headers }
+    assert.equal((await ask(asWorker, '/graphql', query)).status, 401)
+    assert.equal((await worker.send('/graphql', query)).status, 404)
   })
 })
 
@@ -262,76 +267,78 @@ describe('results', () => {
   }
 })
 
-describe('a connection that breaks', () => {
-  test('a job is not handed to a poll whose worker has gone away', async () => {
-    const poll = await openPoll()
-    poll.destroy()
-    await sleep(50)
-    const id = await submit(server, endpoint, {})
-    assert.equal((await worker.take()).id, id)
-    assert.equal((await statusOf(server, endpoint, id)).retries, undefined)
-    await worker.done(id, {})
-  })
-
-  test('a job whose answer could not be written whole goes back to the head of the queue, uncounted', async () => {
-    const poll = await openPoll()
-    poll.pause()
-    const large = await submit(server, endpoint, { text: 'x'.repeat(10 * MB - 100) })
-    const next = await submit(server, endpoint, {})
-    await whenStatus(server, endpoint, large, ['IN_PROGRESS'])
-    poll.destroy()
-    await whenStatus(server, endpoint, large, ['IN_QUEUE'], 3_000)
-    const moves = server.events('job.moved').filter(({ jobId }) => jobId === large)
-    assert.deepEqual(
-      moves.map(({ transition }) => transition),
-      ['claim', 'release'],
-    )
-    assert.equal((await worker.take()).id, large)
-    await worker.done(large, { output: 1 })
-    const { status, retries } = await whenFinal(server, endpoint, large)
-    assert.deepEqual([status, retries], ['COMPLETED', undefined])
-    assert.equal((await worker.take()).id, next)
-    await worker.done(next, {})
-  })
-
-  test('a job that comes in the moment in which its poll breaks goes to the next one, uncounted', async () => {
-    for (let round = 0; round < 20; round += 1) {
+for (const to of ['the relay', 'the server'] as const) {
+  describe(`a connection to ${to} that breaks`, () => {
+    test('a job is not handed to a poll whose worker has gone away', async () => {
       const poll = await openPoll()
-      if (round % 2 === 0) poll.destroy()
-      else poll.resetAndDestroy()
-      const id = await submit(server, endpoint, { round })
+      poll.destroy()
       await sleep(50)
-      assert.equal((await worker.take()).id, id, `round ${round}`)
-      await worker.done(id, {})
+      const id = await submit(server, endpoint, {})
+      assert.equal((await worker.take()).id, id)
       assert.equal((await statusOf(server, endpoint, id)).retries, undefined)
-    }
-  })
-
-  test('a job is not lost at whatever moment its poll breaks, also when it was answered already', async () => {
-    for (let round = 0; round < 20; round += 1) {
-      const poll = await openPoll()
-      const submission = submit(server, endpoint, { round })
-      setTimeout(() => (round % 2 === 0 ? poll.destroy() : poll.resetAndDestroy()), round / 2)
-      const id = await submission
-      await sleep(20)
-      const answer = await worker.takeAnswer()
-      // One that was handed the job and knows nothing of it is replaced.
-      if (answer.status === 204) worker = await workers.worker()
-      const taken = answer.status === 204 ? await worker.take() : answer.json
-      assert.equal(taken.id, id, `round ${round}`)
       await worker.done(id, {})
+    })
+
+    test('a job whose answer could not be written whole goes back to the head of the queue, uncounted', async () => {
+      const poll = await openPoll()
+      poll.pause()
+      const large = await submit(server, endpoint, { text: 'x'.repeat(10 * MB - 100) })
+      const next = await submit(server, endpoint, {})
+      await whenStatus(server, endpoint, large, ['IN_PROGRESS'])
+      poll.destroy()
+      await whenStatus(server, endpoint, large, ['IN_QUEUE'], 3_000)
+      const moves = server.events('job.moved').filter(({ jobId }) => jobId === large)
+      assert.deepEqual(
+        moves.map(({ transition }) => transition),
+        ['claim', 'release'],
+      )
+      assert.equal((await worker.take()).id, large)
+      await worker.done(large, { output: 1 })
+      const { status, retries } = await whenFinal(server, endpoint, large)
+      assert.deepEqual([status, retries], ['COMPLETED', undefined])
+      assert.equal((await worker.take()).id, next)
+      await worker.done(next, {})
+    })
+
+    test('a job that comes in the moment in which its poll breaks goes to the next one, uncounted', async () => {
+      for (let round = 0; round < 20; round += 1) {
+        const poll = await openPoll()
+        if (round % 2 === 0) poll.destroy()
+        else poll.resetAndDestroy()
+        const id = await submit(server, endpoint, { round })
+        await sleep(50)
+        assert.equal((await worker.take()).id, id, `round ${round}`)
+        await worker.done(id, {})
+        assert.equal((await statusOf(server, endpoint, id)).retries, undefined)
+      }
+    })
+
+    test('a job is not lost at whatever moment its poll breaks, also when it was answered already', async () => {
+      for (let round = 0; round < 20; round += 1) {
+        const poll = await openPoll()
+        const submission = submit(server, endpoint, { round })
+        setTimeout(() => (round % 2 === 0 ? poll.destroy() : poll.resetAndDestroy()), round / 2)
+        const id = await submission
+        await sleep(20)
+        const answer = await worker.takeAnswer()
+        // One that was handed the job and knows nothing of it is replaced.
+        if (answer.status === 204) worker = await workers.worker()
+        const taken = answer.status === 204 ? await worker.take() : answer.json
+        assert.equal(taken.id, id, `round ${round}`)
+        await worker.done(id, {})
+      }
+    })
+
+    /** A take over a socket of its own that the server has begun to hold. */
+    function openPoll(): Promise<Socket> {
+      const socket = connect(to === 'the relay' ? Number(new URL(worker.url).port) : server.port, '127.0.0.1')
+      const path = `${worker.path('job-take')}&job_in_progress=0`
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${worker.token}\r\n\r\n`)
+      socket.on('error', () => {})
+      return sleep(40, socket)
     }
   })
-
-  /** A take over a socket of its own that the server has begun to hold. */
-  function openPoll(): Promise<Socket> {
-    const socket = connect(server.port, '127.0.0.1')
-    const path = `${worker.path('job-take')}&job_in_progress=0`
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${worker.token}\r\n\r\n`)
-    socket.on('error', () => {})
-    return sleep(40, socket)
-  }
-})
+}
 
 describe('stopping jobs', () => {
   test('a cancelled job is told to its worker on the stop poll, once', async () => {

@@ -1,6 +1,7 @@
 import { AppError, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/job.ts'
+import { MAX_COPIES, RELAY_HEADERS } from '../../core/relay.ts'
 import { CHUNK_BYTES, RESULT_BYTES } from '../../core/result.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
@@ -75,6 +76,11 @@ function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<
 }
 
 async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
+  const sinceMs = numberIn(call.request, RELAY_HEADERS.undeliveredSince, Number.MAX_SAFE_INTEGER)
+  if (sinceMs !== null) {
+    await parts.calls.undelivered(worker, sinceMs)
+    return new Response(null, { status: 204 })
+  }
   const limit = Math.min(MAX_BATCH, Math.max(1, Math.floor(batch ?? 1) || 1))
   const inProgress = call.query.get('job_in_progress')
   const claimed = await parts.calls.take(worker, {
@@ -121,8 +127,9 @@ async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
+  const copies = numberIn(call.request, RELAY_HEADERS.again, MAX_COPIES) ?? 0
   await parts.resultRoom.limited(call.request, limit, async body => {
-    if (jobId !== null) await parts.calls.chunk(worker, jobId, body)
+    if (jobId !== null) await parts.calls.chunk(worker, jobId, body, copies)
   })
   return jsonText('{}')
 }
@@ -136,6 +143,12 @@ async function ping(parts: WorkerSurfaceParts, { query }: Call, worker: Worker):
     unhealthy: unhealthy ? { check: query.get('check') ?? '', reason: query.get('reason') ?? '' } : null,
   })
   return jsonText('{}')
+}
+
+/** A whole number in a header of the relay; null when there is none that makes sense. */
+function numberIn(request: Request, header: string, max: number): number | null {
+  const text = request.headers.get(header) ?? ''
+  return /^\d{1,15}$/.test(text) && Number(text) <= max ? Number(text) : null
 }
 
 function jobText(job: ClaimedJob, vault: Vault): string {

@@ -13,10 +13,10 @@ export const streams = {
     workerId: WorkerId,
     chunks: readonly string[],
     maxBytes: number,
-    again: boolean,
+    copies: number,
   ): Steps<boolean> {
     yield* lock(lockJob, [jobId])
-    if (again && (yield* areLast(jobId, chunks))) return true
+    if (copies > 0 && (yield* areLast(jobId, chunks, copies))) return true
     for (const chunk of chunks) {
       const rows = yield* query(sql.appendChunk, [jobId, workerId, Buffer.byteLength(chunk), chunk, maxBytes])
       if (rows.length === 0) return false
@@ -41,8 +41,8 @@ export const streams = {
   }),
 } satisfies OperationsOf<StreamStore>
 
-function* areLast(jobId: JobId, chunks: readonly string[]): Steps<boolean> {
-  const rows = yield* query<{ chunk: string }>(sql.lastChunks, [jobId, chunks.length])
+function* areLast(jobId: JobId, chunks: readonly string[], copies: number): Steps<boolean> {
+  const rows = yield* query<{ chunk: string }>(sql.lastChunks, [jobId, chunks.length * copies])
   const last = rows.map(({ chunk }) => chunk).reverse()
-  return last.length === chunks.length && last.every((chunk, index) => chunk === chunks[index])
+  return last.length === chunks.length * copies && last.every((chunk, at) => chunk === chunks[at % chunks.length])
 }

@@ -33,9 +33,35 @@ export function leaderOf(dataDir: string, workerId: string): WorkerProcess {
   return leader
 }
 
+/** The relay that a data directory names, living or not; null when it names none. */
+export function relayPid(dataDir: string): number | null {
+  try {
+    return (JSON.parse(readFileSync(`${dataDir}/relay/relay.json`, 'utf8')) as { pid: number }).pid
+  } catch {
+    return null
+  }
+}
+
+/** All living relays of a data directory. */
+export function relayProcesses(dataDir: string): number[] {
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(Number)
+    .filter(pid => isRelay(pid, dataDir))
+}
+
+function isRelay(pid: number, dataDir: string): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    return /\/relay\/program\.[jt]s$/.test(words[1] ?? '') && words[2] === dataDir
+  } catch {
+    return false
+  }
+}
+
 /** Kills whatever is left. */
 export function killAll(dataDir: string): void {
-  for (const { pid } of workerProcesses(dataDir)) {
+  for (const pid of [...workerProcesses(dataDir).map(({ pid }) => pid), ...relayProcesses(dataDir)]) {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
@@ -57,4 +83,12 @@ function look(pid: number, dataDir: string): WorkerProcess[] {
   } catch {
     return []
   }
+}
+
+/** The processor time that a living process has used so far. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  // In hundredths of a second on every Linux.
+  return (Number(fields[11]) + Number(fields[12])) / 100
 }

@@ -37,7 +37,7 @@ export async function silentEndpoint(
       readdirSync(folder).find(name => name.endsWith('.json') && !seen.has(name)),
     )
     seen.add(file)
-    return new RawWorker(server, JSON.parse(readFileSync(`${folder}/${file}`, 'utf8')))
+    return new RawWorker(JSON.parse(readFileSync(`${folder}/${file}`, 'utf8')))
   }
   return { id, worker }
 }
@@ -48,11 +48,12 @@ export class RawWorker {
   readonly endpoint: string
   readonly token: string
   readonly env: Readonly<Record<string, string>>
-  readonly #server: Server
+  /** Origin of the address that the worker was given. */
+  readonly url: string
 
-  constructor(server: Server, env: Readonly<Record<string, string>>) {
-    this.#server = server
+  constructor(env: Readonly<Record<string, string>>) {
     this.env = env
+    this.url = new URL(env.RUNPOD_WEBHOOK_PING!).origin
     this.id = env.RUNPOD_POD_ID!
     this.endpoint = env.RUNPOD_ENDPOINT_ID!
     this.token = env.RUNPOD_AI_API_KEY!
@@ -63,9 +64,9 @@ export class RawWorker {
     return `/v2/${this.endpoint}/${call}/${this.id}${job === '' ? '' : `/${job}`}?gpu=CPU`
   }
 
-  /** Any of the calls, with the worker's token. */
+  /** Any of the calls, with the worker's token, to the address that the worker was given. */
   send(path: string, request: Ask = {}): Promise<Answer> {
-    return ask({ url: this.#server.url, apiKey: '' }, path, {
+    return ask({ url: this.url, apiKey: '' }, path, {
       ...request,
       headers: { authorization: this.token, 'user-agent': 'RunPod-Python-SDK/1.12.0 (test)', ...request.headers },
     })

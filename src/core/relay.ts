@@ -1,0 +1,16 @@
+/** What the relay between workers and their server says to the server, in headers of the worker calls that it passes on. */
+export const RELAY_HEADERS = {
+  /**
+   * On a chunk that may have been kept already, by a call whose answer was lost with the server: how many copies of it in a row
+   * there are then.
+   */
+  again: 'x-runyard-again',
+  /**
+   * On a take that asks for nothing: jobs that were claimed after this instant (Unix time in ms) never reached the worker, because
+   * the answer was lost on its way.
+   */
+  undeliveredSince: 'x-runyard-undelivered-since',
+} as const
+
+/** Most copies of a chunk in a row that are told apart. */
+export const MAX_COPIES = 50

@@ -1,0 +1,45 @@
+/** What a relay makes of a request: only the six calls of the worker protocol are passed on. */
+
+/** How a call is treated while the server is away. */
+export type Kind =
+  /** Held, then answered with nothing. */
+  | 'take'
+  | 'poll'
+  /** Held until the server has it. */
+  | 'result'
+  | 'chunk'
+  /** Answered at once: nobody misses it. */
+  | 'ping'
+
+const KINDS: ReadonlyMap<string, Kind> = new Map([
+  ['GET job-take', 'take'],
+  ['GET job-take-batch', 'take'],
+  ['GET job-stop', 'poll'],
+  ['POST job-done', 'result'],
+  ['POST job-stream', 'chunk'],
+  ['GET ping', 'ping'],
+])
+
+/** The kind of a call; null for anything that is no call of a worker. */
+export function kindOf(method: string | undefined, url: string | undefined): Kind | null {
+  // As the server reads it, which may find another path where this one has dots.
+  const path = url?.startsWith('/') ? (URL.parse(`http://relay${url}`)?.pathname ?? '') : ''
+  const name = /^\/v2\/[^/]+\/([a-z-]+)\//.exec(path)?.[1]
+  return KINDS.get(`${method} ${name}`) ?? null
+}
+
+/** Of one connection only, or made anew. */
+const HOPS =
+  /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|host|content-length|x-runyard-.*)$/i
+
+/**
+ * The headers that are passed on.
+ * @param raw names and values in turn
+ */
+export function passedOn(raw: readonly string[]): string[] {
+  const kept: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    if (!HOPS.test(raw[at]!)) kept.push(raw[at]!, raw[at + 1]!)
+  }
+  return kept
+}

@@ -1,0 +1,192 @@
+/** The server's side of the relay: finds it or starts it, tells it where the server is, and starts it again when it dies. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { type ClientRequest, request } from 'node:http'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isAlive, signal } from '../drivers/process-table.ts'
+import { END_PATH, SERVER_HEADER, TETHER_PATH } from './relay.ts'
+import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder } from './relay-file.ts'
+import type { Address } from './upstream.ts'
+
+/** Below node_modules the code is built: the program has the same ending as this module. */
+const PROGRAM = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url),
+)
+const START_MS = 15_000
+const END_MS = 2_000
+/** Between two tries to have a relay again. */
+const PAUSE_MS = 1_000
+
+/** What {@link keepRelay} needs. */
+export interface KeeperOptions {
+  readonly dataDir: string
+  /** Names this boot of the machine. */
+  readonly bootId: string
+  /** Tells what became of the relay. */
+  readonly note: (what: 'relay.started' | 'relay.adopted' | 'relay.lost' | 'relay.failed', fields: object) => void
+}
+
+/**
+ * Takes over the relay of the data directory, or starts one.
+ * @throws when none can be started
+ */
+export async function keepRelay(options: KeeperOptions): Promise<RelayKeeper> {
+  const keeper = new RelayKeeper(options)
+  await keeper.find()
+  return keeper
+}
+
+/** A relay that is looked after. */
+export class RelayKeeper {
+  readonly #options: KeeperOptions
+  #info: RelayInfo | null = null
+  #started = false
+  #server: Address | null = null
+  #tether: ClientRequest | null = null
+  #closed = false
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+  }
+
+  /** The origin that workers are given. It stays the same unless its port is lost to another program. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#info?.port ?? 0}`
+  }
+
+  /** Takes over the relay that is there, or starts one on the port that workers know. */
+  async find(): Promise<void> {
+    const { dataDir, bootId, note } = this.#options
+    const known = readRelayInfo(dataDir)
+    if (known !== null && isAlive(known.identity, bootId)) {
+      this.#info = known
+      if (known.version === RELAY_VERSION || hasWorkers(dataDir)) {
+        note('relay.adopted', { pid: known.identity.pid, port: known.port })
+        return
+      }
+      await this.#endNow()
+    }
+    await start(dataDir, known?.port ?? 0)
+    const info = readRelayInfo(dataDir)
+    if (info === null) throw new Error('it left no file')
+    this.#info = info
+    this.#started = true
+    note('relay.started', { pid: info.identity.pid, port: info.port })
+  }
+
+  /** Tells the relay where the server is, for as long as this process lives. @throws when the relay does not answer */
+  async connect(server: Address): Promise<void> {
+    this.#server = server
+    const info = this.#info!
+    const tether = command(info, TETHER_PATH, { [SERVER_HEADER]: `${server.host}:${server.port}` })
+    await new Promise<void>((resolve, reject) => {
+      tether.once('error', reject)
+      tether.once('response', response => {
+        if (response.statusCode !== 200) return reject(new Error(`it answered ${response.statusCode}`))
+        response.resume()
+        response.on('error', () => {})
+        response.once('close', () => void this.#lost(tether))
+        resolve()
+      })
+    })
+    tether.on('error', () => {})
+    this.#tether = tether
+    if (this.#closed) tether.destroy()
+  }
+
+  /** Ends the relay: no worker is left. */
+  async end(): Promise<void> {
+    this.#closed = true
+    await this.#endNow()
+    this.#tether?.destroy()
+  }
+
+  /** Lets go of the relay: this server did not come up. One that it started itself is of no use to anybody. */
+  async leave(): Promise<void> {
+    if (this.#started) return this.end()
+    this.#closed = true
+    this.#tether?.destroy()
+  }
+
+  async #lost(tether: ClientRequest): Promise<void> {
+    if (this.#closed || this.#tether !== tether) return
+    const { note } = this.#options
+    note('relay.lost', { pid: this.#info?.identity.pid })
+    while (!this.#closed) {
+      try {
+        await this.find()
+        await this.connect(this.#server!)
+        return
+      } catch (error) {
+        note('relay.failed', { problem: String(error) })
+        await pause(PAUSE_MS)
+      }
+    }
+  }
+
+  async #endNow(): Promise<void> {
+    const info = this.#info
+    if (info === null) return
+    const ended = command(info, END_PATH, {})
+    ended.on('error', () => {})
+    ended.on('response', response => response.resume().on('error', () => {}))
+    const deadline = performance.now() + END_MS
+    while (isAlive(info.identity, this.#options.bootId)) {
+      if (performance.now() > deadline) signal(info.identity.pid, 'SIGKILL')
+      await pause(10)
+    }
+  }
+}
+
+function command(info: RelayInfo, path: string, headers: Record<string, string>): ClientRequest {
+  const sent = request({
+    ...{ host: '127.0.0.1', port: info.port, path, method: 'POST', agent: false },
+    headers: { authorization: info.secret, ...headers },
+  })
+  sent.end()
+  return sent
+}
+
+/** Each worker process has a private folder until it was buried. */
+function hasWorkers(dataDir: string): boolean {
+  try {
+    return readdirSync(join(dataDir, 'workers')).length > 0
+  } catch {
+    return false
+  }
+}
+
+/** Starts a relay that no signal from this terminal reaches, and waits until it listens. */
+async function start(dataDir: string, port: number): Promise<void> {
+  mkdirSync(relayFolder(dataDir), { recursive: true, mode: 0o700 })
+  const log = openSync(join(relayFolder(dataDir), 'relay.log'), 'w', 0o600)
+  let child: ChildProcess
+  try {
+    child = spawn(process.execPath, [PROGRAM, dataDir, String(port)], {
+      ...{ cwd: '/', detached: true, env: {}, stdio: ['ignore', 'pipe', log] },
+    })
+  } finally {
+    closeSync(log)
+  }
+  child.unref()
+  let late: NodeJS.Timeout | undefined
+  try {
+    await new Promise<void>((resolve, reject) => {
+      late = setTimeout(() => reject(new Error('it does not answer')), START_MS)
+      child.once('error', reject)
+      child.once('exit', code => reject(new Error(`it ended with ${code}; its log is relay/relay.log`)))
+      child.stdout!.once('data', () => resolve())
+    })
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  } finally {
+    clearTimeout(late)
+    child.stdout?.destroy()
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}

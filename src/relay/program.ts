@@ -1,0 +1,53 @@
+/**
+ * The program of the relay: `program.ts <data directory> <port>`, 0 for any port. It writes relay.json, then one line, and ends when
+ * a server says so, when its file is gone or another's, or when nobody has needed it for ten minutes.
+ */
+import { randomBytes } from 'node:crypto'
+import { readBootId, readProcess } from '../drivers/process-table.ts'
+import { Relay } from './relay.ts'
+import { RELAY_VERSION, readRelayInfo, relayFolder, removeRelayInfo, writeRelayInfo } from './relay-file.ts'
+
+const LOOK_MS = 2_000
+const IDLE_MS = 600_000
+/** For how long a port that is still taken is waited for. */
+const PORT_MS = 3_000
+const PORT_PAUSE_MS = 50
+
+const [dataDir = '', wantedPort = '0'] = process.argv.slice(2)
+const identity = { pid: process.pid, startTime: readProcess(process.pid)?.startTime ?? '', bootId: readBootId() }
+const secret = randomBytes(32).toString('base64url')
+const relay = new Relay({ folder: relayFolder(dataDir), secret, onEnd: end })
+const port = await listen(Number(wantedPort))
+writeRelayInfo(dataDir, { identity, port, secret, version: RELAY_VERSION })
+// Its reader may be gone.
+process.stdout.on('error', () => {})
+process.stdout.write(`${port}\n`)
+
+let neededAtMs = performance.now()
+setInterval(() => {
+  const nowMs = performance.now()
+  if (!relay.idle) neededAtMs = nowMs
+  if (readRelayInfo(dataDir)?.secret !== secret) process.exit(0)
+  if (nowMs - neededAtMs > IDLE_MS) end()
+}, LOOK_MS)
+
+function end(): never {
+  relay.close()
+  if (readRelayInfo(dataDir)?.secret === secret) removeRelayInfo(dataDir)
+  process.exit(0)
+}
+
+/** The port that workers know already, if it can be had at all. */
+async function listen(wanted: number): Promise<number> {
+  const deadline = performance.now() + PORT_MS
+  for (;;) {
+    try {
+      return await relay.listen(wanted)
+    } catch (error) {
+      const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      if (!taken || wanted === 0) throw error
+      if (performance.now() > deadline) return relay.listen(0)
+      await new Promise(resolve => setTimeout(resolve, PORT_PAUSE_MS))
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type ProcessIdentity, parseIdentity } from '../drivers/process-table.ts'
+
+/** Changes when a server and a relay of another version could not work together. */
+export const RELAY_VERSION = 1
+
+/** What a relay says of itself in its data directory. */
+export interface RelayInfo {
+  readonly identity: ProcessIdentity
+  readonly port: number
+  /** Lets a server command it. */
+  readonly secret: string
+  readonly version: number
+}
+
+/** The folder of a relay below a data directory. */
+export function relayFolder(dataDir: string): string {
+  return join(dataDir, 'relay')
+}
+
+/** What the last relay of a data directory said; null when there was none. */
+export function readRelayInfo(dataDir: string): RelayInfo | null {
+  let text: string
+  try {
+    text = readFileSync(fileOf(dataDir), 'utf8')
+  } catch {
+    return null
+  }
+  const identity = parseIdentity(text)
+  if (identity === null) return null
+  const { port, secret, version } = JSON.parse(text) as Partial<RelayInfo>
+  if (typeof port !== 'number' || typeof secret !== 'string' || typeof version !== 'number') return null
+  return { identity, port, secret, version }
+}
+
+/** Says who the relay is, to its owner only. */
+export function writeRelayInfo(dataDir: string, { identity, port, secret, version }: RelayInfo): void {
+  mkdirSync(relayFolder(dataDir), { recursive: true, mode: 0o700 })
+  const draft = `${fileOf(dataDir)}.${identity.pid}`
+  writeFileSync(draft, `${JSON.stringify({ ...identity, port, secret, version })}\n`, { mode: 0o600 })
+  renameSync(draft, fileOf(dataDir))
+}
+
+/** Forgets a relay that has ended. */
+export function removeRelayInfo(dataDir: string): void {
+  rmSync(relayFolder(dataDir), { recursive: true, force: true })
+}
+
+function fileOf(dataDir: string): string {
+  return join(relayFolder(dataDir), 'relay.json')
+}

@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+
+/** A body of at most this size is kept in memory while there is room. */
+const SMALL_BYTES = 1_048_576
+/** All bodies in memory together, and all in files. */
+const MEMORY_BYTES = 67_108_864
+const FILE_BYTES = 8_589_934_592
+
+/** There is no room for another body, in the limits or on the disk. */
+export class SpoolFull extends Error {}
+
+/** A body that was received wholly and can be sent as often as need be. */
+export interface Kept {
+  readonly bytes: number
+  /** SHA-256 in hexadecimal digits, where it was asked for. */
+  readonly digest: string
+  /** The body from its beginning. */
+  read(): Buffer | Readable
+  /** Gives its room back. */
+  drop(): Promise<void>
+}
+
+/** Keeps bodies whole: small ones in memory, others in files without a name, which are gone with the process. */
+export class Spool {
+  readonly #folder: string
+  #memory = 0
+  #files = 0
+  #made = 0
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  /**
+   * Receives a body to its end, of which no more than `maxBytes` are kept.
+   * @throws SpoolFull, or what the body threw because its connection ended
+   */
+  async receive(body: AsyncIterable<Buffer>, maxBytes: number, digested: boolean): Promise<Kept> {
+    const hash = digested ? createHash('sha256') : null
+    const draft: Draft = { pieces: [], bytes: 0, file: null }
+    try {
+      for await (const piece of body) {
+        const wanted = piece.subarray(0, maxBytes - draft.bytes)
+        if (wanted.byteLength === 0) continue
+        hash?.update(wanted)
+        await this.#add(draft, wanted)
+      }
+    } catch (error) {
+      await this.#drop(draft)
+      throw error
+    }
+    const { bytes, file } = draft
+    const whole = file === null ? Buffer.concat(draft.pieces) : null
+    let dropped = false
+    return {
+      bytes,
+      digest: hash?.digest('hex') ?? '',
+      read: () => whole ?? file!.createReadStream({ start: 0, autoClose: false }),
+      drop: async () => {
+        if (dropped) return
+        dropped = true
+        await this.#drop(draft)
+      },
+    }
+  }
+
+  async #add(draft: Draft, piece: Buffer): Promise<void> {
+    const fits = draft.bytes + piece.byteLength <= SMALL_BYTES && this.#memory + piece.byteLength <= MEMORY_BYTES
+    if (draft.file === null && fits) {
+      draft.pieces.push(piece)
+      this.#memory += piece.byteLength
+    } else {
+      await this.#addToFile(draft, piece)
+    }
+    draft.bytes += piece.byteLength
+  }
+
+  async #addToFile(draft: Draft, piece: Buffer): Promise<void> {
+    try {
+      if (draft.file === null) {
+        draft.file = await this.#makeFile()
+        for (const before of draft.pieces) await this.#write(draft.file, before)
+        this.#memory -= draft.bytes
+        draft.pieces = []
+      }
+      await this.#write(draft.file, piece)
+    } catch (cause) {
+      throw cause instanceof SpoolFull ? cause : new SpoolFull('the disk does not take it', { cause })
+    }
+  }
+
+  async #write(file: FileHandle, piece: Buffer): Promise<void> {
+    if (this.#files + piece.byteLength > FILE_BYTES) throw new SpoolFull('too much is held')
+    this.#files += piece.byteLength
+    await file.writeFile(piece)
+  }
+
+  async #makeFile(): Promise<FileHandle> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    this.#made += 1
+    const path = join(this.#folder, `body-${process.pid}-${this.#made}`)
+    const file = await open(path, 'wx+', 0o600)
+    await unlink(path)
+    return file
+  }
+
+  async #drop(draft: Draft): Promise<void> {
+    if (draft.file === null) this.#memory -= draft.bytes
+    else this.#files -= (await draft.file.stat()).size
+    draft.pieces = []
+    await draft.file?.close()
+  }
+}
+
+interface Draft {
+  pieces: Buffer[]
+  bytes: number
+  file: FileHandle | null
+}

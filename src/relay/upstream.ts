@@ -1,0 +1,101 @@
+import { Agent, type IncomingMessage, request } from 'node:http'
+import type { Readable } from 'node:stream'
+import { passedOn } from './calls.ts'
+import type { Kept, Spool } from './spool.ts'
+
+/** Where the server listens. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** A request to the server. */
+export interface Ask {
+  readonly method: string
+  readonly path: string
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
+  /** Names and values of the relay's own headers. */
+  readonly added: readonly string[]
+  readonly body: Kept | null
+  /** Takes the request back. */
+  readonly signal: AbortSignal
+}
+
+/** An answer of the server, received wholly. */
+export interface Answer {
+  readonly status: number
+  readonly headers: readonly string[]
+  readonly body: Kept
+}
+
+/** Sends requests to the server, wherever that is now. */
+export class Upstream {
+  readonly #agent = new Agent({ keepAlive: true })
+  readonly #spool: Spool
+  readonly #waiting = new Set<() => void>()
+  #address: Address | null = null
+
+  constructor(spool: Spool) {
+    this.#spool = spool
+  }
+
+  /** Null while the server is away. */
+  get address(): Address | null {
+    return this.#address
+  }
+
+  /** The server is there, or (null) is away. */
+  set address(address: Address | null) {
+    this.#address = address
+    if (address === null) return
+    for (const wake of [...this.#waiting]) wake()
+  }
+
+  /** Waits until the server is there. False when the signal came before. */
+  async present(signal: AbortSignal): Promise<boolean> {
+    while (this.#address === null && !signal.aborted) {
+      await new Promise<void>(resolve => {
+        const done = () => {
+          this.#waiting.delete(done)
+          signal.removeEventListener('abort', done)
+          resolve()
+        }
+        this.#waiting.add(done)
+        signal.addEventListener('abort', done)
+      })
+    }
+    return !signal.aborted
+  }
+
+  /**
+   * One request, with its whole answer.
+   * @throws when the server did not answer wholly, whatever it did; SpoolFull when the answer has no room
+   */
+  async ask({ method, path, headers, added, body, signal }: Ask): Promise<Answer> {
+    const address = this.#address
+    if (address === null) throw new Error('the server is away')
+    const length = body === null ? [] : ['Content-Length', String(body.bytes)]
+    const sent = ['Host', `${address.host}:${address.port}`, ...passedOn(headers), ...added, ...length]
+    const outgoing = request({ ...address, method, path, headers: sent, agent: this.#agent, signal })
+    const answered = new Promise<IncomingMessage>((resolve, reject) => {
+      outgoing.on('response', resolve)
+      outgoing.on('error', reject)
+    })
+    send(body?.read() ?? null, outgoing)
+    const incoming = await answered
+    const kept = await this.#spool.receive(incoming, Number.POSITIVE_INFINITY, false)
+    return { status: incoming.statusCode ?? 502, headers: passedOn(incoming.rawHeaders), body: kept }
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#agent.destroy()
+  }
+}
+
+function send(body: Buffer | Readable | null, outgoing: ReturnType<typeof request>): void {
+  if (body === null) outgoing.end()
+  else if (Buffer.isBuffer(body)) outgoing.end(body)
+  else body.on('error', error => outgoing.destroy(error)).pipe(outgoing)
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { kindOf, passedOn } from '../../src/relay/calls.ts'
+
+test('the six calls are known, also as old set-ups write them', () => {
+  const kinds = [
+    ['GET', '/v2/ep/job-take/w?gpu=CPU&job_in_progress=0', 'take'],
+    ['GET', '/v2/ep/job-take/$RUNPOD_POD_ID&job_in_progress=0', 'take'],
+    ['GET', '/v2/ep/job-take-batch/w?gpu=CPU&batch_size=3', 'take'],
+    ['GET', '/v2/ep/job-stop/w?gpu=CPU', 'poll'],
+    ['POST', '/v2/ep/job-done/w/job?isStream=false', 'result'],
+    ['POST', '/v2/ep/job-stream/w/job?isStream=false', 'chunk'],
+    ['GET', '/v2/ep/ping/w', 'ping'],
+  ] as const
+  for (const [method, url, kind] of kinds) assert.equal(kindOf(method, url), kind, url)
+})
+
+test('nothing else is passed on', () => {
+  const others = [
+    ['GET', '/'],
+    ['GET', '/v2/ep/health'],
+    ['POST', '/v2/ep/run'],
+    ['POST', '/v2/ep/runsync'],
+    ['POST', '/v2/ep/job-take/w'],
+    ['GET', '/v2/ep/job-done/w/job'],
+    ['DELETE', '/v2/ep/ping/w'],
+    ['GET', '/v2/ep/status/job-take/w'],
+    ['GET', '/graphql?/v2/ep/ping/w'],
+    ['GET', '/v2/ep?/ping/w'],
+    ['GET', '/v2/ep/constructor/w'],
+    ['GET', '/v2/ep/../../job-take/w'],
+    ['GET', '/v2/../job-take/w'],
+    ['POST', '/v2/ep/job-done/../../../graphql'],
+    ['POST', '/v2/ep/job-done/%2e%2e/.%2E/..\\graphql'],
+    ['GET', 'http://a/v2/ep/ping/w'],
+  ] as const
+  for (const [method, url] of others) assert.equal(kindOf(method, url), null, url)
+})
+
+test('headers of one connection and those of the relay itself are left out', () => {
+  const raw = ['Host', 'a', 'Authorization', 't', 'connection', 'close', 'X-Runyard-Again', '1', 'User-Agent', 'u']
+  assert.deepEqual(passedOn(raw), ['Authorization', 't', 'User-Agent', 'u'])
+})

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MAX_COPIES } from '../../src/core/relay.ts'
+import { Copies } from '../../src/relay/copies.ts'
+
+test('a chunk would be the first of its kind, or one more than were kept in a row', () => {
+  const copies = new Copies()
+  assert.equal(copies.ifKept('job', 'x'), 1)
+  copies.kept('job', 'x')
+  copies.kept('job', 'x')
+  assert.equal(copies.ifKept('job', 'x'), 3)
+  assert.equal(copies.ifKept('job', 'y'), 1)
+  copies.kept('job', 'y')
+  assert.equal(copies.ifKept('job', 'x'), 1)
+  assert.equal(copies.ifKept('another', 'y'), 1)
+})
+
+test('the count has an end, and so has the memory', () => {
+  const copies = new Copies()
+  for (let n = 0; n < 200; n += 1) copies.kept('job', 'x')
+  assert.equal(copies.ifKept('job', 'x'), MAX_COPIES)
+  for (let n = 0; n < 10_000; n += 1) copies.kept(`job ${n}`, 'x')
+  assert.equal(copies.ifKept('job', 'x'), 1)
+  assert.equal(copies.ifKept('job 0', 'x'), 2)
+})
