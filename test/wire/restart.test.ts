@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { before, describe, test } from 'node:test'
 import { atExit, temporaryFolder } from './support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from './support/client.ts'
-import { leaderOf, processesOf, workerProcesses } from './support/processes.ts'
+import { leaderOf, processesOf, relayProcesses, workerProcesses } from './support/processes.ts'
 import { root, runCommand, type Server, startServer } from './support/server.ts'
 import { sleep, timed, until } from './support/until.ts'
 
@@ -231,9 +231,11 @@ describe('a start that cannot be', () => {
   })
 
   test('a port in use is refused with who has it', async () => {
-    const args = ['serve', '--port', String(server.port), '--data-dir', temporaryFolder(), '--json']
+    const dataDir = temporaryFolder()
+    const args = ['serve', '--port', String(server.port), '--data-dir', dataDir, '--json']
     const { code, stderr } = await runCommand(args)
     assert.equal(code, 69)
+    assert.deepEqual(relayProcesses(dataDir), [])
     assert.match(
       stderr,
       new RegExp(`^runyard: port ${server.port} is in use by pid ${server.pid} \\(.+\\); give another --port$`, 'm'),
