@@ -31,6 +31,9 @@ setInterval(() => {
   if (nowMs - neededAtMs > IDLE_MS) end()
 }, LOOK_MS)
 
+// Service managers signal every process of a service at once, and workers have yet to deliver what they finish. The server ends it.
+for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => relay.hasServer || end())
+
 function end(): never {
   relay.close()
   if (readRelayInfo(dataDir)?.secret === secret) removeRelayInfo(dataDir)

@@ -83,6 +83,11 @@ export class Relay {
     return (this.#server.address() as AddressInfo).port
   }
 
+  /** Whether a server is there. */
+  get hasServer(): boolean {
+    return this.#tether !== null
+  }
+
   /** Whether nobody needs it now: neither a server is there, nor a worker's call is held. */
   get idle(): boolean {
     return this.#tether === null && this.#calls === 0

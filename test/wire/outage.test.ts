@@ -1,6 +1,6 @@
 /** What becomes of the work of an official Python worker while its server is away. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from './support/cleanup.ts'
@@ -174,15 +174,6 @@ describe('a relay', { skip, concurrency: 2 }, () => {
     assert.deepEqual([done.status, done.workerId], ['COMPLETED', workerId])
     assert.ok(processesOf(dataDir, workerId!).length > 0)
     await second.stop()
-  })
-
-  test('one whose data directory is removed ends by itself', async () => {
-    const dataDir = temporaryFolder()
-    const server = await startServer({ dataDir })
-    const pid = relayPid(dataDir)!
-    await server.kill9()
-    rmSync(join(dataDir, 'relay'), { recursive: true })
-    await until('its end', () => !existsSync(`/proc/${pid}`), 8_000)
   })
 })
 
