@@ -168,8 +168,8 @@ export class Relay {
   async #take(call: Call): Promise<void> {
     const { request, response, gone } = call
     const token = request.headers.authorization ?? ''
-    const over = AbortSignal.any([gone, AbortSignal.timeout(HOLD_MS)])
-    while (await this.#upstream.present(over)) {
+    const endMs = performance.now() + HOLD_MS
+    while (await this.#upstream.present(endMs, gone)) {
       if (!(await this.#mayTake(call, token))) continue
       const take = this.#takes.begin(token, Date.now())
       let outcome: 'delivered' | 'nothing' | 'lost' = 'lost'
@@ -218,8 +218,8 @@ export class Relay {
 
   /** Reports for a worker that may not ask again. */
   async #insist(call: Call, token: string): Promise<void> {
-    const enough = AbortSignal.timeout(ORPHAN_MS)
-    while (this.#takes.isLost(token) && (await this.#upstream.present(enough))) {
+    const endMs = performance.now() + ORPHAN_MS
+    while (this.#takes.isLost(token) && (await this.#upstream.present(endMs, null))) {
       await this.#report(call, token)
       if (this.#takes.isLost(token)) await pause()
     }
@@ -227,7 +227,7 @@ export class Relay {
 
   async #poll(call: Call): Promise<void> {
     const { response, gone, kind } = call
-    const over = AbortSignal.any([gone, AbortSignal.timeout(HOLD_MS)])
+    const endMs = performance.now() + HOLD_MS
     do {
       try {
         if (this.#upstream.address !== null) {
@@ -238,20 +238,20 @@ export class Relay {
         if (error instanceof SpoolFull) throw error
         await pause()
       }
-    } while (kind !== 'ping' && (await this.#upstream.present(over)))
+    } while (kind !== 'ping' && (await this.#upstream.present(endMs, gone)))
     if (!gone.aborted) respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
   }
 
   /** A result is wanted even when its worker has gone; a chunk would be sent again by it. */
   async #post(call: Call): Promise<void> {
     const { request, response, gone, kind, body } = call
-    const patience = AbortSignal.timeout(ORPHAN_MS)
-    const over = kind === 'chunk' ? AbortSignal.any([gone, patience]) : patience
+    const signal = kind === 'chunk' ? gone : null
+    const endMs = performance.now() + ORPHAN_MS
     const stream = `${request.headers.authorization}\n${request.url}`
     let added: string[] = []
-    while (await this.#upstream.present(over)) {
+    while (await this.#upstream.present(endMs, signal)) {
       try {
-        const answer = await this.#ask(call, over, added)
+        const answer = await this.#ask(call, signal, added)
         if (kind === 'chunk' && answer.status === 200) this.#copies.kept(stream, body!.digest)
         await this.#answer(response, answer)
         return
@@ -264,7 +264,7 @@ export class Relay {
     if (!gone.aborted) respond(response, 503, '{"error":"the server is away"}')
   }
 
-  #ask({ request, body }: Call, signal: AbortSignal, added: readonly string[] = []): Promise<Answer> {
+  #ask({ request, body }: Call, signal: AbortSignal | null, added: readonly string[] = []): Promise<Answer> {
     const { method = 'GET', url = '', rawHeaders } = request
     return this.#upstream.ask({ method, path: url, headers: rawHeaders, added, body, signal })
   }

@@ -40,7 +40,7 @@ export class Spool {
    */
   async receive(body: AsyncIterable<Buffer>, maxBytes: number, digested: boolean): Promise<Kept> {
     const hash = digested ? createHash('sha256') : null
-    const draft: Draft = { pieces: [], bytes: 0, file: null }
+    const draft: Draft = { pieces: [], bytes: 0, file: null, inMemory: 0, inFile: 0 }
     try {
       for await (const piece of body) {
         const wanted = piece.subarray(0, maxBytes - draft.bytes)
@@ -71,6 +71,7 @@ export class Spool {
     const fits = draft.bytes + piece.byteLength <= SMALL_BYTES && this.#memory + piece.byteLength <= MEMORY_BYTES
     if (draft.file === null && fits) {
       draft.pieces.push(piece)
+      draft.inMemory += piece.byteLength
       this.#memory += piece.byteLength
     } else {
       await this.#addToFile(draft, piece)
@@ -82,19 +83,21 @@ export class Spool {
     try {
       if (draft.file === null) {
         draft.file = await this.#makeFile()
-        for (const before of draft.pieces) await this.#write(draft.file, before)
-        this.#memory -= draft.bytes
+        for (const before of draft.pieces) await this.#write(draft, draft.file, before)
+        this.#memory -= draft.inMemory
+        draft.inMemory = 0
         draft.pieces = []
       }
-      await this.#write(draft.file, piece)
+      await this.#write(draft, draft.file, piece)
     } catch (cause) {
       throw cause instanceof SpoolFull ? cause : new SpoolFull('the disk does not take it', { cause })
     }
   }
 
-  async #write(file: FileHandle, piece: Buffer): Promise<void> {
+  async #write(draft: Draft, file: FileHandle, piece: Buffer): Promise<void> {
     if (this.#files + piece.byteLength > FILE_BYTES) throw new SpoolFull('too much is held')
     this.#files += piece.byteLength
+    draft.inFile += piece.byteLength
     await file.writeFile(piece)
   }
 
@@ -108,8 +111,8 @@ export class Spool {
   }
 
   async #drop(draft: Draft): Promise<void> {
-    if (draft.file === null) this.#memory -= draft.bytes
-    else this.#files -= (await draft.file.stat()).size
+    this.#memory -= draft.inMemory
+    this.#files -= draft.inFile
     draft.pieces = []
     await draft.file?.close()
   }
@@ -119,4 +122,6 @@ interface Draft {
   pieces: Buffer[]
   bytes: number
   file: FileHandle | null
+  inMemory: number
+  inFile: number
 }

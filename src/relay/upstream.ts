@@ -18,8 +18,8 @@ export interface Ask {
   /** Names and values of the relay's own headers. */
   readonly added: readonly string[]
   readonly body: Kept | null
-  /** Takes the request back. */
-  readonly signal: AbortSignal
+  /** Takes the request back; null when nothing does. */
+  readonly signal: AbortSignal | null
 }
 
 /** An answer of the server, received wholly. */
@@ -52,20 +52,24 @@ export class Upstream {
     for (const wake of [...this.#waiting]) wake()
   }
 
-  /** Waits until the server is there. False when the signal came before. */
-  async present(signal: AbortSignal): Promise<boolean> {
-    while (this.#address === null && !signal.aborted) {
+  /** Waits until the server is there. False when that is given up: at `endMs` of the monotonic clock, or by the signal. */
+  async present(endMs: number, signal: AbortSignal | null): Promise<boolean> {
+    for (;;) {
+      const leftMs = endMs - performance.now()
+      if (signal?.aborted === true || leftMs <= 0) return false
+      if (this.#address !== null) return true
       await new Promise<void>(resolve => {
         const done = () => {
+          clearTimeout(timer)
           this.#waiting.delete(done)
-          signal.removeEventListener('abort', done)
+          signal?.removeEventListener('abort', done)
           resolve()
         }
+        const timer = setTimeout(done, leftMs)
         this.#waiting.add(done)
-        signal.addEventListener('abort', done)
+        signal?.addEventListener('abort', done)
       })
     }
-    return !signal.aborted
   }
 
   /**
@@ -77,7 +81,7 @@ export class Upstream {
     if (address === null) throw new Error('the server is away')
     const length = body === null ? [] : ['Content-Length', String(body.bytes)]
     const sent = ['Host', `${address.host}:${address.port}`, ...passedOn(headers), ...added, ...length]
-    const outgoing = request({ ...address, method, path, headers: sent, agent: this.#agent, signal })
+    const outgoing = request({ ...address, method, path, headers: sent, agent: this.#agent, ...(signal && { signal }) })
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       outgoing.on('response', resolve)
       outgoing.on('error', reject)
