@@ -105,12 +105,12 @@ export const jobCases: Cases = {
       () => jobOutcomes.release(W1, 'all'),
       () => jobOutcomes.release(W1, { jobId: jobId('a'), attempt: 2 }),
     ]) {
-      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), 1)
+      assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), true)
       assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), false)
       assert.equal((await giveBack()).length, 1)
       assert.equal((await world.claim()).length, 1)
     }
-    assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), 1)
+    assert.equal(await streams.append(jobId('a'), W1, ['"ten byte"'], 10, 0), true)
   },
 
   'chunks are read in order, in parts, and no more once a client has them': async world => {
@@ -153,10 +153,12 @@ export const jobCases: Cases = {
     assert.equal(await streams.append(jobId('a'), W1, ['1', '2'], 100, 1), true)
     assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, 1), true)
     assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, 0), true, 'equal chunks are no mistake')
+    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, 2), true, 'two are there')
+    assert.equal(await streams.append(jobId('a'), W1, ['3'], 100, 3), true, 'the third is not')
     const part = await streams.read(jobId('a'), 0, 100)
     assert.deepEqual(
       part?.chunks.map(({ chunk }) => chunk),
-      ['1', '2', '3', '3'],
+      ['1', '2', '3', '3', '3'],
     )
   },
 
