@@ -6,7 +6,7 @@ import type { GraphqlParts } from '../parts.ts'
 import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
 
 /** What an account is resolved from. */
-interface User {
+export interface User {
   readonly caller: Caller
 }
 

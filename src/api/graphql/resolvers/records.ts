@@ -38,7 +38,7 @@ async function saveTemplate(templates: Templates, { owner }: Caller, fields: Sav
   return templates.create(owner, { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb })
 }
 
-interface SecretFields {
+export interface SecretFields {
   readonly name: string
   readonly value: string
   readonly description?: string | null
@@ -64,7 +64,7 @@ export function secretMutations({ secrets }: GraphqlParts, writing: Writing) {
   }
 }
 
-interface RegistryFields {
+export interface RegistryFields {
   readonly name: string
   readonly username: string
   readonly password: string
@@ -96,7 +96,7 @@ export function registryMutations({ registries }: GraphqlParts, writing: Writing
   }
 }
 
-interface VolumeFields {
+export interface VolumeFields {
   readonly name?: string | null
   readonly size?: number | null
 }
