@@ -4,8 +4,8 @@ import { maxDepthPlugin } from '@escape.tech/graphql-armor-max-depth'
 import { GraphQLError, parse, type ValidationContext } from 'graphql'
 import type { Plugin } from 'graphql-yoga'
 
-/** Bytes of a request; a secret's value may have 16 MiB, and JSON writes some characters as six. */
-const MAX_BODY_BYTES = 100 * 1024 * 1024
+/** Bytes of a request; a secret's value may have 16 MiB, and JSON writes what is common in texts as two. */
+const MAX_BODY_BYTES = 33 * 1024 * 1024
 /** Bytes of a request without a key, which can only ask. */
 const MAX_ANONYMOUS_BODY_BYTES = 128 * 1024
 /** Words and signs of a document; a template with 200 variables has about 2,000. */
