@@ -1,4 +1,4 @@
-import type { EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
+import type { BatchId, EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
 import type { JobStatus } from '../src/core/job.ts'
 
 /** What a commit has done to one job, as triggers of the database have seen it. */
@@ -25,6 +25,10 @@ export interface Change {
   readonly input: string
   readonly output: string | null
   readonly error: string | null
+  /** Whose request it is; null for a job that was submitted by itself. */
+  readonly batch: BatchId | null
+  /** The batch in whose line it waits; empty where it stands by itself. */
+  readonly line: BatchId | ''
   /** Whether the endpoint of the job was there still. */
   readonly endpoint_there: 0 | 1
 }
@@ -37,10 +41,11 @@ export interface Commit {
 }
 
 const COLUMNS = `kind, job, endpoint, was, now, was_worker, worker, was_attempt, attempt, was_lost, lost, low,
-  queued_at_ms, expires_at_ms, webhook, input, output, error, endpoint_there`
+  queued_at_ms, expires_at_ms, webhook, input, output, error, batch, line, endpoint_there`
 
 const rest = (row: 'NEW' | 'OLD') => `${row}.low_priority, ${row}.queued_at_ms, ${row}.expires_at_ms, ${row}.webhook,
-  ${row}.input, ${row}.output, ${row}.error, (SELECT COUNT(*) FROM endpoints WHERE id = ${row}.endpoint_id)`
+  ${row}.input, ${row}.output, ${row}.error, ${row}.batch_id, ${row}.line,
+  (SELECT COUNT(*) FROM endpoints WHERE id = ${row}.endpoint_id)`
 
 /**
  * A journal that the database keeps by itself, so that it knows nothing of the code which writes. It is rolled back with
@@ -49,7 +54,8 @@ const rest = (row: 'NEW' | 'OLD') => `${row}.low_priority, ${row}.queued_at_ms, 
 export const LEDGER = `
   CREATE TEMP TABLE ledger (n INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, job TEXT, endpoint TEXT, was TEXT, now TEXT,
     was_worker TEXT, worker TEXT, was_attempt INTEGER, attempt INTEGER, was_lost INTEGER, lost INTEGER, low INTEGER,
-    queued_at_ms INTEGER, expires_at_ms INTEGER, webhook TEXT, input TEXT, output TEXT, error TEXT, endpoint_there INTEGER);
+    queued_at_ms INTEGER, expires_at_ms INTEGER, webhook TEXT, input TEXT, output TEXT, error TEXT, batch TEXT, line TEXT,
+    endpoint_there INTEGER);
   CREATE TEMP TRIGGER job_added AFTER INSERT ON main.jobs BEGIN
     INSERT INTO ledger (${COLUMNS})
     VALUES ('insert', NEW.id, NEW.endpoint_id, NULL, NEW.status, NULL, NEW.worker_id, 0, NEW.attempt, 0,

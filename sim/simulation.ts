@@ -4,6 +4,7 @@ import type { Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store.ts'
 import { Checks } from './checks/checks.ts'
 import { nonceOf } from './checks/run-checker.ts'
+import { BatchClient } from './clients/batch-client.ts'
 import { SimClient } from './clients/client.ts'
 import { Inspector } from './clients/inspector.ts'
 import { Director } from './director.ts'
@@ -79,7 +80,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     },
     crashed: () => director.restartLater(),
   })
-  const clients: SimClient[] = []
+  const clients: { readonly done: boolean }[] = []
   const director = new Director(world, {
     ...{ server, operator, checks },
     running: () => fleet.running(),
@@ -94,6 +95,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     const count = random.int(4, 7)
     const parts = { world, network, checks, endpoints }
     for (let n = 1; n <= count; n += 1) clients.push(new SimClient(parts, `client ${n}`, random.int(10, 20)))
+    clients.push(new BatchClient(parts))
     new Inspector(world, network, checks, endpoints)
   })
   const scene = () => ({

@@ -6,6 +6,7 @@ import type { Answered, Call } from '../network.ts'
 import { MACHINE_WORKERS } from '../server.ts'
 import type { Database } from '../store.ts'
 import type { World } from '../world.ts'
+import { BatchChecker, type BatchRow } from './batch-checker.ts'
 import { ClientChecker } from './client-checker.ts'
 import { CounterChecker, type Counters } from './counter-checker.ts'
 import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from './fleet-checker.ts'
@@ -49,6 +50,7 @@ const STOPS = 'SELECT job_id, worker_id FROM stops ORDER BY since_ms, worker_id,
 const STOP = 'SELECT job_id FROM stops WHERE worker_id = ? AND job_id = ?'
 const STRANDED = `SELECT id, worker_id FROM jobs WHERE status = 'IN_PROGRESS'
   AND NOT EXISTS (SELECT 1 FROM workers WHERE id = jobs.worker_id AND state <> 'EXITED') ORDER BY id`
+const BATCHES = 'SELECT id, status, total, completed, failed FROM batches ORDER BY id'
 const COUNTERS = 'SELECT endpoint_id AS id, completed, failed, retried FROM endpoint_counters'
 
 /** All checkers: on commits, events and answers as they come, on the store at quiet moments, and on what is true in the end. */
@@ -57,6 +59,7 @@ export class Checks {
   readonly runs: RunChecker
   readonly order: OrderChecker
   readonly counters: CounterChecker
+  readonly batches: BatchChecker
   readonly fleet: FleetChecker
   readonly clients: ClientChecker
   readonly purges: PurgeChecker
@@ -76,7 +79,8 @@ export class Checks {
   constructor(world: World, database: Database, machine: MockFleet, sight: WorkerSight) {
     const report = (problem: string) => world.report(problem)
     const { clock } = world
-    this.jobs = new JobChecker(report, () => clock.latest())
+    this.batches = new BatchChecker(report, clock)
+    this.jobs = new JobChecker(report, clock.latest.bind(clock), batch => this.batches.isOver(batch))
     this.runs = new RunChecker(report, sight)
     const mayNotHave = (worker: WorkerId, job: JobId) => database.query(STOP, worker, job).length > 0
     this.order = new OrderChecker(report, clock, mayNotHave)
@@ -105,6 +109,7 @@ export class Checks {
     this.runs.committed(commit)
     this.order.committed(commit)
     this.counters.committed(commit)
+    this.batches.committed(commit)
     this.clients.committed(commit)
     this.purges.committed(commit)
     this.webhooks.committed(commit)
@@ -155,6 +160,7 @@ export class Checks {
     if (!scene.serverReady || isSlow) this.fleet.resync(workers)
     const endpoints = this.#countWorkers()
     for (const row of query<Counters & { id: EndpointId }>(COUNTERS)) this.counters.compare(row.id, row, 'the store')
+    for (const row of query<BatchRow>(BATCHES)) this.batches.compare(row)
     if (scene.serverReady && !isSlow) this.#lookForLeftovers(workers)
     for (const { call, fromMs } of scene.open) this.#holds.waiting(call, fromMs, nowMs)
     if (!scene.calm) return nowMs > LONGEST_MS ? this.#giveUp(['the play goes on']) : 'go on'

@@ -1,4 +1,4 @@
-import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
+import type { BatchId, EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
 import { isFinal, isLegal, type JobStatus, type Transition } from '../../src/core/job.ts'
 import type { Events } from '../../src/events.ts'
 import type { Change, Commit } from '../ledger.ts'
@@ -36,6 +36,7 @@ export class JobChecker {
   readonly jobs = new Map<JobId, KnownJob>()
   readonly #report: (problem: string) => void
   readonly #latestMs: () => number
+  readonly #isBatchOver: (batch: BatchId) => boolean
   /** Changes that an event has yet to tell of. */
   readonly #untold = new Map<JobId, Change[]>()
   /** Results that have reached the server, as `<worker> <job>`. */
@@ -46,8 +47,10 @@ export class JobChecker {
   /**
    * @param report is given one sentence per problem
    * @param latestMs the latest that the clock on the wall has shown
+   * @param isBatchOver whether a batch may go by now, and its jobs with it
    */
-  constructor(report: (problem: string) => void, latestMs: () => number) {
+  constructor(report: (problem: string) => void, latestMs: () => number, isBatchOver: (batch: BatchId) => boolean) {
+    this.#isBatchOver = isBatchOver
     this.#report = report
     this.#latestMs = latestMs
   }
@@ -138,7 +141,8 @@ export class JobChecker {
     } else if (job === undefined || job.gone) {
       this.#report(`job ${id}, which is not there, was changed`)
     } else if (kind === 'delete') {
-      if (change.endpoint_there === 1 && change.expires_at_ms > this.#latestMs()) {
+      const mayGo = change.batch !== null && this.#isBatchOver(change.batch)
+      if (change.endpoint_there === 1 && !mayGo && change.expires_at_ms > this.#latestMs()) {
         this.#report(`job ${id} was removed as ${change.was}, ${change.expires_at_ms - this.#latestMs()} ms too early`)
       }
       job.gone = true

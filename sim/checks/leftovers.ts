@@ -2,7 +2,7 @@ import type { Database } from '../store.ts'
 
 /** A virtual day after the last job nothing may be left of it. */
 const EMPTY = [
-  ...['jobs', 'chunks', 'diagnostics', 'stops', 'idempotency_keys'],
+  ...['jobs', 'chunks', 'diagnostics', 'stops', 'idempotency_keys', 'batches', 'batch_requests'],
   ...['webhook_deliveries', 'webhook_tries'],
 ] as const
 

@@ -1,16 +1,22 @@
-import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
+import type { BatchId, EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
 
 interface Waiting {
   readonly job: JobId
   readonly low: 0 | 1
+  readonly line: BatchId | ''
   /** Grows with each submission and retry. A job that is taken back keeps it. */
   readonly place: number
   readonly queuedAtMs: number
+  /** Batches that were served since it waits. */
+  readonly passedBy: Set<BatchId>
   expiresAtMs: number
 }
 
-/** Reports claims that jump the line: first in, first out, jobs of low priority after all others. */
+/**
+ * Reports claims that jump the line: first in, first out, jobs of low priority after all others. A batch has a line of its
+ * own, and whoever waits elsewhere is passed by one of its requests at most.
+ */
 export class OrderChecker {
   readonly #report: (problem: string) => void
   readonly #wall: { latest(): number; readonly setBackMs: number }
@@ -56,22 +62,33 @@ export class OrderChecker {
       if (here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low) continue
       // Where the clock was set back, and the server started anew before it had caught up, nobody knows which was first.
       const isSure = other.queuedAtMs + this.#wall.setBackMs <= mine.queuedAtMs
-      const isBefore = other.low < mine.low || (other.place < mine.place && isSure)
-      if (isBefore && !this.#mayNotHave(worker!, other.job))
-        this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was there first`)
+      const isBefore = other.low < mine.low || (other.line === mine.line && other.place < mine.place && isSure)
+      const isPassed = other.line === '' && mine.line !== '' && other.low === mine.low
+      if ((!isBefore && !isPassed) || this.#mayNotHave(worker!, other.job)) continue
+      if (isBefore) this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was there first`)
+      else this.#pass(other, mine.line as BatchId, n)
     }
   }
 
+  #pass({ job, passedBy }: Waiting, batch: BatchId, n: number): void {
+    if (passedBy.has(batch)) this.#report(`job ${job} was passed (change ${n}) by a second request of batch ${batch}`)
+    passedBy.add(batch)
+  }
+
   #note(change: Change): void {
-    const { kind, job, endpoint, was, now, n, low, queued_at_ms: queuedAtMs, expires_at_ms: expiresAtMs } = change
+    const { kind, job, endpoint, was, now, n, queued_at_ms: queuedAtMs, expires_at_ms: expiresAtMs } = change
     const line = this.#lines.get(endpoint) ?? new Map<JobId, Waiting>()
     this.#lines.set(endpoint, line)
     const isNew = kind === 'insert' || was === 'FAILED' || was === 'TIMED_OUT'
-    if (isNew && now === 'IN_QUEUE') this.#places.set(job, { job, low, place: n, queuedAtMs, expiresAtMs })
+    if (isNew && now === 'IN_QUEUE') {
+      const passedBy = new Set<BatchId>()
+      this.#places.set(job, { job, low: change.low, line: change.line, place: n, queuedAtMs, passedBy, expiresAtMs })
+    }
     const place = this.#places.get(job)
     if (kind === 'delete') this.#places.delete(job)
     if (now !== 'IN_QUEUE') line.delete(job)
     else if (place !== undefined) {
+      if (was !== 'IN_QUEUE') place.passedBy.clear()
       place.expiresAtMs = expiresAtMs
       line.set(job, place)
     }

@@ -11,6 +11,12 @@ interface Said {
   readonly status?: JobStatus
 }
 
+interface JobRow {
+  readonly status: JobStatus
+  /** Empty unless it waits for the turn of a batch. */
+  readonly line: string
+}
+
 interface Facts {
   readonly max: number
   readonly waiting: number
@@ -41,15 +47,15 @@ export class WhyChecker {
     const said = JSON.parse(text) as Said
     const facts = this.#facts(endpoint as EndpointId)
     if (facts === null) return
-    const row = job === undefined ? undefined : this.#statusOf(job as JobId)
+    const row = job === undefined ? undefined : this.#jobOf(job as JobId)
     const problem = job === undefined ? ofEndpoint(said, facts) : row === undefined ? null : ofJob(said, row, facts)
     if (problem === null) return
     const what = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
     this.#report(`${what} is said to be ${said.cause} (${said.summary}), but ${problem}: ${JSON.stringify(facts)}`)
   }
 
-  #statusOf(job: JobId): JobStatus | undefined {
-    return this.#database.query<{ status: JobStatus }>('SELECT status FROM jobs WHERE id = ?', job)[0]?.status
+  #jobOf(job: JobId): JobRow | undefined {
+    return this.#database.query<JobRow>('SELECT status, line FROM jobs WHERE id = ?', job)[0]
   }
 
   #facts(id: EndpointId): Facts | null {
@@ -75,10 +81,14 @@ const FACTS = `SELECT workers_max AS max,
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
 
-function ofJob(said: Said, status: JobStatus, facts: Facts): string | null {
+function ofJob(said: Said, { status, line }: JobRow, facts: Facts): string | null {
   if (said.status !== status) return `it is ${status} and not ${said.status}`
   if (isFinal(status)) return said.cause === 'finished' ? null : `it is ${status}`
   if (status === 'IN_PROGRESS') return said.cause === 'running' ? null : 'it runs'
+  if (said.cause === 'batch_turn') {
+    if (line === '') return 'it stands in line by itself'
+    return ofWaiting('running', facts) === null ? null : ofWaiting('max_reached', facts)
+  }
   return said.cause === 'finished' || said.cause === 'nothing_waits' ? 'it waits' : ofWaiting(said.cause, facts)
 }
 

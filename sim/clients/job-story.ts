@@ -9,7 +9,8 @@ import { askOpenAi } from './openai.ts'
 import type { JobPlan, StoryParts } from './plan.ts'
 import { StreamReader } from './stream-reader.ts'
 
-interface Accepted {
+/** A job that the server has told its client of. */
+export interface Accepted {
   readonly endpoint: EndpointId
   readonly job: SeenJob
 }
@@ -27,7 +28,11 @@ export class JobStory {
   /** Returns when the client has seen enough. */
   async tell(): Promise<void> {
     if (this.#plan.kind === 'openai') return askOpenAi(this.#parts, this.#plan)
-    const { endpoint, job } = await this.#submit()
+    await this.follow(await this.#submit())
+  }
+
+  /** As {@link tell}, for a job that is there. Returns the last that was seen of it; null when it is gone. */
+  async follow({ endpoint, job }: Accepted): Promise<SeenJob | null> {
     const others = [this.#cancel(endpoint, job.id), this.#setTtl(endpoint, job.id)]
     const { checks, world } = this.#parts
     const stream = new StreamChecker(
@@ -35,15 +40,16 @@ export class JobStory {
       problem => world.report(problem),
       nonce => checks.runs.find(nonce),
     )
-    let final = isFinal(job.status) ? job : await this.#follow(endpoint, job.id, stream)
+    let final = isFinal(job.status) ? job : await this.#read(endpoint, job.id, stream)
     for (let left = this.#plan.retries; left > 0 && final !== null; left -= 1) {
       if (final.status !== 'FAILED' && final.status !== 'TIMED_OUT') break
       if (!(await this.#retry(endpoint, job.id))) break
       stream.retried()
-      final = await this.#follow(endpoint, job.id, stream)
+      final = await this.#read(endpoint, job.id, stream)
     }
     await this.#watch(endpoint, job.id)
     await Promise.all(others)
+    return final
   }
 
   /** Sends it again until somebody says yes; what was accepted without an answer becomes a job without an owner. */
@@ -75,7 +81,7 @@ export class JobStory {
   }
 
   /** Follows the job to its final state in the way that was planned; null when it is gone. */
-  async #follow(endpoint: EndpointId, id: JobId, checker: StreamChecker): Promise<SeenJob | null> {
+  async #read(endpoint: EndpointId, id: JobId, checker: StreamChecker): Promise<SeenJob | null> {
     const { world, calls, life, random } = this.#parts
     const { follow } = this.#plan
     if (follow === 'status' || follow === 'status-sync') return this.#poll(endpoint, id)

@@ -24,7 +24,7 @@ const SUBMITTED: Change = {
   ...{ n: 1, kind: 'insert', job: jobId, endpoint: endpointId, was: null, now: 'IN_QUEUE' },
   ...{ was_worker: null, worker: null, was_attempt: 0, attempt: 0, was_lost: 0, lost: 0, low: 0 },
   ...{ queued_at_ms: 0, expires_at_ms: 1_000, webhook: null, input: '{"tag":"a"}', output: null, error: null },
-  endpoint_there: 1,
+  ...{ batch: null, line: '', endpoint_there: 1 },
 }
 
 let changes = 1
@@ -49,6 +49,7 @@ function jobs() {
   const checker = new JobChecker(
     problem => problems.push(problem),
     () => 500,
+    () => false,
   )
   const store = (...stored: Change[]) => checker.committed({ changes: stored, told: true })
   const tell = (transition: Transition, from: JobStatus, to: JobStatus, workerId: WorkerId | null, attempt: number) =>

@@ -1,0 +1,83 @@
+import type { BatchId } from '../../src/core/ids.ts'
+import { isFinal } from '../../src/core/job.ts'
+import type { Commit } from '../ledger.ts'
+
+/** A batch as the store has it. */
+export interface BatchRow {
+  readonly id: BatchId
+  readonly status: 'DRAFT' | 'FINALIZED' | 'CANCELLED'
+  readonly total: number
+  readonly completed: number
+  readonly failed: number
+}
+
+/** So long a batch and its results stay after the last of its jobs has ended. */
+const KEPT_MS = 24 * 3_600_000
+
+interface Known {
+  jobs: number
+  completed: number
+  failed: number
+  /** When the last of its jobs ended, on the wall. */
+  endedAtMs: number
+}
+
+/** Compares the counts of batches with the ends of their jobs, and reports claims of what was cancelled with its batch. */
+export class BatchChecker {
+  readonly #report: (problem: string) => void
+  readonly #wall: { now(): number; latest(): number }
+  readonly #batches = new Map<BatchId, Known>()
+  readonly #cancelled = new Set<BatchId>()
+
+  /**
+   * @param report is given one sentence per problem
+   * @param wall the clock on the wall
+   */
+  constructor(report: (problem: string) => void, wall: { now(): number; latest(): number }) {
+    this.#wall = wall
+    this.#report = report
+  }
+
+  /** The store has committed something. */
+  committed({ changes }: Commit): void {
+    for (const { kind, job, batch, line, was, now } of changes) {
+      if (batch === null) continue
+      const known = this.#batches.get(batch) ?? { jobs: 0, completed: 0, failed: 0, endedAtMs: 0 }
+      this.#batches.set(batch, known)
+      if (kind === 'insert') known.jobs += 1
+      if (now === 'IN_PROGRESS' && was === 'IN_QUEUE' && line !== '' && this.#cancelled.has(line))
+        this.#report(`job ${job} was claimed after its batch ${batch} was cancelled`)
+      // A job that is removed before its end has failed; one that is removed later goes on counting as it ended.
+      const before = was !== null && isFinal(was)
+      const after = now === null || isFinal(now)
+      if (before === after) continue
+      const by = after ? 1 : -1
+      known.endedAtMs = this.#wall.now()
+      if (now === 'COMPLETED' || was === 'COMPLETED') known.completed += by
+      else known.failed += by
+    }
+  }
+
+  /** Whether it has ended so long ago that it may be removed with its jobs. */
+  isOver(id: BatchId): boolean {
+    const known = this.#batches.get(id)
+    if (known === undefined || known.completed + known.failed < known.jobs) return false
+    return known.endedAtMs + KEPT_MS <= this.#wall.latest()
+  }
+
+  /** A client was told that the batch is cancelled. */
+  cancelled(id: BatchId): void {
+    this.#cancelled.add(id)
+  }
+
+  /** What the store has of a batch. */
+  compare({ id, status, total, completed, failed }: BatchRow): void {
+    const known = this.#batches.get(id) ?? { jobs: 0, completed: 0, failed: 0 }
+    if (known.jobs > total) this.#report(`batch ${id} has ${known.jobs} jobs of ${total}`)
+    // Requests of a draft that was cancelled count as failed, and are never jobs.
+    const neverJobs = status === 'CANCELLED' && known.jobs === 0 && completed === 0 && failed === total
+    if (neverJobs || (completed === known.completed && failed === known.failed)) return
+    const wanted = `${known.completed} completed and ${known.failed} failed`
+    this.#report(`batch ${id} counts ${completed} completed and ${failed} failed, and ${wanted} by the changes`)
+  }
+}

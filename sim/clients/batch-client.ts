@@ -1,0 +1,47 @@
+import { Life } from '../life.ts'
+import type { SeededRandom } from '../random.ts'
+import { BatchStory } from './batch-story.ts'
+import { Calls } from './calls.ts'
+import type { ClientParts } from './client.ts'
+
+/** An application that hands over its requests in batches. */
+export class BatchClient {
+  readonly #parts: ClientParts
+  readonly #random: SeededRandom
+  readonly #life: Life
+  readonly #calls: Calls
+  #left: number
+  #following = 0
+
+  constructor(parts: ClientParts) {
+    this.#parts = parts
+    this.#random = parts.world.random('batches')
+    this.#life = new Life(parts.world.clock)
+    this.#calls = new Calls(parts.network, 'batches', this.#life)
+    this.#left = this.#random.int(1, 5)
+    void this.#main()
+  }
+
+  /** Whether all its batches are over. */
+  get done(): boolean {
+    return this.#left === 0 && this.#following === 0
+  }
+
+  async #main(): Promise<void> {
+    for (let number = 1; this.#left > 0; number += 1) {
+      await this.#life.sleep(this.#random.int(1_000, 45_000))
+      this.#left -= 1
+      this.#following += 1
+      void this.#tell(number)
+    }
+  }
+
+  async #tell(number: number): Promise<void> {
+    const { world, checks, endpoints } = this.#parts
+    const tag = `batch-${number}`
+    const random = world.random(tag)
+    const endpoint = () => random.pick(endpoints())
+    await new BatchStory({ world, checks, endpoint, calls: this.#calls, life: this.#life, random }, tag).tell()
+    this.#following -= 1
+  }
+}
