@@ -87,7 +87,7 @@ export class Checks {
     this.counters = new CounterChecker(report)
     this.fleet = new FleetChecker(report)
     this.clients = new ClientChecker(report)
-    this.purges = new PurgeChecker(report)
+    this.purges = new PurgeChecker(report, clock.latest.bind(clock))
     this.webhooks = new WebhookChecker(report, database)
     this.#why = new WhyChecker(report, database, () => machine.running().length >= MACHINE_WORKERS)
     this.#holds = new HoldChecker(report, sinceMs => world.wasSlow(sinceMs))

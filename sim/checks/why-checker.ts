@@ -23,7 +23,7 @@ interface Facts {
   readonly normal: number
   readonly running: number
   readonly states: readonly WorkerState[]
-  /** Whether the worker that ended last did so by itself. */
+  /** Whether the worker that ended last did so by itself, or because it was of no use. */
   readonly crashed: boolean
   readonly machineFull: boolean
 }
@@ -67,12 +67,14 @@ export class WhyChecker {
     return {
       ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running },
       states: workers.map(({ state }) => state).filter(state => state !== 'EXITED'),
-      crashed: last !== undefined && last.stop_reason === null,
+      crashed: last !== undefined && (last.stop_reason === null || FAULTS.includes(last.stop_reason)),
       machineFull: this.#machineFull(),
     }
   }
 }
 
+/** Ends for these reasons count like crashes. */
+const FAULTS = ['unhealthy', 'wedged', 'silent', 'hung_start']
 const FACTS = `SELECT workers_max AS max,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,

@@ -168,8 +168,13 @@ test('a counter that differs from the ends of jobs is found', () => {
 
 test('a job that waits after a purge, and a purge that counts too many, are found', () => {
   const problems: string[] = []
-  const purges = new PurgeChecker(problem => problems.push(problem))
+  let nowMs = 1_000
+  const latestMs = () => nowMs
+  const purges = new PurgeChecker(problem => problems.push(problem), latestMs)
   purges.committed({ changes: [SUBMITTED], told: true })
+  purges.answered(endpointId, 1, 0)
+  assert.deepEqual(problems, [], 'past its ttl it is no job any more')
+  nowMs = 999
   purges.answered(endpointId, 1, 0)
   assert.match(problems.join('\n'), /job job-1 waits after a purge/)
   purges.answered(endpointId, 0, 1)
