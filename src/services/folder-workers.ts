@@ -1,4 +1,4 @@
-import { ENDPOINT_DEFAULTS, type Endpoint } from '../core/endpoint.ts'
+import { type Endpoint, withDefaults } from '../core/endpoint.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../core/ids.ts'
 import { TEMPLATE_DEFAULTS } from '../core/template.ts'
 import type { Store } from '../ports/store.ts'
@@ -36,12 +36,8 @@ export async function ensureFolderEndpoint(
     }))
   const existing = (await store.endpoints.list(owner)).find(({ templateId }) => templateId === template.id)
   if (existing !== undefined) return existing
-  const { scaler, ...defaults } = ENDPOINT_DEFAULTS
-  const config = {
-    ...{ ...defaults, name, scaler: scaler.QUEUE, locations: [], networkVolumeIds: [], env: {} },
-    compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] },
-  } as const
-  return endpoints.create(owner, config, template.id, idFromName(name))
+  const compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } as const
+  return endpoints.create(owner, withDefaults({ name, compute }), template.id, idFromName(name))
 }
 
 async function freeName(templates: Templates, owner: OwnerId, name: string): Promise<string> {

@@ -78,13 +78,6 @@ export function readEndpointInput(input: EndpointInput, before: EndpointConfig |
   return { config, failures }
 }
 
-/** A whole configuration from an input that makes an endpoint, with the defaults of GraphQL. */
-export function withDefaults(config: Partial<EndpointConfig> & { name: string; compute: Compute }): EndpointConfig {
-  const { scaler, ...defaults } = ENDPOINT_DEFAULTS
-  const type = config.type ?? defaults.type
-  return { ...defaults, locations: [], networkVolumeIds: [], env: {}, scaler: scaler[type], ...config, type }
-}
-
 function unsupportedFields(input: EndpointInput): string[] {
   return [
     ...(input.hubReleaseId ? ['hubReleaseId is not supported: there is no hub here'] : []),
