@@ -6,6 +6,13 @@ import { type Route, route } from '../route.ts'
 
 /** The OpenAPI document of all other routes and the page that shows it; both are open to everybody. */
 export function documentationRoutes(routes: readonly Route[], addresses: () => Addresses): Route[] {
+  let made: { readonly url: string; readonly document: Record<string, unknown> } | null = null
+  // Anybody may ask, and making it takes longer than most requests.
+  const document = () => {
+    const url = addresses().publicUrl
+    if (made?.url !== url) made = { url, document: openApiDocument(routes, url) }
+    return made.document
+  }
   return [
     route(
       {
@@ -13,7 +20,7 @@ export function documentationRoutes(routes: readonly Route[], addresses: () => A
         summary: 'The OpenAPI document of this API',
         success: { status: 200, schema: z.record(z.string(), z.unknown()) },
       },
-      async () => openApiDocument(routes, addresses().publicUrl),
+      async () => document(),
     ),
     route(
       {
@@ -22,7 +29,7 @@ export function documentationRoutes(routes: readonly Route[], addresses: () => A
         success: { status: 200, schema: z.string(), mediaType: 'text/html' },
       },
       async () =>
-        new Response(docsPage(openApiDocument(routes, addresses().publicUrl)), {
+        new Response(docsPage(document()), {
           headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
         }),
     ),
