@@ -1,4 +1,4 @@
-import { toAppError } from '../core/errors.ts'
+import { type AppError, toAppError } from '../core/errors.ts'
 import type { Emit } from '../events.ts'
 
 /** Told by the server when an answer has gone out completely, or has not. */
@@ -34,6 +34,14 @@ export function authorizationKey(request: Request): string | null {
   if (header === undefined || header === '') return null
   const bearer = /^bearer(?:\s+(.*))?$/i.exec(header)
   return bearer === null ? header : (bearer[1] ?? '').trim()
+}
+
+/** The headers of a refusal: when to try again, and which methods the path takes. */
+export function refusalHeaders({ retryAfterSeconds, allow }: AppError): Record<string, string> {
+  return {
+    ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+    ...(allow.length > 0 ? { allow: allow.join(', ') } : {}),
+  }
 }
 
 /** A JSON answer from text that is JSON already. */

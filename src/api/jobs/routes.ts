@@ -20,7 +20,7 @@ import type { Jobs } from '../../services/jobs.ts'
 import type { Streams } from '../../services/streams.ts'
 import type { Webhooks } from '../../services/webhooks.ts'
 import type { BodyRoom } from '../body.ts'
-import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { authorizationKey, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listWebhooks, webhookKey } from './webhooks.ts'
@@ -245,8 +245,5 @@ function refuseWhenStopping(parts: JobSurfaceParts): void {
 function refuse(parts: JobSurfaceParts, request: Request, thrown: unknown): Response {
   reportFailure(parts.emit, 'jobs', request, thrown)
   const error = toAppError(thrown)
-  const headers: Record<string, string> = {}
-  if (error.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds)
-  if (error.allow.length > 0) headers.allow = error.allow.join(', ')
-  return jsonText(JSON.stringify({ error: error.message }), error.status, headers)
+  return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
 }

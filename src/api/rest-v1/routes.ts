@@ -9,6 +9,7 @@ import type { Volumes } from '../../services/volumes.ts'
 import { type Contract, type Members, type Route, type RouteCall, route, type Shape } from '../rest/route.ts'
 import { endpointId } from '../rest/routes/serverless.ts'
 import { IdParam } from '../rest/schemas/common.ts'
+import { refusalHeaders } from '../surface.ts'
 import { changedConfig, endpointView, newConfig } from './endpoints.ts'
 import { EndpointFields, Flag, RegistryFields, TemplateFields, VolumeChanges, VolumeFields } from './schemas.ts'
 import { templateChanges, templateView } from './templates.ts'
@@ -39,14 +40,7 @@ export function v1Routes(parts: V1Parts): Route[] {
 export function v1Error(error: AppError, headers: Readonly<Record<string, string>> = {}): Response {
   return Response.json(
     { message: error.message, error: error.message, ...(error.failures.length > 0 ? { errors: error.failures } : {}) },
-    {
-      status: error.status,
-      headers: {
-        ...headers,
-        ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
-        ...(error.allow.length > 0 ? { allow: error.allow.join(', ') } : {}),
-      },
-    },
+    { status: error.status, headers: { ...headers, ...refusalHeaders(error) } },
   )
 }
 

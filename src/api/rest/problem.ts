@@ -1,4 +1,5 @@
 import { type AppError, ERROR_CODES } from '../../core/errors.ts'
+import { refusalHeaders } from '../surface.ts'
 
 /** An error as a problem document (RFC 9457). `errors` are sentences, because clients decode them as strings. */
 export function problemResponse(error: AppError, headers: Readonly<Record<string, string>> = {}): Response {
@@ -13,8 +14,7 @@ export function problemResponse(error: AppError, headers: Readonly<Record<string
     headers: {
       'content-type': 'application/problem+json',
       ...headers,
-      ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
-      ...(error.allow.length > 0 ? { allow: error.allow.join(', ') } : {}),
+      ...refusalHeaders(error),
     },
   })
 }
