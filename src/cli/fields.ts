@@ -117,7 +117,7 @@ function assign(body: Body, path: string, value: unknown): void {
 }
 
 /** The name under which commander keeps an option. */
-export function optionName(flag: string): string {
+function optionName(flag: string): string {
   const long = /--([a-z][a-z-]*)/.exec(flag)![1]!
   return long.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

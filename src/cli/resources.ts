@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
-import { type BodyOptions, bodyOf, collected, type Field, optionName } from './fields.ts'
+import { type BodyOptions, bodyOf, collected, type Field } from './fields.ts'
 import { type Column, column, memberAt, type Row, shown, table } from './table.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
@@ -195,8 +195,6 @@ function withBody(command: Command, fields: readonly Field[]): Command {
   }
   command.option('--file <file>', 'JSON object to start from; - for standard input')
   command.option('--set <path=value>', 'any member of the body, such as workers.max=5; again for more', collected)
-  const taken = new Set(fields.map(({ flag }) => optionName(flag)))
-  if (taken.has('url') || taken.has('json')) throw new Error('a field has the name of an option of every command')
   return withConnection(command)
 }
 
