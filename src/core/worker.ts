@@ -7,6 +7,7 @@
  * been told to end and its polls are answered at once. Any state may go straight to EXITED: processes die when they like.
  */
 import type { EndpointId, OwnerId, WorkerId } from './ids.ts'
+import type { Placement } from './placement.ts'
 
 /** Every state of a worker, in the order of its life. */
 export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'] as const
@@ -54,6 +55,13 @@ export interface Worker {
   /** The address that it was given for its calls. */
   readonly baseUrl: string
   readonly createdAtMs: number
+  /** What it is given of the machine; null for one of an older version. */
+  readonly placement: Placement | null
+  /** When it was given that. */
+  readonly placedAtMs: number | null
+  /** When the download of its image began and ended; null where the image was there. */
+  readonly pullStartedAtMs: number | null
+  readonly pullEndedAtMs: number | null
   /** When its process or container had been started. */
   readonly startedAtMs: number | null
   /** When it asked for its first job. */

@@ -1,4 +1,5 @@
-import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { EndpointId, VolumeId, WorkerId } from '../core/ids.ts'
+import type { Placement } from '../core/placement.ts'
 import type { Capacity } from '../core/plan.ts'
 
 /** What a driver starts. */
@@ -11,6 +12,30 @@ export interface WorkerSpec {
   readonly env: Readonly<Record<string, string>>
   /** The variables of the worker protocol, which win over all others. */
   readonly protocolEnv: Readonly<Record<string, string>>
+  /** What the worker may use of the machine, and no more of it. */
+  readonly placement: Placement
+  /** How much a container may write, in GB, where the engine can hold it to that; null for no limit. */
+  readonly diskGb: number | null
+  /** Ports of the template, as `8000/http`. */
+  readonly ports: readonly string[]
+  /** The endpoint's network volume as a folder of this machine; null for none. */
+  readonly volume: { readonly id: VolumeId; readonly path: string } | null
+  /** Who may download the image; null for anybody. */
+  readonly credential: RegistryCredential | null
+}
+
+/** A user of an image registry. */
+export interface RegistryCredential {
+  readonly username: string
+  readonly password: string
+}
+
+/** Who is told how a start comes along. */
+export interface StartWatch {
+  /** The image is being downloaded. @param percent 0 to 100; null while its size is not known */
+  pulling(percent: number | null): void
+  /** The image is there. Is told only after `pulling`. */
+  pulled(): void
 }
 
 /** How a process or container ended, as far as the driver can tell. */
@@ -34,11 +59,13 @@ export interface Driver {
   check(image: string, args: string): Promise<string | null>
   /**
    * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with a
-   * null handle finds what was started.
+   * null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and
+   * {@link kill} end it early, and it then rejects.
+   * @param watch told how it comes along; nobody unless given
    * @returns a handle for {@link adopt}
    * @throws AppError `invalid` with the reason, when the worker cannot be started
    */
-  start(spec: WorkerSpec): Promise<string>
+  start(spec: WorkerSpec, watch?: StartWatch): Promise<string>
   /** Takes over a worker that an earlier run of the server started. False when it no longer runs. */
   adopt(worker: WorkerId, handle: string | null): Promise<boolean>
   /** What is known of a worker that was started or adopted; exited when it is not known at all. */

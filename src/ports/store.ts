@@ -299,6 +299,8 @@ export interface WorkerStore {
   list(endpointId: EndpointId): Promise<Worker[]>
   /** Notes that its process runs, and how to find it again. */
   started(id: WorkerId, handle: string, nowMs: number): Promise<void>
+  /** Records when the download of its image began or ended, the first time that it is told. */
+  pulling(id: WorkerId, what: 'started' | 'ended', nowMs: number): Promise<void>
   /** Notes a request for jobs: makes a STARTING worker READY and keeps its capacity and SDK. */
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */

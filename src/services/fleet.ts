@@ -1,16 +1,23 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, VolumeId, WorkerId } from '../core/ids.ts'
+import { type Placement, UNPLACED } from '../core/placement.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
 import { protocolEnv } from '../core/worker-env.ts'
-import type { ObservedExit } from '../ports/driver.ts'
+import type { ObservedExit, StartWatch } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { WorkerMove } from '../ports/store.ts'
 import type { Jobs } from './jobs.ts'
+import { Registries } from './registries.ts'
 import { shortId } from './short-id.ts'
 import type { UnsentResults } from './unsent-results.ts'
+
+/** A worker whose process is being started. */
+interface Launch {
+  percent: number | null
+}
 
 const LAST_LINES = 20
 /** How many of the workers that ended last a start looks after; as many may have ended just before the server did. */
@@ -21,9 +28,10 @@ export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
   readonly #unsent: UnsentResults
+  readonly #registries: Registries
   readonly #addresses: () => readonly [string, ...string[]]
   readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
-  readonly #launching = new Set<WorkerId>()
+  readonly #launching = new Map<WorkerId, Launch>()
   readonly #ended = new Set<WorkerId>()
 
   /** @param addresses origins where workers reach the server, known once it listens; new ones are given the first */
@@ -31,6 +39,7 @@ export class Fleet {
     this.#ports = ports
     this.#jobs = jobs
     this.#unsent = unsent
+    this.#registries = new Registries(ports)
     this.#addresses = addresses
   }
 
@@ -49,19 +58,30 @@ export class Fleet {
   }
 
   /**
-   * Starts one worker of the endpoint's current version, unless its max is reached. A worker whose process cannot be
-   * started is recorded as ended with the reason, so that the back-off sees it.
+   * Records one worker of the endpoint's current version, unless its max is reached, and starts it; does not wait for
+   * the start, which may take minutes. A worker whose process cannot be started is recorded as ended with the reason,
+   * so that the back-off sees it.
    */
-  async start(endpoint: Endpoint): Promise<void> {
-    const template = await this.#ports.store.templates.find(endpoint.owner, endpoint.templateId)
+  async start(endpoint: Endpoint, placement: Placement = UNPLACED): Promise<void> {
+    const { store, vault, random, emit } = this.#ports
+    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
-    const worker = this.#newWorker(endpoint)
-    this.#launching.add(worker.id)
+    const worker = this.#newWorker(endpoint, placement)
+    const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
+    const launch: Launch = { percent: null }
+    this.#launching.set(worker.id, launch)
+    let recorded = false
     try {
-      await this.#startNew(endpoint, template, worker)
+      recorded = await store.workers.insert(worker, vault.hash(token))
     } finally {
-      this.#launching.delete(worker.id)
+      if (!recorded) this.#launching.delete(worker.id)
     }
+    if (!recorded) return
+    emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
+    // Whatever could not be recorded is seen by the reaper once the worker does not count as launching.
+    void this.#startNew(endpoint, template, worker, token)
+      .catch(error => this.#tellFailure(error))
+      .finally(() => this.#launching.delete(worker.id))
   }
 
   /** Whether the worker is recorded already while its process is being started, so that none is to be seen yet. */
@@ -69,25 +89,39 @@ export class Fleet {
     return this.#launching.has(workerId)
   }
 
+  /** How much of its image is downloaded, in percent; null when that is not known or not being done. */
+  pullPercent(workerId: WorkerId): number | null {
+    return this.#launching.get(workerId)?.percent ?? null
+  }
+
   /** Whether the worker's end is seen and not recorded yet: what is taken back must not go to a poll that it has left. */
   hasEnded(workerId: WorkerId): boolean {
     return this.#ended.has(workerId)
   }
 
-  async #startNew(endpoint: Endpoint, template: Template, worker: Worker): Promise<void> {
-    const { store, vault, random, emit } = this.#ports
-    const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
-    if (!(await store.workers.insert(worker, vault.hash(token)))) return
-    emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
+  async #startNew(endpoint: Endpoint, template: Template, worker: Worker, token: string): Promise<void> {
+    const { store, driver, clock } = this.#ports
     try {
       const handle = await this.#launch(endpoint, template, worker, token)
-      await store.workers.started(worker.id, handle, this.#ports.clock.now())
+      await store.workers.started(worker.id, handle, clock.now())
     } catch (error) {
-      const problem = toAppError(error).message
-      emit('worker.start_failed', { endpointId: endpoint.id, workerId: worker.id, problem })
-      await this.#ports.driver.kill(worker.id)
-      await this.bury(worker.id, { code: null, signal: null, cause: problem })
+      await this.#startFailed(worker, error)
+      return
     }
+    // Whoever stopped it meanwhile found nothing to end.
+    const now = await store.workers.find(worker.id)
+    if (now?.state === 'STOPPING') await driver.terminate(worker.id)
+  }
+
+  async #startFailed({ id, endpointId }: Worker, error: unknown): Promise<void> {
+    const problem = toAppError(error).message
+    this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem })
+    await this.#ports.driver.kill(id)
+    await this.bury(id, { code: null, signal: null, cause: problem })
+  }
+
+  #tellFailure(error: unknown): void {
+    this.#ports.emit('loop.failed', { loop: 'start of a worker', problem: toAppError(error).message })
   }
 
   /** Gives the worker no more jobs; it is stopped when it holds none. */
@@ -232,14 +266,39 @@ export class Fleet {
     const env = { ...template.env, ...endpoint.env }
     const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
     const { endpointId, id: workerId, baseUrl } = worker
-    return driver.start({
-      ...{ workerId, endpointId, image: template.image, args: template.args },
+    const placement = worker.placement ?? UNPLACED
+    const gpuCount = placement.gpus.length
+    const volume = await this.#volumeOf(endpoint)
+    const spec = {
+      ...{ workerId, endpointId, image: template.image, args: template.args, placement, volume },
+      ...{ diskGb: template.diskGb, ports: template.ports },
+      credential:
+        template.registry === null ? null : await this.#registries.credential(endpoint.owner, template.registry),
       env: await this.#withSecrets(endpoint.owner, env),
-      protocolEnv: protocolEnv({
-        ...{ endpointId, workerId, hostSuffix, token, baseUrl, gpuCount: 0 },
-        volume: await this.#volumeOf(endpoint),
-      }),
-    })
+      protocolEnv: protocolEnv({ endpointId, workerId, hostSuffix, token, baseUrl, gpuCount, volume }),
+    }
+    return driver.start(spec, this.#watch(worker))
+  }
+
+  /** Records how the download of a worker's image comes along; the percentage is of use only while it lasts. */
+  #watch({ id }: Worker): StartWatch {
+    const { store, clock } = this.#ports
+    let pulling = false
+    const record = (what: 'started' | 'ended') => {
+      store.workers.pulling(id, what, clock.now()).catch(error => this.#tellFailure(error))
+    }
+    return {
+      pulling: percent => {
+        const launch = this.#launching.get(id)
+        if (launch !== undefined) launch.percent = percent
+        if (!pulling) record('started')
+        pulling = true
+      },
+      pulled: () => {
+        if (pulling) record('ended')
+        pulling = false
+      },
+    }
   }
 
   /** Null when all volumes of the endpoint are there, which only those of older versions may not be. */
@@ -277,7 +336,7 @@ export class Fleet {
     return names.filter(name => !known.has(name))
   }
 
-  #newWorker(endpoint: Endpoint): Worker {
+  #newWorker(endpoint: Endpoint, placement: Placement): Worker {
     const { random, clock, driver } = this.#ports
     const id = shortId(random) as WorkerId
     return {
@@ -290,6 +349,7 @@ export class Fleet {
         startedAtMs: null,
       },
       ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
+      ...{ placement, placedAtMs: clock.now(), pullStartedAtMs: null, pullEndedAtMs: null },
       ...{ problem: null, exit: null, capacity: 1, jobsFinished: 0, sdk: null },
     }
   }

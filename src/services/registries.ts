@@ -2,12 +2,10 @@ import { invalid, notFound } from '../core/errors.ts'
 import type { OwnerId, RegistryId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
 import { type Registry, type RegistryInput, registryFailures } from '../core/registry.ts'
+import type { RegistryCredential } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
-
-/** A credential as the one who pulls an image needs it. */
-export type RegistryCredential = Pick<RegistryInput, 'username' | 'password'>
 
 /** Registries: credentials for private images. */
 export class Registries {

@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { UNPLACED } from '../../src/core/placement.ts'
 import { createProcessDriver, type ProcessDriver, type ProcessDriverOptions } from '../../src/drivers/process.ts'
 import { readBootId } from '../../src/drivers/process-table.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
@@ -117,6 +118,7 @@ export async function openMachine() {
         args: `'${process.execPath}' worker.mjs ${words}`,
         env: {},
         protocolEnv: { LIFELINE: join(folder, 'line'), RUNPOD_POD_ID: workerId },
+        ...{ placement: UNPLACED, diskGb: null, ports: [], volume: null, credential: null },
         ...changes,
       }
     },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { UNPLACED } from '../../src/core/placement.ts'
 import { createMockDriver, createMockFleet } from '../../src/drivers/mock.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
@@ -78,5 +79,8 @@ test('a server that dies in the middle of a start leaves a worker that the next 
 
 function spec(name: string, args: string): WorkerSpec {
   const workerId = name as WorkerId
-  return { workerId, endpointId: 'endpoint' as EndpointId, image: 'image', args, env: {}, protocolEnv: {} }
+  return {
+    ...{ workerId, endpointId: 'endpoint' as EndpointId, image: 'image', args, env: {}, protocolEnv: {} },
+    ...{ placement: UNPLACED, diskGb: null, ports: [], volume: null, credential: null },
+  }
 }

@@ -170,7 +170,7 @@ test('a worker whose start could not be noted is not left in the list as startin
 test('a worker that takes long to start is not taken for one that has ended', async t => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const rig = await openRig(t, { beforeStart: () => promise })
-  const endpoint = await rig.endpoint()
+  const endpoint = await rig.endpoint({ workersMax: 1 })
   const id = await rig.submit(endpoint)
   await rig.clock.advance(30_000)
   assert.deepEqual(

@@ -47,6 +47,10 @@ export const workers = {
     yield* query(sql.workerStarted, [id, handle, nowMs])
   }),
 
+  pulling: write(function* (id: WorkerId, what: 'started' | 'ended', nowMs: number): Steps<void> {
+    yield* query(what === 'started' ? sql.pullStarted : sql.pullEnded, [id, nowMs])
+  }),
+
   seen: write(function* (id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Steps<WorkerMove | null> {
     const row = yield* queryOne<WorkerRow>(sql.workerReady, [id, capacity, sdk, nowMs])
     if (row !== null) return { worker: toWorker(row), from: 'STARTING' }

@@ -1,4 +1,5 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { Placement } from '../../core/placement.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../../core/worker.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
@@ -24,6 +25,10 @@ export interface WorkerRow {
   readonly capacity: number
   readonly jobs_finished: number
   readonly sdk: string | null
+  readonly placement: string | null
+  readonly placed_at_ms: number | null
+  readonly pull_started_at_ms: number | null
+  readonly pull_ended_at_ms: number | null
 }
 
 /** A row as a worker. */
@@ -49,6 +54,10 @@ export function toWorker(row: WorkerRow): Worker {
     capacity: row.capacity,
     jobsFinished: row.jobs_finished,
     sdk: row.sdk,
+    placement: row.placement === null ? null : (JSON.parse(row.placement) as Placement),
+    placedAtMs: row.placed_at_ms,
+    pullStartedAtMs: row.pull_started_at_ms,
+    pullEndedAtMs: row.pull_ended_at_ms,
   }
 }
 
@@ -68,5 +77,7 @@ export function ofNewWorker(worker: Worker, tokenHash: string, flavor: string): 
     worker.capacity,
     worker.sdk,
     flavor,
+    worker.placement === null ? null : JSON.stringify(worker.placement),
+    worker.placedAtMs,
   ]
 }

@@ -4,7 +4,8 @@ import { ALIVE, RUNNING } from './guards.ts'
 /** The columns of a worker; see rows/workers.ts. */
 export const WORKER_COLUMNS =
   'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
-  'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem'
+  'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
+  'placement, placed_at_ms, pull_started_at_ms, pull_ended_at_ms'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -12,8 +13,8 @@ const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_i
 /** A new worker; no row when its endpoint is gone or has as many as it may. $10 is the hash of its token, $13 its flavor. */
 export const insertWorker = `
   INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
-    capacity, jobs_finished, sdk, flavor, counted_until_ms)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $9
+    capacity, jobs_finished, sdk, flavor, counted_until_ms, placement, placed_at_ms)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $9, $14, $15
   FROM endpoints WHERE id = $3
     AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE}) < workers_max
   RETURNING id`
@@ -53,6 +54,14 @@ export const exitsOf = `
 /** $1 worker, $2 handle, $3 now. */
 export const workerStarted = `
   UPDATE workers SET handle = $2, started_at_ms = COALESCE(started_at_ms, $3) WHERE id = $1 AND ${ALIVE}`
+
+/** $1 worker, $2 now. The download of its image has begun. */
+export const pullStarted = `
+  UPDATE workers SET pull_started_at_ms = $2 WHERE id = $1 AND pull_started_at_ms IS NULL AND ${ALIVE}`
+
+/** $1 worker, $2 now. The download of its image has ended. */
+export const pullEnded = `
+  UPDATE workers SET pull_ended_at_ms = $2 WHERE id = $1 AND pull_started_at_ms IS NOT NULL AND pull_ended_at_ms IS NULL`
 
 /** $1 worker, $2 capacity, $3 SDK, $4 now. */
 export const workerReady = `
