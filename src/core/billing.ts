@@ -1,0 +1,107 @@
+/** Spans of time that bills are made for, in UTC, and amounts that add up. */
+import { HOUR_MS } from './usage.ts'
+
+/** The spans into which usage is summed. Weeks begin on Mondays. */
+export const BUCKET_SIZES = ['hour', 'day', 'week', 'month', 'year'] as const
+/** One of {@link BUCKET_SIZES}. */
+export type BucketSize = (typeof BUCKET_SIZES)[number]
+
+/** Most buckets of one answer. */
+export const MAX_BUCKETS = 1_000
+/** What is asked for where nothing is said of time. */
+export const DEFAULT_DAYS = 30
+
+const DAY_MS = 24 * HOUR_MS
+/** 1 January 1970 was a Thursday. */
+const FIRST_MONDAY_MS = 4 * DAY_MS
+/** Later instants have years of five digits, at the latest when they are moved to the end of their year. */
+const LAST_MS = Date.UTC(9999, 0)
+
+/** The beginning of the bucket that an instant falls into. */
+export function bucketStart(atMs: number, size: BucketSize): number {
+  const at = new Date(atMs)
+  if (size === 'year') return Date.UTC(at.getUTCFullYear(), 0)
+  if (size === 'month') return Date.UTC(at.getUTCFullYear(), at.getUTCMonth())
+  if (size === 'week') return FIRST_MONDAY_MS + Math.floor((atMs - FIRST_MONDAY_MS) / (7 * DAY_MS)) * 7 * DAY_MS
+  const lengthMs = size === 'day' ? DAY_MS : HOUR_MS
+  return Math.floor(atMs / lengthMs) * lengthMs
+}
+
+/** The beginning of the bucket that is `count` buckets later, or earlier. @param startMs the beginning of a bucket */
+export function bucketsAfter(startMs: number, size: BucketSize, count = 1): number {
+  const start = new Date(startMs)
+  if (size === 'year') return Date.UTC(start.getUTCFullYear() + count, 0)
+  if (size === 'month') return Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + count)
+  return startMs + count * (size === 'week' ? 7 * DAY_MS : size === 'day' ? DAY_MS : HOUR_MS)
+}
+
+/** What time a bill is asked for: the last buckets, or from one instant to another; the last days where nothing is said. */
+export interface BillingTime {
+  readonly size: BucketSize
+  /** So many buckets, the present one included. */
+  readonly lastN?: number | undefined
+  readonly startMs?: number | undefined
+  readonly endMs?: number | undefined
+}
+
+/**
+ * The buckets that are asked for: their beginnings and the end of the last one. Both ends are moved outward to the bounds of
+ * buckets. Otherwise everything wrong with what is asked for, one sentence each with the name of what is wrong in front.
+ */
+export function billingBounds(
+  time: BillingTime,
+  nowMs: number,
+): { readonly bounds: readonly number[] } | { readonly failures: readonly string[] } {
+  const { size, lastN } = time
+  const failures: string[] = []
+  if (lastN !== undefined && (time.startMs !== undefined || time.endMs !== undefined)) {
+    failures.push('lastN: excludes startTime and endTime')
+  }
+  if (lastN !== undefined && lastN > MAX_BUCKETS) failures.push(`lastN: must be at most ${MAX_BUCKETS}`)
+  // The bucket that begins at this very instant is the present one.
+  const endMs = time.endMs ?? nowMs + 1
+  const startMs = time.startMs ?? endMs - DEFAULT_DAYS * DAY_MS
+  if (time.startMs !== undefined && time.startMs < 0) failures.push('startTime: must not be before 1970')
+  if (endMs > LAST_MS) failures.push('endTime: must not be after the year 9998')
+  if (startMs >= endMs) failures.push('startTime: must be before endTime, which is now where it is not given')
+  if (failures.length > 0) return { failures }
+  const end = bucketsAfter(bucketStart(endMs - 1, size), size)
+  const bounds = [lastN === undefined ? bucketStart(startMs, size) : bucketsAfter(end, size, -lastN)]
+  while (bounds.at(-1)! < end) {
+    if (bounds.length > MAX_BUCKETS) {
+      const sentence = `bucketSize: makes more than ${MAX_BUCKETS} buckets of this time; ask for less time or larger buckets`
+      return { failures: [sentence] }
+    }
+    bounds.push(bucketsAfter(bounds.at(-1)!, size))
+  }
+  return { bounds }
+}
+
+/** An exact amount: millionths of a dollar for an hour, times milliseconds. */
+export function exactAmount(microsPerHour: number, ms: number): bigint {
+  return BigInt(microsPerHour) * BigInt(ms)
+}
+
+/**
+ * Adds exact amounts up and rounds them, half up, to millionths of a dollar. The sum is rounded and not its parts: each part is what
+ * it moves the rounded sum by, so the parts add up to the sum, and the sum is the same whatever the parts.
+ */
+export class RoundedSum {
+  #exact = 0n
+  #micros = 0
+
+  /** The rounded sum. */
+  get micros(): number {
+    return this.#micros
+  }
+
+  /** What an amount adds to the rounded sum, which is within a millionth of the amount. */
+  add(exact: bigint): number {
+    const before = this.#micros
+    this.#exact += exact
+    this.#micros = Number((this.#exact * 2n + HOUR) / (HOUR * 2n))
+    return this.#micros - before
+  }
+}
+
+const HOUR = BigInt(HOUR_MS)
