@@ -12,17 +12,57 @@ export type Row = Readonly<Record<string, unknown>>
 /** The longest text of a cell; what is longer is cut, and whole in JSON. */
 const MAX_CELL = 60
 
-/** Rows under their titles, in columns as wide as they need to be. Control characters of names are left out. */
-export function table(columns: readonly Column[], rows: readonly Row[]): string {
-  const cells = rows.map(row => columns.map(({ text }) => cut(plain(text(row)))))
-  const widths = columns.map(({ title }, index) => Math.max(title.length, ...cells.map(line => line[index]!.length)))
+/** Columns are not made narrower than this. */
+const LEAST_WIDTH = 8
+const GAP = '  '
+
+/**
+ * Rows under their titles, in columns as wide as they need to be. Control characters of names are left out. Where the terminal is
+ * too narrow the widest columns are cut, but never the first one, which people copy; where that is not enough, each row is a
+ * paragraph.
+ * @param width how many characters a line has room for; any number unless the output is a terminal
+ */
+export function table(columns: readonly Column[], rows: readonly Row[], width = terminalWidth()): string {
+  const cells = rows.map(row => columns.map(({ text }) => cut(plain(text(row)), MAX_CELL)))
+  const wanted = columns.map(({ title }, index) => Math.max(title.length, ...cells.map(line => line[index]!.length)))
+  const widths = fitting(wanted, columns, width)
+  if (widths === null) return paragraphs(columns, cells)
   const line = (texts: readonly string[]) =>
     texts
-      .map((text, index) => text.padEnd(widths[index]!))
-      .join('  ')
+      .map((text, index) => cut(text, widths[index]!).padEnd(widths[index]!))
+      .join(GAP)
       .trimEnd()
   const head = styleText('bold', line(columns.map(({ title }) => title)), { stream: process.stdout })
   return `${[head, ...cells.map(line)].join('\n')}\n`
+}
+
+function terminalWidth(): number {
+  // Some terminals say 0 when they do not know.
+  return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY
+}
+
+/** The widths of the columns, none wider than wanted; null where they do not fit into a line. */
+function fitting(wanted: readonly number[], columns: readonly Column[], width: number): readonly number[] | null {
+  const widths = [...wanted]
+  const least = columns.map(({ title }, index) =>
+    index === 0 ? wanted[0]! : Math.min(wanted[index]!, Math.max(title.length, LEAST_WIDTH)),
+  )
+  const over = () => widths.reduce((sum, one) => sum + one, (widths.length - 1) * GAP.length) - width
+  while (over() > 0) {
+    const spare = widths.map((one, index) => (one > least[index]! ? one : 0))
+    const widest = spare.indexOf(Math.max(...spare))
+    if (spare[widest] === 0) return null
+    widths[widest]! -= 1
+  }
+  return widths
+}
+
+function paragraphs(columns: readonly Column[], cells: readonly (readonly string[])[]): string {
+  const longest = Math.max(...columns.map(({ title }) => title.length))
+  const texts = cells.map(line =>
+    columns.map(({ title }, index) => `${title.padEnd(longest)}${GAP}${line[index]}\n`).join(''),
+  )
+  return texts.join('\n')
 }
 
 /** A column that shows a member, found by its path. */
@@ -47,6 +87,6 @@ function plain(text: string): string {
   return stripVTControlCharacters(text).replaceAll(/[\u0000-\u001f\u007f]/g, ' ')
 }
 
-function cut(text: string): string {
-  return text.length > MAX_CELL ? `${text.slice(0, MAX_CELL - 1)}…` : text
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text
 }
