@@ -19,11 +19,13 @@ import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoint.ts'
 import { REST_NAMES } from './core/field-names.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
+import { NO_PRICES, type PriceList } from './core/prices.ts'
 import type { RateWindow } from './core/rate-limit.ts'
 import type { Ports } from './ports/ports.ts'
 import { Access } from './services/access.ts'
 import { Accounts } from './services/accounts.ts'
 import { Batches } from './services/batches.ts'
+import { Billing } from './services/billing.ts'
 import { Catalog } from './services/catalog.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { Explaining } from './services/explaining.ts'
@@ -65,6 +67,8 @@ export interface AppConfig {
   readonly metricsPublic?: boolean
   /** Most bytes of clients' request bodies that are held at once, and as many of workers' results. */
   readonly bodyBytes?: number
+  /** What hardware costs; nothing when left out. */
+  readonly prices?: PriceList | undefined
 }
 
 /** The use cases that the code which starts the server calls itself. */
@@ -98,7 +102,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   let addresses: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
   const waiting = new Waiting(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows, config.limitJobs)
-  const management = managementOf(ports, access)
+  const management = managementOf(ports, access, config.prices)
   const jobs = new Jobs(ports, waiting)
   const watching = createWatching(ports, jobs, () => [addresses.workerUrl, ...(addresses.otherWorkerUrls ?? [])])
   const batches = new Batches(ports, jobs)
@@ -164,10 +168,11 @@ export function createApp(ports: Ports, config: AppConfig): App {
 }
 
 /** The use cases of management that need no others. */
-function managementOf(ports: Ports, access: Access) {
+function managementOf(ports: Ports, access: Access, prices: PriceList | undefined) {
   return {
     accounts: new Accounts(ports),
-    catalog: new Catalog(ports),
+    billing: new Billing(ports, prices ?? NO_PRICES),
+    catalog: new Catalog(ports, prices),
     keys: new Keys(ports, access),
     templates: new Templates(ports),
     registries: new Registries(ports),

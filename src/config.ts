@@ -1,4 +1,5 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
+import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from './core/rate-limit.ts'
 
 /** The settings of one run of the server, checked and frozen. */
@@ -35,6 +36,8 @@ export interface Config {
   readonly rateWindows: readonly RateWindow[]
   /** Whether each endpoint takes a limited number of calls of job operations. */
   readonly limitJobs: boolean
+  /** What hardware costs; null for nothing. */
+  readonly prices: PriceList | null
 }
 
 /** How much is logged. */
@@ -182,6 +185,14 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'JOB_RATE_LIMITS',
     'limit the calls of job operations per endpoint, as the hosted service does',
   ),
+  prices: setting(
+    '--prices',
+    'PRICES',
+    '<file>',
+    null,
+    "JSON file with what hardware costs an hour, for bills; 'catalog' for the prices of the hosted service",
+    notEmpty,
+  ),
   metricsPublic: flag('--metrics-public', 'METRICS_PUBLIC', 'show /metrics to callers without a key, too'),
   logLevel: setting(
     '--log-level',
@@ -199,6 +210,8 @@ export interface GivenSettings {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Makes a path absolute. */
   readonly absolute: (path: string) => string
+  /** Reads a file that a setting names; throws when it cannot. Left out by commands that need no such file. */
+  readonly read?: (path: string) => string
 }
 
 /** Reads all settings, the options first and the environment (`RUNYARD_...`) after them, and finds all mistakes at once. */
@@ -221,14 +234,15 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   if (masterKeys.length > 3 || masterKeys.some(text => !/^[A-Za-z0-9+/_-]{43}=?$/.test(text))) {
     mistakes.push('RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them')
   }
+  const prices = pricesOf(values.get('prices')?.[0], given, mistakes)
   if (mistakes.length > 0) return { mistakes }
-  const config = configOf(name => values.get(name) ?? [], { apiKey, masterKeys }, given.absolute)
+  const config = configOf(name => values.get(name) ?? [], { apiKey, masterKeys, prices }, given.absolute)
   return { config: Object.freeze(config) }
 }
 
 function configOf(
   texts: (name: string) => readonly string[],
-  secrets: Pick<Config, 'apiKey' | 'masterKeys'>,
+  read: Pick<Config, 'apiKey' | 'masterKeys' | 'prices'>,
   absolute: (path: string) => string,
 ): Config {
   const one = (name: string) => texts(name)[0] ?? ''
@@ -253,10 +267,24 @@ function configOf(
     metricsPublic: one('metricsPublic') === 'true',
     databaseUrl: one('database') || null,
     logLevel: one('logLevel') as LogLevel,
-    ...secrets,
+    ...read,
     rateWindows: DEFAULT_WINDOWS,
     limitJobs: one('jobRateLimits') === 'true',
   }
+}
+
+/** The prices of a file, or the word for those of the hosted service; what is wrong with them goes to the mistakes. */
+function pricesOf(text: string | undefined, { absolute, read }: GivenSettings, mistakes: string[]): PriceList | null {
+  if (text === 'catalog') return CATALOG_PRICES
+  if (text === undefined || text === '' || read === undefined) return null
+  try {
+    const reading = readPrices(read(absolute(text)))
+    if ('prices' in reading) return reading.prices
+    mistakes.push(...reading.mistakes.map(mistake => `${text}: ${mistake}`))
+  } catch (error) {
+    mistakes.push(`${text}: cannot be read: ${(error as Error).message}`)
+  }
+  return null
 }
 
 function textsOf(

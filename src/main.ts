@@ -99,7 +99,8 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       metrics,
     }
     const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes } = config
-    const app = createApp(ports, { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes })
+    const prices = config.prices ?? undefined
+    const app = createApp(ports, { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices })
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders)
     const listener = await bind(app, config, log)

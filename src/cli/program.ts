@@ -7,6 +7,7 @@ import { addMasterKey } from './master-key.ts'
 import { addResources } from './resources.ts'
 import { addRun } from './run.ts'
 import { addServe } from './serve.ts'
+import { addUsage } from './usage.ts'
 import { addWhy } from './why.ts'
 
 const EXAMPLES = `
@@ -15,6 +16,7 @@ Examples:
   runyard serve --worker ./my-model  run the handler in ./my-model as an endpoint
   runyard run <endpoint> -i '{}'     run one job and wait for it
   runyard endpoints list             the endpoints; templates, secrets, keys and volumes likewise
+  runyard usage --last 7             what endpoints have used in the last 7 days, and what it costs
   runyard why                        why jobs wait, for all endpoints
   runyard why <job>                  why this job waits, or how it ended
   runyard logs <endpoint> --follow   what its newest worker prints
@@ -33,7 +35,8 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
-  for (const add of [addServe, addRun, addResources, addWhy, addLogs, addMasterKey, addCompletion]) add(program)
+  for (const add of [addServe, addRun, addResources, addUsage, addWhy, addLogs, addMasterKey, addCompletion])
+    add(program)
   try {
     await program.parseAsync(argv as string[])
   } catch (error) {

@@ -199,7 +199,7 @@ function withBody(command: Command, fields: readonly Field[]): Command {
 }
 
 /** All items of a list, page by page. */
-async function pages(options: ConnectionOptions, path: string, wrapper: string): Promise<Row[]> {
+export async function pages(options: ConnectionOptions, path: string, wrapper: string): Promise<Row[]> {
   const rows: Row[] = []
   for (let cursor: string | null = null; ; ) {
     const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
@@ -23,7 +24,10 @@ export function addServe(program: Command): void {
 }
 
 async function serve(options: Record<string, unknown>): Promise<void> {
-  const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
+  const reading = readConfig({
+    ...{ options, env: process.env, absolute: path => resolve(path) },
+    read: path => readFileSync(path, 'utf8'),
+  })
   if ('mistakes' in reading) {
     const list = reading.mistakes.map(mistake => `  ${mistake}`).join('\n')
     throw new CliError(`${reading.mistakes.length} setting(s) are wrong:\n${list}`, EXIT.usage)

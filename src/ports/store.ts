@@ -6,7 +6,7 @@ import type { ApiKey } from '../core/permission.ts'
 import type { WindowCount } from '../core/rate-limit.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../core/scale.ts'
 import type { Template } from '../core/template.ts'
-import type { JobUsage, WorkerUsage } from '../core/usage.ts'
+import type { JobUsage } from '../core/usage.ts'
 import type { WebhookDelivery, WebhookTry } from '../core/webhook.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker.ts'
 import type { BatchStore } from './batch-store.ts'
@@ -19,6 +19,7 @@ import type {
   TemplateStore,
   VolumeStore,
 } from './management-store.ts'
+import type { UsageStore } from './usage-store.ts'
 
 /**
  * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
@@ -340,46 +341,6 @@ export interface KeyStore {
   windowCounts(owner: OwnerId): Promise<WindowCount[]>
   /** Keeps what was counted, so that a restart forgives nobody more than a moment. */
   saveWindowCounts(owner: OwnerId, counts: readonly WindowCount[]): Promise<void>
-}
-
-/** Which usage is read. */
-export interface UsageQuery {
-  readonly owner: OwnerId
-  /** Null for all endpoints, those that are gone included. */
-  readonly endpointId: EndpointId | null
-  /** Instants of whole hours, ascending: sums are made from each to the next. At most 1,000 spans are read at once. */
-  readonly bounds: readonly number[]
-}
-
-/** What the jobs of an endpoint have used in the span that begins at `startMs`. */
-export interface JobUsageSum {
-  readonly startMs: number
-  readonly endpointId: EndpointId
-  readonly usage: JobUsage
-}
-
-/** How long workers of an endpoint existed in the span that begins at `startMs`. */
-export interface WorkerUsageSum {
-  readonly startMs: number
-  readonly endpointId: EndpointId
-  /** See core/usage `flavorOf`; `unknown` for workers of versions that did not note it. */
-  readonly flavor: string
-  readonly usage: WorkerUsage
-}
-
-/**
- * What was used, by the hour. Jobs are counted by the transitions that end their attempts and waits, workers when they end
- * and in between by {@link countWorkers}; each in the same transaction, so nothing is counted twice or lost. Usage outlives
- * endpoints. Reading stops before a span that would make more than 10,000 sums: `nextMs` is where to go on, null at the end.
- */
-export interface UsageStore {
-  jobs(query: UsageQuery): Promise<{ sums: JobUsageSum[]; nextMs: number | null }>
-  /** The time of workers that run is included up to `nowMs`. */
-  workers(query: UsageQuery, nowMs: number): Promise<{ sums: WorkerUsageSum[]; nextMs: number | null }>
-  /** Counts workers that were not counted since `beforeMs` up to now, at most `limit`. Returns how many there were. */
-  countWorkers(nowMs: number, beforeMs: number, limit: number): Promise<number>
-  /** Removes hours before `beforeMs`, at most `limit` of each kind. Returns how many of the more frequent kind there were. */
-  removeOld(beforeMs: number, limit: number): Promise<number>
 }
 
 /** Care of the database itself, in bounded work. */

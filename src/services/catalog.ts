@@ -1,6 +1,7 @@
 import { type Availability, availabilityOf, cpuAvailability } from '../core/catalog.ts'
 import { CPU_FLAVORS, type CpuFlavor, GPU_POOLS } from '../core/catalog-data.ts'
 import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../core/catalog-types.ts'
+import { CATALOG_PRICES, dollars, hourlyPrice, type PriceList } from '../core/prices.ts'
 import type { Ports } from '../ports/ports.ts'
 
 /** A GPU type with what an hour of it costs in a serverless worker and how many of it one worker can have here. */
@@ -13,9 +14,12 @@ export interface PricedGpu extends GpuType {
 /** The catalogue of hardware and places, with what this machine really has. */
 export class Catalog {
   readonly #machine: Ports['machine']
+  readonly #prices: PriceList
 
-  constructor({ machine }: Pick<Ports, 'machine'>) {
+  /** @param prices what it shows; the hosted service's, for people who compare, where this installation has none */
+  constructor({ machine }: Pick<Ports, 'machine'>, prices: PriceList = CATALOG_PRICES) {
     this.#machine = machine
+    this.#prices = prices
   }
 
   /** All GPU types that are known. */
@@ -23,9 +27,21 @@ export class Catalog {
     const { gpus } = await this.#machine.parts()
     return GPU_TYPES.map(type => ({
       ...type,
-      pricePerHour: GPU_POOLS.find(pool => pool.id === type.pool)?.pricePerHour ?? null,
+      pricePerHour: this.#gpuPrice(type.pool),
       here: gpus.filter(gpu => gpu.name === type.id).length,
     }))
+  }
+
+  /** What an hour of a vCPU costs in a serverless worker, in US dollars. */
+  vcpuPrice({ id }: CpuFlavor): number {
+    return dollars(hourlyPrice(this.#prices, `cpu:${id}`).micros)
+  }
+
+  /** Null where no price is known. */
+  #gpuPrice(pool: string | null): number | null {
+    if (pool === null) return null
+    const known = this.#prices !== CATALOG_PRICES || GPU_POOLS.find(({ id }) => id === pool)?.pricePerHour != null
+    return known ? dollars(hourlyPrice(this.#prices, `gpu:${pool}`).micros) : null
   }
 
   /** How many workers with `count` of a GPU type this machine can run at once. */

@@ -303,6 +303,26 @@ const workerUsageCases: Cases = {
     assert.deepEqual(await read(STRANGER), [])
   },
 
+  'what the workers of an owner are doing now is known by their hardware': async world => {
+    const { endpoints, workers, usage } = world.store
+    const gpu = { kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 2 } as const
+    await endpoints.insert(endpointOf(E2, { compute: { ...gpu, allowedCudaVersions: [], minCudaVersion: null } }))
+    assert.deepEqual(await usage.running(OWNER), [])
+    await world.worker('idle')
+    await world.holder('busy' as typeof W1, 'a')
+    await workers.insert(workerOf('new', { endpointId: E2 }), 'new')
+    await workers.exited(await world.worker('gone'), EXIT, T0)
+    assert.deepEqual(
+      (await usage.running(OWNER)).map(({ flavor, phase, workers }) => [flavor, phase, workers]),
+      [
+        ['cpu:cpu3c:2', 'idle', 1],
+        ['cpu:cpu3c:2', 'running', 1],
+        ['gpu:ADA_24:2', 'starting', 1],
+      ],
+    )
+    assert.deepEqual(await usage.running(STRANGER), [])
+  },
+
   'the last workers that ended are known': async world => {
     const { workers } = world.store
     for (const [index, id] of ['a', 'b', 'c'].entries()) {

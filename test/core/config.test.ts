@@ -34,7 +34,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
-    ...{ masterKeys: [], limitJobs: false },
+    ...{ masterKeys: [], limitJobs: false, prices: null },
     directWorkers: false,
   })
   assert.deepEqual(
@@ -59,7 +59,7 @@ test('each setting is read from its option', () => {
     databaseUrl: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
-    ...{ masterKeys: [], limitJobs: false },
+    ...{ masterKeys: [], limitJobs: false, prices: null },
     directWorkers: true,
   })
 })
@@ -98,7 +98,7 @@ const OTHER: Record<string, string> = {
   },
   ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true', storeHost: 'inline' },
-  ...{ webhookPublicOnly: 'true', jobRateLimits: 'true', metricsPublic: 'true', logLevel: 'warn' },
+  ...{ webhookPublicOnly: 'true', jobRateLimits: 'true', prices: 'catalog', metricsPublic: 'true', logLevel: 'warn' },
 }
 
 test('each setting is read from its variable, and the option wins over it', () => {
@@ -180,4 +180,30 @@ test('encryption keys come from the environment alone, and no mistake ever shows
       'RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them',
     ])
   }
+})
+
+test('prices are those of a file, or of the catalogue, and all that is wrong with them is told with the rest', () => {
+  const files: Env = { '/here/p.json': '{"gpu": {"ADA_24": 2}}', '/here/bad.json': '{"gpu": {"RTX": 1, "ADA_24": -1}}' }
+  const reading = (file: string, options: Given = {}) =>
+    readConfig({
+      ...{ options, env: { RUNYARD_PRICES: file }, absolute: path => `/here/${path}` },
+      read: path => files[path] ?? assert.fail('there is no such file'),
+    })
+  const prices = (file: string) => {
+    const result = reading(file)
+    assert.ok('config' in result)
+    return result.config.prices
+  }
+  assert.equal(prices('p.json')?.gpu.get('ADA_24'), 2_000_000)
+  assert.equal(prices('catalog')?.gpu.get('ADA_24'), 1_116_000)
+  assert.equal(prices(''), null)
+  const wrong = reading('bad.json', { port: 'x' })
+  assert.ok('mistakes' in wrong)
+  assert.deepEqual(
+    wrong.mistakes.map(text => text.slice(0, 30)),
+    ['--port must be a whole number from 0', 'bad.json: gpu.RTX is not known', 'bad.json: gpu.ADA_24 must be d'].map(
+      text => text.slice(0, 30),
+    ),
+  )
+  assert.deepEqual(reading('none.json'), { mistakes: ['none.json: cannot be read: there is no such file'] })
 })

@@ -17,6 +17,7 @@ import {
 import type { Job } from '../../src/core/job.ts'
 import { type ApiKey, FULL_SCOPE } from '../../src/core/permission.ts'
 import type { Capacity } from '../../src/core/plan.ts'
+import type { PriceList } from '../../src/core/prices.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/rate-limit.ts'
 import type { Worker, WorkerLoad } from '../../src/core/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock.ts'
@@ -48,6 +49,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly check?: (image: string, args: string) => string | null
   readonly drainTimeoutMs?: number
   readonly metricsPublic?: boolean
+  /** What hardware costs. */
+  readonly prices?: PriceList
   /** Most endpoints with metrics of their own. */
   readonly metricEndpoints?: number
   /** Comes before each start of a worker, while the driver knows nothing of it yet. */
@@ -161,8 +164,8 @@ export class Rig {
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const leader = { isLeader: () => true }
     const machine = { parts: async () => this.machine }
-    const { metricsPublic = false } = this.#options
-    const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic }
+    const { metricsPublic = false, prices } = this.#options
+    const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, prices }
     this.ports = { ...ports, leader, machine, metrics, volumes: this.volumes, logs: this.#logs() }
     this.#app = createApp(this.ports, config)
     this.#fetch = this.#app.fetch()

@@ -2,6 +2,7 @@ import type { Emit } from '../../events.ts'
 import type { Store } from '../../ports/store.ts'
 import type { Access } from '../../services/access.ts'
 import type { Accounts } from '../../services/accounts.ts'
+import type { Billing } from '../../services/billing.ts'
 import type { Catalog } from '../../services/catalog.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { Keys } from '../../services/keys.ts'
@@ -14,6 +15,7 @@ import type { Volumes } from '../../services/volumes.ts'
 export interface GraphqlParts {
   readonly access: Access
   readonly accounts: Accounts
+  readonly billing: Billing
   readonly catalog: Catalog
   readonly endpoints: Endpoints
   readonly keys: Keys

@@ -1,13 +1,17 @@
 import { z } from '@hono/zod-openapi'
 import { type AppError, invalid } from '../../core/errors.ts'
-import type { RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
+import type { EndpointId, RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
+import { dollars } from '../../core/prices.ts'
 import { TEMPLATE_DEFAULTS } from '../../core/template.ts'
+import type { Billing } from '../../services/billing.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { Registries } from '../../services/registries.ts'
 import type { Templates } from '../../services/templates.ts'
 import type { Volumes } from '../../services/volumes.ts'
 import { type Contract, type Members, type Route, type RouteCall, route, type Shape } from '../rest/route.ts'
+import { timeOf, timeRule, timeText } from '../rest/routes/billing.ts'
 import { endpointId } from '../rest/routes/serverless.ts'
+import { BillingTimeQuery } from '../rest/schemas/billing.ts'
 import { IdParam } from '../rest/schemas/common.ts'
 import { refusalHeaders } from '../surface.ts'
 import { changedConfig, endpointView, newConfig } from './endpoints.ts'
@@ -16,6 +20,7 @@ import { templateChanges, templateView } from './templates.ts'
 
 /** What the routes of version 1 use. */
 export interface V1Parts {
+  readonly billing: Billing
   readonly endpoints: Endpoints
   readonly templates: Templates
   readonly registries: Registries
@@ -32,7 +37,7 @@ export function v1Routes(parts: V1Parts): Route[] {
     ...templateRoutes(parts),
     ...registryRoutes(parts),
     ...volumeRoutes(parts),
-    ...billing(),
+    ...billingRoutes(parts),
   ]
 }
 
@@ -180,7 +185,21 @@ function volumeRoutes({ volumes }: V1Parts): Route[] {
   ]
 }
 
-/** Nothing is billed by this version's buckets; tools get an empty list. */
-function billing(): Route[] {
-  return ['pods', 'endpoints', 'networkvolumes'].map(kind => route(contract('get', `/billing/${kind}`), async () => []))
+/** Bills of endpoints, a record for each bucket and endpoint. There are no pods, and volumes cost nothing. */
+function billingRoutes({ billing }: V1Parts): Route[] {
+  const query = { ...BillingTimeQuery, endpointId: z.string().max(191).optional() }
+  return [
+    route(
+      { ...contract('get', '/billing/endpoints'), query, queryRules: [timeRule(() => billing)] },
+      async ({ caller, query: asked }) => {
+        const endpoint = (asked.endpointId ?? null) as EndpointId | null
+        const { records } = await billing.bill(caller.owner, timeOf(asked), endpoint)
+        return records.map(({ startMs, endpointId: id, gpu, cpu, billedMs }) => ({
+          ...{ time: timeText(startMs), endpointId: id, amount: dollars(gpu + cpu) },
+          ...{ timeBilledMs: billedMs, diskSpaceBilledGb: 0 },
+        }))
+      },
+    ),
+    ...['pods', 'networkvolumes'].map(kind => route(contract('get', `/billing/${kind}`), async () => [])),
+  ]
 }

@@ -1,5 +1,6 @@
 import type { Route } from './route.ts'
 import { type AccountParts, accountRoutes } from './routes/account.ts'
+import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
 import { secretRoutes } from './routes/secrets.ts'
@@ -10,6 +11,7 @@ import { templateRoutes } from './routes/templates.ts'
 /** What the routes of the REST surface use. */
 export type RouteParts = ServerlessParts &
   AccountParts &
+  Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
   Parameters<typeof secretRoutes>[0] &
   Parameters<typeof registryRoutes>[0] &
@@ -22,6 +24,7 @@ export function restRoutes(parts: RouteParts): Route[] {
     ...templateRoutes(parts),
     ...volumeRoutes(parts),
     ...registryRoutes(parts),
+    ...billingRoutes(parts),
     ...catalogRoutes(parts),
     ...secretRoutes(parts),
     ...accountRoutes(parts),

@@ -9,7 +9,8 @@ import {
   USAGE_READ,
   type WorkerCount,
 } from '../../core/usage.ts'
-import type { JobMove, JobUsageSum, UsageQuery, UsageStore, WorkerUsageSum } from '../../ports/store.ts'
+import type { JobMove } from '../../ports/store.ts'
+import type { JobUsageSum, RunningWorkers, UsageQuery, UsageStore, WorkerUsageSum } from '../../ports/usage-store.ts'
 import {
   type JobSumRow,
   type MeterRow,
@@ -52,6 +53,10 @@ export const usage = {
       }))
       return withRunning(counted, running, startMs, endMs)
     })
+  }),
+
+  running: read(function* (owner: OwnerId): Steps<RunningWorkers[]> {
+    return [...(yield* query<RunningWorkers>(sql.runningWorkers, [owner]))]
   }),
 
   countWorkers: write(function* (nowMs: number, beforeMs: number, limit: number): Steps<number> {

@@ -61,6 +61,12 @@ export const metersOfOwner = `SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE
 export const metersOfEndpoint = `
   SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND endpoint_id = $2 AND owner = $1 ORDER BY id`
 
+/** $1 owner. How many workers that have not ended are of which flavor, and in which phase. */
+export const runningWorkers = `
+  SELECT flavor, CASE WHEN ready_at_ms IS NULL THEN 'starting' WHEN idle_since_ms IS NULL THEN 'running' ELSE 'idle' END
+    AS phase, COUNT(*) AS workers
+  FROM workers WHERE ${ALIVE} AND owner = $1 GROUP BY 1, 2 ORDER BY 1, 2`
+
 /** $1 instant, $2 how many. Workers that were not counted since. */
 export const metersDue = `
   SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND counted_until_ms <= $1

@@ -1,6 +1,7 @@
 import { invalid } from '../../../core/errors.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { Caller } from '../../../core/permission.ts'
+import { dollars } from '../../../core/prices.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
@@ -17,20 +18,21 @@ export function myself({ access }: GraphqlParts, { caller }: GraphqlContext): (U
   return { caller, ...user(caller) }
 }
 
-/** An account as GraphQL shows it. Nothing is billed and nobody is notified, which clients take as zeros. */
+/** An account as GraphQL shows it. There is no balance and nobody is notified, which clients take as zeros. */
 function user({ owner }: Caller) {
   return {
     id: owner,
     email: null,
-    ...{ clientBalance: 0, currentSpendPerHr: 0, spendLimit: 0, serverlessDiscount: null },
+    ...{ clientBalance: 0, spendLimit: 0, serverlessDiscount: null },
     ...{ notifyPodsStale: false, notifyPodsGeneral: false, notifyLowBalance: false },
     ...{ pods: [], flashApps: [], globalStoreBuckets: [] },
   }
 }
 
 /** What an account owns. Lists are whole, up to 10,000 items: clients do not page through them. */
-export function userFields({ accounts, store }: GraphqlParts) {
+export function userFields({ accounts, billing, store }: GraphqlParts) {
   return {
+    currentSpendPerHr: async ({ caller }: User) => dollars(await billing.spendPerHour(caller.owner)),
     pubKey: async ({ caller }: User) => (await accounts.sshKeys(caller.owner)).join('\n'),
     endpoints: async ({ caller }: User) => (await store.endpoints.list(caller.owner)).map(endpointView),
     endpoint: async ({ caller }: User, { id }: { id: string }) => {

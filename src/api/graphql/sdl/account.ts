@@ -6,9 +6,9 @@ export const accountSdl = /* GraphQL */ `
     pubKey: String
     "Always null: accounts have no address."
     email: String
-    "Always 0: nothing is billed."
+    "Always 0: nothing is paid here."
     clientBalance: Float
-    "Always 0, as clientBalance."
+    "What the workers that run now cost for an hour, in US dollars; 0 unless the server was given prices."
     currentSpendPerHr: Float
     "Always 0, as clientBalance."
     spendLimit: Float

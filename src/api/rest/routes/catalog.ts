@@ -197,7 +197,7 @@ async function cpuBody(
   const availability = wanted ? await catalog.flavorAvailability(flavor, query.vcpuCount ?? LEAST_VCPUS) : 'NONE'
   return {
     ...{ id, name, group, vcpu: { min: 2, max: 32 }, ramGbPerVcpu: ramGbPerVcpu ?? 4 },
-    price: { securePerVcpu: 0, serverlessPerVcpu: 0 },
+    price: { securePerVcpu: 0, serverlessPerVcpu: catalog.vcpuPrice(flavor) },
     ...(query.include === undefined ? {} : { availability }),
   }
 }

@@ -1,0 +1,97 @@
+import type { BillingTime, BucketSize } from '../../../core/billing.ts'
+import type { EndpointId } from '../../../core/ids.ts'
+import { dollars } from '../../../core/prices.ts'
+import type { Amounts, Billing, BillingRecord } from '../../../services/billing.ts'
+import { type Members, type Route, type Rule, route } from '../route.ts'
+import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
+
+/** What endpoints have used and what that costs. */
+export function billingRoutes({ billing }: { readonly billing: Billing }): Route[] {
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/billing/serverless', operationId: 'listServerlessBilling', tag: 'Billing' },
+        ...{ level: 'read', summary: 'What endpoints have used in each span of time, and what that costs' },
+        query: BillingQuery,
+        queryRules: [timeRule(() => billing)],
+        success: { status: 200, schema: BillBody },
+        problems: [400],
+      },
+      async ({ caller, query }): Promise<BillBody> => {
+        const endpointId = (query.serverlessId ?? null) as EndpointId | null
+        const { size, startMs, endMs, records, totals } = await billing.bill(caller.owner, timeOf(query), endpointId)
+        return {
+          records: records.map(recordBody),
+          metadata: {
+            query: {
+              ...{ startTime: timeText(startMs), endTime: timeText(endMs), bucketSize: size },
+              serverlessId: endpointId,
+            },
+            recordCount: records.length,
+            uniqueServerlessCount: new Set(records.map(record => record.endpointId)).size,
+            totals: amountsBody(totals),
+          },
+        }
+      },
+    ),
+  ]
+}
+
+/** The time that a query asks for. */
+export function timeOf({
+  bucketSize,
+  startTime,
+  endTime,
+  lastN,
+}: Partial<Members<typeof BillingTimeQuery>>): BillingTime {
+  return {
+    size: (bucketSize ?? 'day') as BucketSize,
+    ...{ startMs: instant(startTime), endMs: instant(endTime), lastN },
+  }
+}
+
+/**
+ * Checks the time that a query asks for against the present one.
+ * @param billing asked for only when there is a request
+ */
+export function timeRule(billing: () => Billing): Rule<typeof BillingTimeQuery> {
+  return (given, sent) => {
+    const failures = billing().failures(timeOf(given))
+    const wrong = Object.keys(BillingTimeQuery).some(name => sent.has(name) && !(name in given))
+    if (!wrong) return failures.map(text => `query.${text}`)
+    // What is wrong is said already, and what follows from its absence is no failure of its own.
+    const most = failures.filter(text => text.startsWith('lastN: must')).map(text => `query.${text}`)
+    const both = sent.has('lastN') && (sent.has('startTime') || sent.has('endTime'))
+    return both ? ['query.lastN: excludes startTime and endTime', ...most] : most
+  }
+}
+
+/** An instant on a whole second. */
+export function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z')
+}
+
+function recordBody(record: BillingRecord): BillBody['records'][number] {
+  const { startMs, endMs, endpointId, workers, jobs } = record
+  const { completed, failed, timedOut, cancelled, expired, queuedMs, executionMs } = jobs
+  return {
+    ...{ startTime: timeText(startMs), endTime: timeText(endMs), serverlessId: endpointId, ...amountsBody(record) },
+    usage: {
+      ...workers,
+      billedMs: record.billedMs,
+      jobs: { completed, failed, timedOut, cancelled, expired, queuedMs, executionMs },
+    },
+  }
+}
+
+/** Disks cost nothing by themselves, and there are no fees. */
+function amountsBody({ gpu, cpu }: Amounts): BillBody['metadata']['totals'] {
+  return {
+    ...{ totalAmount: dollars(gpu + cpu), gpuAmount: dollars(gpu), cpuAmount: dollars(cpu) },
+    ...{ diskAmount: 0, feeAmount: 0 },
+  }
+}
+
+function instant(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Date.parse(text)
+}
