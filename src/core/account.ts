@@ -16,14 +16,17 @@ export function accountFailures(name: string): string[] {
   return name.length > 191 ? ['name must have at most 191 characters'] : []
 }
 
-const MAX_SSH_KEYS = 100
+/** Most public SSH keys of one account. */
+export const MAX_SSH_KEYS = 100
+/** Most characters of a public SSH key. */
+export const MAX_SSH_KEY = 16_384
+/** The form of a public SSH key; whether it is one matters to nobody here. */
+export const SSH_KEY = /^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/
 
 /** Everything wrong with a list of public SSH keys, one sentence each. */
 export function sshKeyFailures(keys: readonly string[]): string[] {
   if (keys.length > MAX_SSH_KEYS) return [`there can be at most ${MAX_SSH_KEYS} SSH keys`]
   return keys.flatMap((key, index) =>
-    key.length <= 16_384 && /^(ssh|ecdsa|sk)-[^\s]+ [A-Za-z0-9+/]+={0,2}([ \t][^\n\r]*)?$/.test(key)
-      ? []
-      : [`SSH key ${index + 1} is not of the form: type base64 comment`],
+    key.length <= MAX_SSH_KEY && SSH_KEY.test(key) ? [] : [`SSH key ${index + 1} is not of the form: type key comment`],
   )
 }

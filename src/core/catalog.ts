@@ -3,7 +3,8 @@ import { DATA_CENTERS } from './catalog-types.ts'
 
 const POOL_BY_ID = new Map(GPU_POOLS.map(pool => [pool.id, pool]))
 const FLAVOR_BY_ID = new Map(CPU_FLAVORS.map(flavor => [flavor.id, flavor]))
-const LOCATIONS: ReadonlySet<string> = new Set([...LOCATION_CODES, ...DATA_CENTERS.map(({ id }) => id)])
+/** Every place that an endpoint can name: country codes and data centers. */
+export const LOCATIONS: readonly string[] = [...LOCATION_CODES, ...DATA_CENTERS.map(({ id }) => id)]
 
 /** Everything wrong with a choice of pools and the types taken out of it, one sentence each. */
 export function gpuFailures(pools: readonly string[], excludedTypes: readonly string[]): string[] {
@@ -26,8 +27,8 @@ export function gpuFailures(pools: readonly string[], excludedTypes: readonly st
 /** Everything wrong with a list of locations (country codes and data centers), one sentence each. */
 export function locationFailures(locations: readonly string[]): string[] {
   return locations
-    .filter(location => !LOCATIONS.has(location))
-    .map(location => `'${location}' is not a location; the locations are ${[...LOCATIONS].join(', ')}`)
+    .filter(location => !LOCATIONS.includes(location))
+    .map(location => `'${location}' is not a location; the locations are ${LOCATIONS.join(', ')}`)
 }
 
 /** Everything wrong with one CPU configuration, one sentence each. Flavors take 2 to 32 vCPUs, GraphQL 1 as well. */

@@ -27,6 +27,9 @@ export interface Slice {
   readonly limit: number
 }
 
+/** The form of a cursor. */
+export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
+
 /** Most items of one page. */
 export const MAX_PAGE = 1_000
 
@@ -39,7 +42,7 @@ export function sliceOf({ cursor, limit = MAX_PAGE }: PageRequest): Slice {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
     failures.push(`limit must be an integer from 1 to ${MAX_PAGE}`)
   }
-  const parts = cursor == null ? null : /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/.exec(cursor)
+  const parts = cursor == null ? null : CURSOR.exec(cursor)
   if (cursor != null && parts === null) failures.push('cursor is not one that an earlier page has returned')
   if (failures.length > 0) throw invalid(failures)
   return {

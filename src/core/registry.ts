@@ -18,7 +18,8 @@ export interface RegistryInput {
 }
 
 const MAX_NAME = 191
-const MAX_CREDENTIAL = 8_192
+/** Most characters of a user name and of a password. */
+export const MAX_CREDENTIAL = 8_192
 
 /** Everything wrong with what is given of a registry, one sentence each. */
 export function registryFailures(input: Partial<RegistryInput>): string[] {

@@ -69,9 +69,18 @@ export const TEMPLATE_DEFAULTS = {
 
 /** At most this many variables in one environment. */
 export const MAX_ENV_VARIABLES = 200
-const MAX_TEXT = 65_536
-const MAX_PORTS = 50
-const MAX_CUDA_VERSIONS = 100
+/** Most characters of an image reference, of a command line and of the value of a variable. */
+export const MAX_TEXT = 65_536
+/** Most ports of a template. */
+export const MAX_PORTS = 50
+/** Most CUDA versions in one list. */
+export const MAX_CUDA_VERSIONS = 100
+/** Most characters of a CUDA version. */
+export const MAX_CUDA_VERSION = 20
+/** The form of the name of a variable. */
+export const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/
+/** The form of a port. */
+export const PORT = /^\d{1,5}\/(http|tcp|udp)$/
 
 /**
  * Everything wrong with a template's fields, one sentence each; empty when it can be saved.
@@ -116,7 +125,7 @@ function labelFailures(labels: readonly PortLabel[]): string[] {
 export function cudaFailures(versions: readonly string[]): string[] {
   if (versions.length > MAX_CUDA_VERSIONS) return [`at most ${MAX_CUDA_VERSIONS} CUDA versions can be given`]
   return versions
-    .filter(version => !/^\d{1,3}\.\d{1,3}$/.test(version))
+    .filter(version => version.length > MAX_CUDA_VERSION || !/^\d+\.\d+$/.test(version))
     .map(version => `CUDA version '${version}' is not of the form major.minor`)
 }
 
@@ -126,7 +135,7 @@ export function envFailures(env: Readonly<Record<string, string>>): string[] {
   const names = Object.keys(env)
   if (names.length > MAX_ENV_VARIABLES) failures.push(`env must have at most ${MAX_ENV_VARIABLES} variables`)
   for (const name of names) {
-    if (!/^[A-Za-z_][A-Za-z0-9_.-]*$/.test(name)) failures.push(`env: '${name}' is not a variable name`)
+    if (!ENV_NAME.test(name)) failures.push(`env: '${name}' is not a variable name`)
     if (env[name]!.includes('\0')) failures.push(`env: the value of '${name}' must not hold a null character`)
     if (env[name]!.length > MAX_TEXT)
       failures.push(`env: the value of '${name}' must have at most ${MAX_TEXT} characters`)
@@ -136,7 +145,5 @@ export function envFailures(env: Readonly<Record<string, string>>): string[] {
 
 /** Everything wrong with a list of ports, one sentence each. */
 export function portFailures(ports: readonly string[]): string[] {
-  return ports
-    .filter(port => !/^\d{1,5}\/(http|tcp|udp)$/.test(port))
-    .map(port => `'${port}' is not of the form port/protocol`)
+  return ports.filter(port => !PORT.test(port)).map(port => `'${port}' is not of the form port/protocol`)
 }

@@ -120,7 +120,7 @@ test('an account has a name, and SSH keys of the usual form', () => {
   assert.deepEqual([accountFailures(' ').length, accountFailures('x'.repeat(192)).length], [1, 1])
   assert.deepEqual(sshKeyFailures(['ssh-ed25519 AAAA me@home', 'sk-ssh-ed25519@openssh.com AAAA=', 'ecdsa-x A/+b']), [])
   assert.deepEqual(sshKeyFailures(['ssh-ed25519 AAAA', 'rsa AAAA', 'ssh-rsa', 'ssh-rsa A\nssh-rsa B']), [
-    ...[2, 3, 4].map(number => `SSH key ${number} is not of the form: type base64 comment`),
+    ...[2, 3, 4].map(number => `SSH key ${number} is not of the form: type key comment`),
   ])
   assert.equal(sshKeyFailures(Array(101).fill('x')).length, 1)
 })

@@ -113,6 +113,16 @@ const REFUSED: readonly { readonly what: string; readonly body: unknown; readonl
     errors: ['$.env.A: invalid input: expected string, received number'],
   },
   {
+    what: 'names of nothing but blanks, which are told along with all else',
+    body: { ...QUEUE, name: ' ', image: '\t', disk: 0 },
+    errors: ['$.disk: too small: expected number to be >=1', '$.image: must not be empty', '$.name: must not be empty'],
+  },
+  {
+    what: 'an empty name',
+    body: { ...QUEUE, name: '' },
+    errors: ['$.name: too small: expected string to have >=1 characters'],
+  },
+  {
     what: 'a port without a protocol',
     body: { ...QUEUE, ports: ['80'] },
     errors: ["$.ports: '80' is not of the form port/protocol"],
@@ -140,6 +150,19 @@ test('what is wrong with path, query, header and body is told together', async t
     'query.minCudaVersion: must be of the form major.minor',
     'query.product: is required with include',
   ])
+})
+
+test('a list without items in a query is as if it were left out', async t => {
+  const rig = await openRig(t)
+  for (const path of [
+    'gpus?include=&product=&countryCodes=&cudaVersions=',
+    'datacenters?include=&regions=&networkVolumeTypes=&compliance=',
+    'datacenters/EU-RO-1?include=',
+  ]) {
+    const [bare] = path.split('?')
+    const answer = await rig.ask('GET', `/v2/catalog/${path}`)
+    assert.deepEqual([answer.status, answer.text], [200, (await rig.ask('GET', `/v2/catalog/${bare}`)).text], path)
+  }
 })
 
 test('malformed JSON and a missing content type are problems like the others', async t => {

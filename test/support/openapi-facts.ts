@@ -116,7 +116,7 @@ function merged(document: Json, given: Json): Json {
   const schema = resolve(document, given)
   const { allOf, ...own } = schema
   if (allOf === undefined) return schema
-  const parts = (allOf as Json[]).filter(part => part.if === undefined).map(part => merged(document, part))
+  const parts = (allOf as Json[]).filter(part => !isRule(part)).map(part => merged(document, part))
   return [...parts, own].reduce<Json>((whole, part) => {
     const properties = { ...(whole.properties as Json | undefined) }
     for (const [name, member] of Object.entries((part.properties as Record<string, Json> | undefined) ?? {})) {
@@ -133,6 +133,12 @@ function merged(document: Json, given: Json): Json {
       ],
     }
   }, {})
+}
+
+/** Whether a part says nothing of members but which of them go together. */
+function isRule(part: Json): boolean {
+  const variants = (part.oneOf ?? part.anyOf) as Json[] | undefined
+  return part.if !== undefined || variants?.every(variant => Object.keys(variant).join() === 'required') === true
 }
 
 function resolve(document: Json, value: Json): Json {

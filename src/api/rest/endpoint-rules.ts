@@ -33,6 +33,14 @@ export const createRules: readonly Rule<typeof CreateEndpoint>[] = [
   ({ dataCenterIds }) => under('$.dataCenterIds', locationFailures(dataCenterIds ?? [])),
 ]
 
+/** As much of {@link createRules} as a document can say. */
+export const createKeywords = {
+  allOf: [
+    { oneOf: [{ required: ['gpu'] }, { required: ['cpu'] }] },
+    { anyOf: [{ required: ['image'] }, { required: ['templateId'] }] },
+  ],
+}
+
 /** What holds between the members of a request that changes an endpoint; the rest depends on the endpoint itself. */
 export const updateRules: readonly Rule<typeof UpdateEndpoint>[] = [
   (_, sent) => (sent.has('gpu') && sent.has('cpu') ? ['$: only one of gpu and cpu can be changed'] : []),
@@ -42,6 +50,9 @@ export const updateRules: readonly Rule<typeof UpdateEndpoint>[] = [
   ({ cpu }) => cpuListFailures(cpu),
   ({ dataCenterIds }) => under('$.dataCenterIds', locationFailures(dataCenterIds ?? [])),
 ]
+
+/** As much of {@link updateRules} as a document can say. */
+export const updateKeywords = { not: { required: ['gpu', 'cpu'] } }
 
 /** Why an idle timeout is refused for a queue that scales on requestCount. */
 export const NO_IDLE_TIMEOUT =

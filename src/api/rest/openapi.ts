@@ -1,5 +1,5 @@
 import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
-import type { Route, Shape } from './route.ts'
+import type { BodyContract, Route, Shape } from './route.ts'
 import { Problem } from './schemas/common.ts'
 
 type Responses = RouteConfig['responses']
@@ -46,14 +46,14 @@ function operation({ contract }: Route): RouteConfig {
       ...(headers === undefined ? {} : { headers: z.object(headers as z.ZodRawShape) }),
       ...(body === undefined
         ? {}
-        : { body: { required: true, content: { 'application/json': { schema: bodySchema(body.name, body.shape) } } } }),
+        : { body: { required: true, content: { 'application/json': { schema: bodySchema(body) } } } }),
     },
     responses: { ...success(contract), ...problems(contract) },
   }
 }
 
-function bodySchema(name: string, shape: Shape) {
-  return z.strictObject(shape as z.ZodRawShape).openapi(name)
+function bodySchema({ name, shape, keywords = {} }: BodyContract<Shape>) {
+  return z.strictObject(shape as z.ZodRawShape).openapi(name, keywords)
 }
 
 function success({ success: { status, schema, mediaType }, level }: Route['contract']): Responses {

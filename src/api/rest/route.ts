@@ -19,6 +19,8 @@ export interface BodyContract<Of extends Shape> {
   readonly name: string
   readonly shape: Of
   readonly rules?: readonly Rule<Of>[]
+  /** What of the rules the document can say, as keywords of JSON Schema. */
+  readonly keywords?: Readonly<Record<string, unknown>>
   /** What becomes of properties that are not in the shape; they are refused where it is not said. */
   readonly unknown?: 'refused' | 'ignored'
   /** How large the body may be; 1 MiB where it is not said. */

@@ -7,7 +7,7 @@ import type { Releases } from '../../../services/releases.ts'
 import type { Templates } from '../../../services/templates.ts'
 import type { Addresses } from '../../addresses.ts'
 import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } from '../endpoint-changes.ts'
-import { containerRules, createRules, updateRules } from '../endpoint-rules.ts'
+import { containerRules, createKeywords, createRules, updateKeywords, updateRules } from '../endpoint-rules.ts'
 import { endpointBody } from '../endpoint-view.ts'
 import { type Route, type Rule, route } from '../route.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
@@ -70,6 +70,7 @@ function collection(parts: ServerlessParts, show: Show): Route[] {
         body: {
           name: 'CreateEndpointRequest',
           shape: CreateEndpoint,
+          keywords: createKeywords,
           rules: [...createRules, ...(containerRules as Rule<typeof CreateEndpoint>[])],
         },
         success: { status: 201, schema: EndpointBody },
@@ -106,6 +107,7 @@ function single(parts: ServerlessParts, show: Show): Route[] {
         body: {
           name: 'UpdateEndpointRequest',
           shape: UpdateEndpoint,
+          keywords: updateKeywords,
           rules: [...updateRules, ...(containerRules as Rule<typeof UpdateEndpoint>[])],
         },
         success: { status: 200, schema: EndpointBody },

@@ -112,6 +112,7 @@ export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): Route[
         body: {
           name: 'UpdateNetworkVolumeRequest',
           shape: UpdateVolume,
+          keywords: { minProperties: 1 },
           rules: [(_, sent) => (sent.size === 0 ? ['$: must have at least one property'] : [])],
         },
         success: { status: 200, schema: VolumeBody },

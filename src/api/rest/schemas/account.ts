@@ -1,5 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { DateTime, PageQuery, Pagination } from './common.ts'
+import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/account.ts'
+import { DATA_CENTERS } from '../../../core/catalog-types.ts'
+import { MAX_CREDENTIAL } from '../../../core/registry.ts'
+import { DateTime, Id, listed, Name, PageQuery, Pagination, text } from './common.ts'
 
 /** A saved credential of a container registry; the credential itself is never shown. */
 export const RegistryBody = z.object({ id: z.string(), name: z.string() }).openapi('Registry')
@@ -10,11 +13,7 @@ export const RegistryList = z
   .openapi('ListRegistriesResponse')
 
 /** What saves a credential. */
-export const CreateRegistry = {
-  name: z.string().min(1).max(191),
-  username: z.string().min(1).max(1_000),
-  password: z.string().min(1).max(65_536),
-}
+export const CreateRegistry = { name: Name, username: text(MAX_CREDENTIAL), password: text(MAX_CREDENTIAL) }
 
 const VolumeType = z.enum(['STANDARD', 'HIGH_PERFORMANCE']).openapi('VolumeType')
 const VolumeSize = z.int().min(10).max(4096)
@@ -31,14 +30,14 @@ export const VolumeList = z
 
 /** What makes a volume. */
 export const CreateVolume = {
-  name: z.string().min(1).max(191),
+  name: Name,
   size: VolumeSize,
-  dataCenter: z.string().min(1).max(191),
+  dataCenter: listed(DATA_CENTERS.map(({ id }) => id)),
   type: VolumeType.default('STANDARD'),
 }
 
 /** What changes a volume. */
-export const UpdateVolume = { name: z.string().min(1).max(191).optional(), size: VolumeSize.optional() }
+export const UpdateVolume = { name: Name.optional(), size: VolumeSize.optional() }
 
 const SecretName = z
   .string()
@@ -76,16 +75,13 @@ export const CreateSecret = { name: SecretName, value: SecretValue, description:
 /** What changes a secret. */
 export const UpdateSecret = { value: SecretValue.optional(), description: SecretDescription.nullable().optional() }
 
-const SshKey = z
-  .string()
-  .max(16_384)
-  .regex(/^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/, 'must be of the form: type key comment')
+const SshKey = z.string().max(MAX_SSH_KEY).regex(SSH_KEY, 'must be of the form: type key comment')
 
 /** The public SSH keys of the caller. */
 export const SshKeys = z.object({ keys: z.array(z.string()) }).openapi('SshKeys')
 
 /** What replaces all public SSH keys. */
-export const UpdateSshKeys = { keys: z.array(SshKey).max(100) }
+export const UpdateSshKeys = { keys: z.array(SshKey).max(MAX_SSH_KEYS) }
 
 const Level = z.enum(['none', 'read', 'write'])
 const Scope = z
@@ -126,20 +122,19 @@ export const CreatedKeyBody = KeyBody.extend({ key: z.string() }).openapi('Creat
 export const KeyList = z.object({ keys: z.array(KeyBody) }).openapi('ListApiKeysResponse')
 
 const Expiry = z.iso.datetime({ offset: true }).openapi({ format: 'date-time' })
-const KeyName = z.string().min(1).max(191)
 
 /** What makes a key. */
 export const CreateKey = {
-  name: KeyName,
+  name: Name,
   scope: Scope.default({ type: 'all' }),
   expiresAt: Expiry.nullable().optional(),
   exempt: z.boolean().optional(),
-  account: z.string().min(1).max(191).optional(),
+  account: Id.optional(),
 }
 
 /** What changes a key. */
 export const UpdateKey = {
-  name: KeyName.optional(),
+  name: Name.optional(),
   scope: Scope.optional(),
   expiresAt: Expiry.nullable().optional(),
   disabled: z.boolean().optional(),
@@ -152,4 +147,4 @@ export const AccountBody = z.object({ id: z.string(), name: z.string(), createdA
 export const AccountList = z.object({ accounts: z.array(AccountBody) }).openapi('ListAccountsResponse')
 
 /** What makes an account. */
-export const CreateAccount = { name: z.string().min(1).max(191) }
+export const CreateAccount = { name: Name }

@@ -1,4 +1,6 @@
 import { z } from '@hono/zod-openapi'
+import { CURSOR } from '../../../core/page.ts'
+import { MAX_CUDA_VERSION } from '../../../core/template.ts'
 
 /** Error body of REST: a problem document (RFC 9457). */
 export const Problem = z
@@ -11,12 +13,37 @@ export const DateTime = z.string().openapi({ format: 'date-time' })
 /** An address. */
 export const Uri = z.string().openapi({ format: 'uri' })
 
+/** An address with a placeholder, such as `{job_id}`, which no URI can have. */
+export const UriTemplate = z.string().openapi({ format: 'uri-template' })
+
 /** A CUDA version such as 12.4. */
-export const CudaVersion = z.string().regex(/^\d+\.\d+$/, 'must be of the form major.minor')
+export const CudaVersion = z
+  .string()
+  .max(MAX_CUDA_VERSION)
+  .regex(/^\d+\.\d+$/, 'must be of the form major.minor')
+
+/** The id of something that is referred to. */
+export const Id = z.string().min(1).max(191)
+
+/** An id of the catalogue, which the document lists; one that it has not is refused with a sentence of its own. */
+export function listed(ids: readonly string[]) {
+  return z
+    .string()
+    .min(1)
+    .openapi({ enum: [...ids] })
+}
+
+/** Text with something in it. @param max most characters */
+export function text(max: number) {
+  return z.string().min(1, { abort: true }).max(max).regex(/\S/, 'must not be empty')
+}
+
+/** What people call a thing. */
+export const Name = text(191)
 
 /** The query of a list. */
 export const PageQuery = {
-  cursor: z.string().min(1).max(200).optional(),
+  cursor: z.string().regex(CURSOR, 'is not one that an earlier page has returned').optional(),
   limit: z.coerce
     .number()
     .int()

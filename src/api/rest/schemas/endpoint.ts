@@ -1,11 +1,14 @@
 import { z } from '@hono/zod-openapi'
+import { LOCATIONS } from '../../../core/catalog.ts'
+import { CPU_FLAVORS, GPU_POOLS } from '../../../core/catalog-data.ts'
 import { MAX_WORKERS } from '../../../core/endpoint.ts'
-import { MAX_ENV_VARIABLES } from '../../../core/template.ts'
-import { CudaVersion, DateTime, Pagination, Uri } from './common.ts'
+import { ENV_NAME, MAX_CUDA_VERSIONS, MAX_ENV_VARIABLES, MAX_PORTS, MAX_TEXT, PORT } from '../../../core/template.ts'
+import { CudaVersion, DateTime, Id, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
 
 const QueueRequestUrls = z
   .strictObject({
-    ...{ run: Uri, runSync: Uri, status: Uri, stream: Uri, cancel: Uri, retry: Uri, purgeQueue: Uri, health: Uri },
+    ...{ run: Uri, runSync: Uri, purgeQueue: Uri, health: Uri },
+    ...{ status: UriTemplate, stream: UriTemplate, cancel: UriTemplate, retry: UriTemplate },
   })
   .openapi('QueueBasedRequestUrls')
 
@@ -43,7 +46,15 @@ const WorkersShown = z.strictObject({
   idleTimeout: z.int().min(1).max(3600).optional(),
 })
 
-const CpuGiven = z.strictObject({ id: z.string().min(1), vcpuCount: z.int().min(2) }).openapi('CreateCpuConfig')
+const CpuGiven = z
+  .strictObject({
+    id: listed(CPU_FLAVORS.map(({ id }) => id)),
+    vcpuCount: z
+      .int()
+      .min(2)
+      .openapi({ enum: [2, 4, 8, 16, 32] }),
+  })
+  .openapi('CreateCpuConfig')
 const CpuShown = z
   .object({ id: z.string().min(1), vcpuCount: z.int().min(2), memory: z.int().min(1) })
   .openapi('CpuConfig')
@@ -58,15 +69,19 @@ const ExcludedTypes = z
   )
   .max(100)
   .openapi({ uniqueItems: true })
-const Pools = z.array(z.string().min(1)).min(1).max(50)
+const Pools = z
+  .array(listed(GPU_POOLS.map(({ id }) => id)))
+  .min(1)
+  .max(50)
 const GpuCount = z.int().min(1).max(64)
+const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
 
 const GpuCreated = z
   .strictObject({
     pools: Pools,
     excludedTypes: ExcludedTypes.optional(),
     count: GpuCount.default(1),
-    allowedCudaVersions: z.array(CudaVersion).max(50).optional(),
+    allowedCudaVersions: CudaVersions.optional(),
     minCudaVersion: CudaVersion.optional(),
   })
   .openapi('CreateEndpointGpuConfig')
@@ -76,7 +91,7 @@ const GpuChanged = z
     pools: Pools.optional(),
     excludedTypes: ExcludedTypes.optional(),
     count: GpuCount.optional(),
-    allowedCudaVersions: z.array(CudaVersion).max(50).optional(),
+    allowedCudaVersions: CudaVersions.optional(),
     minCudaVersion: z
       .string()
       .regex(/^$|^\d+\.\d+$/, 'must be of the form major.minor, or empty')
@@ -94,17 +109,27 @@ const GpuShown = z
   })
   .openapi('EndpointGpuConfig')
 
+/** An image reference, or `dir:<path>`. */
+export const Image = text(1_000)
+
+/** Names and values have rules whose sentences name the variable; the document shows them. */
+const Environment = z
+  .record(z.string(), z.string().openapi({ maxLength: MAX_TEXT, pattern: '^[^\\u0000]*$' }))
+  .openapi({
+    ...{ propertyNames: { pattern: ENV_NAME.source }, maxProperties: MAX_ENV_VARIABLES },
+  })
+
 /** The members of a container configuration in a request. */
 export const ContainerShape = {
-  args: z.string().max(65_536).optional(),
+  args: z.string().max(MAX_TEXT).optional(),
   disk: z.int().min(1).max(1_000_000).optional(),
-  env: z
-    .record(z.string(), z.string())
-    .refine(env => Object.keys(env).length <= MAX_ENV_VARIABLES, `must have at most ${MAX_ENV_VARIABLES} variables`)
+  env: Environment.optional(),
+  image: Image.optional(),
+  ports: z
+    .array(z.string().openapi({ pattern: PORT.source }))
+    .max(MAX_PORTS)
     .optional(),
-  image: z.string().min(1).max(1_000).optional(),
-  ports: z.array(z.string()).max(100).optional(),
-  registry: z.string().min(1).max(191).nullable().optional(),
+  registry: Id.nullable().optional(),
 }
 
 /** The members of a container configuration in an answer. */
@@ -117,13 +142,14 @@ export const ContainerShown = {
   registry: z.string().nullable(),
 }
 
-const Ids = z.array(z.string().min(1).max(191)).max(100)
+const Ids = z.array(Id).max(100)
+const Locations = z.array(listed(LOCATIONS)).max(100)
 const Timeout = z.int().min(5_000).max(604_800_000)
 
 /** What makes an endpoint. */
 export const CreateEndpoint = {
   ...ContainerShape,
-  name: z.string().min(1).max(191),
+  name: Name,
   type: EndpointType,
   scaling: Scaling,
   gpu: GpuCreated.optional(),
@@ -131,24 +157,24 @@ export const CreateEndpoint = {
   workers: WorkersCreated.optional(),
   timeout: Timeout.default(300_000),
   flashboot: FlashBoot.default('OFF').openapi({ default: 'OFF' }),
-  dataCenterIds: Ids.default([]),
+  dataCenterIds: Locations.default([]),
   networkVolumes: Ids.default([]),
-  templateId: z.string().min(1).max(191).optional(),
+  templateId: Id.optional(),
 }
 
 /** What changes an endpoint; members that are left out are kept. */
 export const UpdateEndpoint = {
   ...ContainerShape,
-  name: z.string().min(1).max(191).optional(),
+  name: Name.optional(),
   scaling: Scaling.optional(),
   gpu: GpuChanged.optional(),
   cpu: CpuList.optional(),
   workers: Workers.optional(),
   timeout: Timeout.optional(),
   flashboot: FlashBoot.optional(),
-  dataCenterIds: Ids.optional(),
+  dataCenterIds: Locations.optional(),
   networkVolumes: Ids.optional(),
-  templateId: z.string().min(1).max(191).optional(),
+  templateId: Id.optional(),
 }
 
 /** An endpoint as REST shows it. */

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import { CudaVersion, Pagination } from './common.ts'
-import { ContainerShape, ContainerShown } from './endpoint.ts'
+import { MAX_CUDA_VERSIONS } from '../../../core/template.ts'
+import { CudaVersion, Name, Pagination } from './common.ts'
+import { ContainerShape, ContainerShown, Image } from './endpoint.ts'
 
 const Category = z.enum(['NVIDIA', 'CPU', 'AMD']).openapi('TemplateCategory')
 
@@ -13,14 +14,13 @@ const Mounts = z
   })
   .openapi('TemplateMounts')
 
-const Name = z.string().min(1).max(191)
-const CudaVersions = z.array(CudaVersion).max(50)
+const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
 
 /** What makes a template. */
 export const CreateTemplate = {
   ...ContainerShape,
   name: Name,
-  image: z.string().min(1).max(1_000),
+  image: Image,
   mounts: Mounts.optional(),
   serverless: z.boolean().default(false),
   public: z.boolean().default(false),
