@@ -7,11 +7,19 @@ import type { Secret } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import type { NetworkVolume } from '../core/volume.ts'
 
+/** What of a registry is to be replaced. */
+export interface RegistryChanges {
+  readonly name?: string
+  readonly username?: string
+  /** The password, sealed. */
+  readonly sealed?: string
+}
+
 /** Credentials for private images, with their sealed passwords. */
 export interface RegistryStore {
   insert(registry: Registry, sealed: string): Promise<void>
-  /** Replaces the names; the password, too, unless `sealed` is null. False when it is gone. */
-  update(registry: Registry, sealed: string | null): Promise<boolean>
+  /** Replaces what is given; null when it is gone. */
+  update(owner: OwnerId, id: RegistryId, changes: RegistryChanges): Promise<Registry | null>
   find(owner: OwnerId, id: RegistryId): Promise<Registry | null>
   sealedPassword(owner: OwnerId, id: RegistryId): Promise<string | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
@@ -23,11 +31,17 @@ export interface RegistryStore {
   remove(owner: OwnerId, id: RegistryId, nowMs: number): Promise<EndpointId[] | null>
 }
 
+/** What of a volume is to be replaced. */
+export interface VolumeChanges {
+  readonly name?: string
+  readonly sizeGb?: number
+}
+
 /** Network volumes. */
 export interface VolumeStore {
   insert(volume: NetworkVolume): Promise<void>
-  /** Changes name and size; false when it is gone or larger already. */
-  update(volume: NetworkVolume): Promise<boolean>
+  /** Replaces what is given; null when it is gone, or larger already than the size that is given. */
+  update(owner: OwnerId, id: VolumeId, changes: VolumeChanges): Promise<NetworkVolume | null>
   find(owner: OwnerId, id: VolumeId): Promise<NetworkVolume | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<NetworkVolume[]>
@@ -88,9 +102,10 @@ export interface TemplateStore {
   insert(template: Template): Promise<boolean>
   /**
    * Replaces one, and makes a new version, with its release, of each endpoint that uses it. Null when the name is taken
-   * by another.
+   * by another, or the template is gone.
+   * @param before what it was when the change was made up; `changed` when it is not that any more
    */
-  replace(template: Template, nowMs: number): Promise<EndpointId[] | null>
+  replace(template: Template, before: Template, nowMs: number): Promise<EndpointId[] | 'changed' | null>
   find(owner: OwnerId, id: TemplateId): Promise<Template | null>
   /** A public template of whatever owner. */
   findPublic(id: TemplateId): Promise<Template | null>
@@ -107,12 +122,19 @@ export interface TemplateStore {
   remove(owner: OwnerId, id: TemplateId): Promise<'removed' | 'in_use' | 'absent'>
 }
 
+/** What of a secret is to be replaced. */
+export interface SecretChanges {
+  readonly description?: string | null
+  /** The value, sealed, and when it was given. */
+  readonly value?: { readonly sealed: string; readonly atMs: number }
+}
+
 /** Secrets with their sealed values. */
 export interface SecretStore {
   /** False when the owner has a secret of that name. */
   insert(secret: Secret, sealed: string): Promise<boolean>
-  /** Replaces the description; the value, too, unless `sealed` is null. False when it is gone. */
-  update(secret: Secret, sealed: string | null): Promise<boolean>
+  /** Replaces what is given; null when it is gone. */
+  update(owner: OwnerId, id: SecretId, changes: SecretChanges): Promise<Secret | null>
   find(owner: OwnerId, id: SecretId): Promise<Secret | null>
   findByName(owner: OwnerId, name: string): Promise<Secret | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */

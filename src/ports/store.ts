@@ -327,8 +327,8 @@ export interface KeyStore {
   ensureForEndpoint(key: ApiKey, sealed: string): Promise<string>
   /** The sealed text of an endpoint's key; null while it has none. */
   ofEndpoint(endpointId: EndpointId): Promise<string | null>
-  /** Replaces name, scope, kind, expiry and flags; false when it is gone. */
-  update(key: ApiKey): Promise<boolean>
+  /** Replaces name, scope, kind, expiry and flags; false when it is gone, or when they are not those of `before` any more. */
+  update(key: ApiKey, before: ApiKey): Promise<boolean>
   /** Notes that a key was used. */
   used(id: KeyId, nowMs: number): Promise<void>
   findByHash(hash: string): Promise<ApiKey | null>

@@ -113,7 +113,7 @@ export class Access {
       const id = random.uuid() as KeyId
       const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
       await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
-    } else await store.keys.update({ ...known, ...fixed })
+    } else await store.keys.update({ ...known, ...fixed }, known)
     this.#changes += 1
     this.#cache.clear()
   }

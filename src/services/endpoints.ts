@@ -15,13 +15,13 @@ import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../core/te
 import type { WorkerLoad } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { WorkerStore } from '../ports/store.ts'
+import { changeAgain } from './change-again.ts'
 import type { Fleet } from './fleet.ts'
 import type { Jobs } from './jobs.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
 import { templateProblems } from './templates.ts'
 
-const TRIES = 5
 /** Disk of an endpoint's own template where its creator says nothing, in GB. */
 const DISK_GB = 10
 
@@ -33,6 +33,9 @@ export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
 
 /** A value, or what makes it of the endpoint and its template as they are at that moment. */
 export type Given<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
+
+/** As {@link Given}, of the endpoint alone. */
+export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointChanges)
 
 /** Endpoints: what is run, for whom, and between which numbers of workers. */
 export class Endpoints {
@@ -90,8 +93,9 @@ export class Endpoints {
    * @throws AppError `not_found`, `invalid` with all failures, `conflict` when others keep changing it meanwhile or its
    *   type would change while jobs are unfinished
    */
-  async update(owner: OwnerId, id: EndpointId, changes: EndpointChanges): Promise<Endpoint> {
+  async update(owner: OwnerId, id: EndpointId, given: GivenChanges): Promise<Endpoint> {
     return this.#change(owner, id, async before => {
+      const changes = typeof given === 'function' ? given(before) : given
       const after = tidied({ ...before, ...changes })
       const failures = await this.#problems(owner, after, before)
       if (changes.templateId !== undefined) {
@@ -206,21 +210,18 @@ export class Endpoints {
     return endpoint
   }
 
-  /** Tries again on top of what others have changed meanwhile. */
   async #change(owner: OwnerId, id: EndpointId, decide: (before: Endpoint) => Promise<Change>): Promise<Endpoint> {
     const { store, clock, emit, notifier } = this.#ports
-    for (let attempt = 0; attempt < TRIES; attempt += 1) {
+    return changeAgain(`endpoint ${id}`, async () => {
       const before = await this.find(owner, id)
       const { after: merged, newVersion, own } = await decide(before)
       await this.#checkTypeChange(before, merged)
       const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
-      if (await store.endpoints.replace(after, before, clock.now(), own)) {
-        emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
-        notifier.publish(`load:${id}`)
-        return after
-      }
-    }
-    throw new AppError('conflict', `endpoint ${id} is being changed by others; try again`)
+      if (!(await store.endpoints.replace(after, before, clock.now(), own))) return null
+      emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
+      notifier.publish(`load:${id}`)
+      return after
+    })
   }
 
   /** Undefined where the template stays as it is. */

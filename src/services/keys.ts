@@ -14,6 +14,7 @@ import {
 } from '../core/permission.ts'
 import type { Ports } from '../ports/ports.ts'
 import { type Access, keyHint } from './access.ts'
+import { changeAgain } from './change-again.ts'
 
 /** Most keys of one account. */
 const MAX_KEYS = 1_000
@@ -96,15 +97,17 @@ export class Keys {
    *   key and for the last one that has all rights of the operator
    */
   async update(caller: Caller, id: KeyId, changes: KeyChanges): Promise<KeyRecord> {
-    const before = await this.#find(caller, id)
-    const after: ApiKey = { ...before, ...changes }
-    this.#requireOver(caller, before)
-    await this.#check(caller, before.owner, changes)
-    if (!isFullKey(after)) await this.#requireAnother(before)
-    if (!(await this.#ports.store.keys.update(after))) throw notFound('key', id)
-    this.#access.forget(before.hash)
-    this.#ports.emit('key.changed', { keyId: id, owner: before.owner, by: caller.keyId })
-    return shown(after)
+    return changeAgain(`key ${id}`, async () => {
+      const before = await this.#find(caller, id)
+      const after: ApiKey = { ...before, ...changes }
+      this.#requireOver(caller, before)
+      await this.#check(caller, before.owner, changes)
+      if (!isFullKey(after)) await this.#requireAnother(before)
+      if (!(await this.#ports.store.keys.update(after, before))) return null
+      this.#access.forget(before.hash)
+      this.#ports.emit('key.changed', { keyId: id, owner: before.owner, by: caller.keyId })
+      return shown(after)
+    })
   }
 
   /**

@@ -48,11 +48,12 @@ export class Registries {
   async update(owner: OwnerId, id: RegistryId, changes: Partial<RegistryInput>): Promise<Registry> {
     const { store, vault } = this.#ports
     const { password, ...names } = changes
-    const registry = { ...(await this.find(owner, id)), ...names }
+    await this.find(owner, id)
     const failures = registryFailures(changes)
     if (failures.length > 0) throw invalid(failures)
-    const sealed = password === undefined ? null : vault.seal(password)
-    if (!(await store.registries.update(registry, sealed))) throw notFound('registry', id)
+    const sealed = password === undefined ? {} : { sealed: vault.seal(password) }
+    const registry = await store.registries.update(owner, id, { ...names, ...sealed })
+    if (registry === null) throw notFound('registry', id)
     return registry
   }
 

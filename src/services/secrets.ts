@@ -59,16 +59,15 @@ export class Secrets {
   ): Promise<Secret> {
     const { store, vault, clock } = this.#ports
     const { value, description } = changes
-    const before = await this.find(owner, id)
+    await this.find(owner, id)
     const failures = secretFailures(changes)
     if (failures.length > 0) throw invalid(failures)
-    const secret: Secret = {
-      ...before,
+    const secret = await store.secrets.update(owner, id, {
       ...(description === undefined ? {} : { description }),
-      ...(value === undefined ? {} : { valueUpdatedAtMs: clock.now() }),
-    }
-    if (await store.secrets.update(secret, value === undefined ? null : vault.seal(value))) return secret
-    throw notFound('secret', id)
+      ...(value === undefined ? {} : { value: { sealed: vault.seal(value), atMs: clock.now() } }),
+    })
+    if (secret === null) throw notFound('secret', id)
+    return secret
   }
 
   /** @throws AppError `not_found` */

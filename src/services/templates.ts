@@ -4,8 +4,12 @@ import type { OwnerId, TemplateId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
 import { type Template, type TemplateInput, templateFailures } from '../core/template.ts'
 import type { Ports } from '../ports/ports.ts'
+import { changeAgain } from './change-again.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
+
+/** Changes to a template, or what makes them of it as it is at that moment; what is left out is kept. */
+export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
 
 /** Templates: what workers run. */
 export class Templates {
@@ -30,18 +34,21 @@ export class Templates {
 
   /**
    * Changes what is given and keeps the rest. Every endpoint that uses the template gets a new version.
-   * @throws AppError `not_found`, or `invalid` with all failures
+   * @throws AppError `not_found`, `invalid` with all failures, or `conflict` when others keep changing it
    */
-  async update(owner: OwnerId, id: TemplateId, changes: Partial<TemplateInput>): Promise<Template> {
-    const { store, notifier, emit } = this.#ports
-    const before = await this.find(owner, id)
-    const template = { ...before, ...changes }
-    await this.#check(owner, template)
-    if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
-      throw new AppError('conflict', `template '${before.name}' is in use by an endpoint, so it must stay serverless`)
-    }
-    const users = await store.templates.replace(template, this.#ports.clock.now())
-    if (users === null) throw nameTaken(template.name)
+  async update(owner: OwnerId, id: TemplateId, changes: TemplateChanges): Promise<Template> {
+    const { store, notifier, emit, clock } = this.#ports
+    const { template, users } = await changeAgain(`template ${id}`, async () => {
+      const before = await this.find(owner, id)
+      const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
+      await this.#check(owner, template)
+      if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
+        throw new AppError('conflict', `template '${before.name}' is in use by an endpoint, so it must stay serverless`)
+      }
+      const users = await store.templates.replace(template, before, clock.now())
+      if (users === null) throw nameTaken(template.name)
+      return users === 'changed' ? null : { template, users }
+    })
     this.#saved(id)
     for (const endpointId of users) {
       const version = (await store.endpoints.find(endpointId))?.version ?? 0

@@ -48,14 +48,17 @@ export class Volumes {
    * @throws AppError `not_found`, or `invalid` with all failures, a smaller size among them
    */
   async update(owner: OwnerId, id: VolumeId, changes: { name?: string; sizeGb?: number }): Promise<NetworkVolume> {
-    const before = await this.find(owner, id)
-    const volume = { ...before, ...changes }
-    const shrink = shrinkProblem(before, volume.sizeGb)
-    const failures = [...volumeFailures(changes), ...(shrink === null ? [] : [shrink])]
+    const shrink = async () => {
+      const before = await this.find(owner, id)
+      return shrinkProblem(before, changes.sizeGb ?? before.sizeGb)
+    }
+    const problem = await shrink()
+    const failures = [...volumeFailures(changes), ...(problem === null ? [] : [problem])]
     if (failures.length > 0) throw invalid(failures)
-    if (await this.#ports.store.volumes.update(volume)) return volume
+    const volume = await this.#ports.store.volumes.update(owner, id, changes)
+    if (volume !== null) return volume
     // Gone, or made larger by somebody else at the same moment.
-    throw invalid([shrinkProblem(await this.find(owner, id), volume.sizeGb) ?? `network volume ${id} has changed`])
+    throw invalid([(await shrink()) ?? `network volume ${id} has changed`])
   }
 
   /**

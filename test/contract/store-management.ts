@@ -10,6 +10,7 @@ import {
   keyOf,
   OWNER,
   registryOf,
+  replaceTemplate,
   STRANGER,
   secretOf,
   T0,
@@ -40,18 +41,19 @@ export const managementCases: Cases = {
   'a change of a registry keeps the password unless there is a new one': async ({ store: { registries } }) => {
     await registries.insert(registryOf(R1), 'old')
     const renamed = registryOf(R1, { name: 'new', username: 'you' })
-    assert.equal(await registries.update(renamed, null), true)
+    await registries.update(OWNER, R1, { name: 'new' })
+    assert.deepEqual(await registries.update(OWNER, R1, { username: 'you' }), renamed)
     assert.deepEqual(await registries.find(OWNER, R1), renamed)
     assert.equal(await registries.sealedPassword(OWNER, R1), 'old')
-    assert.equal(await registries.update(renamed, 'new'), true)
+    assert.deepEqual(await registries.update(OWNER, R1, { sealed: 'new' }), renamed)
     assert.equal(await registries.sealedPassword(OWNER, R1), 'new')
-    assert.equal(await registries.update({ ...renamed, owner: STRANGER }, null), false)
+    assert.equal(await registries.update(STRANGER, R1, {}), null)
   },
 
   'a registry that goes is taken out of its templates, and their endpoints get a new version': async ({ store }) => {
     const { registries, templates, endpoints, releases } = store
     await registries.insert(registryOf(R1), 'sealed')
-    assert.deepEqual(await templates.replace(templateOf(TPL, { registry: R1 }), T0), [E1])
+    assert.deepEqual(await replaceTemplate(templates, templateOf(TPL, { registry: R1 }), T0), [E1])
     await templates.insert(templateOf('t2', { registry: R1 }))
     await endpoints.insert(endpointOf(E2, { templateId: 't2' as TemplateId }))
     assert.equal(await registries.remove(STRANGER, R1, T0), null)
@@ -79,10 +81,12 @@ export const managementCases: Cases = {
     assert.deepEqual(ids(await volumes.list(OWNER, { after: null, limit: 1 })), [V1])
     assert.equal(await volumes.find(STRANGER, V1), null)
     const grown = volumeOf(V1, { name: 'new', sizeGb: 21 })
-    assert.equal(await volumes.update(grown), true)
+    await volumes.update(OWNER, V1, { name: 'new' })
+    assert.deepEqual(await volumes.update(OWNER, V1, { sizeGb: 21 }), grown)
     assert.deepEqual(await volumes.find(OWNER, V1), grown)
-    assert.equal(await volumes.update({ ...grown, sizeGb: 20 }), false)
-    assert.equal(await volumes.update({ ...grown, owner: STRANGER }), false)
+    assert.equal(await volumes.update(OWNER, V1, { sizeGb: 20, name: 'other' }), null)
+    assert.equal(await volumes.update(STRANGER, V1, {}), null)
+    assert.deepEqual(await volumes.update(OWNER, V1, {}), grown)
   },
 
   'a volume cannot be removed while endpoints use it': async ({ store: { volumes, endpoints } }) => {
@@ -105,7 +109,7 @@ export const managementCases: Cases = {
     const before = (await endpoints.find(E1))!
     const changed = { ...before, version: 2, flashboot: 'FLASHBOOT', env: { A: '2' }, workersMax: 4 } as const
     await endpoints.replace(changed, before, T0 + 1)
-    await templates.replace(templateOf(TPL, { image: 'image:2', name: 'renamed' }), T0 + 2)
+    await replaceTemplate(templates, templateOf(TPL, { image: 'image:2', name: 'renamed' }), T0 + 2)
     const same = { ...changed, version: 3, workersMin: 1 }
     assert.equal(await endpoints.replace({ ...same, workersMin: 1 }, { ...changed, version: 3 }, T0 + 3), true)
     const [third, second, first, ...more] = await releases.list(E1)
@@ -129,7 +133,8 @@ export const managementCases: Cases = {
   },
 
   'the newest releases are kept': async ({ store: { templates, releases } }) => {
-    for (let n = 0; n < MAX_RELEASES + 2; n += 1) await templates.replace(templateOf(TPL, { image: `image:${n}` }), T0)
+    for (let n = 0; n < MAX_RELEASES + 2; n += 1)
+      await replaceTemplate(templates, templateOf(TPL, { image: `image:${n}` }), T0)
     const kept = await releases.list(E1)
     assert.deepEqual([kept.length, kept[0]?.version, kept.at(-1)?.version], [MAX_RELEASES, MAX_RELEASES + 3, 4])
   },

@@ -18,6 +18,7 @@ import {
   jobOf,
   OWNER,
   registryOf,
+  replaceTemplate,
   T0,
   TPL,
   templateOf,
@@ -114,7 +115,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     for (let round = 0; round < 5; round += 1) {
       const id = `r${round}` as RegistryId
       await registries.insert(registryOf(id), 'sealed')
-      await templates.replace(templateOf(TPL, { registry: id }), T0)
+      await replaceTemplate(templates, templateOf(TPL, { registry: id }), T0)
       const change = async (n: number) => {
         const before = (await endpoints.find(E1))!
         const after = { ...before, version: before.version + 1, env: { N: `${round}.${n}` } }
@@ -128,7 +129,9 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
       }
       const tries = await Promise.all([
         ...Array.from({ length: 4 }, (_, n) => change(n)),
-        ...Array.from({ length: 4 }, (_, n) => templates.replace(templateOf(TPL, { image: `image:${n}` }), T0)),
+        ...Array.from({ length: 4 }, (_, n) =>
+          replaceTemplate(templates, templateOf(TPL, { image: `image:${n}` }), T0),
+        ),
         copied(),
         registries.remove(OWNER, id, T0),
         volumes.remove(OWNER, 'v1' as VolumeId),

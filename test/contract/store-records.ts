@@ -8,6 +8,7 @@ import {
   keyOf,
   OWNER,
   registryOf,
+  replaceTemplate,
   STRANGER,
   secretOf,
   T0,
@@ -45,7 +46,7 @@ export const recordCases: Cases = {
     assert.equal((await templates.findPublic(T2))?.id, T2)
     assert.equal(await templates.findPublic(TPL), null)
     assert.deepEqual(ids(await templates.listPublic()), [T2])
-    await templates.replace(templateOf(T2), T0)
+    await replaceTemplate(templates, templateOf(T2), T0)
     assert.equal(await templates.findPublic(T2), null)
     assert.deepEqual(await templates.users(TPL), [E1])
   },
@@ -71,7 +72,7 @@ export const recordCases: Cases = {
     await endpoints.insert(endpointOf(E2, { version: 5 }))
     await endpoints.insert(endpointOf('e3', { templateId: T2 }))
     const changed = templateOf(TPL, { name: 'renamed', image: 'image:2', listed: false, env: {} })
-    assert.deepEqual(await templates.replace(changed, T0), [E1, E2])
+    assert.deepEqual(await replaceTemplate(templates, changed, T0), [E1, E2])
     assert.deepEqual(await templates.find(OWNER, TPL), changed)
     const versions = (await endpoints.list(OWNER)).map(({ id, version }) => [id, version])
     assert.deepEqual(versions.sort(), [
@@ -84,11 +85,15 @@ export const recordCases: Cases = {
   'a template cannot be renamed to the name of another, and nothing happens': async ({ store }) => {
     const { templates, endpoints } = store
     await templates.insert(templateOf(T2))
-    assert.equal(await templates.replace(templateOf(TPL, { name: templateOf(T2).name, image: 'new' }), T0), null)
+    assert.equal(
+      await replaceTemplate(templates, templateOf(TPL, { name: templateOf(T2).name, image: 'new' }), T0),
+      null,
+    )
     assert.deepEqual(await templates.find(OWNER, TPL), templateOf(TPL))
     assert.equal((await endpoints.find(E1))?.version, 1)
-    assert.equal(await templates.replace(templateOf('t9'), T0), null)
-    assert.deepEqual(await templates.replace(templateOf(T2), T0), [])
+    assert.equal(await replaceTemplate(templates, templateOf('t9'), T0), null)
+    assert.deepEqual(await replaceTemplate(templates, templateOf(T2), T0), [])
+    assert.equal(await templates.replace(templateOf(T2), templateOf(T2, { image: 'not any more' }), T0), 'changed')
   },
 
   'a template that an endpoint has cannot be removed': async ({ store: { templates, endpoints } }) => {
@@ -130,13 +135,15 @@ export const recordCases: Cases = {
     assert.deepEqual((await secrets.findByName(OWNER, 'secret-1'))?.id, id)
     assert.deepEqual([await secrets.find(STRANGER, id), await secrets.findByName(STRANGER, 'secret-1')], [null, null])
     const described = secretOf('1', { description: 'new' })
-    assert.equal(await secrets.update(described, null), true)
+    assert.deepEqual(await secrets.update(OWNER, id, { description: 'new' }), described)
     assert.deepEqual([...(await secrets.sealedValues(OWNER, ['secret-1'])).values()], ['sealed'])
     const changed = { ...described, valueUpdatedAtMs: T0 + 3 }
-    assert.equal(await secrets.update(changed, 'new'), true)
+    assert.deepEqual(await secrets.update(OWNER, id, { value: { sealed: 'new', atMs: T0 + 3 } }), changed)
     assert.deepEqual(await secrets.find(OWNER, id), changed)
     assert.deepEqual([...(await secrets.sealedValues(OWNER, ['secret-1'])).values()], ['new'])
-    assert.equal(await secrets.update({ ...changed, owner: STRANGER }, 'x'), false)
+    assert.equal(await secrets.update(STRANGER, id, { description: 'x' }), null)
+    assert.deepEqual(await secrets.update(OWNER, id, {}), changed)
+    assert.equal((await secrets.update(OWNER, id, { description: null }))?.description, null)
     assert.deepEqual(ids(await secrets.list(OWNER, { after: changed, limit: 1 })), [])
   },
 
@@ -167,11 +174,12 @@ export const recordCases: Cases = {
       expiresAtMs: T0 + 5,
       kind: 'server',
     })
-    assert.equal(await keys.update(changed), true)
+    assert.equal(await keys.update(changed, keyOf('1', { name: 'not any more' })), false)
+    assert.equal(await keys.update(changed, keyOf('1', { lastUsedAtMs: T0 })), true)
     await keys.used(changed.id, T0 + 7)
     await keys.used(changed.id, T0 + 6)
     assert.deepEqual(await keys.find(changed.id), { ...changed, lastUsedAtMs: T0 + 7 })
-    assert.equal(await keys.update({ ...changed, owner: STRANGER }), false)
+    assert.equal(await keys.update({ ...changed, owner: STRANGER }, changed), false)
   },
 
   'an endpoint has one key, which no list shows and which goes with it': async ({ store: { keys, endpoints } }) => {

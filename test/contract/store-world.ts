@@ -281,3 +281,9 @@ export class World {
     return snapshot
   }
 }
+
+/** Replaces a template on top of what it is at that moment. */
+export async function replaceTemplate(templates: Store['templates'], template: Template, nowMs: number) {
+  const before = await templates.find(template.owner, template.id)
+  return templates.replace(template, before ?? template, nowMs)
+}

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { type AppError, invalid } from '../../core/errors.ts'
 import type { EndpointId, RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
 import { dollars } from '../../core/prices.ts'
-import { TEMPLATE_DEFAULTS } from '../../core/template.ts'
+import { TEMPLATE_DEFAULTS, type Template } from '../../core/template.ts'
 import type { Billing } from '../../services/billing.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { Registries } from '../../services/registries.ts'
@@ -75,11 +75,10 @@ function endpointRoutes(parts: V1Parts): Route[] {
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof EndpointFields>
   const update = async ({ caller, params, body: fields }: Change) => {
     const id = endpointId(params.id)
-    const before = await endpoints.find(caller.owner, id)
     const { templateId } = fields
-    const changes = changedConfig(fields, before)
-    const linked = templateId === undefined ? changes : { ...changes, templateId: templateId as TemplateId }
-    return view(await endpoints.update(caller.owner, id, linked), {})
+    const link = templateId === undefined ? {} : { templateId: templateId as TemplateId }
+    const changed = await endpoints.update(caller.owner, id, now => ({ ...changedConfig(fields, now), ...link }))
+    return view(changed, {})
   }
   return [
     route({ ...contract('get', '/endpoints'), query: Views }, async ({ caller, query }) => {
@@ -106,9 +105,8 @@ function endpointRoutes(parts: V1Parts): Route[] {
 function templateRoutes({ templates }: V1Parts): Route[] {
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof TemplateFields>
   const update = async ({ caller, params, body: fields }: Change) => {
-    const id = params.id as TemplateId
-    const { args } = await templates.find(caller.owner, id)
-    return templateView(await templates.update(caller.owner, id, templateChanges(fields, args)))
+    const changes = ({ args }: Template) => templateChanges(fields, args)
+    return templateView(await templates.update(caller.owner, params.id as TemplateId, changes))
   }
   return [
     route(contract('get', '/templates'), async ({ caller }) =>

@@ -6,7 +6,7 @@ import type { KeyStore } from '../../ports/store.ts'
 import { type KeyRow, ofChangedKey, ofKey, toKey } from '../rows/keys.ts'
 import { ofSlice } from '../rows/slices.ts'
 import * as sql from '../sql/keys.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 
 /** API keys and what they have used. */
 export const keys = {
@@ -23,7 +23,10 @@ export const keys = {
     return (yield* queryOne<{ sealed: string }>(sql.sealedEndpointKey, [endpointId]))?.sealed ?? null
   }),
 
-  update: write(function* (key: ApiKey): Steps<boolean> {
+  update: write(function* (key: ApiKey, before: ApiKey): Steps<boolean> {
+    yield* lock(sql.lockKey, [key.id])
+    const row = yield* queryOne<KeyRow>(sql.findKey, [key.id])
+    if (row === null || !sameKey(toKey(row), before)) return false
     return (yield* query(sql.updateKey, ofChangedKey(key))).length > 0
   }),
 
@@ -61,3 +64,8 @@ export const keys = {
     yield* query(sql.dropWindows, [owner, counts.length])
   }),
 } satisfies OperationsOf<KeyStore>
+
+/** Whether nobody has changed it; how often it is used changes nothing. */
+function sameKey(a: ApiKey, b: ApiKey): boolean {
+  return JSON.stringify(ofChangedKey(a)) === JSON.stringify(ofChangedKey(b))
+}

@@ -1,12 +1,12 @@
 import type { EndpointId, OwnerId, RegistryId } from '../../core/ids.ts'
 import type { Slice } from '../../core/page.ts'
 import type { Registry } from '../../core/registry.ts'
-import type { RegistryStore } from '../../ports/management-store.ts'
+import type { RegistryChanges, RegistryStore } from '../../ports/management-store.ts'
 import { type RegistryRow, toRegistry } from '../rows/registries.ts'
 import { ofSlice } from '../rows/slices.ts'
 import { type TemplateRow, toTemplate } from '../rows/templates.ts'
 import * as sql from '../sql/registries.ts'
-import { templatesOfRegistry } from '../sql/templates.ts'
+import { findTemplate, lockTemplate, templatesOfRegistry } from '../sql/templates.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 import { replaceTemplate } from './templates.ts'
 
@@ -17,9 +17,10 @@ export const registries = {
     yield* query(sql.insertRegistry, [id, owner, name, username, createdAtMs, sealed])
   }),
 
-  update: write(function* (registry: Registry, sealed: string | null): Steps<boolean> {
-    const { id, owner, name, username } = registry
-    return (yield* query(sql.updateRegistry, [id, owner, name, username, sealed])).length > 0
+  update: write(function* (owner: OwnerId, id: RegistryId, changes: RegistryChanges): Steps<Registry | null> {
+    const { name = null, username = null, sealed = null } = changes
+    const row = yield* queryOne<RegistryRow>(sql.updateRegistry, [owner, id, name, username, sealed])
+    return row === null ? null : toRegistry(row)
   }),
 
   find: read(function* (owner: OwnerId, id: RegistryId): Steps<Registry | null> {
@@ -39,7 +40,10 @@ export const registries = {
     yield* lock(sql.lockRegistry, [owner, id])
     if ((yield* queryOne(sql.findRegistry, [owner, id])) === null) return null
     const users: EndpointId[] = []
-    for (const row of yield* query<TemplateRow>(templatesOfRegistry, [id])) {
+    for (const seen of yield* query<TemplateRow>(templatesOfRegistry, [id])) {
+      yield* lock(lockTemplate, [seen.id])
+      const row = yield* queryOne<TemplateRow>(findTemplate, [owner, seen.id])
+      if (row === null || row.registry_id !== id) continue
       users.push(...((yield* replaceTemplate({ ...toTemplate(row), registry: null }, nowMs)) ?? []))
     }
     yield* query(sql.deleteRegistry, [owner, id])

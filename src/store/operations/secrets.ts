@@ -1,7 +1,7 @@
 import type { OwnerId, SecretId } from '../../core/ids.ts'
 import type { Slice } from '../../core/page.ts'
 import type { Secret } from '../../core/secret.ts'
-import type { SecretStore } from '../../ports/management-store.ts'
+import type { SecretChanges, SecretStore } from '../../ports/management-store.ts'
 import { type SecretRow, toSecret } from '../rows/secrets.ts'
 import { ofSlice } from '../rows/slices.ts'
 import * as sql from '../sql/secrets.ts'
@@ -15,9 +15,11 @@ export const secrets = {
     return (yield* query(sql.insertSecret, params)).length > 0
   }),
 
-  update: write(function* (secret: Secret, sealed: string | null): Steps<boolean> {
-    const { id, owner, description, valueUpdatedAtMs } = secret
-    return (yield* query(sql.updateSecret, [owner, id, description, valueUpdatedAtMs, sealed])).length > 0
+  update: write(function* (owner: OwnerId, id: SecretId, changes: SecretChanges): Steps<Secret | null> {
+    const { description, value } = changes
+    const params = [description === undefined ? 0 : 1, description ?? null, value?.sealed ?? null, value?.atMs ?? null]
+    const row = yield* queryOne<SecretRow>(sql.updateSecret, [owner, id, ...params])
+    return row === null ? null : toSecret(row)
   }),
 
   find: read(function* (owner: OwnerId, id: SecretId): Steps<Secret | null> {

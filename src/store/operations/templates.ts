@@ -18,7 +18,14 @@ export const templates = {
     return (yield* query(sql.insertTemplate, ofTemplate(template))).length > 0
   }),
 
-  replace: write(function* (template: Template, nowMs: number): Steps<EndpointId[] | null> {
+  replace: write(function* (
+    template: Template,
+    before: Template,
+    nowMs: number,
+  ): Steps<EndpointId[] | 'changed' | null> {
+    yield* lock(sql.lockTemplate, [template.id])
+    const row = yield* queryOne<TemplateRow>(sql.findTemplate, [template.owner, template.id])
+    if (row !== null && !sameTemplate(toTemplate(row), before)) return 'changed'
     return yield* replaceTemplate(template, nowMs)
   }),
 
@@ -79,4 +86,9 @@ export function* replaceTemplate(template: Template, nowMs: number, except?: End
     yield* addRelease({ endpoint, template: toTemplate(before) }, { endpoint: after, template }, nowMs)
   }
   return users.map(({ id }) => id)
+}
+
+/** Whether nobody has changed it; the order of members is what the store has made of it. */
+function sameTemplate(a: Template, b: Template): boolean {
+  return JSON.stringify(ofTemplate(a)) === JSON.stringify(ofTemplate(b))
 }

@@ -2,7 +2,7 @@ import type { Endpoint } from '../../core/endpoint.ts'
 import type { EndpointId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { Slice } from '../../core/page.ts'
 import type { NetworkVolume } from '../../core/volume.ts'
-import type { VolumeStore } from '../../ports/management-store.ts'
+import type { VolumeChanges, VolumeStore } from '../../ports/management-store.ts'
 import { ofSlice } from '../rows/slices.ts'
 import { ofVolume, toVolume, type VolumeRow } from '../rows/volumes.ts'
 import * as sql from '../sql/volumes.ts'
@@ -17,8 +17,10 @@ export const volumes = {
     yield* query(sql.insertVolume, ofVolume(volume))
   }),
 
-  update: write(function* ({ id, owner, name, sizeGb }: NetworkVolume): Steps<boolean> {
-    return (yield* query(sql.updateVolume, [owner, id, name, sizeGb])).length > 0
+  update: write(function* (owner: OwnerId, id: VolumeId, changes: VolumeChanges): Steps<NetworkVolume | null> {
+    const { name = null, sizeGb = null } = changes
+    const row = yield* queryOne<VolumeRow>(sql.updateVolume, [owner, id, name, sizeGb])
+    return row === null ? null : toVolume(row)
   }),
 
   find: read(function* (owner: OwnerId, id: VolumeId): Steps<NetworkVolume | null> {

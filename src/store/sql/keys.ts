@@ -26,6 +26,9 @@ export const updateKey = `
 export const useKey = `
   UPDATE api_keys SET last_used_at_ms = $2 WHERE id = $1 AND (last_used_at_ms IS NULL OR last_used_at_ms < $2)`
 
+/** $1 key. */
+export const lockKey = 'SELECT id FROM api_keys WHERE id = $1 {{lock}}'
+
 /** $1 hash. */
 export const findKeyByHash = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = $1`
 

@@ -7,10 +7,12 @@ export const REGISTRY_COLUMNS = 'id, owner, name, username, created_at_ms'
 export const insertRegistry = `
   INSERT INTO registries (${REGISTRY_COLUMNS}, sealed) VALUES ($1, $2, $3, $4, $5, $6)`
 
-/** $1 registry, $2 owner, $3 name, $4 user name, $5 sealed password or NULL to keep it. */
+/** $1 owner, $2 registry, $3 name, $4 user name, $5 sealed password; NULL to keep one. */
 export const updateRegistry = `
-  UPDATE registries SET name = $3, username = $4, sealed = COALESCE($5, sealed) WHERE id = $1 AND owner = $2
-  RETURNING id`
+  UPDATE registries
+  SET name = COALESCE($3, name), username = COALESCE($4, username), sealed = COALESCE($5, sealed)
+  WHERE id = $2 AND owner = $1
+  RETURNING ${REGISTRY_COLUMNS}`
 
 /** $1 owner, $2 registry. */
 export const findRegistry = `SELECT ${REGISTRY_COLUMNS} FROM registries WHERE id = $2 AND owner = $1`

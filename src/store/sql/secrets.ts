@@ -14,11 +14,13 @@ export const listSecrets = `
   SELECT ${SECRET_COLUMNS} FROM secrets WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
-/** $1 owner, $2 secret, $3 description, $4 when the value was changed, $5 sealed value or NULL to keep it. */
+/** $1 owner, $2 secret, $3 1 to replace the description by $4, $5 sealed value and $6 when it was given; NULL to keep it. */
 export const updateSecret = `
-  UPDATE secrets SET description = $3, value_updated_at_ms = $4, sealed = COALESCE($5, sealed)
+  UPDATE secrets
+  SET description = CASE WHEN $3 = 1 THEN $4 ELSE description END,
+    sealed = COALESCE($5, sealed), value_updated_at_ms = COALESCE($6, value_updated_at_ms)
   WHERE id = $2 AND owner = $1
-  RETURNING id`
+  RETURNING ${SECRET_COLUMNS}`
 
 /** $1 owner, $2 secret. */
 export const findSecret = `SELECT ${SECRET_COLUMNS} FROM secrets WHERE id = $2 AND owner = $1`

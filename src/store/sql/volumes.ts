@@ -6,10 +6,11 @@ export const VOLUME_COLUMNS = 'id, owner, name, size_gb, data_center, type, crea
 /** A new volume. */
 export const insertVolume = `INSERT INTO network_volumes (${VOLUME_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
-/** $1 owner, $2 volume, $3 name, $4 size. No row when it is gone or larger. */
+/** $1 owner, $2 volume, $3 name, $4 size; NULL to keep one. No row when it is gone or larger. */
 export const updateVolume = `
-  UPDATE network_volumes SET name = $3, size_gb = $4 WHERE id = $2 AND owner = $1 AND size_gb <= $4
-  RETURNING id`
+  UPDATE network_volumes SET name = COALESCE($3, name), size_gb = COALESCE($4, size_gb)
+  WHERE id = $2 AND owner = $1 AND size_gb <= COALESCE($4, size_gb)
+  RETURNING ${VOLUME_COLUMNS}`
 
 /** $1 owner, $2 volume. */
 export const findVolume = `SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE id = $2 AND owner = $1`

@@ -89,9 +89,8 @@ async function change(
     const changes = (now: Endpoint) => ({ env: now.env, ...readEndpointInput(input, now).config })
     return endpoints.updateOwnTemplate(owner, id, changes, own.template, 'kept')
   }
-  const { config } = readEndpointInput(input, before)
   const templateId = input.templateId ? { templateId: input.templateId as TemplateId } : {}
-  return endpoints.update(owner, id, { ...config, ...templateId })
+  return endpoints.update(owner, id, now => ({ ...readEndpointInput(input, now).config, ...templateId }))
 }
 
 /** A template that is given in place of an id; one with an id is not looked at. */
