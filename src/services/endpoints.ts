@@ -17,16 +17,27 @@ import type { Ports } from '../ports/ports.ts'
 import type { WorkerStore } from '../ports/store.ts'
 import { changeAgain } from './change-again.ts'
 import type { Fleet } from './fleet.ts'
+import { inGroups } from './in-groups.ts'
 import type { Jobs } from './jobs.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
 import { templateProblems } from './templates.ts'
 
+/** From so many on, one read of all is cheaper than a read of each. */
+const FEW = 3
+/** So many reads at once where there is one for each. */
+const AT_ONCE = 16
 /** Disk of an endpoint's own template where its creator says nothing, in GB. */
 const DISK_GB = 10
 
 /** Changes to an endpoint; what is left out is kept. */
 export type EndpointChanges = Partial<EndpointConfig> & { readonly templateId?: TemplateId }
+
+/** An endpoint with what its workers run. */
+export interface WithTemplate {
+  readonly endpoint: Endpoint
+  readonly template: Template
+}
 
 /** What an endpoint with a template of its own runs; what is left out gets the default. */
 export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
@@ -124,7 +135,8 @@ export class Endpoints {
     unusedIdleTimeout: 'refused' | 'kept' = 'refused',
   ): Promise<Endpoint> {
     return this.#change(owner, id, async before => {
-      const template = await this.templateOf(before)
+      const template = await this.#ports.store.templates.find(owner, before.templateId)
+      if (template === null) return null
       const wanted = settled(changes, before, template)
       const content = settled(templateChanges, before, template)
       const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
@@ -155,11 +167,36 @@ export class Endpoints {
     return onePage(request, slice => this.#ports.store.endpoints.list(owner, slice))
   }
 
-  /** The template that the endpoint's workers run. */
-  async templateOf(endpoint: Endpoint): Promise<Template> {
-    const template = await this.#ports.store.templates.find(endpoint.owner, endpoint.templateId)
-    if (template === null) throw notFound('template', endpoint.templateId)
-    return template
+  /**
+   * An endpoint with what its workers run.
+   * @throws AppError `not_found`, also for an endpoint of another owner
+   */
+  withTemplate(owner: OwnerId, id: EndpointId): Promise<WithTemplate> {
+    return changeAgain(`endpoint ${id}`, async () => {
+      const endpoint = await this.find(owner, id)
+      // The template of its own goes when it is linked to another one.
+      const template = await this.#ports.store.templates.find(owner, endpoint.templateId)
+      return template === null ? null : { endpoint, template }
+    })
+  }
+
+  /** What endpoints of one owner run, in as few reads as possible; those that are gone by now have nothing in it. */
+  async templatesOf(endpoints: readonly Endpoint[]): Promise<ReadonlyMap<Endpoint, Template>> {
+    const { templates } = this.#ports.store
+    const many = endpoints.length > FEW ? await templates.ofEndpoints(endpoints[0]!.owner) : []
+    const known = new Map(many.map(template => [template.id, template]))
+    // Where they are few, and where an endpoint was linked to another one between the two reads.
+    const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
+    for (const id of known.keys()) missing.delete(id)
+    for (const found of await inGroups([...missing], AT_ONCE, ([id, owner]) => templates.find(owner, id))) {
+      if (found !== null) known.set(found.id, found)
+    }
+    return new Map(
+      endpoints.flatMap(endpoint => {
+        const template = known.get(endpoint.templateId)
+        return template === undefined ? [] : [[endpoint, template] as const]
+      }),
+    )
   }
 
   /** The endpoint's workers that have not ended, oldest first, each with how many jobs it holds. */
@@ -210,11 +247,17 @@ export class Endpoints {
     return endpoint
   }
 
-  async #change(owner: OwnerId, id: EndpointId, decide: (before: Endpoint) => Promise<Change>): Promise<Endpoint> {
+  async #change(
+    owner: OwnerId,
+    id: EndpointId,
+    decide: (before: Endpoint) => Promise<Change | null>,
+  ): Promise<Endpoint> {
     const { store, clock, emit, notifier } = this.#ports
     return changeAgain(`endpoint ${id}`, async () => {
       const before = await this.find(owner, id)
-      const { after: merged, newVersion, own } = await decide(before)
+      const change = await decide(before)
+      if (change === null) return null
+      const { after: merged, newVersion, own } = change
       await this.#checkTypeChange(before, merged)
       const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
       if (!(await store.endpoints.replace(after, before, clock.now(), own))) return null

@@ -21,7 +21,7 @@ test('an endpoint with a template of its own shows it in no list, and takes it a
   const { endpoints } = servicesOf(rig)
   const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1', env: { A: '1' } })
   const endpoint = await endpoints.find(ME, id)
-  const template = await endpoints.templateOf(endpoint)
+  const template = (await endpoints.withTemplate(endpoint.owner, endpoint.id)).template
   assert.deepEqual(
     [template.image, template.env, template.isServerless, template.volumeGb, template.diskGb, template.listed],
     ['image:1', { A: '1' }, true, 0, 10, false],
@@ -51,7 +51,7 @@ test('a change of what an endpoint runs makes one new version, and a change of n
   const { id, templateId } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
   const changed = await endpoints.updateOwnTemplate(ME, id, { flashboot: 'FLASHBOOT' }, { image: 'image:2' })
   assert.deepEqual([changed.version, changed.templateId], [2, templateId])
-  assert.equal((await endpoints.templateOf(changed)).image, 'image:2')
+  assert.equal((await endpoints.withTemplate(changed.owner, changed.id)).template.image, 'image:2')
   const same = await endpoints.updateOwnTemplate(ME, id, { name: 'renamed' }, { image: 'image:2' })
   assert.deepEqual([same.version, same.name], [2, 'renamed'])
 })
@@ -65,7 +65,7 @@ test('a change of what a linked endpoint runs copies the template, and leaves th
   await endpoints.update(ME, linked, { env: { E: '1' } })
   const changed = await endpoints.updateOwnTemplate(ME, linked, {}, { env: { N: '2' } })
   assert.notEqual(changed.templateId, shared)
-  const own = await endpoints.templateOf(changed)
+  const own = (await endpoints.withTemplate(changed.owner, changed.id)).template
   assert.deepEqual([own.env, changed.env, own.listed], [{ N: '2' }, {}, false])
   assert.deepEqual((await templates.find(ME, shared)).env, { T: '1' })
   assert.equal((await endpoints.find(ME, other.id)).version, 1)
@@ -82,7 +82,7 @@ test('an unlisted template that a second endpoint was linked to is copied, too',
   const second = await endpoints.create(ME, CONFIG, first.templateId)
   const changed = await endpoints.updateOwnTemplate(ME, second.id, {}, { image: 'image:2' })
   assert.notEqual(changed.templateId, first.templateId)
-  assert.equal((await endpoints.templateOf(await endpoints.find(ME, first.id))).image, 'image:1')
+  assert.equal((await endpoints.withTemplate(ME, first.id)).template.image, 'image:1')
 })
 
 test('a change that is made of what there is sees what others have changed meanwhile', async t => {
@@ -99,7 +99,7 @@ test('a change that is made of what there is sees what others have changed meanw
   await Promise.all([count(), count(), count()])
   const endpoint = await endpoints.find(ME, id)
   assert.deepEqual([endpoint.workersMax, endpoint.version], [6, 4])
-  assert.deepEqual((await endpoints.templateOf(endpoint)).env, { N: '3' })
+  assert.deepEqual((await endpoints.withTemplate(endpoint.owner, endpoint.id)).template.env, { N: '3' })
 })
 
 test('an idleTimeout that would have no effect is refused where it is given', async t => {

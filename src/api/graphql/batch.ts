@@ -28,16 +28,3 @@ export class Batch<Key, Value> {
     return { keys, values }
   }
 }
-
-/** Runs something for each item, only so many at a time; the results in the order of the items. */
-export async function inGroups<Item, Result>(
-  items: readonly Item[],
-  size: number,
-  run: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
-  const results: Result[] = []
-  for (let at = 0; at < items.length; at += size) {
-    results.push(...(await Promise.all(items.slice(at, at + size).map(run))))
-  }
-  return results
-}

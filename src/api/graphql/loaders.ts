@@ -5,7 +5,8 @@ import type { Template } from '../../core/template.ts'
 import type { NetworkVolume } from '../../core/volume.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { PricedGpu } from '../../services/catalog.ts'
-import { Batch, inGroups } from './batch.ts'
+import { inGroups } from '../../services/in-groups.ts'
+import { Batch } from './batch.ts'
 import type { GraphqlParts } from './parts.ts'
 
 /** From so many on, one read of all is cheaper than a read of each. */
@@ -25,7 +26,7 @@ export interface Loaders {
 
 /** The loaders of one request. */
 export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders {
-  const templates = new Batch((endpoints: readonly Endpoint[]) => readTemplates(parts, endpoints))
+  const templates = new Batch((endpoints: readonly Endpoint[]) => parts.endpoints.templatesOf(endpoints))
   const workers = new Batch((endpoints: readonly Endpoint[]) => readWorkers(parts, endpoints))
   const keys = new Batch(async (endpoints: readonly Endpoint[]) => {
     const found = await inGroups(endpoints, AT_ONCE, endpoint => parts.keys.ofEndpoint(caller!, endpoint))
@@ -47,26 +48,6 @@ export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders 
     volume: id => volumes.load(id),
     gpus: () => (gpus ??= parts.catalog.gpus()),
   }
-}
-
-async function readTemplates(
-  { store }: GraphqlParts,
-  endpoints: readonly Endpoint[],
-): Promise<ReadonlyMap<Endpoint, Template>> {
-  const many = endpoints.length > FEW ? await store.templates.ofEndpoints(endpoints[0]!.owner) : []
-  const known = new Map(many.map(template => [template.id, template]))
-  // Where they are few, and where an endpoint was linked to another one between the two reads.
-  const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
-  for (const id of known.keys()) missing.delete(id)
-  for (const found of await inGroups([...missing], AT_ONCE, ([id, owner]) => store.templates.find(owner, id))) {
-    if (found !== null) known.set(found.id, found)
-  }
-  return new Map(
-    endpoints.flatMap(endpoint => {
-      const template = known.get(endpoint.templateId)
-      return template === undefined ? [] : [[endpoint, template] as const]
-    }),
-  )
 }
 
 async function readWorkers(

@@ -1,10 +1,12 @@
 import { z } from '@hono/zod-openapi'
+import type { Endpoint } from '../../core/endpoint.ts'
 import { type AppError, invalid } from '../../core/errors.ts'
 import type { EndpointId, RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
 import { dollars } from '../../core/prices.ts'
 import { TEMPLATE_DEFAULTS, type Template } from '../../core/template.ts'
 import type { Billing } from '../../services/billing.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
+import { inGroups } from '../../services/in-groups.ts'
 import type { Registries } from '../../services/registries.ts'
 import type { Templates } from '../../services/templates.ts'
 import type { Volumes } from '../../services/volumes.ts'
@@ -28,6 +30,9 @@ export interface V1Parts {
 }
 
 const Views = { includeTemplate: Flag, includeWorkers: Flag }
+type Query = Partial<Members<typeof Views>>
+/** So many reads at once where there is one for each endpoint. */
+const AT_ONCE = 16
 const TEMPLATE_DISK_GB = 50
 
 /** REST version 1, which installed tools go on calling: bare lists, flat members, errors with a message. */
@@ -67,10 +72,10 @@ function body<B extends Shape>(shape: B) {
 
 function endpointRoutes(parts: V1Parts): Route[] {
   const { endpoints } = parts
-  const view = async (endpoint: Awaited<ReturnType<Endpoints['find']>>, query: Partial<Members<typeof Views>>) =>
+  const view = async (endpoint: Endpoint, { includeWorkers }: Query, template?: Template) =>
     endpointView(endpoint, {
-      ...(query.includeTemplate ? { template: await endpoints.templateOf(endpoint) } : {}),
-      ...(query.includeWorkers ? { workers: await endpoints.workersOf(endpoint) } : {}),
+      ...(template === undefined ? {} : { template }),
+      ...(includeWorkers ? { workers: await endpoints.workersOf(endpoint) } : {}),
     })
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof EndpointFields>
   const update = async ({ caller, params, body: fields }: Change) => {
@@ -83,7 +88,9 @@ function endpointRoutes(parts: V1Parts): Route[] {
   return [
     route({ ...contract('get', '/endpoints'), query: Views }, async ({ caller, query }) => {
       const { items } = await endpoints.list(caller.owner)
-      return Promise.all(items.map(endpoint => view(endpoint, query)))
+      if (!query.includeTemplate) return inGroups(items, AT_ONCE, endpoint => view(endpoint, query))
+      const templates = [...(await endpoints.templatesOf(items))]
+      return inGroups(templates, AT_ONCE, ([endpoint, template]) => view(endpoint, query, template))
     }),
     route({ ...contract('post', '/endpoints'), ...body(EndpointFields) }, async ({ caller, body: fields }) => {
       if (fields.templateId === undefined) throw invalid(['templateId is needed'])
@@ -91,8 +98,12 @@ function endpointRoutes(parts: V1Parts): Route[] {
       const config = newConfig(fields.flashboot === false ? { ...fields, flashboot: undefined } : fields)
       return view(await endpoints.create(caller.owner, config, fields.templateId as TemplateId), {})
     }),
-    route({ ...contract('get', '/endpoints/{id}'), params: IdParam, query: Views }, async ({ caller, params, query }) =>
-      view(await endpoints.find(caller.owner, endpointId(params.id)), query),
+    route(
+      { ...contract('get', '/endpoints/{id}'), params: IdParam, query: Views },
+      async ({ caller, params, query }) => {
+        const { endpoint, template } = await endpoints.withTemplate(caller.owner, endpointId(params.id))
+        return view(endpoint, query, query.includeTemplate ? template : undefined)
+      },
     ),
     route({ ...contract('patch', '/endpoints/{id}'), params: IdParam, ...body(EndpointFields) }, update),
     route({ ...contract('post', '/endpoints/{id}/update'), params: IdParam, ...body(EndpointFields) }, update),

@@ -36,8 +36,8 @@ const ONE = '/v2/serverless/{id}'
 /** Endpoints, their workers and their releases. */
 export function serverlessRoutes(parts: ServerlessParts): Route[] {
   const show = async (owner: OwnerId, id: EndpointId) => {
-    const endpoint = await parts.endpoints.find(owner, id)
-    return endpointBody(endpoint, await parts.endpoints.templateOf(endpoint), parts.addresses())
+    const { endpoint, template } = await parts.endpoints.withTemplate(owner, id)
+    return endpointBody(endpoint, template, parts.addresses())
   }
   return [...collection(parts, show), ...single(parts, show), ...observing(parts)]
 }
@@ -57,10 +57,9 @@ function collection(parts: ServerlessParts, show: Show): Route[] {
       },
       async ({ caller, query }) => {
         const { items, nextCursor } = await endpoints.list(caller.owner, query)
-        const shown = items.map(async endpoint =>
-          endpointBody(endpoint, await endpoints.templateOf(endpoint), parts.addresses()),
-        )
-        return { endpoints: await Promise.all(shown), pagination: pagination(nextCursor) }
+        const templates = [...(await endpoints.templatesOf(items))]
+        const shown = templates.map(([endpoint, template]) => endpointBody(endpoint, template, parts.addresses()))
+        return { endpoints: shown, pagination: pagination(nextCursor) }
       },
     ),
     route(
@@ -145,8 +144,7 @@ function observing({ endpoints, releases, clock }: ServerlessParts): Route[] {
         problems: [404],
       },
       async ({ caller, params }) => {
-        const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
-        const template = await endpoints.templateOf(endpoint)
+        const { endpoint, template } = await endpoints.withTemplate(caller.owner, endpointId(params.id))
         return workerList(endpoint, template, await endpoints.loadsOf(endpoint), clock.now())
       },
     ),
