@@ -1,4 +1,4 @@
-import { isFinal, type Job } from './job.ts'
+import { isFinal, type Job, type JobSummary } from './job.ts'
 
 /**
  * What clients see of a job, as a JSON text; texts of the worker are passed on character for character. Times are whole
@@ -22,11 +22,24 @@ export function jobView(job: Job, nowMs: number): string {
 }
 
 /** How long a job waited and how long its current or last attempt ran, in whole milliseconds, up to now if need be. */
-export function jobTimes(job: Job, nowMs: number): { delayMs: number; executionMs: number } {
+export function jobTimes(
+  job: Pick<Job, 'queuedAtMs' | 'startedAtMs' | 'finishedAtMs'>,
+  nowMs: number,
+): { delayMs: number; executionMs: number } {
   const end = job.finishedAtMs ?? nowMs
   const start = job.startedAtMs
   return {
     delayMs: Math.max(0, (start ?? end) - job.queuedAtMs),
     executionMs: start === null ? 0 : Math.max(0, end - start),
+  }
+}
+
+/** What clients see of a job in a list: instants and times in whole milliseconds, null for what has not happened. */
+export function jobSummaryView(job: JobSummary, nowMs: number) {
+  const { id, status, createdAtMs, startedAtMs, finishedAtMs, workerId, lostAttempts } = job
+  const { delayMs, executionMs } = jobTimes(job, nowMs)
+  return {
+    ...{ id, status, createdAt: createdAtMs, startedAt: startedAtMs, completedAt: finishedAtMs },
+    ...{ delayTime: delayMs, executionTime: executionMs, workerId, retries: lostAttempts },
   }
 }

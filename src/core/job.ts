@@ -107,6 +107,15 @@ export interface Job {
   readonly batchId: BatchId | null
 }
 
+/** A job as lists show it, without its texts. */
+export type JobSummary = Pick<
+  Job,
+  'id' | 'status' | 'queuedAtMs' | 'startedAtMs' | 'finishedAtMs' | 'lostAttempts' | 'workerId'
+> & {
+  /** When it was submitted, or retried last, as {@link Job.queuedAtMs}. */
+  readonly createdAtMs: number
+}
+
 /** After this many lost attempts a job is FAILED instead of queued again. */
 export const MAX_LOST_ATTEMPTS = 3
 

@@ -8,7 +8,7 @@ export interface PageRequest {
   readonly limit?: number | undefined
 }
 
-/** A part of a list, oldest items first. */
+/** A part of a list, in its order. */
 export interface Page<Item> {
   readonly items: readonly Item[]
   /** What to ask for the next page with; null on the last one. */
@@ -27,24 +27,31 @@ export interface Slice {
   readonly limit: number
 }
 
-/** The form of a cursor. */
-export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
-
 /** Most items of one page. */
 export const MAX_PAGE = 1_000
+
+/** Everything wrong with what is asked for, one sentence each. */
+export function pageFailures({ cursor, limit = MAX_PAGE }: PageRequest): string[] {
+  const failures: string[] = []
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
+    failures.push(`limit must be an integer from 1 to ${MAX_PAGE}`)
+  }
+  if (cursor != null && !CURSOR.test(cursor)) failures.push('cursor is not one that an earlier page has returned')
+  return failures
+}
+
+/** The form of a cursor. */
+export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
 
 /**
  * The slice that holds a page and one item more, which tells whether there is a next page.
  * @throws AppError `invalid` for a limit out of bounds and for a cursor that no page had
  */
-export function sliceOf({ cursor, limit = MAX_PAGE }: PageRequest): Slice {
-  const failures: string[] = []
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
-    failures.push(`limit must be an integer from 1 to ${MAX_PAGE}`)
-  }
-  const parts = cursor == null ? null : CURSOR.exec(cursor)
-  if (cursor != null && parts === null) failures.push('cursor is not one that an earlier page has returned')
+export function sliceOf(request: PageRequest): Slice {
+  const failures = pageFailures(request)
   if (failures.length > 0) throw invalid(failures)
+  const { cursor, limit = MAX_PAGE } = request
+  const parts = cursor == null ? null : CURSOR.exec(cursor)
   return {
     after: parts === null ? null : { createdAtMs: Number.parseInt(parts[1]!, 36), id: parts[2]! },
     limit: limit + 1,

@@ -32,6 +32,7 @@ export type StopReason =
   | 'endpoint_deleted'
   | 'server_stopped'
   | 'address_changed'
+  | 'requested'
 
 /** How a worker ended. `cause` is a sentence for people; `lastLines` the end of its output. */
 export interface WorkerExit {

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
-import type { ClaimedJob, Job, JobOutcome, JobStatus } from '../core/job.ts'
+import type { ClaimedJob, Job, JobOutcome, JobStatus, JobSummary } from '../core/job.ts'
 import type { Slice } from '../core/page.ts'
 import type { ApiKey } from '../core/permission.ts'
 import type { WindowCount } from '../core/rate-limit.ts'
@@ -93,6 +93,8 @@ export interface JobStore {
   find(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Job | null>
   /** The job wherever it is, for the owner's tools. */
   locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
+  /** Jobs of an endpoint in the given states, of all where none is given, newest first: those that come after the slice's place. */
+  list(endpointId: EndpointId, statuses: readonly JobStatus[], slice: Slice, nowMs: number): Promise<JobSummary[]>
   /**
    * Hands the first jobs of the line to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
    * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped.

@@ -9,7 +9,7 @@ import {
 } from '../core/endpoint.ts'
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import { type FieldNames, GRAPHQL_NAMES } from '../core/field-names.ts'
-import type { EndpointId, OwnerId, TemplateId } from '../core/ids.ts'
+import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../core/template.ts'
 import type { WorkerLoad } from '../core/worker.ts'
@@ -207,6 +207,20 @@ export class Endpoints {
   /** The endpoint's workers that have not ended. */
   async workersOf(endpoint: Endpoint): ReturnType<WorkerStore['list']> {
     return (await this.#ports.store.workers.list(endpoint.id)).filter(worker => worker.state !== 'EXITED')
+  }
+
+  /**
+   * Ends one worker in order: it gets no more jobs, finishes those that it holds, and stops. Where the endpoint still wants as many
+   * workers, another one is started in its place.
+   * @throws AppError `not_found` when the endpoint has no such worker, or it has ended
+   */
+  async endWorker(owner: OwnerId, id: EndpointId, workerId: WorkerId): Promise<void> {
+    const endpoint = await this.find(owner, id)
+    const worker = await this.#ports.store.workers.find(workerId)
+    if (worker === null || worker.endpointId !== endpoint.id || worker.state === 'EXITED') {
+      throw notFound('worker', workerId)
+    }
+    await this.#fleet.drain(workerId, 'requested')
   }
 
   /**

@@ -8,13 +8,17 @@ import {
   type JobKind,
   type JobOutcome,
   type JobStatus,
+  type JobSummary,
   type Transition,
 } from '../core/job.ts'
+import type { JobListing } from '../core/job-list.ts'
+import type { Page } from '../core/page.ts'
 import { JOB_TIMES, retentionMs } from '../core/retention.ts'
 import type { Submission } from '../core/submission.ts'
 import type { JobUsage } from '../core/usage.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { JobMove } from '../ports/store.ts'
+import { onePage } from './paging.ts'
 import type { Waiting } from './waiting.ts'
 
 /** How many overdue jobs one call of the reaper moves at most. */
@@ -120,6 +124,15 @@ export class Jobs {
     const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
     if (job === null) throw notFound('job', jobId)
     return job
+  }
+
+  /**
+   * Jobs of an endpoint, newest first: those that were submitted, or retried, last.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(endpointId: EndpointId, { statuses, page }: JobListing): Promise<Page<JobSummary>> {
+    const { store, clock } = this.#ports
+    return onePage(page, slice => store.jobs.list(endpointId, statuses, slice, clock.now()))
   }
 
   /**

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EndpointId } from '../../src/core/ids.ts'
+import type { JobStatus } from '../../src/core/job.ts'
+import type { Slice } from '../../src/core/page.ts'
 import { type Cases, DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, STRANGER, T0, W1, W2 } from './store-world.ts'
 
 const EXPIRY = jobOf('x').expiresAtMs
@@ -40,6 +42,32 @@ export const jobCases: Cases = {
     assert.notEqual(await jobs.locate(OWNER, id, EXPIRY - 1), null)
     assert.equal(await jobs.find(E1, id, EXPIRY), null)
     assert.equal(await jobs.locate(OWNER, id, EXPIRY), null)
+  },
+
+  'jobs are listed newest first, in the states that are asked for, page by page': async world => {
+    const { jobs, jobOutcomes } = world.store
+    const ids = async (statuses: readonly JobStatus[] = [], slice: Partial<Slice> = {}, nowMs = T0 + 9) =>
+      (await jobs.list(E1, statuses, { after: null, limit: 10, ...slice }, nowMs)).map(({ id }) => id)
+    assert.deepEqual(await ids(), [])
+    await world.holder(W1, 'held', 'done')
+    await world.finish('done', W1, DONE, T0 + 3)
+    for (const name of ['a', 'b', 'c']) await world.job(name, { queuedAtMs: T0 + 1 })
+    await world.job('newest', { queuedAtMs: T0 + 2, lowPriority: true })
+    await world.job('short', { queuedAtMs: T0 + 3, expiresAtMs: T0 + 5 })
+    await jobOutcomes.cancel(E1, jobId('b'), T0 + 4)
+    const all = ['newest', 'c', 'b', 'a', 'held', 'done']
+    assert.deepEqual(await ids(), all)
+    assert.deepEqual(await ids([], {}, T0 + 4), ['short', ...all])
+    assert.deepEqual(await ids(['IN_QUEUE', 'COMPLETED']), ['newest', 'c', 'a', 'done'])
+    assert.deepEqual(await ids(['TIMED_OUT']), [])
+    assert.deepEqual(await ids([], { limit: 2 }), all.slice(0, 2))
+    const after = { createdAtMs: T0 + 1, id: 'c' }
+    assert.deepEqual(await ids([], { after, limit: 2 }), all.slice(2, 4))
+    assert.deepEqual(await ids(['IN_QUEUE'], { after }), ['a'])
+    const [held] = await jobs.list(E1, ['IN_PROGRESS'], { after: null, limit: 9 }, T0)
+    const times = { createdAtMs: T0, queuedAtMs: T0, startedAtMs: T0, finishedAtMs: null }
+    assert.deepEqual(held, { id: 'held', status: 'IN_PROGRESS', ...times, lostAttempts: 0, workerId: W1 })
+    assert.deepEqual(await jobs.list(E2, [], { after: null, limit: 9 }, T0), [])
   },
 
   'a job past its expiry is neither handed out, finished, cancelled nor kept longer': async world => {

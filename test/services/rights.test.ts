@@ -41,6 +41,7 @@ const JOBS: readonly (readonly [method: string, path: string, needs: 'read' | 'w
   ['GET', 'metrics', 'read'],
   ['GET', 'explain', 'read'],
   ['GET', 'webhooks/x', 'read'],
+  ['GET', 'requests', 'read'],
   ['GET', 'batch', 'read'],
   ['POST', 'batch', 'write'],
 ]

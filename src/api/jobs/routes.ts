@@ -5,7 +5,8 @@ import { AppError, invalid, notFound, toAppError } from '../../core/errors.ts'
 import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import { isFinal } from '../../core/job.ts'
 import type { LimitedOperation } from '../../core/job-limits.ts'
-import { jobView } from '../../core/job-view.ts'
+import { readJobListing } from '../../core/job-list.ts'
+import { jobSummaryView, jobView } from '../../core/job-view.ts'
 import { JOB_TIMES } from '../../core/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/submission.ts'
 import type { Emit } from '../../events.ts'
@@ -69,6 +70,7 @@ const ROUTES: readonly Route[] = [
   { path: '/retry/:job', methods: ['POST'], level: 'write', run: retry },
   { path: '/purge-queue', methods: ['POST'], level: 'write', limit: 'purge-queue', run: purge },
   { path: '/cancel/:job', methods: ['POST'], level: 'write', limit: 'cancel', run: cancel },
+  { path: '/requests', methods: ['GET'], level: 'read', limit: 'requests', run: requests },
   { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', run: batch(batchesOf) },
   { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', run: batch(oneBatch) },
   { path: '/batch/:batch/requests', methods: ['GET', 'POST'], level: 'by-method', run: batch(requestsOf) },
@@ -163,6 +165,16 @@ async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): P
   const id = jobParameter(call)
   const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
   return jsonText(jobView(job, parts.clock.now()))
+}
+
+async function requests(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const [status, limit, cursor] = [call.req.query('status'), call.req.query('limit'), call.req.query('cursor')]
+  const listing = readJobListing({ status, limit, cursor })
+  if ('failures' in listing) throw invalid(listing.failures)
+  const { items, nextCursor } = await parts.jobs.list(endpoint.id, listing)
+  const nowMs = parts.clock.now()
+  const pagination = { nextCursor, hasNextPage: nextCursor !== null }
+  return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
 }
 
 async function statusSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {

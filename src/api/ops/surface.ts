@@ -27,7 +27,7 @@ const MAX_TAIL = 5_000
 
 /**
  * Health of the server itself, and what the command line asks: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
- * `/ops/logs`.
+ * `/ops/logs`, `/ops/locate`.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono()
@@ -56,6 +56,12 @@ export function opsSurface(parts: OpsParts): Surface {
   app.get('/ops/why/:id', async call => {
     const caller = await authenticate(parts, call.req.raw)
     return jsonText(JSON.stringify({ explanations: [await explain(parts, caller, call.req.param('id'))] }))
+  })
+  app.get('/ops/locate/:id', async call => {
+    const caller = await authenticate(parts, call.req.raw)
+    const found = await parts.logs.locate(caller.owner, call.req.param('id'))
+    const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
+    return jsonText(JSON.stringify({ kind: found.kind, id: found.id, endpointId }))
   })
   app.get('/ops/logs/:id', async call => {
     const caller = await authenticate(parts, call.req.raw)

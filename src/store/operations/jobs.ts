@@ -1,7 +1,8 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { ClaimedJob, Job } from '../../core/job.ts'
+import { type ClaimedJob, JOB_STATUSES, type Job, type JobStatus, type JobSummary } from '../../core/job.ts'
+import type { Slice } from '../../core/page.ts'
 import type { ClaimRequest, JobStore } from '../../ports/store.ts'
-import { type JobRow, ofNewJob, toClaimedJob, toJob } from '../rows/jobs.ts'
+import { type JobRow, ofNewJob, type SummaryRow, toClaimedJob, toJob, toSummary } from '../rows/jobs.ts'
 import { lockLine } from '../sql/batches.ts'
 import * as sql from '../sql/jobs.ts'
 import { lockWorker, workerBusy } from '../sql/workers.ts'
@@ -33,6 +34,18 @@ export const jobs = {
   locate: read(function* (owner: OwnerId, jobId: JobId, nowMs: number): Steps<Job | null> {
     const row = yield* queryOne<JobRow>(sql.locateJob, [owner, jobId, nowMs])
     return row === null ? null : toJob(row)
+  }),
+
+  list: read(function* (
+    endpointId: EndpointId,
+    statuses: readonly JobStatus[],
+    { after, limit }: Slice,
+    nowMs: number,
+  ): Steps<JobSummary[]> {
+    const asked = JOB_STATUSES.map(status => (statuses.length === 0 || statuses.includes(status) ? status : ''))
+    const before = [after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, after?.id ?? '']
+    const rows = yield* query<SummaryRow>(sql.listJobs, [endpointId, nowMs, ...before, limit, ...asked])
+    return rows.map(toSummary)
   }),
 
   claim: write(function* ({ endpointId, workerId, limit, nowMs }: ClaimRequest): Steps<ClaimedJob[]> {

@@ -1,5 +1,5 @@
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/job.ts'
+import type { ClaimedJob, Job, JobKind, JobStatus, JobSummary } from '../../core/job.ts'
 import type { UsageSpan } from '../../core/usage.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
@@ -41,6 +41,12 @@ export interface ClaimedRow
   > {
   readonly waited_ms: number
 }
+
+/** What a list returns of each row. */
+export type SummaryRow = Pick<
+  JobRow,
+  'id' | 'status' | 'queued_at_ms' | 'started_at_ms' | 'finished_at_ms' | 'lost_attempts' | 'worker_id'
+>
 
 /** What the usage of an attempt is counted from. */
 export interface SpanRow {
@@ -101,6 +107,15 @@ export function toClaimedJob(row: ClaimedRow): ClaimedJob {
   const { id, attempt, input, policy, webhook } = row
   const { s3_config: s3Config, batch_id: batchId } = row
   return { id, attempt, input, policy, webhook, s3Config, batchId, waitedMs: Math.max(0, row.waited_ms) }
+}
+
+/** A row as an item of a list. */
+export function toSummary(row: SummaryRow): JobSummary {
+  return {
+    ...{ id: row.id, status: row.status, createdAtMs: row.queued_at_ms, queuedAtMs: row.queued_at_ms },
+    ...{ startedAtMs: row.started_at_ms, finishedAtMs: row.finished_at_ms },
+    ...{ lostAttempts: row.lost_attempts, workerId: row.worker_id },
+  }
 }
 
 /** A row as an expired job. What the texts were is not known any more. */

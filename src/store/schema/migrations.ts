@@ -5,11 +5,14 @@ import { batching } from './0002-batches.ts'
 import { usage } from './0003-usage.ts'
 import { workerProblems } from './0004-worker-problems.ts'
 import { management } from './0005-management.ts'
+import { jobLists } from './0006-job-lists.ts'
 import { placement } from './0008-placement.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
-export const migrations: readonly Migration[] = [initial, batching, usage, workerProblems, management, placement]
+export const migrations: readonly Migration[] = [
+  ...[initial, batching, usage, workerProblems, management, jobLists, placement],
+]
 
 /**
  * Brings a database to the schema of this program, as one transaction of whoever runs it.

@@ -1,4 +1,5 @@
 /** Statements on the line of jobs, their chunks and their diagnostics. */
+import { JOB_STATUSES } from '../../core/job.ts'
 import { guard, RUNNING } from './guards.ts'
 
 /**
@@ -42,6 +43,25 @@ export const findJob = `
 /** $1 owner, $2 job, $3 now. */
 export const locateJob = `
   SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3`
+
+/**
+ * The columns of a job in a list. All of them stand before its texts, which may be large: to read what stands behind them SQLite
+ * would go through them.
+ */
+const SUMMARY_COLUMNS = 'id, status, queued_at_ms, started_at_ms, finished_at_ms, lost_attempts, worker_id'
+
+const newestIn = (status: string) => `
+  SELECT * FROM (
+    SELECT ${SUMMARY_COLUMNS} FROM jobs
+    WHERE endpoint_id = $1 AND status = ${status} AND expires_at_ms > $2 AND (queued_at_ms, id) < ($3, $4)
+    ORDER BY queued_at_ms DESC, id DESC LIMIT $5) AS newest`
+
+/**
+ * $1 endpoint, $2 now, $3 and $4 the instant and the id that they come before, $5 how many, $6 and further: the states, in
+ * their order, '' for one that is not asked for. Newest first. Each state is read by itself, so that an index serves any choice.
+ */
+export const listJobs = `${JOB_STATUSES.map((_, index) => newestIn(`$${index + 6}`)).join(' UNION ALL ')}
+  ORDER BY queued_at_ms DESC, id DESC LIMIT $5`
 
 /** Hands jobs to the worker. @param which the condition that finds the head of the line */
 const claim = (which: string) => `

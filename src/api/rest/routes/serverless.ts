@@ -1,5 +1,5 @@
 import { AppError, notFound } from '../../../core/errors.ts'
-import { type EndpointId, isEndpointId, type OwnerId } from '../../../core/ids.ts'
+import { type EndpointId, isEndpointId, type OwnerId, type WorkerId } from '../../../core/ids.ts'
 import type { Template } from '../../../core/template.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { Endpoints } from '../../../services/endpoints.ts'
@@ -39,7 +39,7 @@ export function serverlessRoutes(parts: ServerlessParts): Route[] {
     const { endpoint, template } = await parts.endpoints.withTemplate(owner, id)
     return endpointBody(endpoint, template, parts.addresses())
   }
-  return [...collection(parts, show), ...single(parts, show), ...observing(parts)]
+  return [...collection(parts, show), ...single(parts, show), ...observing(parts), ending(parts)]
 }
 
 type Show = (owner: OwnerId, id: EndpointId) => Promise<EndpointBody>
@@ -167,6 +167,23 @@ function observing({ endpoints, releases, clock }: ServerlessParts): Route[] {
       },
     ),
   ]
+}
+
+/** An addition to the public contract. */
+function ending({ endpoints }: ServerlessParts): Route {
+  return route(
+    {
+      ...{ method: 'delete', path: `${ONE}/workers/{workerId}`, operationId: 'deleteEndpointWorker', tag: TAG },
+      ...{
+        level: 'write',
+        summary: 'Ends a worker when it has finished its jobs; another one starts where it is wanted',
+      },
+      params: { ...IdParam, workerId: IdParam.id },
+      success: { status: 204, schema: null },
+      problems: [404],
+    },
+    async ({ caller, params }) => endpoints.endWorker(caller.owner, endpointId(params.id), params.workerId as WorkerId),
+  )
 }
 
 /** The serverless template that a request starts from; null where it names none. */
