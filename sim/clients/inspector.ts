@@ -29,7 +29,11 @@ export class Inspector {
       const endpoint = this.#random.pick(this.#endpoints())
       const [job] = this.#checks.waiting(endpoint)
       if (job !== undefined) await this.#calls.get(endpoint, `explain/${job}`)
-      else await this.#calls.get(endpoint, this.#random.pick(['health', 'explain']))
+      else
+        await this.#calls.get(
+          endpoint,
+          this.#random.pick(['health', 'explain', 'requests', 'requests?status=IN_PROGRESS,FAILED&limit=3']),
+        )
     }
   }
 }

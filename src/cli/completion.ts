@@ -1,56 +1,83 @@
 import { Argument, type Command } from 'commander'
 
-/** `runyard completion <shell>`: a script that completes commands and options. */
+/** `runyard completion <shell>`: a script that completes commands, options and ids. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')
     .addArgument(new Argument('<shell>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
     .description('print a completion script; for bash: eval "$(runyard completion bash)"')
     .action((shell: keyof typeof SCRIPTS) => {
-      process.stdout.write(SCRIPTS[shell](wordsOf(program)))
+      process.stdout.write(SCRIPTS[shell](followingOf(program)))
     })
 }
 
-/** What can follow each command, by its words: `''`, `'endpoints'`, `'endpoints create'`. */
-type Words = readonly (readonly [command: string, following: readonly string[]])[]
+/** What can follow a command. */
+interface Following {
+  /** The words of the command: `''`, `'endpoints'`, `'endpoints create'`. */
+  readonly command: string
+  readonly words: readonly string[]
+  /** The command whose list has the ids that it takes; null for none. */
+  readonly ids: string | null
+}
 
-function wordsOf(program: Command): Words {
-  const words: [string, string[]][] = []
+function followingOf(program: Command): Following[] {
+  const all: Following[] = []
   const visit = (command: Command, path: readonly string[]) => {
-    const commands = command.commands.map(child => child.name())
+    const children = command.createHelp().visibleCommands(command)
+    const commands = children.filter(child => child.name() !== 'help')
     const options = command.options.flatMap(({ long }) => long ?? [])
-    words.push([path.join(' '), [...commands, ...options, '--help']])
-    for (const child of command.commands) visit(child, [...path, child.name()])
+    const words = [...commands.map(child => child.name()), ...options, '--help']
+    all.push({ command: path.join(' '), words, ids: listOfIds(command, path) })
+    for (const child of commands) visit(child, [...path, child.name()])
   }
   visit(program, [])
-  return words
+  return all
+}
+
+/** Which list has what the command takes first. Jobs are too many to offer. */
+function listOfIds(command: Command, path: readonly string[]): string | null {
+  const name = command.registeredArguments[0]?.name()
+  if (name === 'endpoint') return 'endpoints'
+  if (name === 'worker') return 'workers'
+  if (name !== 'id') return null
+  return path.length > 1 ? path[0]! : 'endpoints'
 }
 
 const SCRIPTS = {
-  bash: (words: Words) => `_runyard() {
-  local path="" word
+  bash: (all: readonly Following[]) => `_runyard() {
+  local path="" word following="" ids="" current="\${COMP_WORDS[COMP_CWORD]}"
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do case $word in -*) ;; *) path="$path $word" ;; esac; done
-  local following=""
+  local whole="$path"
   while :; do
     case "\${path# }" in
-${words.map(([command, following]) => `      '${command}') following="${following.join(' ')}"; break ;;`).join('\n')}
+${all.map(({ command, words, ids }) => `      '${command}') following="${words.join(' ')}"; ids="${ids ?? ''}"; break ;;`).join('\n')}
     esac
     [ -n "$path" ] || break
     path=\${path% *}
   done
-  COMPREPLY=($(compgen -W "$following" -- "\${COMP_WORDS[COMP_CWORD]}"))
-  [ -n "\${COMPREPLY[*]}" ] || COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
+  if [ -n "$ids" ] && [ "$path" = "$whole" ] && [ "\${current#-}" = "$current" ]; then
+    following="$following $("\${COMP_WORDS[0]}" "$ids" list --json 2>/dev/null | sed -n 's/^{"id":"\\([^"]*\\)".*/\\1/p')"
+  fi
+  COMPREPLY=($(compgen -W "$following" -- "$current"))
+  [ -n "\${COMPREPLY[*]}" ] || COMPREPLY=($(compgen -f -- "$current"))
 }
 complete -F _runyard runyard
 `,
-  zsh: (words: Words) => `autoload -U +X bashcompinit && bashcompinit
-${SCRIPTS.bash(words)}`,
-  fish: (words: Words) =>
-    words
-      .map(([command, following]) => {
+  zsh: (all: readonly Following[]) => `autoload -U +X bashcompinit && bashcompinit
+${SCRIPTS.bash(all)}`,
+  fish: (all: readonly Following[]) =>
+    all
+      .flatMap(({ command, words, ids }) => {
+        const [group, verb] = command.split(' ')
         const seen =
-          command === '' ? '__fish_use_subcommand' : `__fish_seen_subcommand_from ${command.split(' ').at(-1)}`
-        return `complete -c runyard -n '${seen}' -a '${following.join(' ')}'`
+          group === ''
+            ? '__fish_use_subcommand'
+            : [group, verb]
+                .flatMap(word => (word === undefined ? [] : `__fish_seen_subcommand_from ${word}`))
+                .join('; and ')
+        const list = `(runyard ${ids} list --json 2>/dev/null | string replace -rf "^.\\"id\\":\\"([^\\"]+).*" "\\$1")`
+        const offered = [words.join(' '), ...(ids === null ? [] : [list])]
+        return offered.map(what => `complete -c runyard -n '${seen}' -a '${what}'`)
       })
       .join('\n')
       .concat('\n'),

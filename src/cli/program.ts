@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addCompletion } from './completion.ts'
 import { CliError, EXIT } from './exit.ts'
+import { addJobs } from './jobs.ts'
 import { addLogs } from './logs.ts'
 import { addMasterKey } from './master-key.ts'
 import { addResources } from './resources.ts'
@@ -9,6 +10,7 @@ import { addRun } from './run.ts'
 import { addServe } from './serve.ts'
 import { addUsage } from './usage.ts'
 import { addWhy } from './why.ts'
+import { addWorkers } from './workers.ts'
 
 const EXAMPLES = `
 Examples:
@@ -16,6 +18,8 @@ Examples:
   runyard serve --worker ./my-model  run the handler in ./my-model as an endpoint
   runyard run <endpoint> -i '{}'     run one job and wait for it
   runyard endpoints list             the endpoints; templates, secrets, keys and volumes likewise
+  runyard jobs list <endpoint>       its jobs, the newest first; get, cancel, retry and delete take the id of a job
+  runyard workers list               the workers of all endpoints
   runyard usage --last 7             what endpoints have used in the last 7 days, and what it costs
   runyard why                        why jobs wait, for all endpoints
   runyard why <job>                  why this job waits, or how it ended
@@ -35,7 +39,18 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
-  for (const add of [addServe, addRun, addResources, addUsage, addWhy, addLogs, addMasterKey, addCompletion])
+  for (const add of [
+    addServe,
+    addRun,
+    addResources,
+    addJobs,
+    addWorkers,
+    addUsage,
+    addWhy,
+    addLogs,
+    addMasterKey,
+    addCompletion,
+  ])
     add(program)
   try {
     await program.parseAsync(argv as string[])

@@ -221,7 +221,12 @@ export function printList(
   else process.stdout.write(rows.length === 0 ? `there are no ${name}\n` : table(columns, rows))
 }
 
-async function print(answer: Response): Promise<void> {
-  const value = (await answer.json()) as Row
+/** A thing as JSON, the only form that shows all of it. */
+export async function print(answer: Response): Promise<void> {
+  printValue((await answer.json()) as Row)
+}
+
+/** As {@link print}, of what was read before. */
+export function printValue(value: Row): void {
   process.stdout.write(`${process.stdout.isTTY ? JSON.stringify(value, null, 2) : JSON.stringify(value)}\n`)
 }

@@ -6,13 +6,17 @@ import { ask, type ConnectionOptions, wantsJson, withConnection } from './connec
 import { CliError, EXIT } from './exit.ts'
 import { jsonArgument } from './fields.ts'
 
-interface RunOptions extends ConnectionOptions {
+/** What a job is submitted with. */
+export interface SubmitOptions extends ConnectionOptions {
   readonly input: string
-  readonly detach?: boolean
-  readonly stream?: boolean
   readonly timeout?: string
   readonly webhook?: string
   readonly lowPriority?: boolean
+}
+
+interface RunOptions extends SubmitOptions {
+  readonly detach?: boolean
+  readonly stream?: boolean
 }
 
 interface Job {
@@ -33,20 +37,25 @@ export function addRun(program: Command): void {
   const command = program
     .command('run')
     .argument('<endpoint>', 'the id of a queue endpoint')
-    .requiredOption('-i, --input <json>', 'the input as JSON, @file or - for standard input')
     .option('-s, --stream', 'print chunks as they come, for handlers that stream')
     .option('-d, --detach', 'print the id of the job and do not wait')
-    .option('--timeout <ms>', 'execution timeout of the job')
-    .option('--webhook <url>', 'address that is told of its end')
-    .option('--low-priority', 'after all other jobs, and without starting a worker')
-  withConnection(command)
+  withConnection(withSubmission(command))
     .description('run one job, wait for it and print its output; ends with 1 when it did not complete')
     .action(run)
 }
 
+/** Adds the options of which a job is made. */
+export function withSubmission(command: Command): Command {
+  return command
+    .requiredOption('-i, --input <json>', 'the input as JSON, @file or - for standard input')
+    .option('--timeout <ms>', 'execution timeout of the job')
+    .option('--webhook <url>', 'address that is told of its end')
+    .option('--low-priority', 'after all other jobs, and without starting a worker')
+}
+
 async function run(endpoint: string, options: RunOptions): Promise<void> {
   const path = `/v2/${encodeURIComponent(endpoint)}`
-  const submitted = await ask(options, `${path}/run`, { method: 'POST', body: bodyOf(options) })
+  const submitted = await ask(options, `${path}/run`, { method: 'POST', body: submission(options) })
   const job = (await submitted.json()) as Job
   if (options.detach === true) {
     process.stdout.write(wantsJson(options) ? `${JSON.stringify(job)}\n` : `${job.id}\n`)
@@ -59,7 +68,8 @@ async function run(endpoint: string, options: RunOptions): Promise<void> {
   printEnd(end, options)
 }
 
-function bodyOf({ input, timeout, webhook, lowPriority }: RunOptions): object {
+/** The body that submits a job. @throws CliError for an option that is not what it takes */
+export function submission({ input, timeout, webhook, lowPriority }: SubmitOptions): object {
   if (timeout !== undefined && !/^\d+$/.test(timeout)) {
     throw new CliError(`--timeout takes whole milliseconds, not '${timeout}'`, EXIT.usage)
   }

@@ -77,6 +77,22 @@ export function shown(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
+/** Seconds of UTC, of an instant in milliseconds. */
+export function timeText(ms: unknown): string {
+  return typeof ms === 'number' ? new Date(ms).toISOString().slice(0, 19).replace('T', ' ') : '-'
+}
+
+/** A length of time in its two largest units. */
+export function durationText(ms: unknown): string {
+  if (typeof ms !== 'number') return '-'
+  if (ms < 1_000) return `${Math.round(ms)}ms`
+  const seconds = Math.floor(ms / 1_000)
+  const two = (number: number) => String(number).padStart(2, '0')
+  if (seconds < 60) return `${Math.floor(ms / 100) / 10}s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m${two(seconds % 60)}s`
+  return `${Math.floor(seconds / 3_600)}h${two(Math.floor(seconds / 60) % 60)}m`
+}
+
 /** The member of a row at a path such as `workers.min`; undefined where there is none. */
 export function memberAt(row: Row, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => (value as Row | null | undefined)?.[name], row)

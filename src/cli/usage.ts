@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { BUCKET_SIZES, type BucketSize } from '../core/billing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
 import { pages, printList } from './resources.ts'
-import { type Column, column, memberAt, type Row } from './table.ts'
+import { type Column, column, durationText, memberAt, type Row } from './table.ts'
 
 interface UsageOptions extends ConnectionOptions {
   readonly bucket: BucketSize
@@ -46,7 +46,7 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
 function columnsFor(bucket: BucketSize, names: ReadonlyMap<unknown, string>): Column[] {
   const time = (title: string, member: string): Column => ({
     title,
-    text: row => duration(Number(memberAt(row, `usage.${member}`))),
+    text: row => durationText(memberAt(row, `usage.${member}`)),
   })
   return [
     { title: 'FROM', text: row => startText(String(row.startTime), bucket) },
@@ -68,14 +68,6 @@ function startText(time: string, bucket: BucketSize): string {
   const [day = '', clock = ''] = time.split('T')
   if (bucket === 'hour') return `${day} ${clock.slice(0, 5)}`
   return bucket === 'year' ? day.slice(0, 4) : bucket === 'month' ? day.slice(0, 7) : day
-}
-
-function duration(ms: number): string {
-  const seconds = Math.round(ms / 1000)
-  if (seconds < 60) return `${seconds}s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes}m${String(seconds % 60).padStart(2, '0')}s`
-  return `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, '0')}m`
 }
 
 /** Dollars with two decimals, or with as many as it takes to see something. */

@@ -1,7 +1,9 @@
 /** The commands that show and change things, as a person and a script use them. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { before, describe, test } from 'node:test'
-import { fixture, runCommand, type Server, startServer } from './support/server.ts'
+import { fixture, root, runCommand, type Server, startServer } from './support/server.ts'
+import { until } from './support/until.ts'
 
 let server: Server
 
@@ -93,6 +95,103 @@ describe('runyard run', () => {
     const detached = await runyard('run', id, '--input', '{}', '--detach')
     assert.equal(JSON.parse(detached.stdout).status, 'IN_QUEUE')
   })
+})
+
+/** The endpoint that the server was started with. */
+async function everyday(): Promise<string> {
+  const [endpoint] = (await runyard('endpoints', 'list')).stdout.trim().split('\n')
+  return JSON.parse(endpoint!).id
+}
+
+const rows = (text: string) =>
+  text.trim() === ''
+    ? []
+    : text
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line))
+
+describe('commands for jobs and workers', () => {
+  test('a job is submitted, listed, read, cancelled and deleted by its id alone', async () => {
+    const endpoint = await everyday()
+    const job = await shown('jobs', 'create', endpoint, '--input', '{"name":"Grace"}')
+    await until(
+      'the job to be done',
+      async () => (await shown('jobs', 'get', job.id)).status === 'COMPLETED',
+      20_000,
+      50,
+    )
+    const list = await runyard('jobs', 'list', endpoint, '--status', 'completed', '--limit', '1')
+    assert.deepEqual([list.code, rows(list.stdout).map(({ id, status }) => [id, status])], [0, [[job.id, 'COMPLETED']]])
+    const late = await runyard('jobs', 'cancel', job.id)
+    assert.deepEqual([late.code, late.stderr.includes('COMPLETED')], [65, true])
+    assert.equal((await runyard('jobs', 'retry', job.id)).code, 65)
+    assert.deepEqual(await shown('jobs', 'delete', job.id, '--endpoint', endpoint), { deleted: job.id })
+    const gone = async () => (await runyard('jobs', 'get', job.id)).code === 66
+    await until('the job to be gone', gone, 20_000, 200)
+    const wrong = await runyard('jobs', 'list', endpoint, '--status', 'DONE', '--limit', '5')
+    assert.deepEqual([wrong.code, wrong.stderr.includes("status 'DONE' is not known")], [65, true])
+  })
+
+  test('workers are listed, shown and ended', async () => {
+    const endpoint = await everyday()
+    await shown('endpoints', 'update', endpoint, '--min', '1')
+    const [worker] = await until(
+      'a worker',
+      async () => {
+        const found = rows((await runyard('workers', 'list', endpoint)).stdout)
+        return found.some(({ status }) => status === 'IDLE') && found
+      },
+      20_000,
+      50,
+    )
+    const { uptimeSeconds, ...same } = await shown('workers', 'get', worker.id)
+    assert.deepEqual({ ...same, uptimeSeconds: worker.uptimeSeconds }, worker)
+    assert.ok(uptimeSeconds >= worker.uptimeSeconds)
+    assert.deepEqual((await runyard('workers', 'get', endpoint)).code, 66)
+    await shown('endpoints', 'update', endpoint, '--min', '0')
+    assert.deepEqual(await shown('workers', 'delete', worker.id), { deleted: worker.id })
+    const left = async () => !(await runyard('workers', 'list')).stdout.includes(worker.id)
+    await until('the worker to be gone', left, 20_000, 50)
+    const usage = rows((await runyard('usage', endpoint, '--bucket', 'hour', '--last', '2')).stdout)
+    assert.ok(usage.reduce((sum, { usage: used }) => sum + used.jobs.completed, 0) >= 1)
+    assert.equal(
+      usage.every(({ serverlessId, totalAmount }) => serverlessId === endpoint && totalAmount === 0),
+      true,
+    )
+  })
+
+  test('a verb that makes no sense says why and ends with 2', async () => {
+    for (const words of [
+      ['workers', 'create', '--min', '3'],
+      ['workers', 'update', 'x'],
+      ['jobs', 'update', 'x', '--input', '{}'],
+    ]) {
+      const { code, stderr } = await runyard(...words)
+      assert.deepEqual([code, stderr.startsWith('runyard: '), stderr.split('\n').length], [2, true, 1], stderr)
+    }
+  })
+})
+
+test('bash completes verbs, and the ids that the server has', async () => {
+  const endpoint = await everyday()
+  const script = `eval "$(runyard completion bash)"
+    complete_() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _runyard; echo "\${COMPREPLY[@]}"; }
+    complete_ runyard jobs ca
+    complete_ runyard endpoints get ${endpoint.slice(0, 3)}
+    complete_ runyard endpoints get ${endpoint} --js`
+  const { PATH = '', HOME = '' } = process.env
+  const env = { HOME, PATH: `${root}/bin:${PATH}`, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
+  const [verbs, ids, options] = execFileSync('bash', ['-c', script], { env, encoding: 'utf8' }).split('\n')
+  assert.deepEqual([verbs, ids, options], ['cancel', endpoint, '--json'])
+})
+
+test('each list says the id of a thing first, since completion reads it there', async () => {
+  await shown('templates', 'create', '--name', 'shared', '--image', 'i')
+  for (const name of ['endpoints', 'templates', 'secrets', 'keys']) {
+    const { stdout } = await runyard(name, 'list')
+    assert.match(stdout, /^\{"id":"/, name)
+  }
 })
 
 test('the completion script knows commands, their verbs and their options', async () => {

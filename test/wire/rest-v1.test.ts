@@ -38,12 +38,15 @@ test('a template and an endpoint are created, listed, changed and deleted, and j
   assert.deepEqual([gone.status, gone.json.message], [404, `endpoint ${id} not found`])
 })
 
-test('credentials and volumes come as bare lists', async () => {
+test('credentials, volumes and bills come as bare lists', async () => {
   const v1 = (method: string, path: string, body?: object) => ask(server, `/v1${path}`, { method, body })
   const login = await v1('POST', '/containerregistryauth', { name: 'hub', username: 'me', password: 'hidden' })
   assert.deepEqual((await v1('GET', '/containerregistryauth')).json, [{ id: login.json.id, name: 'hub' }])
   const volume = await v1('POST', '/networkvolumes', { name: 'v', size: 10, dataCenterId: 'EU-RO-1' })
   assert.deepEqual((await v1('GET', '/networkvolumes')).json, [volume.json])
   assert.equal((await v1('PATCH', `/networkvolumes/${volume.json.id}`, { size: 20 })).json.size, 20)
-  assert.deepEqual((await v1('GET', '/billing/endpoints')).json, [])
+  assert.deepEqual((await v1('GET', '/billing/networkvolumes')).json, [])
+  for (const { amount, endpointId, time } of (await v1('GET', '/billing/endpoints?bucketSize=month')).json) {
+    assert.deepEqual([amount, typeof endpointId, time.slice(7)], [0, 'string', '-01T00:00:00Z'])
+  }
 })
