@@ -160,7 +160,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
       // It would take what is killed now for lost.
       await reaping.stop()
       await killAll(ports, watching.fleet)
-      await delivering.stop(DELIVER_MS)
+      await Promise.all([delivering.stop(DELIVER_MS), access.saveCounts()])
       await abandon()
     },
     abandon,

@@ -1,6 +1,6 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
-import { DEFAULT_WINDOWS, type RateWindow } from './core/rate-limit.ts'
+import { type RateWindow, readWindows, WINDOWS_PROBLEM } from './core/rate-limit.ts'
 
 /** The settings of one run of the server, checked and frozen. */
 export interface Config {
@@ -180,6 +180,14 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'WEBHOOK_PUBLIC_ONLY',
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
+  rateLimits: setting(
+    '--rate-limits',
+    'RATE_LIMITS',
+    '<windows>',
+    'minute=1200,hour=36000,day=500000',
+    'REST requests that an account may make in each window, or off',
+    text => (readWindows(text) === null ? WINDOWS_PROBLEM : null),
+  ),
   jobRateLimits: flag(
     '--job-rate-limits',
     'JOB_RATE_LIMITS',
@@ -268,7 +276,7 @@ function configOf(
     databaseUrl: one('database') || null,
     logLevel: one('logLevel') as LogLevel,
     ...read,
-    rateWindows: DEFAULT_WINDOWS,
+    rateWindows: readWindows(one('rateLimits')) ?? [],
     limitJobs: one('jobRateLimits') === 'true',
   }
 }

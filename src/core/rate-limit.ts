@@ -12,6 +12,23 @@ export const DEFAULT_WINDOWS: readonly RateWindow[] = [
   { name: 'day', quota: 500_000, seconds: 86_400 },
 ]
 
+const MAX_QUOTA = 1_000_000_000
+/** What is wrong with a text that {@link readWindows} does not understand. */
+export const WINDOWS_PROBLEM = `must be off, or quotas from 1 to ${MAX_QUOTA} such as minute=1200,hour=36000,day=500000`
+
+/** The windows that a text such as `minute=100,day=5000` gives: those it leaves out keep their quota, `off` is none. Null when it is wrong. */
+export function readWindows(text: string): readonly RateWindow[] | null {
+  if (text === 'off') return []
+  const quotas = new Map<string, number>()
+  for (const part of text.split(',')) {
+    const [, name = '', digits = ''] = /^(minute|hour|day)=(\d{1,10})$/.exec(part) ?? []
+    const quota = Number(digits)
+    if (quota < 1 || quota > MAX_QUOTA || quotas.has(name)) return null
+    quotas.set(name, quota)
+  }
+  return DEFAULT_WINDOWS.map(window => ({ ...window, quota: quotas.get(window.name) ?? window.quota }))
+}
+
 /** Requests counted in one window that began at `startMs`. */
 export interface WindowCount {
   readonly startMs: number

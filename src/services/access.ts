@@ -88,6 +88,13 @@ export class Access {
     return decision
   }
 
+  /** Keeps what was counted and is not kept yet, for a server that stops. A store that fails costs no more than that. */
+  async saveCounts(): Promise<void> {
+    const { keys } = this.#ports.store
+    const all = [...this.#counts].map(([owner, { counts }]) => keys.saveWindowCounts(owner, counts))
+    await Promise.allSettled(all)
+  }
+
   /**
    * Counts one call of a job operation that begins, where this installation limits them.
    * @returns what is to be called once when the call has ended

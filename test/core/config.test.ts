@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, readConfig, SETTINGS } from '../../src/config.ts'
+import { WINDOWS_PROBLEM } from '../../src/core/rate-limit.ts'
 
 type Given = Record<string, unknown>
 type Env = Record<string, string | undefined>
@@ -64,6 +65,33 @@ test('each setting is read from its option', () => {
   })
 })
 
+test('the windows of REST have the quotas that are given, and none when they are off', () => {
+  const quotas = (rateLimits: string) => config({ rateLimits }).rateWindows.map(({ name, quota }) => [name, quota])
+  assert.deepEqual(quotas('minute=5,hour=6,day=7'), [
+    ['minute', 5],
+    ['hour', 6],
+    ['day', 7],
+  ])
+  assert.deepEqual(quotas('hour=6'), [
+    ['minute', 1_200],
+    ['hour', 6],
+    ['day', 500_000],
+  ])
+  assert.deepEqual(quotas('off'), [])
+  for (const rateLimits of [
+    'minute',
+    'minute=',
+    'minute=0',
+    'minute=1,minute=2',
+    'week=1',
+    'off,minute=1',
+    '=1',
+    'minute=1,',
+  ]) {
+    assert.deepEqual(mistakes({ rateLimits }), [`--rate-limits ${WINDOWS_PROBLEM}, not '${rateLimits}'`])
+  }
+})
+
 test('an address of a database is checked and never repeated, since it has a password', () => {
   for (const url of [
     'postgresql://h/d',
@@ -98,7 +126,8 @@ const OTHER: Record<string, string> = {
   },
   ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true', storeHost: 'inline' },
-  ...{ webhookPublicOnly: 'true', jobRateLimits: 'true', prices: 'catalog', metricsPublic: 'true', logLevel: 'warn' },
+  ...{ webhookPublicOnly: 'true', rateLimits: 'minute=5', jobRateLimits: 'true', prices: 'catalog' },
+  ...{ metricsPublic: 'true', logLevel: 'warn' },
 }
 
 test('each setting is read from its variable, and the option wins over it', () => {
