@@ -12,7 +12,7 @@ export function readJson(text: string, lenient = false): JsonReading {
   try {
     return { ok: true, value: JSON.parse(text), text, replaced: 0 }
   } catch (error) {
-    if (!lenient) return { ok: false, problem: (error as Error).message }
+    if (!lenient) return { ok: false, problem: jsonProblem(error) }
   }
   const repaired = replaceNonFinite(text)
   try {
@@ -20,6 +20,11 @@ export function readJson(text: string, lenient = false): JsonReading {
   } catch (error) {
     return { ok: false, problem: (error as Error).message }
   }
+}
+
+/** What the parser says without the piece of the text that it quotes, in which a secret may be. */
+function jsonProblem(error: unknown): string {
+  return (error as Error).message.replace(/, (?:\.\.\.)?"[\s\S]* is not valid JSON$/, '')
 }
 
 /**

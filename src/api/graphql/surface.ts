@@ -10,6 +10,7 @@ import { graphiql, wantsPage } from './graphiql.ts'
 import { limitPlugins, maxBodyBytes } from './limits.ts'
 import { loadersFor } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
+import { withoutSecrets } from './redaction.ts'
 import { resolversFor } from './resolvers/all.ts'
 import { typeDefs } from './sdl/schema.ts'
 
@@ -39,7 +40,10 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
       const ask = async (body: string | null) => {
         const init = { method: request.method, headers: request.headers, body }
         const answer = await yoga.fetch(new Request(request.url, init), { caller, loaders: loadersFor(parts, caller) })
-        return new Response(await answer.text(), { status: answer.status, headers: [...answer.headers] })
+        return new Response(withoutSecrets(await answer.text(), body ?? ''), {
+          status: answer.status,
+          headers: [...answer.headers],
+        })
       }
       return await (request.method === 'POST'
         ? parts.room.text(request, maxBodyBytes(caller !== null), ask)

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { AppError } from '../../core/errors.ts'
+import { readJson } from '../../core/json-text.ts'
 import type { BodyContract, Contract, Shape } from './route.ts'
 
 /** More failures than a person reads; the rest is counted. */
@@ -87,14 +88,13 @@ function checkBody<B extends Shape>(
 }
 
 function parse(text: string, failures: string[]): Record<string, unknown> | null {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    const problem = text.trim() === '' ? 'the body is empty' : `the body is not JSON: ${(error as Error).message}`
+  const reading = readJson(text)
+  if (!reading.ok) {
+    const problem = text.trim() === '' ? 'the body is empty' : `the body is not JSON: ${reading.problem}`
     failures.push(`$: ${problem.slice(0, 300)}`)
     return null
   }
+  const { value } = reading
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   failures.push('$: the body must be a JSON object')
   return null
