@@ -70,10 +70,14 @@ export interface Worker {
   /** Since when it holds no job; meaningful while READY. */
   readonly idleSinceMs: number | null
   readonly stopRequestedAtMs: number | null
+  /** When it was told to end; before that it may have been draining. */
+  readonly stoppingAtMs: number | null
   readonly exitedAtMs: number | null
   readonly stopReason: StopReason | null
   /** What is wrong with it, as a clause such as "its check memory failed: ..."; null while nothing is known to be. */
   readonly problem: string | null
+  /** When that was found; null also for a problem that an older version noted. */
+  readonly problemAtMs: number | null
   readonly exit: WorkerExit | null
   /** How many jobs it asked for at once, at most: its own concurrency as far as it can be seen. */
   readonly capacity: number

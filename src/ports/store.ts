@@ -309,7 +309,7 @@ export interface WorkerStore {
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
-  noteProblem(id: WorkerId, problem: string): Promise<boolean>
+  noteProblem(id: WorkerId, problem: string, nowMs: number): Promise<boolean>
   /**
    * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}.
    * @param seen false when it ended while nobody looked: then its time since the last count is not counted

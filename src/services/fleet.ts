@@ -143,7 +143,7 @@ export class Fleet {
 
   /** Keeps what is wrong with a worker, for whoever wants to know why it is of no use or why it ended. */
   async noteProblem({ id: workerId, endpointId }: Worker, problem: string): Promise<void> {
-    if (!(await this.#ports.store.workers.noteProblem(workerId, problem))) return
+    if (!(await this.#ports.store.workers.noteProblem(workerId, problem, this.#ports.clock.now()))) return
     this.#ports.emit('worker.problem', { endpointId, workerId, problem })
   }
 
@@ -350,6 +350,7 @@ export class Fleet {
       },
       ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
       ...{ placement, placedAtMs: clock.now(), pullStartedAtMs: null, pullEndedAtMs: null },
+      ...{ stoppingAtMs: null, problemAtMs: null },
       ...{ problem: null, exit: null, capacity: 1, jobsFinished: 0, sdk: null },
     }
   }

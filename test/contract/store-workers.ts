@@ -131,8 +131,8 @@ export const workerCases: Cases = {
     await workers.retire(W1, 'DRAINING', 'outdated', T0 + 1)
     const move = await workers.retire(W1, 'STOPPING', 'server_stopped', T0 + 2)
     assert.equal(move?.from, 'DRAINING')
-    const { stopReason, stopRequestedAtMs } = await world.readWorker()
-    assert.deepEqual([stopReason, stopRequestedAtMs], ['outdated', T0 + 1])
+    const { stopReason, stopRequestedAtMs, stoppingAtMs } = await world.readWorker()
+    assert.deepEqual([stopReason, stopRequestedAtMs, stoppingAtMs], ['outdated', T0 + 1, T0 + 2])
   },
 
   'the first end of a worker stays, and a crash has no reason': async world => {
@@ -150,12 +150,13 @@ export const workerCases: Cases = {
     await world.worker()
     await world.worker(W2)
     assert.equal((await world.readWorker()).problem, null)
-    assert.equal(await workers.noteProblem(W1, 'it is stuck'), true)
-    assert.equal(await workers.noteProblem(W1, 'it is silent'), false)
+    assert.equal(await workers.noteProblem(W1, 'it is stuck', T0 + 1), true)
+    assert.equal(await workers.noteProblem(W1, 'it is silent', T0 + 2), false)
     await workers.exited(W1, EXIT, T0 + 1)
-    assert.equal((await world.readWorker()).problem, 'it is stuck')
+    const { problem, problemAtMs } = await world.readWorker()
+    assert.deepEqual([problem, problemAtMs], ['it is stuck', T0 + 1])
     await workers.exited(W2, EXIT, T0 + 1)
-    assert.equal(await workers.noteProblem(W2, 'late'), false)
+    assert.equal(await workers.noteProblem(W2, 'late', T0 + 2), false)
   },
 
   'jobs of a worker that ended stay with it until they are requeued': async world => {

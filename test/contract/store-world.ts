@@ -130,6 +130,8 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
     exitedAtMs: null,
     stopReason: null,
     problem: null,
+    problemAtMs: null,
+    stoppingAtMs: null,
     exit: null,
     capacity: 1,
     jobsFinished: 0,

@@ -62,6 +62,8 @@ export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
       exitedAtMs: null,
       stopReason: null,
       problem: null,
+      problemAtMs: null,
+      stoppingAtMs: null,
       exit: null,
       capacity: 1,
       jobsFinished: 0,

@@ -70,8 +70,8 @@ export const workers = {
     return row === null ? null : { worker: toWorker(row), from }
   }),
 
-  noteProblem: write(function* (id: WorkerId, problem: string): Steps<boolean> {
-    return (yield* query(sql.noteProblem, [id, problem])).length > 0
+  noteProblem: write(function* (id: WorkerId, problem: string, nowMs: number): Steps<boolean> {
+    return (yield* query(sql.noteProblem, [id, problem, nowMs])).length > 0
   }),
 
   exited: write(function* (id: WorkerId, exit: WorkerExit, nowMs: number, seen = true): Steps<WorkerMove | null> {

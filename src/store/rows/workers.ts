@@ -18,10 +18,12 @@ export interface WorkerRow {
   readonly ready_at_ms: number | null
   readonly idle_since_ms: number | null
   readonly stop_requested_at_ms: number | null
+  readonly stopping_at_ms: number | null
   readonly exited_at_ms: number | null
   readonly stop_reason: StopReason | null
   readonly exit: string | null
   readonly problem: string | null
+  readonly problem_at_ms: number | null
   readonly capacity: number
   readonly jobs_finished: number
   readonly sdk: string | null
@@ -47,9 +49,11 @@ export function toWorker(row: WorkerRow): Worker {
     readyAtMs: row.ready_at_ms,
     idleSinceMs: row.idle_since_ms,
     stopRequestedAtMs: row.stop_requested_at_ms,
+    stoppingAtMs: row.stopping_at_ms,
     exitedAtMs: row.exited_at_ms,
     stopReason: row.stop_reason,
     problem: row.problem,
+    problemAtMs: row.problem_at_ms,
     exit: row.exit === null ? null : (JSON.parse(row.exit) as WorkerExit),
     capacity: row.capacity,
     jobsFinished: row.jobs_finished,

@@ -6,12 +6,13 @@ import { usage } from './0003-usage.ts'
 import { workerProblems } from './0004-worker-problems.ts'
 import { management } from './0005-management.ts'
 import { jobLists } from './0006-job-lists.ts'
+import { workerInstants } from './0007-worker-instants.ts'
 import { placement } from './0008-placement.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
 export const migrations: readonly Migration[] = [
-  ...[initial, batching, usage, workerProblems, management, jobLists, placement],
+  ...[initial, batching, usage, workerProblems, management, jobLists, workerInstants, placement],
 ]
 
 /**

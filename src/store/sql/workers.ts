@@ -4,6 +4,7 @@ import { ALIVE, RUNNING } from './guards.ts'
 /** The columns of a worker; see rows/workers.ts. */
 export const WORKER_COLUMNS =
   'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
+  'problem_at_ms, stopping_at_ms, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
   'placement, placed_at_ms, pull_started_at_ms, pull_ended_at_ms'
 
@@ -105,13 +106,14 @@ export const workerState = 'SELECT state FROM workers WHERE id = $1 {{lock}}'
 /** $1 worker, $2 the state it is in, $3 the state it gets, $4 reason, $5 now. */
 export const retireWorker = `
   UPDATE workers SET state = $3, stop_reason = COALESCE(stop_reason, $4),
-    stop_requested_at_ms = COALESCE(stop_requested_at_ms, $5)
+    stop_requested_at_ms = COALESCE(stop_requested_at_ms, $5),
+    stopping_at_ms = CASE WHEN $3 = 'STOPPING' THEN $5 ELSE stopping_at_ms END
   WHERE id = $1 AND state = $2
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 what is wrong with it. The first problem is the one to tell. */
+/** $1 worker, $2 what is wrong with it, $3 now. The first problem is the one to tell. */
 export const noteProblem = `
-  UPDATE workers SET problem = $2 WHERE id = $1 AND problem IS NULL AND ${ALIVE} RETURNING id`
+  UPDATE workers SET problem = $2, problem_at_ms = $3 WHERE id = $1 AND problem IS NULL AND ${ALIVE} RETURNING id`
 
 /** $1 worker, $2 the state it is in, $3 how it ended, $4 now. */
 export const workerExited = `

@@ -1,0 +1,72 @@
+import type { StopReason, Worker } from './worker.ts'
+
+/** Something that was done with a worker, as a sentence. */
+export interface StoryLine {
+  readonly atMs: number
+  readonly line: string
+}
+
+/**
+ * What the server did with a worker and saw of it, in the order in which it happened. All of it is in the worker's record, so
+ * the same lines are told after a restart of the server, and lines only ever follow those that were told before.
+ */
+export function workerStory(worker: Worker): StoryLine[] {
+  const lines: StoryLine[] = []
+  const tell = (atMs: number | null, line: string) => {
+    if (atMs !== null) lines.push({ atMs, line })
+  }
+  const { createdAtMs, startedAtMs, readyAtMs, stopRequestedAtMs, stoppingAtMs, exitedAtMs } = worker
+  tell(createdAtMs, `created for version ${worker.version} of endpoint ${worker.endpointId}, driver ${worker.driver}`)
+  tell(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
+  tell(readyAtMs, `asked for its first job ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
+  if (worker.problem !== null) tell(problemAtMs(worker), `problem: ${worker.problem}`)
+  if (stopRequestedAtMs !== stoppingAtMs) tell(stopRequestedAtMs, `gets no more jobs: ${reasonOf(worker)}`)
+  tell(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${reasonOf(worker)}` : 'told to end')
+  tell(exitedAtMs, endOf(worker))
+  // A sort keeps what is equal in its order, which is that of a worker's life.
+  return lines.sort((a, b) => a.atMs - b.atMs)
+}
+
+/** Records of older versions do not say when a problem was found. */
+function problemAtMs({ problemAtMs: atMs, stopRequestedAtMs, exitedAtMs }: Worker): number | null {
+  return atMs ?? stopRequestedAtMs ?? exitedAtMs
+}
+
+function endOf(worker: Worker): string {
+  const cause = worker.exit?.cause ?? 'ended'
+  return worker.startedAtMs === null ? `could not be started: ${cause}` : `${cause}, after ${jobsOf(worker)}`
+}
+
+function sdkOf({ sdk }: Worker): string {
+  return sdk === null ? '' : `, with ${sdk}`
+}
+
+function jobsOf({ jobsFinished }: Worker): string {
+  return jobsFinished === 1 ? '1 finished job' : `${jobsFinished} finished jobs`
+}
+
+function duration(fromMs: number, toMs: number | null): string {
+  const ms = Math.max(0, (toMs ?? fromMs) - fromMs)
+  return ms < 10_000 ? `${ms} ms` : `${Math.round(ms / 1000)} s`
+}
+
+const REASONS: Readonly<Record<StopReason, string>> = {
+  idle: 'it was idle for the idle timeout',
+  scaled_down: 'fewer workers are wanted',
+  outdated: 'its endpoint has a newer version',
+  refresh: 'it asked for a fresh worker',
+  cancelled_job: 'it did not let go of a job that was cancelled or timed out',
+  timed_out_job: 'it did not let go of a job that timed out',
+  lost_lease: 'it lost a job',
+  unhealthy: 'it is unhealthy',
+  wedged: 'its loop is stuck',
+  silent: 'nothing was heard of it',
+  hung_start: 'it never asked for a job',
+  endpoint_deleted: 'its endpoint was deleted',
+  server_stopped: 'the server stops',
+  address_changed: 'the server is at another address',
+}
+
+function reasonOf({ stopReason }: Worker): string {
+  return stopReason === null ? 'it is to end' : REASONS[stopReason]
+}
