@@ -1,15 +1,40 @@
 import type { WorkerId } from '../src/core/ids.ts'
-import type { LogLine, WorkerLogs } from '../src/ports/worker-logs.ts'
+import type { LogLine, LogPage, LogReader, PlacedLine, WorkerLogs } from '../src/ports/worker-logs.ts'
 
-/** The output of simulated workers, in memory; like the files that it stands for, it outlives the server. */
+const PAGE_LINES = 100
+
+/** The output of simulated workers, in memory; like the files that it stands for, it outlives the server. A line is a position. */
 export class SimLogs implements WorkerLogs {
-  readonly #lines = new Map<WorkerId, LogLine[]>()
+  readonly #now: () => number
+  readonly #outputs = new Map<WorkerId, PlacedLine[]>()
+  readonly #watches = new Map<WorkerId, Set<() => void>>()
+
+  /** @param now the instant of a line that is printed */
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   /** A worker prints a line. */
   append(worker: WorkerId, line: string, jobId: string | null = null): void {
-    const lines = this.#lines.get(worker)
-    if (lines === undefined) this.#lines.set(worker, [{ line, jobId }])
-    else lines.push({ line, jobId })
+    const lines = this.#outputs.get(worker) ?? []
+    this.#outputs.set(worker, lines)
+    lines.push({ line, jobId, position: (lines.at(-1)?.position ?? 0) + 1, tsMs: this.#now() })
+    for (const listener of [...(this.#watches.get(worker) ?? [])]) listener()
+  }
+
+  /** Keeps the last lines of an output only, as one that has grown too long is cut. */
+  cut(worker: WorkerId, keep: number): void {
+    this.#outputs.set(worker, this.#of(worker).slice(-keep))
+  }
+
+  /** The workers whose output is kept. */
+  workers(): WorkerId[] {
+    return [...this.#outputs.keys()]
+  }
+
+  /** How many watch an output. */
+  watching(): number {
+    return [...this.#watches.values()].reduce((sum, { size }) => sum + size, 0)
   }
 
   path(worker: WorkerId): string {
@@ -17,19 +42,54 @@ export class SimLogs implements WorkerLogs {
   }
 
   async tail(worker: WorkerId, lines: number): Promise<LogLine[]> {
-    return (this.#lines.get(worker) ?? []).slice(-lines)
+    return lines === 0 ? [] : this.#of(worker).slice(-lines).map(bare)
+  }
+
+  reader(worker: WorkerId, from: number): LogReader {
+    let behind = from
+    const next = async (): Promise<LogPage> => {
+      const all = this.#of(worker)
+      behind = Math.min(behind, all.at(-1)?.position ?? 0)
+      const missed = Math.max(0, (all[0]?.position ?? 1) - 1 - behind)
+      const fresh = all.filter(({ position }) => position > behind)
+      const lines = fresh.slice(0, PAGE_LINES)
+      behind = lines.at(-1)?.position ?? behind
+      return { lines, position: behind, more: lines.length < fresh.length, missed }
+    }
+    return { next }
+  }
+
+  async startOfLast(worker: WorkerId, lines: number): Promise<number> {
+    const all = this.#of(worker)
+    return (all[Math.max(0, all.length - lines)]?.position ?? (all.at(-1)?.position ?? 0) + 1) - 1
+  }
+
+  async startOfTime(worker: WorkerId, tsMs: number): Promise<number> {
+    const all = this.#of(worker)
+    return (all.find(line => line.tsMs >= tsMs)?.position ?? (all.at(-1)?.position ?? 0) + 1) - 1
+  }
+
+  watch(worker: WorkerId, listener: () => void): () => void {
+    const listeners = this.#watches.get(worker) ?? new Set()
+    this.#watches.set(worker, listeners.add(listener))
+    return () => listeners.delete(listener)
   }
 
   async since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }> {
-    const lines = this.#lines.get(worker) ?? []
-    return { lines: lines.slice(from ?? 0), position: lines.length }
-  }
-
-  async *follow(worker: WorkerId, lines: number): AsyncIterable<LogLine> {
-    yield* await this.tail(worker, lines)
+    const all = this.#of(worker)
+    const lines = all.filter(({ position }) => position > (from ?? 0)).map(bare)
+    return { lines, position: all.at(-1)?.position ?? 0 }
   }
 
   async trim(keep: ReadonlySet<WorkerId>): Promise<void> {
-    for (const worker of this.#lines.keys()) if (!keep.has(worker)) this.#lines.delete(worker)
+    for (const worker of this.#outputs.keys()) if (!keep.has(worker)) this.#outputs.delete(worker)
   }
+
+  #of(worker: WorkerId): PlacedLine[] {
+    return this.#outputs.get(worker) ?? []
+  }
+}
+
+function bare({ line, jobId }: PlacedLine): LogLine {
+  return { line, jobId }
 }

@@ -55,7 +55,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const world = new World(seed, options.listen)
   const database = openDatabase(world)
   const workers = new Map<WorkerId, SimWorker>()
-  const logs = new SimLogs()
+  const logs = new SimLogs(() => world.clock.now())
   const fleet = createFleet(world, workers, logs, () => ({
     network,
     runs: checks.runs,

@@ -117,7 +117,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
 
   const { store, clock, vault, emit } = ports
   const running = { access, endpoints, jobs, batches, streams, webhooks, explaining, logs, calls }
-  const shared = { ...management, ...running, ...roomsOf(config), store, clock, vault, emit }
+  const shared = { ...management, ...running, ...roomsOf(config), ...ends, store, clock, vault, emit }
   const rest = {
     ...shared,
     templates: new Templates(ports, REST_NAMES),
@@ -128,8 +128,8 @@ export function createApp(ports: Ports, config: AppConfig): App {
     rest: restSurface(shared, restRoutes(rest)),
     restV1: restSurface(shared, v1Routes(rest), v1Error),
     graphql: graphqlSurface(shared),
-    jobs: jobSurface({ ...shared, stopping: stopping.signal }),
-    openai: openAiSurface({ ...shared, stopping: stopping.signal }),
+    jobs: jobSurface(shared),
+    openai: openAiSurface(shared),
     worker: workerSurface(shared),
     ops: opsSurface({ ...shared, ...opsParts(ports, config, stopping.signal) }),
   }

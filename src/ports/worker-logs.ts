@@ -7,14 +7,54 @@ export interface LogLine {
   readonly jobId: string | null
 }
 
+/**
+ * A line with its place and its time. Positions count the bytes of all that the worker ever wrote, so they stay the same when
+ * the output is cut and when the server is started again.
+ */
+export interface PlacedLine extends LogLine {
+  /** The position behind the line, unique among its lines; reading from there goes on with the next one. */
+  readonly position: number
+  /**
+   * When it was written, as far as that is known, in epoch milliseconds: within moments while somebody looks at the output, else
+   * no later than when its file was last written to. Never less than that of the line before.
+   */
+  readonly tsMs: number
+}
+
+/** What was read at once. */
+export interface LogPage {
+  readonly lines: readonly PlacedLine[]
+  /** Behind the last finished line that was read. */
+  readonly position: number
+  /** Whether there was more to read. */
+  readonly more: boolean
+  /** How many bytes in front of the lines are no longer kept although they were asked for. */
+  readonly missed: number
+}
+
+/** Reads one output from a position on. */
+export interface LogReader {
+  /**
+   * The next finished lines, at most those of about 64 KiB; none when nothing is new.
+   * @param end `over` when the worker has ended, so that a last line without an end is one, too
+   */
+  next(end?: 'open' | 'over'): Promise<LogPage>
+}
+
 /** The output of workers, which they write themselves, so that it outlives the server. */
 export interface WorkerLogs {
   /** The path that the worker's output is appended to; its folder exists. */
   path(worker: WorkerId): string
   /** The last `lines` lines, oldest first; empty for a worker without output. Lines over 64 KiB are cut. */
   tail(worker: WorkerId, lines: number): Promise<LogLine[]>
-  /** New lines as they come, after the last `lines` old ones, until the signal aborts. */
-  follow(worker: WorkerId, lines: number, signal: AbortSignal): AsyncIterable<LogLine>
+  /** Reads on behind a position; from the first line that is kept when that one is not. */
+  reader(worker: WorkerId, from: number): LogReader
+  /** Where the last `lines` finished lines of the output begin, those that one message has made counted as one. */
+  startOfLast(worker: WorkerId, lines: number): Promise<number>
+  /** Where the lines begin that were written at an instant or after it. */
+  startOfTime(worker: WorkerId, tsMs: number): Promise<number>
+  /** Calls `listener` soon after each growth of the output, until the returned function is called. It must not throw. */
+  watch(worker: WorkerId, listener: () => void): () => void
   /**
    * Finished lines behind a position of the output, at most those of the last 256 KiB, and the position behind them.
    * @param from what an earlier call gave; null for all that is in reach

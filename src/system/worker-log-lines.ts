@@ -42,89 +42,44 @@ function cut(bytes: Buffer): Buffer {
   return bytes.subarray(0, end)
 }
 
+/** A line with where it ends in the output. */
+export interface EndedLine extends LogLine {
+  /** The position behind it, unique: the lines of one message take the last bytes of it. */
+  readonly position: number
+  /** The position behind all that was written at once with it. */
+  readonly end: number
+}
+
 /** Puts lines together from blocks that come in order. Holds no more of an unfinished line than is shown of it. */
 export class LineAssembler {
   #partial: Buffer = Buffer.alloc(0)
 
-  /** The lines that the block completes. */
-  push(block: Buffer): LogLine[] {
-    const lines: LogLine[] = []
-    let start = 0
-    for (let end = block.indexOf(NEWLINE); end !== -1; end = block.indexOf(NEWLINE, start)) {
-      lines.push(...readLine(Buffer.concat([this.#partial, block.subarray(start, end)])))
-      this.#partial = Buffer.alloc(0)
-      start = end + 1
+  /** The lines that a block completes. @param start its position */
+  push(block: Buffer, start: number): EndedLine[] {
+    const lines: EndedLine[] = []
+    let from = 0
+    for (let newline = block.indexOf(NEWLINE); newline !== -1; newline = block.indexOf(NEWLINE, from)) {
+      lines.push(...this.#complete(block.subarray(from, newline), start + newline + 1))
+      from = newline + 1
     }
-    this.#partial = capped(Buffer.concat([this.#partial, block.subarray(start)]))
+    this.#partial = capped(Buffer.concat([this.#partial, block.subarray(from)]))
     return lines
+  }
+
+  /** The unfinished line, if there is one, which nothing will follow any more. @param end the end of the output */
+  finish(end: number): EndedLine[] {
+    return this.#partial.length === 0 ? [] : this.#complete(Buffer.alloc(0), end)
   }
 
   /** Drops the unfinished line. */
   reset(): void {
     this.#partial = Buffer.alloc(0)
   }
-}
 
-/**
- * Finds the last lines of an output whose blocks come from its end to its beginning.
- * A last line without a newline is one of them (`shown`), or not and only measured (`left`).
- */
-export class LineCollector {
-  readonly #wanted: number
-  readonly #unfinished: 'shown' | 'left'
-  readonly #lines: LogLine[][] = []
-  #count = 0
-  #partial: Buffer = Buffer.alloc(0)
-  #pastLastNewline = false
-  #unfinishedBytes = 0
-
-  constructor(wanted: number, unfinished: 'shown' | 'left') {
-    this.#wanted = Math.max(0, wanted)
-    this.#unfinished = unfinished
-  }
-
-  /** Whether earlier blocks would change nothing. */
-  get full(): boolean {
-    return this.#count >= this.#wanted && (this.#unfinished === 'shown' || this.#pastLastNewline)
-  }
-
-  /** How many bytes stand after the last newline; known where those are `left`. */
-  get unfinishedBytes(): number {
-    return this.#unfinishedBytes
-  }
-
-  /** Takes the block that stands before those that were pushed so far. */
-  push(block: Buffer): void {
-    let end = block.length
-    while (!this.full) {
-      const newline = end === 0 ? -1 : block.lastIndexOf(NEWLINE, end - 1)
-      this.#measure(end - newline - 1)
-      if (newline === -1) break
-      this.#complete(block.subarray(newline + 1, end))
-      end = newline
-    }
-    if (!this.full) this.#partial = capped(Buffer.concat([block.subarray(0, end), this.#partial]))
-  }
-
-  /** The lines, oldest first. The beginning of the output ends the line that is still open. */
-  finish(): LogLine[] {
-    if (!this.full && (this.#pastLastNewline || this.#partial.length > 0)) this.#complete(Buffer.alloc(0))
-    return this.#wanted === 0 ? [] : this.#lines.reverse().flat().slice(-this.#wanted)
-  }
-
-  #measure(bytes: number): void {
-    if (this.#unfinished === 'left' && !this.#pastLastNewline) this.#unfinishedBytes += bytes
-  }
-
-  #complete(beginning: Buffer): void {
-    const bytes = Buffer.concat([beginning, this.#partial])
-    const isLast = !this.#pastLastNewline
+  #complete(rest: Buffer, end: number): EndedLine[] {
+    const lines = readLine(Buffer.concat([this.#partial, rest]))
     this.#partial = Buffer.alloc(0)
-    this.#pastLastNewline = true
-    if (isLast && (bytes.length === 0 || this.#unfinished === 'left')) return
-    const lines = readLine(bytes)
-    this.#lines.push(lines)
-    this.#count += lines.length
+    return lines.map((line, index) => ({ ...line, position: end - (lines.length - 1 - index), end }))
   }
 }
 

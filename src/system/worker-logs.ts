@@ -1,35 +1,20 @@
-/**
- * Workers append to `<folder>/<worker>.log` by themselves. An output that has grown past its limit is cut in place,
- * which its writer does not notice because it appends: the last half of it moves to `<worker>.log.1`, and the file
- * goes on from nothing. What a worker writes in the moment between the copy and the cut is lost.
- */
-import {
-  closeSync,
-  constants,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+/** Workers append to `<folder>/<worker>.log` by themselves. What is beside it is described in worker-log-output.ts. */
+import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerId } from '../core/ids.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { LogLine, WorkerLogs } from '../ports/worker-logs.ts'
-import { LineAssembler, LineCollector } from './worker-log-lines.ts'
+import type { LogLine, LogPage, LogReader, WorkerLogs } from '../ports/worker-logs.ts'
+import { type EndedLine, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
+import { BLOCK_BYTES, LogOutput } from './worker-log-output.ts'
 
-const BLOCK_BYTES = 64 * 1024
 const POLL_MS = 200
+const PAGE_BYTES = 64 * 1024
 /** How far back `since` reaches. */
 const SINCE_BYTES = 256 * 1024
-
 /** How long an output is kept whose worker may have been too new for the list of those to keep. */
 const NEW_WORKER_MS = 60_000
+/** Outputs whose journals are held in memory. */
+const MAX_OPEN = 256
 
 /** What {@link createWorkerLogs} needs. */
 export interface WorkerLogsOptions {
@@ -41,220 +26,263 @@ export interface WorkerLogsOptions {
 }
 
 /**
- * Outputs in files, one for each worker, readable by the owner only. `trim` keeps between half the limit and the limit
- * of each, and removes none whose path was asked for in the last minute.
+ * Outputs in files, one for each worker, readable by the owner only. `trim` keeps between half the limit and one and a half of
+ * it of each, and removes none whose path was asked for in the last minute.
  */
 export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: WorkerLogsOptions): WorkerLogs {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const outputs = new Outputs(folder, clock)
+  const watches = new Watches(outputs, clock)
   const askedAt = new Map<string, number>()
-  const removedBytes = new Map<string, number>()
-  const outputOf = (worker: string): Output => {
-    const file = join(folder, `${worker}.log`)
-    return { file, older: `${file}.1`, removedBytes: () => removedBytes.get(worker) ?? 0 }
-  }
 
   return {
     path(worker) {
       askedAt.set(worker, clock.monotonic())
-      return outputOf(worker).file
+      return outputs.fileOf(worker)
     },
-    tail: async (worker, lines) => (await readTail(outputOf(worker), lines, 'shown')).lines,
-    since: (worker, from) => readSince(outputOf(worker), from),
-    follow: (worker, lines, signal) => follow(outputOf(worker), lines, clock, signal),
+    tail: (worker, lines) => readTail(outputs, worker, lines),
+    reader: (worker, from) => new FileReader(outputs, worker, from),
+    startOfLast: (worker, lines) => startOfLast(outputs, worker, lines),
+    async startOfTime(worker, tsMs) {
+      const output = outputs.of(worker)
+      output.look()
+      return output.startOf(tsMs)
+    },
+    watch: (worker, listener) => watches.add(worker, listener),
+    since: (worker, from) => readSince(outputs, worker, from),
     async trim(keep) {
       for (const [worker, asked] of askedAt) {
         if (clock.monotonic() - asked >= NEW_WORKER_MS) askedAt.delete(worker)
       }
       for (const worker of workersIn(folder)) {
-        const { file, older } = outputOf(worker)
-        rmSync(draftOf(older), { force: true })
-        if (keep.has(worker as WorkerId) || askedAt.has(worker)) {
-          const cut = cutOutput(file, older, maxBytes)
-          if (cut > 0) removedBytes.set(worker, (removedBytes.get(worker) ?? 0) + cut)
-          continue
-        }
-        rmSync(file, { force: true })
-        rmSync(older, { force: true })
-        removedBytes.delete(worker)
+        if (keep.has(worker as WorkerId) || askedAt.has(worker)) outputs.trim(worker, maxBytes)
+        else outputs.remove(worker)
       }
     },
   }
 }
 
-/** The files of one worker's output. */
-interface Output {
-  readonly file: string
-  readonly older: string
-  /** How much this process has cut from the file: where it begins, in bytes of the whole output. */
-  removedBytes(): number
-}
-
-/** What is being written to become the older part; one that stays is of a server that was killed meanwhile. */
-function draftOf(older: string): string {
-  return `${older}.new`
-}
-
 function workersIn(folder: string): Set<string> {
-  const names = readdirSync(folder).flatMap(name => /^(.+)\.log(?:\.1(?:\.new)?)?$/.exec(name)?.[1] ?? [])
+  const names = readdirSync(folder).flatMap(name => /^(.+)\.log(?:\.1|\.at)?(?:\.new)?$/.exec(name)?.[1] ?? [])
   return new Set(names)
 }
 
-/**
- * Moves the last half of a file that is too long aside, from the beginning of a line on, and empties the file. Does
- * not give way to anything else in between, to lose as little as possible of what is written meanwhile.
- * @returns the bytes that were taken away
- */
-function cutOutput(file: string, older: string, maxBytes: number): number {
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
-  if (size <= maxBytes) return 0
-  const handle = openSync(file, constants.O_RDWR)
-  try {
-    const from = size - Math.floor(maxBytes / 2)
-    const kept = readFully(handle, from)
-    const lineStart = kept.indexOf(0x0a) + 1
-    writeFileSync(draftOf(older), lineStart < kept.length ? kept.subarray(lineStart) : kept, { mode: 0o600 })
-    renameSync(draftOf(older), older)
-    ftruncateSync(handle, 0)
-    return from + kept.length
-  } finally {
-    closeSync(handle)
+/** The outputs in a folder, those used last in memory. */
+class Outputs {
+  readonly #folder: string
+  readonly #clock: Clock
+  readonly #open = new Map<string, LogOutput>()
+  /** Sizes at the last trim. */
+  readonly #sizes = new Map<string, number>()
+
+  constructor(folder: string, clock: Clock) {
+    this.#folder = folder
+    this.#clock = clock
+  }
+
+  fileOf(worker: string): string {
+    return join(this.#folder, `${worker}.log`)
+  }
+
+  of(worker: string): LogOutput {
+    const known = this.#open.get(worker)
+    const output = known ?? new LogOutput(this.fileOf(worker), () => this.#clock.now())
+    this.#open.delete(worker)
+    this.#open.set(worker, output)
+    const [oldest] = this.#open.keys()
+    if (this.#open.size > MAX_OPEN) this.#open.delete(oldest!)
+    return output
+  }
+
+  /** Looks at an output that has changed, and cuts one that is too long. */
+  trim(worker: string, maxBytes: number): void {
+    const size = statSync(this.fileOf(worker), { throwIfNoEntry: false })?.size ?? -1
+    if (this.#sizes.get(worker) === size) return
+    const output = this.of(worker)
+    output.tidy()
+    output.look()
+    if (size > maxBytes) output.cut(maxBytes)
+    this.#sizes.set(worker, size > maxBytes ? 0 : size)
+  }
+
+  remove(worker: string): void {
+    this.of(worker).remove()
+    this.#open.delete(worker)
+    this.#sizes.delete(worker)
   }
 }
 
-function readFully(handle: number, from: number): Buffer {
-  const blocks: Buffer[] = []
-  for (let position = from; ; ) {
-    const block = Buffer.alloc(BLOCK_BYTES)
-    const count = readSync(handle, block, 0, BLOCK_BYTES, position)
-    if (count === 0) return Buffer.concat(blocks)
-    blocks.push(block.subarray(0, count))
-    position += count
+/** Looks at the outputs that somebody watches, each once for all of them. */
+class Watches {
+  readonly #outputs: Outputs
+  readonly #clock: Clock
+  readonly #watched = new Map<WorkerId, { end: number; readonly listeners: Set<() => void> }>()
+  #polls = false
+
+  constructor(outputs: Outputs, clock: Clock) {
+    this.#outputs = outputs
+    this.#clock = clock
+  }
+
+  add(worker: WorkerId, listener: () => void): () => void {
+    const watched = this.#watched.get(worker) ?? { end: this.#outputs.of(worker).look(), listeners: new Set() }
+    this.#watched.set(worker, watched)
+    // The same function may watch twice.
+    const own = () => listener()
+    watched.listeners.add(own)
+    this.#pollLater()
+    return () => {
+      watched.listeners.delete(own)
+      if (watched.listeners.size === 0 && this.#watched.get(worker) === watched) this.#watched.delete(worker)
+    }
+  }
+
+  #pollLater(): void {
+    if (this.#polls || this.#watched.size === 0) return
+    this.#polls = true
+    this.#clock.after(POLL_MS, () => {
+      this.#polls = false
+      for (const [worker, watched] of this.#watched) {
+        const end = this.#end(worker) ?? watched.end
+        if (end === watched.end) continue
+        watched.end = end
+        for (const listener of [...watched.listeners]) listener()
+      }
+      this.#pollLater()
+    })
+  }
+
+  /** A file that cannot be looked at shows itself to whoever reads it. */
+  #end(worker: WorkerId): number | null {
+    try {
+      return this.#outputs.of(worker).look()
+    } catch {
+      return null
+    }
   }
 }
 
-/** The last lines, and where in the whole output the last finished one ends. */
-interface Tail {
-  readonly lines: LogLine[]
-  readonly end: number
-}
+class FileReader implements LogReader {
+  readonly #outputs: Outputs
+  readonly #worker: string
+  readonly #assembler = new LineAssembler()
+  /** What was asked for; lines up to here were given. */
+  #behind: number
+  /** Where the next block stands; null before the first. */
+  #position: number | null = null
 
-async function readTail(output: Output, wanted: number, unfinished: 'shown' | 'left'): Promise<Tail> {
-  const begin = output.removedBytes()
-  const live = await openIfThere(output.file)
-  const older = await openIfThere(output.older)
-  try {
-    const size = (await live?.stat())?.size ?? 0
-    const collector = new LineCollector(wanted, unfinished)
-    if (live !== null) await collect(live, size, collector)
-    if (older !== null) await collect(older, (await older.stat()).size, collector)
-    // A cut in between has moved what was being read.
-    if (output.removedBytes() !== begin) return await readTail(output, wanted, unfinished)
-    return { lines: collector.finish(), end: begin + size - collector.unfinishedBytes }
-  } finally {
-    await live?.close()
-    await older?.close()
+  constructor(outputs: Outputs, worker: string, from: number) {
+    this.#outputs = outputs
+    this.#worker = worker
+    this.#behind = from
+  }
+
+  async next(how: 'open' | 'over' = 'open'): Promise<LogPage> {
+    const output = this.#outputs.of(this.#worker)
+    const end = output.look()
+    let missed = 0
+    if (this.#position === null) {
+      this.#behind = Math.min(this.#behind, end)
+      missed = Math.max(0, output.oldest - this.#behind)
+      this.#position = await lineStart(output, Math.max(this.#behind, output.oldest))
+    }
+    const lines: EndedLine[] = []
+    let position = this.#position
+    for (let left = PAGE_BYTES; left > 0 && position < end; ) {
+      const { block, start } = await output.read(position)
+      if (start > position) {
+        this.#assembler.reset()
+        missed += start - position
+      }
+      position = start + block.length
+      left -= block.length
+      lines.push(...this.#assembler.push(block, start))
+      if (block.length === 0) break
+    }
+    this.#position = position
+    const more = position < end
+    if (how === 'over' && !more) lines.push(...this.#assembler.finish(position))
+    const given = lines.filter(line => line.position > this.#behind)
+    this.#behind = given.at(-1)?.position ?? this.#behind
+    const placed = given.map(line => ({
+      ...{ line: line.line, jobId: line.jobId, position: line.position },
+      tsMs: output.timeAt(line.end),
+    }))
+    return { lines: placed, position: this.#behind, more, missed }
   }
 }
 
-/** Finished lines between a position and the end, which is looked up once: an output may grow faster than it is read. */
-async function readSince(output: Output, from: number | null): Promise<{ lines: LogLine[]; position: number }> {
-  const size = statSync(output.file, { throwIfNoEntry: false })?.size ?? 0
-  const begin = output.removedBytes()
-  const end = begin + size
-  const wanted = from !== null && from <= end ? from : begin
-  const first = Math.max(wanted, end - SINCE_BYTES)
-  const assembler = new LineAssembler()
+/** The beginning of the line in which a position stands, where that is not too far in front of it. */
+async function lineStart(output: LogOutput, position: number): Promise<number> {
+  const reach = Math.max(output.oldest, position - MAX_LINE_BYTES - 2)
+  for (let end = position; end > reach; ) {
+    const { block, start } = await blockBefore(output, end, reach)
+    const newline = block.lastIndexOf(0x0a)
+    if (newline !== -1) return start + newline + 1
+    if (start >= end || block.length === 0) break
+    end = start
+  }
+  return reach === output.oldest ? reach : position
+}
+
+/** What stands in front of a position, in one of the files. */
+async function blockBefore(output: LogOutput, end: number, reach: number): Promise<{ block: Buffer; start: number }> {
+  const from = Math.max(reach, end - BLOCK_BYTES)
+  let found = await output.read(from, end - from)
+  // It may stand in both files, and what is in front of the second comes with the next call.
+  while (found.start + found.block.length < end && found.block.length > 0) {
+    const next = await output.read(found.start + found.block.length, end - found.start - found.block.length)
+    if (next.block.length === 0) break
+    found =
+      next.start === found.start + found.block.length
+        ? { block: Buffer.concat([found.block, next.block]), start: found.start }
+        : next
+  }
+  return found
+}
+
+async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
+  const output = outputs.of(worker)
+  let left = lines + 1
+  for (let end = output.look(); end > output.oldest; ) {
+    const { block, start } = await blockBefore(output, end, output.oldest)
+    for (let from = block.lastIndexOf(0x0a); from !== -1; from = from === 0 ? -1 : block.lastIndexOf(0x0a, from - 1)) {
+      left -= 1
+      if (left === 0) return start + from + 1
+    }
+    if (start >= end || block.length === 0) break
+    end = start
+  }
+  return output.oldest
+}
+
+async function readTail(outputs: Outputs, worker: string, lines: number): Promise<LogLine[]> {
+  if (lines <= 0) return []
+  const end = outputs.of(worker).look()
+  const reader = new FileReader(outputs, worker, await startOfLast(outputs, worker, lines))
+  let found: LogLine[] = []
+  for (let more = true; more; ) {
+    const page = await reader.next('over')
+    found = [...found, ...page.lines.map(({ line, jobId }) => ({ line, jobId }))].slice(-lines)
+    more = page.more && page.position < end
+  }
+  return found
+}
+
+async function readSince(
+  outputs: Outputs,
+  worker: string,
+  from: number | null,
+): Promise<{ lines: LogLine[]; position: number }> {
+  const output = outputs.of(worker)
+  const end = output.look()
+  const first = Math.max(from ?? 0, end - SINCE_BYTES)
+  const reader = new FileReader(outputs, worker, first)
   const lines: LogLine[] = []
-  // Behind a cut the rest of a line stands first.
-  let inside = first > wanted
-  let behind = first
-  for (let position = first; position < end; ) {
-    const { block, start } = await readNext(output, position)
-    if (start !== position) assembler.reset()
-    inside ||= start > position
-    if (block.length === 0) break
-    const newline = inside ? block.indexOf(0x0a) : -1
-    if (!inside || newline !== -1) {
-      lines.push(...assembler.push(block.subarray(newline + 1)))
-      inside = false
-    }
-    const last = block.lastIndexOf(0x0a)
-    if (last !== -1) behind = start + last + 1
-    position = start + block.length
-  }
-  return { lines, position: behind }
-}
-
-async function* follow(
-  output: Output,
-  wanted: number,
-  clock: Clock,
-  signal: AbortSignal,
-): AsyncGenerator<LogLine, void, undefined> {
-  const tail = await readTail(output, wanted, 'left')
-  yield* tail.lines
-  const assembler = new LineAssembler()
-  for (let position = tail.end; !signal.aborted; ) {
-    const { block, start } = await readNext(output, position)
-    const stands = start === position && block.length === 0
-    if (start !== position) assembler.reset()
-    position = start + block.length
-    for (const line of assembler.push(block)) {
-      if (signal.aborted) return
-      yield line
-    }
-    if (stands) await pause(clock, POLL_MS, signal)
-  }
-}
-
-/**
- * What stands at a position of the whole output, at most one block. It starts later when something in between is gone
- * for good, and at the beginning of the file when somebody else has emptied that.
- */
-async function readNext(output: Output, position: number): Promise<{ block: Buffer; start: number }> {
-  const begin = output.removedBytes()
-  const inOlder = position < begin
-  const handle = await openIfThere(inOlder ? output.older : output.file)
-  try {
-    const size = (await handle?.stat())?.size ?? 0
-    const first = inOlder ? begin - size : begin
-    const start = inOlder ? Math.max(position, first) : position > begin + size ? begin : position
-    const length = Math.min(BLOCK_BYTES, first + size - start)
-    const read = await handle?.read(Buffer.alloc(length), 0, length, start - first)
-    if (output.removedBytes() !== begin) return await readNext(output, position)
-    return { block: read?.buffer.subarray(0, read.bytesRead) ?? Buffer.alloc(0), start }
-  } finally {
-    await handle?.close()
-  }
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const done = () => {
-      cancel()
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const cancel = clock.after(ms, done)
-    signal.addEventListener('abort', done)
-    if (signal.aborted) done()
-  })
-}
-
-async function collect(handle: FileHandle, size: number, collector: LineCollector): Promise<void> {
-  for (let end = size; end > 0 && !collector.full; ) {
-    const length = Math.min(BLOCK_BYTES, end)
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, end - length)
-    collector.push(buffer.subarray(0, bytesRead))
-    end -= length
-  }
-}
-
-async function openIfThere(file: string): Promise<FileHandle | null> {
-  try {
-    return await open(file, 'r')
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw thrown
+  for (;;) {
+    const page = await reader.next()
+    lines.push(...page.lines.map(({ line, jobId }) => ({ line, jobId })))
+    // An output may grow faster than it is read.
+    if (!page.more || page.position >= end) return { lines, position: page.position }
   }
 }

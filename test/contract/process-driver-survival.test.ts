@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
 import { exitOf } from './driver.ts'
 import { type Machine, openMachine } from './driver-machine.ts'
+import { follow } from './worker-logs.ts'
 
 test('a worker runs and writes on when its server is killed, and the next server takes it over', {
   timeout: 60_000,
@@ -43,6 +44,6 @@ test('a worker runs and writes on when its server is killed, and the next server
 
 async function printed(machine: Machine, worker: WorkerId, line: string): Promise<void> {
   const abort = new AbortController()
-  for await (const entry of machine.logs.follow(worker, 10, abort.signal)) if (entry.line === line) break
+  for await (const entry of follow(machine.logs, worker, 10, abort.signal)) if (entry.line === line) break
   abort.abort()
 }

@@ -8,7 +8,6 @@ import { openApiFacts } from '../support/openapi-facts.ts'
 /** What the public contract has and ours has not, each with its reason. */
 const DIFFERENCES: readonly { readonly fact: RegExp; readonly reason: string }[] = [
   { fact: / 422( |$)/, reason: 'every failed validation is answered 400' },
-  { fact: /^GET \/v2\/serverless\/\{id\}\/workers\/\{workerId\}\/logs /, reason: 'not there yet' },
   {
     fact: /\brequestUrls\.(status|stream|cancel|retry): lacks format="uri"$/,
     reason: 'with {job_id} in it, it is a URI template',

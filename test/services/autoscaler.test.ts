@@ -233,7 +233,7 @@ test('workers that crash are started again after 1, 2, 4 and 8 seconds', async t
 test('a crash loop explains itself with the exit, the output and what to do', async t => {
   const rig: Rig = await openRig(t, {
     onStart(spec) {
-      rig.output.set(spec.workerId, ["ModuleNotFoundError: No module named 'torch'"])
+      rig.print(spec.workerId, "ModuleNotFoundError: No module named 'torch'")
       queueMicrotask(() => rig.fleet.exit(spec.workerId, { code: 1 }))
     },
   })

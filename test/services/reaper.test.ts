@@ -125,7 +125,7 @@ test('a worker that is told to end and does not is killed after 10 seconds', asy
 test('a worker that has ended stays visible for 24 hours with its exit and last output', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
-  rig.output.set(worker.id, ['one', 'two'])
+  rig.print(worker.id, 'one', 'two')
   rig.fleet.exit(worker.id, { code: 3 })
   await rig.clock.advance(100)
   assert.deepEqual((await worker.record()).exit, {

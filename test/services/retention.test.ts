@@ -11,7 +11,7 @@ const DAY_MS = 24 * HOUR_MS
 async function oneWorker(rig: Rig) {
   const { endpoint, worker } = await rig.endpointWithWorker()
   await worker.take({ signal: AbortSignal.abort() })
-  rig.output.set(worker.id, ['a line'])
+  rig.print(worker.id, 'a line')
   await rig.change(endpoint, { workersMin: 0, workersMax: 1 })
   return { endpoint, worker }
 }
@@ -45,7 +45,7 @@ for (const restarts of [false, true]) {
     const { worker } = await oneWorker(rig)
     rig.fleet.exit(worker.id)
     await rig.clock.advance(5_000)
-    assert.ok(rig.output.has(worker.id), 'it is kept as long as the worker is')
+    assert.ok(rig.logs.workers().includes(worker.id), 'it is kept as long as the worker is')
     rig.failNext('workers.removeExited', 'after')
     await rig.clock.leap(DAY_MS)
     assert.equal(await rig.store.workers.find(worker.id), null)
@@ -54,7 +54,7 @@ for (const restarts of [false, true]) {
       await rig.start()
     }
     await rig.clock.advance(5_000)
-    assert.deepEqual([...rig.output.keys()], [])
+    assert.deepEqual(rig.logs.workers(), [])
   })
 }
 

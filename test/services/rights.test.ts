@@ -76,6 +76,18 @@ test('of each operation of REST a key without the right gets 403, before anythin
   }
 })
 
+test('what the command line asks beside REST needs the right to read management', async t => {
+  const rig = await openRig(t, { rateWindows: [] })
+  for (const { name, scope, manage } of KEYS) {
+    const key = await rig.addKey(`rpa_${name}`, { scope })
+    for (const path of ['/ops/why', '/ops/why/nothing', '/ops/logs/nothing']) {
+      const { status } = await rig.ask('GET', path, { key })
+      assert.equal(status === 403, !allowed(manage, 'read'), `${name}: ${path} is ${status}`)
+      assert.equal((await rig.ask('GET', path, { key: null })).status, 401)
+    }
+  }
+})
+
 test('without a key, and with one that is unknown, each operation of REST is 401', async t => {
   const rig = await openRig(t)
   for (const key of [null, 'rpa_unknown']) {

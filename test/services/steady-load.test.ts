@@ -61,7 +61,7 @@ async function hour(rig: Rig, endpoint: EndpointId, n: number): Promise<void> {
   await rig.ask('POST', `/v2/${endpoint}/purge-queue`)
   assert.equal((await rig.status(endpoint, purged)).json.status, 'CANCELLED')
   await rig.ask('GET', `/v2/serverless/${endpoint}`)
-  rig.output.set(worker.id, ['a line'])
+  rig.print(worker.id, 'a line')
   rig.fleet.exit(worker.id, { code: 1 })
   await rig.clock.advance(5_000)
   assert.equal(await rig.worker(-1).takeJob(), lost)
@@ -83,7 +83,7 @@ test('days of steady load leave neither more rows, nor more outputs of workers, 
   const before = (await rig.store.endpoints.snapshot(endpoint))!.counters
   for (let n = 0; n < DAYS * 24; n += 1) {
     await hour(rig, endpoint, n)
-    if (n % 24 === 23) seen.push({ rows: count(), pages: pages(), outputs: rig.output.size })
+    if (n % 24 === 23) seen.push({ rows: count(), pages: pages(), outputs: rig.logs.workers().length })
   }
   const { completed, failed } = (await rig.store.endpoints.snapshot(endpoint))!.counters
   assert.deepEqual([completed - before.completed, failed - before.failed], [DAYS * 24 * 3, DAYS * 24])

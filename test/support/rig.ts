@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { SimLogs } from '../../sim/logs.ts'
 import type { Surface, SurfaceEnv } from '../../src/api/surface.ts'
 import { type App, createApp, type Services } from '../../src/app.ts'
 import {
@@ -28,7 +29,6 @@ import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { Vault } from '../../src/ports/vault.ts'
-import type { WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
 import { createMetrics } from '../../src/system/metrics.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
@@ -112,7 +112,7 @@ export class Rig {
   /** What the machine of the workers has. */
   machine: MachineParts = { vcpus: 8, memoryGb: 32, gpus: [] }
   readonly events: Happening[] = []
-  readonly output = new Map<WorkerId, string[]>()
+  readonly logs = new SimLogs(() => this.clock.now())
   readonly fleet: MockFleet
   readonly store: Store
   /** What the control plane was given at its last start. */
@@ -166,7 +166,7 @@ export class Rig {
     const machine = { parts: async () => this.machine }
     const { metricsPublic = false, prices } = this.#options
     const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, prices }
-    this.ports = { ...ports, leader, machine, metrics, volumes: this.volumes, logs: this.#logs() }
+    this.ports = { ...ports, leader, machine, metrics, volumes: this.volumes, logs: this.logs }
     this.#app = createApp(this.ports, config)
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
@@ -192,7 +192,19 @@ export class Rig {
 
   /** One request to any surface. */
   async ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {
-    const { body, key = KEY, signal, delivered = true } = asking
+    const { answer: response, settle } = await this.#send(method, path, asking)
+    const answer = await response.text()
+    settle(asking.delivered ?? true)
+    return { status: response.status, headers: response.headers, text: answer, json: parsed(answer) }
+  }
+
+  /** The answer to a request, its body not read: for streams. */
+  async open(path: string, asking: Asking = {}, method = 'GET'): Promise<Response> {
+    return (await this.#send(method, path, asking)).answer
+  }
+
+  async #send(method: string, path: string, asking: Asking) {
+    const { body, key = KEY, signal } = asking
     const headers = { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...asking.headers }
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
     const { type: bodyType = 'application/json' } = asking
@@ -206,10 +218,11 @@ export class Rig {
     const callbacks: ((delivered: boolean) => void)[] = []
     const env: SurfaceEnv = { delivery: { onSettled: callback => void callbacks.push(callback) } }
     const request = new Request(`${BASE}${path}`, signal === undefined ? init : { ...init, signal })
-    const response = await this.#fetch(request, env)
-    const answer = await response.text()
-    for (const callback of callbacks) callback(delivered)
-    return { status: response.status, headers: response.headers, text: answer, json: parsed(answer) }
+    const answer = await this.#fetch(request, env)
+    const settle = (delivered: boolean) => {
+      for (const callback of callbacks) callback(delivered)
+    }
+    return { answer, settle }
   }
 
   /** The data of a GraphQL operation; fails when it has errors. */
@@ -313,6 +326,12 @@ export class Rig {
     return (await this.store.endpoints.snapshot(id))?.workers ?? []
   }
 
+  /** A worker writes lines, whether it runs or not. */
+  print(worker: WorkerId, ...lines: string[]): void {
+    for (const text of lines)
+      for (const { line, jobId } of readLine(Buffer.from(text))) this.logs.append(worker, line, jobId)
+  }
+
   /** What happened under one name, in order. */
   happened<Name extends EventName>(name: Name): Extract<Happening, { name: Name }>[] {
     return this.events.filter(event => event.name === name) as Extract<Happening, { name: Name }>[]
@@ -323,21 +342,6 @@ export class Rig {
     return this.happened('job.moved').flatMap(({ jobId, transition, from, to }) =>
       jobId === job ? [`${transition} ${from} ${to}`] : [],
     )
-  }
-
-  #logs(): WorkerLogs {
-    const all = (worker: WorkerId) => (this.output.get(worker) ?? []).flatMap(line => readLine(Buffer.from(line)))
-    return {
-      path: worker => `/nowhere/${worker}`,
-      tail: async (worker, count) => all(worker).slice(-count),
-      since: async (worker, from) => ({ lines: all(worker).slice(from ?? 0), position: all(worker).length }),
-      async *follow(worker, count) {
-        yield* all(worker).slice(-count)
-      },
-      trim: async keep => {
-        for (const worker of this.output.keys()) if (!keep.has(worker)) this.output.delete(worker)
-      },
-    }
   }
 }
 
@@ -404,8 +408,7 @@ export class RigWorker {
 
   /** Prints a message about a job as the Python SDK does. */
   print(job: JobId, message: string, level = 'ERROR'): void {
-    const line = JSON.stringify({ requestId: job, message, level })
-    this.#rig.output.set(this.id, [...(this.#rig.output.get(this.id) ?? []), line])
+    this.#rig.print(this.id, JSON.stringify({ requestId: job, message, level }))
   }
 
   /** As the store has it. */

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { AppError, invalid, toAppError } from '../../core/errors.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
 import type { Explanation } from '../../core/explain.ts'
 import { DEFAULT_OWNER } from '../../core/ids.ts'
 import type { Caller } from '../../core/permission.ts'
@@ -8,7 +8,8 @@ import type { Access } from '../../services/access.ts'
 import type { Explaining } from '../../services/explaining.ts'
 import type { LogReading } from '../../services/log-reading.ts'
 import type { Scraping } from '../../services/scraping.ts'
-import { authorizationKey, jsonText, reportFailure, type Surface } from '../surface.ts'
+import { authorizationKey, jsonText, refusalHeaders, reportFailure, type Surface } from '../surface.ts'
+import { logs } from './logs.ts'
 
 /** What the surface for operators uses. */
 export interface OpsParts {
@@ -22,8 +23,6 @@ export interface OpsParts {
   readonly ready: () => Promise<boolean>
   readonly stopping: AbortSignal
 }
-
-const MAX_TAIL = 5_000
 
 /**
  * Health of the server itself, and what the command line asks: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
@@ -65,16 +64,7 @@ export function opsSurface(parts: OpsParts): Surface {
   })
   app.get('/ops/logs/:id', async call => {
     const caller = await authenticate(parts, call.req.raw)
-    const found = await parts.logs.locate(caller.owner, call.req.param('id'))
-    const tail = Number(call.req.query('tail') ?? 200)
-    if (!Number.isInteger(tail) || tail < 0 || tail > MAX_TAIL)
-      throw invalid([`"tail" must be an integer from 0 to ${MAX_TAIL}`])
-    const signal = AbortSignal.any([call.req.raw.signal, parts.stopping])
-    const lines =
-      call.req.query('follow') === '1' ? parts.logs.follow(found, tail, signal) : await parts.logs.tail(found, tail)
-    return new Response(jsonLines(lines), {
-      headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' },
-    })
+    return logs(parts, caller, call.req.raw, call.req.param('id'))
   })
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)
@@ -82,7 +72,7 @@ export function opsSurface(parts: OpsParts): Surface {
   app.onError((thrown, call) => {
     reportFailure(parts.emit, 'ops', call.req.raw, thrown)
     const error = toAppError(thrown)
-    return jsonText(JSON.stringify({ error: error.message }), error.status)
+    return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
   })
   return async request => app.fetch(request)
 }
@@ -111,21 +101,4 @@ async function explain(
   const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
   const { endpoint, explanation } = await parts.explaining.endpoint(endpointId)
   return { kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanation }
-}
-
-function jsonLines(lines: Iterable<unknown> | AsyncIterable<unknown>): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder()
-  const source = (async function* () {
-    for await (const line of lines) yield encoder.encode(`${JSON.stringify(line)}\n`)
-  })()
-  return new ReadableStream({
-    async pull(controller) {
-      const next = await source.next()
-      if (next.done === true) controller.close()
-      else controller.enqueue(next.value)
-    },
-    async cancel() {
-      await source.return(undefined)
-    },
-  })
 }

@@ -56,8 +56,9 @@ function bodySchema({ name, shape, keywords = {} }: BodyContract<Shape>) {
   return z.strictObject(shape as z.ZodRawShape).openapi(name, keywords)
 }
 
-function success({ success: { status, schema, mediaType }, level }: Route['contract']): Responses {
-  const headers = level === 'open' ? {} : { headers: RATE_HEADERS }
+function success({ success: { status, schema, mediaType, headers: more = [] }, level }: Route['contract']): Responses {
+  const own = Object.fromEntries(more.map(name => [name, { schema: { type: 'string' as const } }]))
+  const headers = level === 'open' ? {} : { headers: { ...RATE_HEADERS, ...own } }
   if (schema === null) return { [status]: { description: 'Done', ...headers } }
   return { [status]: { description: 'Done', ...headers, content: { [mediaType ?? 'application/json']: { schema } } } }
 }

@@ -40,11 +40,16 @@ export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B e
   readonly params?: P
   readonly query?: Q
   readonly queryRules?: readonly Rule<Q>[]
-  /** Request headers, by their names in lower case. */
+  /** Request headers. */
   readonly headers?: H
   readonly body?: BodyContract<B>
   /** The answer that tells of success; a null schema has no body. */
-  readonly success: { readonly status: 200 | 201 | 204; readonly schema: z.ZodType | null; readonly mediaType?: string }
+  readonly success: {
+    readonly status: 200 | 201 | 204
+    readonly schema: z.ZodType | null
+    readonly mediaType?: string
+    readonly headers?: readonly string[]
+  }
   /** Statuses of its problems beyond 401, 403 and 429. */
   readonly problems?: readonly (400 | 404 | 409)[]
 }

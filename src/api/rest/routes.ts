@@ -7,9 +7,11 @@ import { secretRoutes } from './routes/secrets.ts'
 import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
 import { templateRoutes } from './routes/templates.ts'
+import { type WorkerLogParts, workerLogRoutes } from './routes/worker-logs.ts'
 
 /** What the routes of the REST surface use. */
 export type RouteParts = ServerlessParts &
+  WorkerLogParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
@@ -21,6 +23,7 @@ export type RouteParts = ServerlessParts &
 export function restRoutes(parts: RouteParts): Route[] {
   const routes = [
     ...serverlessRoutes(parts),
+    ...workerLogRoutes(parts),
     ...templateRoutes(parts),
     ...volumeRoutes(parts),
     ...registryRoutes(parts),

@@ -29,7 +29,7 @@ export function validate(
   const validated = {
     params: check(contract.params, params, 'path', failures),
     query: checkQuery(contract, Object.fromEntries(new URL(request.url).searchParams), failures),
-    headers: check(contract.headers, Object.fromEntries(request.headers), 'header', failures),
+    headers: check(contract.headers, headersOf(contract.headers, request), 'header', failures),
     body: contract.body === undefined ? {} : checkBody(contract.body, request, text, failures),
   }
   if (failures.length === 0) return validated
@@ -52,6 +52,11 @@ function check(
     else if (result.data !== undefined) valid[name] = result.data
   }
   return valid
+}
+
+/** Names of headers are the same in upper and lower case. */
+function headersOf(shape: Shape | undefined, { headers }: Request): Record<string, unknown> {
+  return Object.fromEntries(Object.keys(shape ?? {}).map(name => [name, headers.get(name) ?? undefined]))
 }
 
 function checkQuery(

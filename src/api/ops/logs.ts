@@ -1,0 +1,78 @@
+import { invalid } from '../../core/errors.ts'
+import { parseInstant } from '../../core/instant.ts'
+import { type LastEvent, readEventId } from '../../core/log-cursor.ts'
+import type { Caller } from '../../core/permission.ts'
+import type { LogSource } from '../../services/log-feed.ts'
+import { type LogQuery, type LogReading, MAX_TAIL } from '../../services/log-reading.ts'
+import type { LogEvent } from '../../services/log-stream.ts'
+import { asEvents, asLines, streamedAnswer } from '../event-stream.ts'
+
+/** What the route of logs uses. */
+export interface LogParts {
+  readonly logs: LogReading
+  readonly stopping: AbortSignal
+}
+
+const DEFAULT_TAIL = 200
+const MAX_TEXT = 1_000
+/** Workers print a little behind the end of their last job. */
+const LINGER_MS = 2_000
+
+const EVENTS = asEvents(dataOf, 'event: end\ndata: {}\n\n')
+const LINES = asLines(dataOf)
+
+/**
+ * The logs of an endpoint, a worker or a job: `?tail=`, `?since=`, `?source=`, `?text=`, `?follow=1`. As JSON lines, or as
+ * server-sent events, which go on behind a `Last-Event-ID` and tell of their end with an event `end`, to who asks for them.
+ */
+export async function logs(
+  { logs, stopping }: LogParts,
+  caller: Caller,
+  request: Request,
+  id: string,
+): Promise<Response> {
+  const query = queryOf(request)
+  const found = await logs.locate(caller.owner, id)
+  const writing = request.headers.get('accept')?.includes('text/event-stream') === true ? EVENTS : LINES
+  if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
+  const stream = await logs.open(caller.owner, found, query)
+  return streamedAnswer(stream, writing, [request.signal, stopping])
+}
+
+function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {
+  return { workerId, jobId, source, ts: new Date(tsMs).toISOString(), line }
+}
+
+function queryOf(request: Request): LogQuery {
+  const given = new URL(request.url).searchParams
+  const failures: string[] = []
+  const tail = Number(given.get('tail') ?? DEFAULT_TAIL)
+  if (!Number.isInteger(tail) || tail < 0 || tail > MAX_TAIL) {
+    failures.push(`"tail" must be an integer from 0 to ${MAX_TAIL}`)
+  }
+  const since = given.get('since')
+  const sinceMs = since === null ? null : parseInstant(since)
+  if (since !== null && sinceMs === null) failures.push('"since" must be a date and time such as 2026-01-31T12:00:00Z')
+  const source = given.get('source')
+  if (source !== null && !isSource(source)) failures.push('"source" must be container or system')
+  const text = given.get('text')
+  if (text !== null && text.length > MAX_TEXT) failures.push(`"text" can have at most ${MAX_TEXT} characters`)
+  const after = lastEvent(request, failures)
+  if (failures.length > 0) throw invalid(failures)
+  return {
+    ...{ tail, sinceMs, after, source: source as LogSource | null, text: text === '' ? null : text },
+    ...{ follow: given.get('follow') === '1', lingerMs: LINGER_MS },
+  }
+}
+
+function isSource(text: string): text is LogSource {
+  return text === 'container' || text === 'system'
+}
+
+function lastEvent(request: Request, failures: string[]): LastEvent | null {
+  const text = request.headers.get('last-event-id')
+  if (text === null) return null
+  const event = readEventId(text)
+  if (event === null) failures.push('"Last-Event-ID" must be the id of an event, or an instant')
+  return event
+}

@@ -1,0 +1,61 @@
+import { z } from '@hono/zod-openapi'
+import { parseInstant } from '../../../core/instant.ts'
+import { readEventId } from '../../../core/log-cursor.ts'
+import type { Endpoints } from '../../../services/endpoints.ts'
+import type { LogReading } from '../../../services/log-reading.ts'
+import type { LogEvent } from '../../../services/log-stream.ts'
+import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
+import { type Route, route } from '../route.ts'
+import { LastEventId, LogQuery } from '../schemas/logs.ts'
+import { endpointId } from './serverless.ts'
+
+/** What the route of worker logs uses. */
+export interface WorkerLogParts {
+  readonly endpoints: Endpoints
+  readonly logs: LogReading
+  /** The server stops. */
+  readonly stopping: AbortSignal
+}
+
+/** Official clients take a silence of some seconds for the end of a snapshot; this is longer. */
+const LINGER_MS = 15_000
+
+const NAME = z.string().min(1).max(191)
+const EVENTS = asEvents(dataOf, '')
+
+/** What one worker prints, and what is told of it, as server-sent events. */
+export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): Route[] {
+  return [
+    route(
+      {
+        ...{ method: 'get', path: '/v2/serverless/{id}/workers/{workerId}/logs', operationId: 'getWorkerLogs' },
+        ...{ tag: 'Serverless', level: 'read' },
+        summary: 'What a worker prints, and what is done with it, as server-sent events that go on until it has ended',
+        params: { id: NAME, workerId: NAME },
+        query: LogQuery,
+        headers: { 'Last-Event-ID': LastEventId },
+        success: {
+          ...{ status: 200, schema: z.string(), mediaType: 'text/event-stream' },
+          headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
+        },
+        problems: [400, 404],
+      },
+      async ({ caller, params, query, headers, request }) => {
+        const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
+        const worker = await logs.workerOf(endpoint.id, params.workerId)
+        if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
+        const lastEventId = headers['Last-Event-ID']
+        const stream = await logs.open(caller.owner, worker, {
+          ...{ tail: query.tail, source: query.source ?? null, text: null, follow: true, lingerMs: LINGER_MS },
+          sinceMs: query.since === undefined ? null : parseInstant(query.since),
+          after: lastEventId === undefined ? null : readEventId(lastEventId),
+        })
+        return streamedAnswer(stream, EVENTS, [request.signal, stopping])
+      },
+    ),
+  ]
+}
+
+function dataOf({ tsMs, source, line }: LogEvent): object {
+  return { ts: new Date(tsMs).toISOString(), source, line }
+}

@@ -1,0 +1,33 @@
+import { z } from '@hono/zod-openapi'
+import { parseInstant } from '../../../core/instant.ts'
+import { readEventId } from '../../../core/log-cursor.ts'
+
+/** Who wrote a line. */
+export const LogSource = z.enum(['container', 'system']).openapi('LogSource')
+
+/** The query of logs. */
+export const LogQuery = {
+  source: LogSource.optional(),
+  tail: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(5000)
+    .default(100)
+    .openapi({ type: 'integer', minimum: 0, maximum: 5000, default: 100 }),
+  since: z
+    .string()
+    .refine(text => parseInstant(text) !== null, 'must be a date and time such as 2026-01-31T12:00:00Z')
+    .openapi({ format: 'date-time' })
+    .optional(),
+}
+
+/** The id of the last event that a reader has: all behind it is sent. An instant alone does as well. */
+export const LastEventId = z
+  .string()
+  .refine(
+    text => ['place', 'instant'].includes(readEventId(text)?.kind ?? ''),
+    'must be the id of an event, or an instant',
+  )
+  .openapi({ format: 'date-time' })
+  .optional()
