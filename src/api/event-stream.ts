@@ -16,6 +16,8 @@ export const EVENT_STREAM_HEADERS = {
 export interface LogWriting {
   readonly headers: Readonly<Record<string, string>>
   readonly event: (event: LogEvent) => string
+  /** What stands first. @param id from which the stream goes on when nothing else of it came */
+  readonly opening: (id: string) => string
   /** What says that nothing has come for a while; it is ignored by whoever reads. Null for nothing. */
   readonly quiet: string | null
   /** What says that so many bytes that were asked for are gone. */
@@ -24,14 +26,19 @@ export interface LogWriting {
   readonly end: string
 }
 
-/** Server-sent events. @param data the JSON of a line  @param end what tells of the end */
-export function asEvents(data: (event: LogEvent) => object, end: string): LogWriting {
+/**
+ * Server-sent events.
+ * @param data the JSON of a line
+ * @param own whether its readers know Runyard: an id then stands before the first line, and an event tells of the end
+ */
+export function asEvents(data: (event: LogEvent) => object, own: boolean): LogWriting {
   return {
     headers: EVENT_STREAM_HEADERS,
-    event: event => `id: ${event.id}\ndata: ${JSON.stringify(data(event))}\n\n`,
+    event: event => `id: ${event.id}\ndata: ${oneLine(data(event))}\n\n`,
+    opening: id => (own ? `id: ${id}\n\n` : ''),
     quiet: ': nothing new\n\n',
     missed: bytes => `: ${bytes} bytes in front of this are no longer kept\n\n`,
-    end,
+    end: own ? 'event: end\ndata: {}\n\n' : '',
   }
 }
 
@@ -39,11 +46,20 @@ export function asEvents(data: (event: LogEvent) => object, end: string): LogWri
 export function asLines(data: (event: LogEvent) => object): LogWriting {
   return {
     headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' },
-    event: event => `${JSON.stringify(data(event))}\n`,
+    event: event => `${oneLine(data(event))}\n`,
+    opening: () => '',
     quiet: null,
     missed: () => '',
     end: '',
   }
+}
+
+/** JSON without what some readers take for the end of a line. */
+function oneLine(value: object): string {
+  return JSON.stringify(value).replaceAll(
+    /[\u0085\u2028\u2029]/g,
+    found => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /**
@@ -63,6 +79,7 @@ export function streamedAnswer(stream: LogStream, writing: LogWriting, signals: 
   }
   // The first part comes at once, so that the reader sees that it is connected.
   let waitMs = 0
+  let opening = writing.opening(stream.id)
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -70,13 +87,15 @@ export function streamedAnswer(stream: LogStream, writing: LogWriting, signals: 
           for (;;) {
             const text = await nextText(stream, writing, waitMs)
             waitMs = KEEP_ALIVE_MS
-            if (text !== null && text !== '') {
-              controller.enqueue(encoder.encode(text))
+            if (text !== null && opening + text !== '') {
+              controller.enqueue(encoder.encode(opening + text))
+              opening = ''
               return
             }
             if (text === null) break
           }
-          if (stream.ended && writing.end !== '') controller.enqueue(encoder.encode(writing.end))
+          const ending = stream.ended ? opening + writing.end : ''
+          if (ending !== '') controller.enqueue(encoder.encode(ending))
           leave()
           controller.close()
         } catch (error) {

@@ -1,10 +1,9 @@
-import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
-import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
+import { events } from './event-stream.ts'
 import { CliError, EXIT } from './exit.ts'
 import { jsonArgument } from './fields.ts'
+import { Patience } from './patience.ts'
 
 /** What a job is submitted with. */
 export interface SubmitOptions extends ConnectionOptions {
@@ -85,26 +84,27 @@ export function submission({ input, timeout, webhook, lowPriority }: SubmitOptio
 }
 
 async function waitFor(options: RunOptions, path: string, progress: Progress): Promise<Job> {
+  const patience = new Patience()
+  // The job was accepted, so it goes on while the server is restarted.
+  patience.answered()
   for (;;) {
-    const job = (await (await ask(options, path)).json()) as Job
-    if (FINAL.has(job.status)) return job
-    progress.show(job)
+    try {
+      const job = (await (await ask(options, path)).json()) as Job
+      patience.answered()
+      if (FINAL.has(job.status)) return job
+      progress.show(job)
+    } catch (error) {
+      await patience.after(error)
+    }
   }
 }
 
 /** Chunks go to standard output one by one; texts as they are, so that words run together again. */
 async function printStream(options: RunOptions, path: string, progress: Progress): Promise<void> {
-  const answer = await ask(options, path, { headers: { accept: 'text/event-stream' } })
-  if (answer.body === null) return
-  const input = Readable.fromWeb(answer.body as NodeReadableStream<Uint8Array>)
-  let event = ''
-  for await (const line of createInterface({ input })) {
-    if (line === '') event = ''
-    else if (line.startsWith('event:')) event = line.slice(6).trim()
-    else if (line.startsWith('data:') && (event === '' || event === 'chunk')) {
-      progress.clear()
-      printChunk(line.slice(5), options)
-    }
+  for await (const { event, data } of events(options, path, 'status')) {
+    if (event !== 'message' && event !== 'chunk') continue
+    progress.clear()
+    printChunk(data, options)
   }
 }
 

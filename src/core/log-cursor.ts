@@ -49,6 +49,8 @@ export function readEventId(text: string): LastEvent | null {
   const rest = text.slice(slash + 1)
   if (/^\d{1,15}$/.test(rest)) return { kind: 'place', place: placeOf(Number(rest)) }
   const places = new Map<WorkerId, LogPlace>()
+  // There were no workers yet.
+  if (rest === '') return { kind: 'places', places }
   const parts = rest.split(',')
   if (parts.length > MAX_WORKERS) return null
   for (const part of parts) {

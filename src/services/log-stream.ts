@@ -79,6 +79,13 @@ export class LogStream {
     this.#use(parts.subject)
   }
 
+  /** The id of what was given out so far, from which a reader goes on. */
+  get id(): string {
+    const { several } = this.#parts
+    const [place = { position: 0, told: 0 }] = this.#places.values()
+    return several ? eventIdOfMany(this.#openedAtMs, this.#places) : eventId(this.#openedAtMs, place)
+  }
+
   /**
    * What there is to send, at the latest after `forMs`; null when there is nothing more and never will be, or the stream was
    * closed.

@@ -22,11 +22,12 @@ test('the id of an event about several workers says how far each was read', () =
   const id = eventIdOfMany(MS, places)
   assert.equal(id, '2026-06-01T12:05:04.000Z/a.1,b2.7000')
   assert.deepEqual(readEventId(id), { kind: 'places', places })
+  assert.deepEqual(readEventId(eventIdOfMany(MS, new Map())), { kind: 'places', places: new Map() })
 })
 
 test('an instant alone is an id, and anything else is none', () => {
   assert.deepEqual(readEventId('2026-06-01T14:05:04+02:00'), { kind: 'instant', ms: MS })
-  for (const text of ['', 'x', '42', '/42', '2026-06-01T12:05:04Z/', '2026-06-01T12:05:04Z/x', 'now/000000000001']) {
+  for (const text of ['', 'x', '42', '/42', '2026-06-01T12:05:04Z/x', 'now/000000000001']) {
     assert.equal(readEventId(text), null, text)
   }
   assert.equal(readEventId(`2026-06-01T12:05:04Z/${Array.from({ length: 65 }, () => 'a.1').join(',')}`), null)

@@ -325,6 +325,20 @@ test('the logs of a job are the lines that say so, of all workers that held it, 
   assert.deepEqual((await ops(id, '?tail=1')).lines, ['INFO Finished.'])
 })
 
+test('a reader that had seen nothing yet goes on from where it began', async t => {
+  const { rig, worker, endpoint, ops } = await reading(t, 'old')
+  for (const id of [worker.id, endpoint]) {
+    const answer = await rig.open(`/ops/logs/${id}?follow=1&tail=0`, { headers: EVENTS })
+    const parts = answer.body!.getReader()
+    const first = /^id: (.*)$/m.exec(new TextDecoder().decode((await parts.read()).value))![1]!
+    await parts.cancel()
+    rig.print(worker.id, 'missed')
+    const lines = (await ops(id, '?follow=1&tail=0', first)).lines
+    assert.deepEqual(lines.at(-1), 'missed')
+    assert.equal(lines.length, 1)
+  }
+})
+
 test('lines are searched by their text, in upper and lower case, and the tail is of those that are found', async t => {
   const { rig, endpoint, worker, ops } = await reading(t, 'Loading model', 'ready', 'loading weights', 'done')
   for (const id of [worker.id, endpoint]) {

@@ -18,7 +18,7 @@ const MAX_TEXT = 1_000
 /** Workers print a little behind the end of their last job. */
 const LINGER_MS = 2_000
 
-const EVENTS = asEvents(dataOf, 'event: end\ndata: {}\n\n')
+const EVENTS = asEvents(dataOf, true)
 const LINES = asLines(dataOf)
 
 /**

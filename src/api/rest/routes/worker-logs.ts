@@ -21,7 +21,7 @@ export interface WorkerLogParts {
 const LINGER_MS = 15_000
 
 const NAME = z.string().min(1).max(191)
-const EVENTS = asEvents(dataOf, '')
+const EVENTS = asEvents(dataOf, false)
 
 /** What one worker prints, and what is told of it, as server-sent events. */
 export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): Route[] {
