@@ -64,6 +64,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   hung_start: 'it never asked for a job',
   endpoint_deleted: 'its endpoint was deleted',
   server_stopped: 'the server stops',
+  requested: 'somebody asked for it',
   address_changed: 'the server is at another address',
 }
 
