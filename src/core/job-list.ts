@@ -8,6 +8,9 @@ export interface JobListing {
   readonly page: PageRequest
 }
 
+/** How many jobs one request looks at, at most: a page of some states may be short of them, and yet not the last. */
+export const MOST_JOBS_LOOKED_AT = 5_000
+
 /** Jobs of a page where nobody says how many. */
 const DEFAULT_LIMIT = 100
 

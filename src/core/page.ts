@@ -63,5 +63,10 @@ export function pageOf<Item extends Position>(found: readonly Item[], slice: Sli
   const items = found.slice(0, slice.limit - 1)
   const last = items.at(-1)
   const more = found.length === slice.limit && last !== undefined
-  return { items, nextCursor: more ? `${last.createdAtMs.toString(36)}-${last.id}` : null }
+  return { items, nextCursor: more ? cursorOf(last) : null }
+}
+
+/** What asks for the page behind a place. */
+export function cursorOf({ createdAtMs, id }: Position): string {
+  return `${createdAtMs.toString(36)}-${id}`
 }

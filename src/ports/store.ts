@@ -1,7 +1,7 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob, Job, JobOutcome, JobStatus, JobSummary } from '../core/job.ts'
-import type { Slice } from '../core/page.ts'
+import type { Position, Slice } from '../core/page.ts'
 import type { ApiKey } from '../core/permission.ts'
 import type { WindowCount } from '../core/rate-limit.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../core/scale.ts'
@@ -80,6 +80,24 @@ export interface ClaimRequest {
   readonly nowMs: number
 }
 
+/** Which jobs are listed. */
+export interface JobListRequest {
+  readonly endpointId: EndpointId
+  /** All of them where none is given. */
+  readonly statuses: readonly JobStatus[]
+  readonly slice: Slice
+  /** How many jobs to look at, at most. */
+  readonly look: number
+  readonly nowMs: number
+}
+
+/** A part of a list of jobs. */
+export interface JobListPart {
+  readonly jobs: JobSummary[]
+  /** The last job that was looked at; null when all of them were. */
+  readonly lookedUntil: Position | null
+}
+
 /** Jobs in the line. */
 export interface JobStore {
   /** Adds a new job in IN_QUEUE. False when its endpoint is gone. */
@@ -93,8 +111,8 @@ export interface JobStore {
   find(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Job | null>
   /** The job wherever it is, for the owner's tools. */
   locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
-  /** Jobs of an endpoint in the given states, of all where none is given, newest first: those that come after the slice's place. */
-  list(endpointId: EndpointId, statuses: readonly JobStatus[], slice: Slice, nowMs: number): Promise<JobSummary[]>
+  /** Jobs of an endpoint, newest first. Reads nothing that may be large. */
+  list(request: JobListRequest): Promise<JobListPart>
   /**
    * Hands the first jobs of the line to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
    * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped.

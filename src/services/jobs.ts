@@ -11,14 +11,13 @@ import {
   type JobSummary,
   type Transition,
 } from '../core/job.ts'
-import type { JobListing } from '../core/job-list.ts'
-import type { Page } from '../core/page.ts'
+import { type JobListing, MOST_JOBS_LOOKED_AT } from '../core/job-list.ts'
+import { cursorOf, type Page, pageOf, sliceOf } from '../core/page.ts'
 import { JOB_TIMES, retentionMs } from '../core/retention.ts'
 import type { Submission } from '../core/submission.ts'
 import type { JobUsage } from '../core/usage.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { JobMove } from '../ports/store.ts'
-import { onePage } from './paging.ts'
 import type { Waiting } from './waiting.ts'
 
 /** How many overdue jobs one call of the reaper moves at most. */
@@ -127,12 +126,17 @@ export class Jobs {
   }
 
   /**
-   * Jobs of an endpoint, newest first: those that were submitted, or retried, last.
+   * Jobs of an endpoint, newest first: those that were submitted, or retried, last. A page of some states may have fewer jobs than
+   * were asked for, or none, without being the last.
    * @throws AppError `invalid` for a cursor that no page had
    */
-  list(endpointId: EndpointId, { statuses, page }: JobListing): Promise<Page<JobSummary>> {
+  async list(endpointId: EndpointId, { statuses, page }: JobListing): Promise<Page<JobSummary>> {
     const { store, clock } = this.#ports
-    return onePage(page, slice => store.jobs.list(endpointId, statuses, slice, clock.now()))
+    const slice = sliceOf(page)
+    const request = { endpointId, statuses, slice, look: MOST_JOBS_LOOKED_AT, nowMs: clock.now() }
+    const { jobs, lookedUntil } = await store.jobs.list(request)
+    const { items, nextCursor } = pageOf(jobs, slice)
+    return { items, nextCursor: nextCursor ?? (lookedUntil === null ? null : cursorOf(lookedUntil)) }
   }
 
   /**

@@ -46,8 +46,9 @@ export const jobCases: Cases = {
 
   'jobs are listed newest first, in the states that are asked for, page by page': async world => {
     const { jobs, jobOutcomes } = world.store
-    const ids = async (statuses: readonly JobStatus[] = [], slice: Partial<Slice> = {}, nowMs = T0 + 9) =>
-      (await jobs.list(E1, statuses, { after: null, limit: 10, ...slice }, nowMs)).map(({ id }) => id)
+    const list = (statuses: readonly JobStatus[] = [], slice: Partial<Slice> = {}, nowMs = T0 + 9, look = 99) =>
+      jobs.list({ endpointId: E1, statuses, slice: { after: null, limit: 10, ...slice }, look, nowMs })
+    const ids = async (...asked: Parameters<typeof list>) => (await list(...asked)).jobs.map(({ id }) => id)
     assert.deepEqual(await ids(), [])
     await world.holder(W1, 'held', 'done')
     await world.finish('done', W1, DONE, T0 + 3)
@@ -64,10 +65,15 @@ export const jobCases: Cases = {
     const after = { createdAtMs: T0 + 1, id: 'c' }
     assert.deepEqual(await ids([], { after, limit: 2 }), all.slice(2, 4))
     assert.deepEqual(await ids(['IN_QUEUE'], { after }), ['a'])
-    const [held] = await jobs.list(E1, ['IN_PROGRESS'], { after: null, limit: 9 }, T0)
+    const [held] = (await list(['IN_PROGRESS'])).jobs
     const times = { createdAtMs: T0, queuedAtMs: T0, startedAtMs: T0, finishedAtMs: null }
     assert.deepEqual(held, { id: 'held', status: 'IN_PROGRESS', ...times, lostAttempts: 0, workerId: W1 })
-    assert.deepEqual(await jobs.list(E2, [], { after: null, limit: 9 }, T0), [])
+    const ofOther = { endpointId: E2, statuses: [], slice: { after: null, limit: 9 }, look: 9, nowMs: T0 }
+    assert.deepEqual(await jobs.list(ofOther), { jobs: [], lookedUntil: null })
+    const looked = async (look: number) => (await list(['COMPLETED'], {}, T0 + 9, look)).lookedUntil?.id ?? null
+    assert.deepEqual([await looked(1), await looked(4), await looked(7), await looked(8)], ['short', 'b', 'done', null])
+    assert.deepEqual(await ids(['COMPLETED'], {}, T0 + 9, 6), [])
+    assert.deepEqual(await ids(['COMPLETED'], {}, T0 + 9, 7), ['done'])
   },
 
   'a job past its expiry is neither handed out, finished, cancelled nor kept longer': async world => {

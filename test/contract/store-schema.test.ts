@@ -202,7 +202,16 @@ const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...recor
   .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
   .map(([name, value]) => [name, value as string] as const)
 
-const sorted = new Set(['claimJob', 'claimJobs', 'queueLoad', 'headsOfLine', 'firstRequests', 'listBatches'])
+const sorted = new Set([
+  'claimJob',
+  'claimJobs',
+  'queueLoad',
+  'headsOfLine',
+  'firstRequests',
+  'listBatches',
+  'listJobs',
+  'jobByAge',
+])
 
 test('no statement reads through all jobs, and the head of a line is found without sorting', () => {
   const { database } = new SqliteEngine({ file: ':memory:' })

@@ -149,10 +149,10 @@ describe('commands for jobs and workers', () => {
     assert.deepEqual({ ...same, uptimeSeconds: worker.uptimeSeconds }, worker)
     assert.ok(uptimeSeconds >= worker.uptimeSeconds)
     assert.deepEqual((await runyard('workers', 'get', endpoint)).code, 66)
-    await shown('endpoints', 'update', endpoint, '--min', '0')
     assert.deepEqual(await shown('workers', 'delete', worker.id), { deleted: worker.id })
     const left = async () => !(await runyard('workers', 'list')).stdout.includes(worker.id)
     await until('the worker to be gone', left, 20_000, 50)
+    await shown('endpoints', 'update', endpoint, '--min', '0')
     const usage = rows((await runyard('usage', endpoint, '--bucket', 'hour', '--last', '2')).stdout)
     assert.ok(usage.reduce((sum, { usage: used }) => sum + used.jobs.completed, 0) >= 1)
     assert.equal(

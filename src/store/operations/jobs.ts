@@ -1,8 +1,7 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { type ClaimedJob, JOB_STATUSES, type Job, type JobStatus, type JobSummary } from '../../core/job.ts'
-import type { Slice } from '../../core/page.ts'
-import type { ClaimRequest, JobStore } from '../../ports/store.ts'
-import { type JobRow, ofNewJob, type SummaryRow, toClaimedJob, toJob, toSummary } from '../rows/jobs.ts'
+import { type ClaimedJob, JOB_STATUSES, type Job } from '../../core/job.ts'
+import type { ClaimRequest, JobListPart, JobListRequest, JobStore } from '../../ports/store.ts'
+import { type JobRow, ofNewJob, type PlaceRow, type SummaryRow, toClaimedJob, toJob, toSummary } from '../rows/jobs.ts'
 import { lockLine } from '../sql/batches.ts'
 import * as sql from '../sql/jobs.ts'
 import { lockWorker, workerBusy } from '../sql/workers.ts'
@@ -36,16 +35,16 @@ export const jobs = {
     return row === null ? null : toJob(row)
   }),
 
-  list: read(function* (
-    endpointId: EndpointId,
-    statuses: readonly JobStatus[],
-    { after, limit }: Slice,
-    nowMs: number,
-  ): Steps<JobSummary[]> {
+  list: read(function* ({ endpointId, statuses, slice, look, nowMs }: JobListRequest): Steps<JobListPart> {
+    const before = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
+    // Where all are asked for, too: without this bound PostgreSQL may think that sorting all jobs is cheaper.
+    const last = yield* queryOne<PlaceRow>(sql.jobByAge, [endpointId, ...before, look - 1])
     const asked = JOB_STATUSES.map(status => (statuses.length === 0 || statuses.includes(status) ? status : ''))
-    const before = [after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, after?.id ?? '']
-    const rows = yield* query<SummaryRow>(sql.listJobs, [endpointId, nowMs, ...before, limit, ...asked])
-    return rows.map(toSummary)
+    const until = [last?.queued_at_ms ?? -1, last?.id ?? '']
+    const given = [endpointId, ...before, ...until, nowMs, slice.limit, ...asked]
+    const rows = yield* query<SummaryRow>(sql.listJobs, given)
+    const lookedUntil = last === null ? null : { createdAtMs: last.queued_at_ms, id: last.id }
+    return { jobs: rows.map(toSummary), lookedUntil }
   }),
 
   claim: write(function* ({ endpointId, workerId, limit, nowMs }: ClaimRequest): Steps<ClaimedJob[]> {

@@ -48,6 +48,9 @@ export type SummaryRow = Pick<
   'id' | 'status' | 'queued_at_ms' | 'started_at_ms' | 'finished_at_ms' | 'lost_attempts' | 'worker_id'
 >
 
+/** Where a job stands in a list. */
+export type PlaceRow = Pick<JobRow, 'queued_at_ms' | 'id'>
+
 /** What the usage of an attempt is counted from. */
 export interface SpanRow {
   readonly started_at_ms: number | null

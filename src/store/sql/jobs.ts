@@ -50,18 +50,22 @@ export const locateJob = `
  */
 const SUMMARY_COLUMNS = 'id, status, queued_at_ms, started_at_ms, finished_at_ms, lost_attempts, worker_id'
 
-const newestIn = (status: string) => `
-  SELECT * FROM (
-    SELECT ${SUMMARY_COLUMNS} FROM jobs
-    WHERE endpoint_id = $1 AND status = ${status} AND expires_at_ms > $2 AND (queued_at_ms, id) < ($3, $4)
-    ORDER BY queued_at_ms DESC, id DESC LIMIT $5) AS newest`
+/** Read in the order of the index, whatever the states: a choice of states must not lead to another index, and a sort of many. */
+const BY_AGE = 'ORDER BY queued_at_ms DESC, id DESC'
+
+/** $1 endpoint, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */
+export const jobByAge = `
+  SELECT queued_at_ms, id FROM jobs WHERE endpoint_id = $1 AND (queued_at_ms, id) < ($2, $3) ${BY_AGE} LIMIT 1 OFFSET $4`
 
 /**
- * $1 endpoint, $2 now, $3 and $4 the instant and the id that they come before, $5 how many, $6 and further: the states, in
- * their order, '' for one that is not asked for. Newest first. Each state is read by itself, so that an index serves any choice.
+ * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that matters, $6 now,
+ * $7 how many, $8 and further: the states. Newest first.
  */
-export const listJobs = `${JOB_STATUSES.map((_, index) => newestIn(`$${index + 6}`)).join(' UNION ALL ')}
-  ORDER BY queued_at_ms DESC, id DESC LIMIT $5`
+export const listJobs = `
+  SELECT ${SUMMARY_COLUMNS} FROM jobs
+  WHERE endpoint_id = $1 AND (queued_at_ms, id) < ($2, $3) AND (queued_at_ms, id) >= ($4, $5) AND expires_at_ms > $6
+    AND (status || '') IN (${JOB_STATUSES.map((_, index) => `$${index + 8}`).join(', ')})
+  ${BY_AGE} LIMIT $7`
 
 /** Hands jobs to the worker. @param which the condition that finds the head of the line */
 const claim = (which: string) => `
