@@ -13,14 +13,15 @@ export interface ServerEvent {
 /**
  * The events at a path, up to and with the one that has the name of the last one. Where the connection breaks off, which it
  * does when the server is restarted, it goes on behind the last event that came.
+ * @param patience says how long it tries; with one that knows no answer yet the first request has to work
  * @throws CliError when the first request fails, the server refuses to go on, or is away for too long
  */
 export async function* events(
   options: ConnectionOptions,
   path: string,
   last: string,
+  patience = new Patience(),
 ): AsyncGenerator<ServerEvent, void, undefined> {
-  const patience = new Patience()
   let lastId: string | null = null
   for (;;) {
     try {

@@ -83,10 +83,15 @@ export function submission({ input, timeout, webhook, lowPriority }: SubmitOptio
   }
 }
 
-async function waitFor(options: RunOptions, path: string, progress: Progress): Promise<Job> {
+/** The job was accepted, so it goes on while the server is restarted. */
+function patienceOfJob(): Patience {
   const patience = new Patience()
-  // The job was accepted, so it goes on while the server is restarted.
   patience.answered()
+  return patience
+}
+
+async function waitFor(options: RunOptions, path: string, progress: Progress): Promise<Job> {
+  const patience = patienceOfJob()
   for (;;) {
     try {
       const job = (await (await ask(options, path)).json()) as Job
@@ -101,7 +106,7 @@ async function waitFor(options: RunOptions, path: string, progress: Progress): P
 
 /** Chunks go to standard output one by one; texts as they are, so that words run together again. */
 async function printStream(options: RunOptions, path: string, progress: Progress): Promise<void> {
-  for await (const { event, data } of events(options, path, 'status')) {
+  for await (const { event, data } of events(options, path, 'status', patienceOfJob())) {
     if (event !== 'message' && event !== 'chunk') continue
     progress.clear()
     printChunk(data, options)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { before, describe, test } from 'node:test'
 import { temporaryFolder } from './support/cleanup.ts'
-import { ask, changeEndpoint, makeEndpoint, runJob } from './support/client.ts'
+import { ask, changeEndpoint, healthOf, makeEndpoint, runJob } from './support/client.ts'
 import { rawAsk } from './support/raw-http.ts'
 import { fixture, runCommand, type Server, startServer } from './support/server.ts'
 import { until } from './support/until.ts'
@@ -67,6 +67,7 @@ class SocketReader {
 describe('logs as events', () => {
   let server: Server
   let endpoint: string
+  let everyday: string
   let path: string
   let workerId: string
   let printed = 0
@@ -80,6 +81,7 @@ describe('logs as events', () => {
   before(async () => {
     server = await startServer({ dataDir })
     const settings = { workersMin: 1, workersMax: 1, idleTimeout: 3600 }
+    everyday = await makeEndpoint(server, { folder: fixture('node-everyday'), settings })
     endpoint = await makeEndpoint(server, { folder: fixture('node-printing'), settings })
     workerId = (await print(3_000)).workerId!
     path = `/v2/serverless/${endpoint}/workers/${workerId}/logs`
@@ -171,8 +173,10 @@ describe('logs as events', () => {
       'the commands',
       () => server.events('request.answered').filter(({ surface }) => surface === 'ops').length >= 2,
     )
+    const streaming = runCommand(['run', everyday, '--stream', '-i', '{"n":30,"sleepMs":100}', '--data-dir', dataDir])
     await print(20)
     await reader.until(first + 19)
+    await until('the job', async () => (await healthOf(server, everyday)).jobs.inProgress === 1)
     await server.kill9()
     await until('the end of the connection', () => reader.closed)
     server = await startServer({ dataDir, port: server.port })
@@ -185,6 +189,18 @@ describe('logs as events', () => {
     )
     again.socket.destroy()
     await changeEndpoint(server, endpoint, { workersMax: 0, workersMin: 0 })
+    const streamed = await streaming
+    const outputs = streamed.stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    assert.deepEqual([streamed.code, outputs.pop().status], [0, 'COMPLETED'], streamed.stderr)
+    // A chunk whose receipt could not be noted comes again.
+    const chunks = [...new Set(outputs.map(({ chunk }) => chunk.number))]
+    assert.deepEqual(
+      chunks,
+      Array.from({ length: 30 }, (_, n) => n),
+    )
     const { code, stdout, stderr } = await following
     assert.deepEqual([code, stderr], [0, ''])
     const numbersOf = (text: string) => [...text.matchAll(/"line":"line (\d+) "/g)].map(found => Number(found[1]))
