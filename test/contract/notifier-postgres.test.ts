@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import type { Topic } from '../../src/ports/notifier.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
 import { createPostgresNotifier, type PostgresNotifier } from '../../src/system/postgres-notifier.ts'
-import { noPostgres, testSchema, postgresUrl as url } from '../support/postgres-database.ts'
+import { noPostgres, postgresUrl, testDatabase } from '../support/postgres-database.ts'
 import { notifierContract } from './notifier.ts'
 
-async function open(): Promise<PostgresNotifier> {
+async function open(url: string = postgresUrl): Promise<PostgresNotifier> {
   const notifier = createPostgresNotifier({ url, local: createNotifier() })
   await notifier.ready
   return notifier
@@ -54,14 +54,18 @@ test('what a notifier has sent does not come back to it', { skip }, async () => 
 
 test('after a lost connection every listener is woken once, and all goes on as before', { skip }, async () => {
   const problems: unknown[] = []
-  const one = createPostgresNotifier({ url, local: createNotifier(), onError: error => problems.push(error) })
+  const database = await testDatabase()
+  const one = createPostgresNotifier({
+    ...{ url: database.url, local: createNotifier(), onError: error => problems.push(error) },
+  })
   await one.ready
   const woken = [next(one, 'queue:a'), next(one, 'fleet')]
-  const schema = await testSchema()
-  await schema.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'`)
+  await database.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
+  )
   await Promise.all(woken)
   assert.equal(problems.length, 1)
-  const other = await open()
+  const other = await open(database.url)
   for (const [from, to] of [
     [one, other],
     [other, one],
@@ -70,7 +74,8 @@ test('after a lost connection every listener is woken once, and all goes on as b
     from.publish('job:a')
     await arrived
   }
-  await Promise.all([one.close(), other.close(), schema.drop()])
+  await Promise.all([one.close(), other.close()])
+  await database.drop()
 })
 
 test('without a database it notifies within the process, and can be closed', { skip }, async () => {

@@ -7,7 +7,7 @@ import { openPostgresStore } from '../../src/store/postgres.ts'
 import { migrations } from '../../src/store/schema/migrations.ts'
 import { forPostgres } from '../../src/store/sql/dialect.ts'
 import { claimJob, claimJobs } from '../../src/store/sql/jobs.ts'
-import { noPostgres, postgresUrl, type TestSchema, testSchema } from '../support/postgres-database.ts'
+import { noPostgres, postgresUrl, type TestSchema, testDatabase, testSchema } from '../support/postgres-database.ts'
 import {
   BROKEN,
   DONE,
@@ -30,8 +30,11 @@ import {
 
 const next = { version: migrations.at(-1)!.version + 1, name: 'next', statements: ['CREATE TABLE more (id TEXT)'] }
 
-async function opened(context: TestContext): Promise<{ schema: TestSchema; store: Store; world: World }> {
-  const schema = await testSchema()
+async function opened(
+  context: TestContext,
+  make: () => Promise<TestSchema> = testSchema,
+): Promise<{ schema: TestSchema; store: Store; world: World }> {
+  const schema = await make()
   const store = await openPostgresStore({ url: schema.url })
   context.after(async () => {
     await store.close()
@@ -176,12 +179,12 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
   })
 
   test('connections that are ended make calls unavailable at most once, and nothing is done by halves', async context => {
-    const { schema, store, world } = await opened(context)
+    const { schema, store, world } = await opened(context, testDatabase)
     const results: PromiseSettledResult<boolean>[] = []
     for (let round = 0; round < 5; round += 1) {
       const inserts = Array.from({ length: 40 }, (_, n) => store.jobs.insert(jobOf(`job-${round}-${n}`)))
       await schema.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'runyard' AND pid <> pg_backend_pid()`,
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
       )
       results.push(...(await Promise.allSettled(inserts)))
     }

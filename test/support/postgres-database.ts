@@ -33,6 +33,20 @@ export async function testSchema(): Promise<TestSchema> {
   }
 }
 
+/** Makes an empty database, for a test that breaks connections: other tests run beside it. */
+export async function testDatabase(): Promise<TestSchema> {
+  made += 1
+  const name = `test_${process.pid}_${made}`
+  await query(postgresUrl, `CREATE DATABASE ${name}`)
+  const url = new URL(postgresUrl)
+  url.pathname = `/${name}`
+  return {
+    url: url.href,
+    query: sql => query(url.href, sql),
+    drop: async () => void (await query(postgresUrl, `DROP DATABASE ${name} WITH (FORCE)`)),
+  }
+}
+
 async function query(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   const client = new Client({ connectionString: url })
   await client.connect()
