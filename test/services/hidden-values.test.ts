@@ -41,8 +41,9 @@ const OTHERS: readonly [path: string, body: string | object][] = [
 for (const body of GRAPHQL) {
   test(`GraphQL refuses without repeating a secret: ${JSON.stringify(body).slice(0, 90)}`, async t => {
     const rig = await openRig(t)
-    const { json, text } = await rig.ask('POST', '/graphql', { body })
+    const { json, text, headers } = await rig.ask('POST', '/graphql', { body })
     assert.ok(json.errors[0].message.length > 10, text)
+    assert.equal(headers.get('content-length') ?? String(Buffer.byteLength(text)), String(Buffer.byteLength(text)))
     assert.equal(text.includes('planted'), false, text)
     assert.equal(JSON.stringify(rig.events).includes('planted'), false)
   })

@@ -40,10 +40,11 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
       const ask = async (body: string | null) => {
         const init = { method: request.method, headers: request.headers, body }
         const answer = await yoga.fetch(new Request(request.url, init), { caller, loaders: loadersFor(parts, caller) })
-        return new Response(withoutSecrets(await answer.text(), body ?? ''), {
-          status: answer.status,
-          headers: [...answer.headers],
-        })
+        const text = withoutSecrets(await answer.text(), body ?? '')
+        const headers = new Headers([...answer.headers])
+        // It is that of the text before.
+        headers.delete('content-length')
+        return new Response(text, { status: answer.status, headers })
       }
       return await (request.method === 'POST'
         ? parts.room.text(request, maxBodyBytes(caller !== null), ask)
