@@ -12,6 +12,8 @@ const DIFFERENCES: readonly { readonly fact: RegExp; readonly reason: string }[]
     fact: /\brequestUrls\.(status|stream|cancel|retry): lacks format="uri"$/,
     reason: 'with {job_id} in it, it is a URI template',
   },
+  { fact: / 20[01] .*cpu\[\]\.vcpuCount: lacks minimum=2$/, reason: 'GraphQL makes workers of one vCPU' },
+  { fact: / 20[01] .*mounts\.persistent\.size: lacks minimum=10$/, reason: 'other surfaces take smaller volumes' },
   { fact: /^PATCH .* body gpu\.count: lacks default=1$/, reason: 'a change that leaves it out keeps it' },
 ]
 

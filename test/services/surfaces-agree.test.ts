@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
+import { EndpointBody } from '../../src/api/rest/schemas/endpoint.ts'
+import { TemplateBody } from '../../src/api/rest/schemas/template.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
@@ -57,7 +59,9 @@ function asRest(seen: Shown): Shown {
 async function agreed(rig: Rig, id: EndpointId): Promise<{ rest: Shown; graphql: Shown }> {
   const query = `query ($id: String!) { myself { endpoint(id: $id) { ${FIELDS} } } }`
   const graphql = (await rig.graphql(query, { id })).myself.endpoint
-  const { requestUrls: _, ...rest } = (await rig.ask('GET', `/v2/serverless/${id}`)).json
+  const shown = (await rig.ask('GET', `/v2/serverless/${id}`)).json
+  assert.deepEqual(EndpointBody.safeParse(shown).error, undefined, 'REST shows what its document says')
+  const { requestUrls: _, ...rest } = shown
   assert.deepEqual(rest, asRest(graphql))
   assert.equal(graphql.networkVolumeId, rest.networkVolumes[0] ?? null)
   return { rest, graphql }
@@ -292,4 +296,22 @@ test('an endpoint that was made through either surface is the same on both', asy
   assert.deepEqual([graphql.gpuIds, graphql.locations], ['ADA_48_PRO,-NVIDIA L40', 'US,EU-RO-1'])
   await agreed(rig, await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 3 }))
   await agreed(rig, await rig.endpoint({ scalerType: 'REQUEST_COUNT', env: [{ key: 'A', value: '2' }] }))
+  await agreed(rig, await rig.endpoint({ instanceIds: ['cpu3g-1-4'] }))
+})
+
+test('a template that was saved through GraphQL or version 1 is shown as the document of REST says', async t => {
+  const rig = await openRig(t)
+  await rig.template({ isServerless: false, volumeInGb: 1, category: 'GPU', readme: 'x', dockerArgs: '{"cmd":["a"]}' })
+  const body = {
+    name: 'v1',
+    imageName: 'image:1',
+    volumeInGb: 5,
+    volumeMountPath: '',
+    ports: ['80/http'],
+    env: { A: '' },
+  }
+  assert.equal((await rig.ask('POST', '/v1/templates', { body })).status, 201)
+  for (const template of (await rig.ask('GET', '/v2/templates')).json.templates) {
+    assert.deepEqual(TemplateBody.safeParse(template).error, undefined, JSON.stringify(template))
+  }
 })

@@ -14,7 +14,7 @@ export function templateChanges(fields: Fields, args: string): Partial<TemplateI
     ...(imageName === undefined ? {} : { image: imageName }),
     ...(containerDiskInGb === undefined ? {} : { diskGb: containerDiskInGb }),
     ...(volumeInGb === undefined ? {} : { volumeGb: volumeInGb }),
-    ...(volumeMountPath === undefined ? {} : { volumeMountPath }),
+    ...(volumeMountPath ? { volumeMountPath } : {}),
     ...(env === undefined ? {} : { env }),
     ...(ports === undefined ? {} : { ports }),
     ...(readme === undefined ? {} : { readme }),

@@ -55,8 +55,9 @@ const CpuGiven = z
       .openapi({ enum: [2, 4, 8, 16, 32] }),
   })
   .openapi('CreateCpuConfig')
+/** GraphQL makes workers of one vCPU, too. */
 const CpuShown = z
-  .object({ id: z.string().min(1), vcpuCount: z.int().min(2), memory: z.int().min(1) })
+  .object({ id: z.string().min(1), vcpuCount: z.int().min(1), memory: z.int().min(1) })
   .openapi('CpuConfig')
 const CpuList = z.array(CpuGiven).min(1).max(20).openapi({ uniqueItems: true })
 

@@ -14,6 +14,11 @@ const Mounts = z
   })
   .openapi('TemplateMounts')
 
+/** Other surfaces take smaller volumes. */
+const MountsShown = z
+  .strictObject({ persistent: z.strictObject({ size: z.int().min(1), path: z.string() }).optional() })
+  .openapi('TemplateMountsShown')
+
 const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
 
 /** What makes a template. */
@@ -49,7 +54,7 @@ export const TemplateBody = z
     id: z.string(),
     name: z.string(),
     ...ContainerShown,
-    mounts: Mounts,
+    mounts: MountsShown,
     serverless: z.boolean(),
     public: z.boolean(),
     category: Category,
