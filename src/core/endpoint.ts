@@ -217,7 +217,11 @@ function computeFailures(compute: Compute, names: FieldNames): string[] {
   if (compute.kind === 'cpu') {
     if (compute.configs.length === 0) return [`${names.cpu} must name at least one CPU configuration`]
     if (compute.configs.length > MAX_ITEMS) return [`${names.cpu} must have at most ${MAX_ITEMS} items`]
-    return compute.configs.flatMap(config => cpuFailures(config.flavor, config.vcpuCount))
+    const twice = repeated(compute.configs.map(({ flavor, vcpuCount }) => `${flavor} with ${vcpuCount} vCPUs`))
+    return [
+      ...compute.configs.flatMap(config => cpuFailures(config.flavor, config.vcpuCount)),
+      ...twice.map(config => `${names.cpu}: ${config} is given twice`),
+    ]
   }
   const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
   const failures = gpuFailures(pools, excludedTypes)

@@ -304,8 +304,8 @@ export class Endpoints {
     const { random, clock } = this.#ports
     const id = shortId(random) as TemplateId
     return {
-      ...{ ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, ...content },
-      ...{ isServerless: true, volumeGb: 0, isPublic: false, listed: false, createdAtMs: clock.now() },
+      ...{ ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...content },
+      ...{ isServerless: true, isPublic: false, listed: false, createdAtMs: clock.now() },
       ...{ id, owner, name: `${endpointName.slice(0, 120)}__template__${id}` },
     }
   }

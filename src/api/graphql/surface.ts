@@ -44,7 +44,7 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
         const headers = new Headers([...answer.headers])
         // It is that of the text before.
         headers.delete('content-length')
-        return new Response(text, { status: answer.status, headers })
+        return new Response(text, { status: statusOf(answer, text), headers })
       }
       return await (request.method === 'POST'
         ? parts.room.text(request, maxBodyBytes(caller !== null), ask)
@@ -55,6 +55,15 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
       return Response.json({ errors: [{ message: error.message }], data: null }, { status: error.status })
     }
   }
+}
+
+/**
+ * Variables that do not fit are errors like the others, 200 for who takes plain JSON: clients that look at the status first
+ * would not show the sentence.
+ */
+function statusOf({ status, headers }: Response, text: string): number {
+  const plain = (headers.get('content-type') ?? '').startsWith('application/json')
+  return status === 400 && plain && text.startsWith('{"errors":[{"message":"Variable \\"$') ? 200 : status
 }
 
 async function callerOf(request: Request, access: Access): Promise<Caller | null> {
