@@ -1,4 +1,4 @@
-import { AppError, invalid, notFound } from '../core/errors.ts'
+import { type AppError, invalid, notFound } from '../core/errors.ts'
 import { type FieldNames, GRAPHQL_NAMES } from '../core/field-names.ts'
 import type { OwnerId, TemplateId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
@@ -43,7 +43,7 @@ export class Templates {
       const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
       await this.#check(owner, template)
       if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
-        throw new AppError('conflict', `template '${before.name}' is in use by an endpoint, so it must stay serverless`)
+        throw invalid([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
       }
       const users = await store.templates.replace(template, before, clock.now())
       if (users === null) throw nameTaken(template.name)
@@ -99,12 +99,12 @@ export class Templates {
     return { ...page, items: page.items.map(template => ({ ...template, registry: null })) }
   }
 
-  /** @throws AppError `not_found`, or `conflict` while an endpoint uses it */
+  /** @throws AppError `not_found`, or `invalid` while an endpoint uses it */
   async remove(owner: OwnerId, id: TemplateId): Promise<void> {
     await this.#remove(await this.find(owner, id))
   }
 
-  /** @throws AppError `not_found`, or `conflict` while an endpoint uses it */
+  /** @throws AppError `not_found`, or `invalid` while an endpoint uses it */
   async removeByName(owner: OwnerId, name: string): Promise<void> {
     const template = await this.findByName(owner, name)
     if (template === null) throw notFound('template', `'${name}'`)
@@ -113,7 +113,7 @@ export class Templates {
 
   async #remove({ owner, id, name }: Template): Promise<void> {
     const result = await this.#ports.store.templates.remove(owner, id)
-    if (result === 'in_use') throw new AppError('conflict', `template '${name}' is in use by an endpoint`)
+    if (result === 'in_use') throw invalid([`template '${name}' is in use by an endpoint`])
     if (result === 'absent') throw notFound('template', id)
     this.#ports.emit('template.deleted', { templateId: id })
   }

@@ -93,7 +93,7 @@ export const RUNPODCTL_2_7: Script = {
     { what: 'asks what it costs', method: 'GET', path: '/v1/billing/pods', shows: { length: 0 } },
     {
       what: 'is told that a template is in use',
-      ...{ method: 'DELETE', path: '/v1/templates/<template>', status: 409 },
+      ...{ method: 'DELETE', path: '/v1/templates/<template>', status: 400 },
       shows: { message: "template 'ctl27' is in use by an endpoint" },
     },
     { what: 'deletes an endpoint', method: 'DELETE', path: '/v1/endpoints/<endpoint>', status: 204 },
