@@ -53,6 +53,20 @@ export interface VolumeStore {
 export interface ReleaseStore {
   /** Those that are kept, newest first; see `MAX_RELEASES`. */
   list(endpointId: EndpointId): Promise<Release[]>
+  /** The exact image that the workers of a version run; null before the first of them was started. */
+  image(endpointId: EndpointId, version: number): Promise<string | null>
+  /**
+   * Settles which image the workers of a version run, unless somebody else was faster.
+   * @param replaced what {@link image} gave, when that can no longer be had; null when it gave nothing
+   * @returns what is settled now; null when there is no such release
+   */
+  pinImage(
+    endpointId: EndpointId,
+    version: number,
+    choice: { readonly image: string; readonly replaced: string | null },
+  ): Promise<string | null>
+  /** The images of the newest version of each endpoint and of the one before. */
+  images(): Promise<string[]>
 }
 
 /** Accounts. */

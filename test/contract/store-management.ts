@@ -132,6 +132,29 @@ export const managementCases: Cases = {
     assert.deepEqual(await releases.list(E1), [])
   },
 
+  'which image a release runs is settled once, and settled anew only by who knows what it was': async ({ store }) => {
+    const { endpoints, templates, releases } = store
+    const pin = (version: number, image: string, replaced: string | null = null) =>
+      releases.pinImage(E1, version, { image, replaced })
+    assert.equal(await releases.image(E1, 1), null)
+    assert.deepEqual(await Promise.all([pin(1, 'a@1'), pin(1, 'b@2')]), ['a@1', 'a@1'])
+    assert.equal(await pin(1, 'c@3', 'b@2'), 'a@1')
+    assert.equal(await pin(1, 'c@3', 'a@1'), 'c@3')
+    assert.equal(await releases.image(E1, 1), 'c@3')
+    assert.equal(await pin(9, 'd@4'), null)
+    for (const version of [2, 3]) {
+      await templates.replace(templateOf(TPL, { image: `image:${version}` }), T0)
+      assert.equal(await releases.image(E1, version), null)
+    }
+    assert.deepEqual(await releases.images(), [])
+    await pin(2, 'e@5')
+    await pin(3, 'f@6')
+    assert.deepEqual((await releases.images()).sort(), ['e@5', 'f@6'])
+    await endpoints.insert(endpointOf(E2))
+    await releases.pinImage(E2, 1, { image: 'f@6', replaced: null })
+    assert.deepEqual((await releases.images()).sort(), ['e@5', 'f@6'])
+  },
+
   'the newest releases are kept': async ({ store: { templates, releases } }) => {
     for (let n = 0; n < MAX_RELEASES + 2; n += 1)
       await replaceTemplate(templates, templateOf(TPL, { image: `image:${n}` }), T0)

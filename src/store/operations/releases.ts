@@ -3,12 +3,24 @@ import { type Configuration, configDiff, MAX_RELEASES, type Release } from '../.
 import type { ReleaseStore } from '../../ports/management-store.ts'
 import { ofRelease, type ReleaseRow, toRelease } from '../rows/releases.ts'
 import * as sql from '../sql/releases.ts'
-import { type OperationsOf, query, read, type Steps } from './operation.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+
+function* imageOf(endpointId: EndpointId, version: number): Steps<string | null> {
+  return (yield* queryOne<{ image: string | null }>(sql.imageOfRelease, [endpointId, version]))?.image ?? null
+}
 
 /** Releases of endpoints. */
 export const releases = {
   list: read(function* (endpointId: EndpointId): Steps<Release[]> {
     return (yield* query<ReleaseRow>(sql.listReleases, [endpointId, MAX_RELEASES])).map(toRelease)
+  }),
+  image: read(imageOf),
+  pinImage: write(function* (endpointId, version, { image, replaced }): Steps<string | null> {
+    yield* query(sql.pinImage, [endpointId, version, image, replaced])
+    return yield* imageOf(endpointId, version)
+  }),
+  images: read(function* (): Steps<string[]> {
+    return (yield* query<{ image: string }>(sql.imagesInUse)).map(({ image }) => image)
   }),
 } satisfies OperationsOf<ReleaseStore>
 
