@@ -154,6 +154,7 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
   const call = <Value>(run: () => Promise<Value>): Promise<Value> => (life.over ? never() : life.guard(run()))
   return {
     name: driver.name,
+    nameOf: () => driver.nameOf(),
     check: (image, args) => call(() => driver.check(image, args)),
     start: spec => call(() => driver.start(spec)),
     adopt: (worker, handle) => call(() => driver.adopt(worker, handle)),
@@ -162,5 +163,6 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
     kill: worker => call(() => driver.kill(worker)),
     release: worker => call(() => driver.release(worker)),
     capacity: () => call(() => driver.capacity()),
+    tidy: () => call(() => driver.tidy()),
   }
 }

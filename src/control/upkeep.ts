@@ -8,21 +8,23 @@ const TRIM_MS = 2_000
 const COUNT_MS = { look: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
+/** How often the driver is told what is in use. */
+const TIDY_MS = 10 * 60_000
 /** Most workers that are counted by one step, and most rows of a kind that it removes. */
 const AT_ONCE = { workers: 100, rows: 500 }
 
 /**
  * What has to be done from time to time so that nothing grows for ever: records and outputs of workers that have ended,
- * old usage, old counts, free space. A step does a bounded part of each, and what is left comes with the next steps.
+ * old usage, old counts, free space, containers and images. A step does a bounded part of each, and what is left comes with the next steps.
  */
 export class Upkeep {
-  readonly #ports: Pick<Ports, 'store' | 'logs'>
+  readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver'>
   /** When each kind of work is next due. */
-  readonly #due = { trim: 0, count: 0, forget: 0, compact: 0 }
+  readonly #due = { trim: 0, count: 0, forget: 0, compact: 0, tidy: 0 }
   /** Whether there may be outputs to cut or to remove; after a start nobody knows. */
   #untidy = true
 
-  constructor(ports: Pick<Ports, 'store' | 'logs'>) {
+  constructor(ports: Pick<Ports, 'store' | 'logs' | 'driver'>) {
     this.#ports = ports
   }
 
@@ -41,11 +43,17 @@ export class Upkeep {
       return hours === AT_ONCE.rows || windows === AT_ONCE.rows
     })
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
+    await this.#every('tidy', TIDY_MS, nowMs, async () => {
+      const images = new Set(await store.releases.images())
+      const alive = new Set((await store.workers.alive()).map(({ id }) => id))
+      await this.#ports.driver.tidy(alive, images)
+      return false
+    })
   }
 
   /** @param work true when there is more, for the next step */
   async #every(
-    name: 'trim' | 'count' | 'forget' | 'compact',
+    name: 'trim' | 'count' | 'forget' | 'compact' | 'tidy',
     everyMs: number,
     nowMs: number,
     work: () => Promise<boolean>,

@@ -73,13 +73,32 @@ function quoted(text: string, open: number): Part {
  * @throws AppError `invalid` with the reason
  */
 export function parseArgs(args: string): string[] {
+  const { entrypoint, cmd } = parseContainerArgs(args)
+  return [...(entrypoint ?? []), ...(cmd ?? [])]
+}
+
+/** What args put in the place of an image's own entry point and command; null where they leave it. */
+export interface ContainerArgs {
+  readonly entrypoint: readonly string[] | null
+  readonly cmd: readonly string[] | null
+}
+
+/**
+ * As {@link parseArgs}, in its parts. A command line is what the entry point is given.
+ * @throws AppError `invalid` with the reason
+ */
+export function parseContainerArgs(args: string): ContainerArgs {
   const text = args.trim()
-  if (!text.startsWith('{')) return splitCommandLine(text)
-  const { entrypoint = [], cmd = [], ...others } = parseObject(text)
-  if (!isWords(entrypoint) || !isWords(cmd) || Object.keys(others).length > 0) {
+  if (!text.startsWith('{')) {
+    const words = splitCommandLine(text)
+    return { entrypoint: null, cmd: words.length === 0 ? null : words }
+  }
+  const { entrypoint, cmd, ...others } = parseObject(text)
+  const isPart = (value: unknown): value is string[] | undefined => value === undefined || isWords(value)
+  if (!isPart(entrypoint) || !isPart(cmd) || Object.keys(others).length > 0) {
     throw new AppError('invalid', 'args as JSON may have "entrypoint" and "cmd", each a list of strings')
   }
-  return [...entrypoint, ...cmd]
+  return { entrypoint: entrypoint ?? null, cmd: cmd ?? null }
 }
 
 function parseObject(text: string): Record<string, unknown> {

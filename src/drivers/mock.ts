@@ -49,6 +49,8 @@ export interface MockDriverOptions {
 /** A scripted driver. */
 export interface MockDriver extends Driver {
   readonly fleet: MockFleet
+  nameOf(): string
+  tidy(): Promise<void>
   /** Stops telling about the fleet, as a server that has died does. */
   close(): void
 }
@@ -151,6 +153,10 @@ class FleetDriver implements MockDriver {
     fleet.listeners.add(this.#listener)
   }
 
+  nameOf(): string {
+    return this.name
+  }
+
   async check(image: string, args: string): Promise<string | null> {
     return this.#options.check?.(image, args) ?? null
   }
@@ -194,6 +200,8 @@ class FleetDriver implements MockDriver {
     const unlimited = { freeWorkers: null, bound: 'nothing' }
     return this.#options.capacity?.(this.fleet.running().length) ?? unlimited
   }
+
+  async tidy(): Promise<void> {}
 
   close(): void {
     this.fleet.listeners.delete(this.#listener)

@@ -8,6 +8,7 @@ import type { Driver } from '../ports/driver.ts'
 export function createNoDriver(reason: string): Driver {
   return {
     name: 'none',
+    nameOf: () => 'none',
     check: async () => reason,
     start: async () => {
       throw new AppError('invalid', reason)
@@ -18,5 +19,6 @@ export function createNoDriver(reason: string): Driver {
     kill: async () => {},
     release: async () => {},
     capacity: async () => ({ freeWorkers: 0, bound: reason }),
+    tidy: async () => {},
   }
 }

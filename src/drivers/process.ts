@@ -84,6 +84,10 @@ class Processes implements ProcessDriver {
     this.#options = options
   }
 
+  nameOf(): string {
+    return this.name
+  }
+
   async check(image: string, args: string): Promise<string | null> {
     try {
       await resolveCommand(image, args, this.#options)
@@ -152,6 +156,9 @@ class Processes implements ProcessDriver {
       bound: `the limit of ${maxWorkers} worker processes on this machine (--max-workers)`,
     }
   }
+
+  /** All that a worker leaves goes with its release. */
+  async tidy(): Promise<void> {}
 
   close(): void {
     this.#closed = true

@@ -30,8 +30,22 @@ export interface RegistryCredential {
   readonly password: string
 }
 
+/** Which image the workers of one release run: what its name meant at the first start. */
+export interface ImagePins {
+  /** The exact reference; null before the first start. */
+  current(): Promise<string | null>
+  /**
+   * Settles it, unless another start was faster.
+   * @param replaced what {@link current} gave, when that can no longer be had; null for none
+   * @returns what all workers of the release run
+   */
+  pin(image: string, replaced: string | null): Promise<string>
+}
+
 /** Who is told how a start comes along. */
 export interface StartWatch {
+  /** Where it is settled which image a name means; nowhere when left out. */
+  readonly pins?: ImagePins
   /** The image is being downloaded. @param percent 0 to 100; null while its size is not known */
   pulling(percent: number | null): void
   /** The image is there. Is told only after `pulling`. */
@@ -55,6 +69,8 @@ export type Observation = { readonly state: 'running' } | { readonly state: 'exi
  */
 export interface Driver {
   readonly name: string
+  /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
+  nameOf(image: string): string
   /** Why this image and command line can never be started here, as a sentence; null when they can. */
   check(image: string, args: string): Promise<string | null>
   /**
@@ -66,8 +82,11 @@ export interface Driver {
    * @throws AppError `invalid` with the reason, when the worker cannot be started
    */
   start(spec: WorkerSpec, watch?: StartWatch): Promise<string>
-  /** Takes over a worker that an earlier run of the server started. False when it no longer runs. */
-  adopt(worker: WorkerId, handle: string | null): Promise<boolean>
+  /**
+   * Takes over a worker that an earlier run of the server started. False when it no longer runs.
+   * @param recorded what {@link nameOf} gave when it was started; the driver's own name unless given
+   */
+  adopt(worker: WorkerId, handle: string | null, recorded?: string): Promise<boolean>
   /** What is known of a worker that was started or adopted; exited when it is not known at all. */
   observe(worker: WorkerId): Promise<Observation>
   /** Asks the worker to end by itself (SIGTERM). */
@@ -78,4 +97,10 @@ export interface Driver {
   release(worker: WorkerId): Promise<void>
   /** Room for more workers. */
   capacity(): Promise<Capacity>
+  /**
+   * Removes what nobody needs any more. Called from time to time, after all workers of earlier runs were adopted.
+   * @param alive all workers that have not ended
+   * @param images references of images that endpoints run now or ran in the release before, as templates name them or exact
+   */
+  tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void>
 }

@@ -66,7 +66,7 @@ export class Fleet {
     const { store, vault, random, emit } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
-    const worker = this.#newWorker(endpoint, placement)
+    const worker = this.#newWorker(endpoint, placement, this.#ports.driver.nameOf(template.image))
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
     const launch: Launch = { percent: null }
     this.#launching.set(worker.id, launch)
@@ -216,7 +216,7 @@ export class Fleet {
     for (const id of await store.workers.lastExited(LAST_ENDED)) await driver.release(id)
     const endpoints = new Set(await store.endpoints.ids())
     for (const worker of await store.workers.alive()) {
-      const alive = await driver.adopt(worker.id, worker.handle)
+      const alive = await driver.adopt(worker.id, worker.handle, worker.driver)
       if (!alive) {
         await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
       } else if (!endpoints.has(worker.endpointId)) {
@@ -281,13 +281,18 @@ export class Fleet {
   }
 
   /** Records how the download of a worker's image comes along; the percentage is of use only while it lasts. */
-  #watch({ id }: Worker): StartWatch {
+  #watch({ id, endpointId, version }: Worker): StartWatch {
     const { store, clock } = this.#ports
     let pulling = false
     const record = (what: 'started' | 'ended') => {
       store.workers.pulling(id, what, clock.now()).catch(error => this.#tellFailure(error))
     }
     return {
+      pins: {
+        current: () => store.releases.image(endpointId, version),
+        pin: async (image, replaced) =>
+          (await store.releases.pinImage(endpointId, version, { image, replaced })) ?? image,
+      },
       pulling: percent => {
         const launch = this.#launching.get(id)
         if (launch !== undefined) launch.percent = percent
@@ -336,13 +341,13 @@ export class Fleet {
     return names.filter(name => !known.has(name))
   }
 
-  #newWorker(endpoint: Endpoint, placement: Placement): Worker {
-    const { random, clock, driver } = this.#ports
+  #newWorker(endpoint: Endpoint, placement: Placement, driver: string): Worker {
+    const { random, clock } = this.#ports
     const id = shortId(random) as WorkerId
     return {
       ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
       ...{
-        driver: driver.name,
+        driver,
         handle: null,
         baseUrl: this.#addresses()[0],
         createdAtMs: clock.now(),

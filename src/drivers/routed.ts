@@ -1,0 +1,92 @@
+import type { WorkerId } from '../core/ids.ts'
+import type { Driver, Observation, StartWatch, WorkerSpec } from '../ports/driver.ts'
+
+/** What {@link createRoutedDriver} needs. */
+export interface RoutedDriverOptions {
+  /** Runs folders of this machine: images `dir:<path>`. */
+  readonly folders: Driver
+  /** Runs everything else. */
+  readonly containers: Driver
+  /** Most workers of both together. */
+  readonly maxWorkers: number
+}
+
+/** A driver for all images: folders run as processes, everything else in containers. */
+export function createRoutedDriver(options: RoutedDriverOptions): Driver {
+  return new Routed(options)
+}
+
+class Routed implements Driver {
+  readonly name = 'routed'
+  readonly #options: RoutedDriverOptions
+  /** Where each worker of this run of the server is. */
+  readonly #places = new Map<WorkerId, Driver>()
+
+  constructor(options: RoutedDriverOptions) {
+    this.#options = options
+  }
+
+  nameOf(image: string): string {
+    return this.#of(image).name
+  }
+
+  check(image: string, args: string): Promise<string | null> {
+    return this.#of(image).check(image, args)
+  }
+
+  start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
+    const driver = this.#of(spec.image)
+    this.#places.set(spec.workerId, driver)
+    return driver.start(spec, watch)
+  }
+
+  async adopt(worker: WorkerId, handle: string | null, recorded?: string): Promise<boolean> {
+    const driver = this.#all().find(({ name }) => name === recorded)
+    if (driver === undefined) return false
+    this.#places.set(worker, driver)
+    return driver.adopt(worker, handle)
+  }
+
+  async observe(worker: WorkerId): Promise<Observation> {
+    const driver = this.#places.get(worker)
+    if (driver !== undefined) return driver.observe(worker)
+    return { state: 'exited', exit: { code: null, signal: null, cause: 'was not found' } }
+  }
+
+  async terminate(worker: WorkerId): Promise<void> {
+    await this.#places.get(worker)?.terminate(worker)
+  }
+
+  async kill(worker: WorkerId): Promise<void> {
+    await this.#places.get(worker)?.kill(worker)
+  }
+
+  /** One that is not known has ended before this run, and any of them may have something left of it. */
+  async release(worker: WorkerId): Promise<void> {
+    const place = this.#places.get(worker)
+    for (const driver of place === undefined ? this.#all() : [place]) await driver.release(worker)
+    this.#places.delete(worker)
+  }
+
+  async capacity() {
+    const { maxWorkers } = this.#options
+    const each = await Promise.all(this.#all().map(driver => driver.capacity()))
+    const taken = each.reduce((sum, { freeWorkers }) => sum + maxWorkers - (freeWorkers ?? maxWorkers), 0)
+    return {
+      freeWorkers: Math.max(0, maxWorkers - taken),
+      bound: `the limit of ${maxWorkers} workers on this machine (--max-workers)`,
+    }
+  }
+
+  async tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void> {
+    for (const driver of this.#all()) await driver.tidy(alive, images)
+  }
+
+  #of(image: string): Driver {
+    return image.startsWith('dir:') ? this.#options.folders : this.#options.containers
+  }
+
+  #all(): readonly Driver[] {
+    return [this.#options.folders, this.#options.containers]
+  }
+}

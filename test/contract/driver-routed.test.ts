@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { UNPLACED } from '../../src/core/placement.ts'
+import { createMockFleet } from '../../src/drivers/mock.ts'
+import { createRoutedDriver } from '../../src/drivers/routed.ts'
+import type { WorkerSpec } from '../../src/ports/driver.ts'
+import { createNotifier } from '../../src/system/notifier.ts'
+
+const MAX = 5
+const id = (name: string) => name as WorkerId
+
+function spec(name: string, image: string): WorkerSpec {
+  return {
+    ...{ workerId: id(name), endpointId: 'endpoint' as EndpointId, image, args: '', env: {}, protocolEnv: {} },
+    ...{ placement: UNPLACED, diskGb: null, ports: [], volume: null, credential: null },
+  }
+}
+
+function machine() {
+  const notifier = createNotifier()
+  const fleets = { process: createMockFleet(), docker: createMockFleet() }
+  const open = () => {
+    const [folders, containers] = (['process', 'docker'] as const).map(name => {
+      const capacity = (running: number) => ({ freeWorkers: MAX - running, bound: name })
+      return Object.defineProperty(fleets[name].driver({ notifier, capacity }), 'name', { value: name })
+    })
+    return createRoutedDriver({ folders: folders!, containers: containers!, maxWorkers: MAX })
+  }
+  return { fleets, open }
+}
+
+test('folders run as processes and everything else in containers, and both count towards the limit', async () => {
+  const { fleets, open } = machine()
+  const driver = open()
+  assert.deepEqual([driver.nameOf('dir:app'), driver.nameOf('python:3')], ['process', 'docker'])
+  await driver.start(spec('a', 'dir:app'))
+  await driver.start(spec('b', 'python:3'))
+  assert.deepEqual([fleets.process.running(), fleets.docker.running()], [['a'], ['b']])
+  const { freeWorkers, bound } = await driver.capacity()
+  assert.equal(freeWorkers, MAX - 2)
+  assert.match(bound, /5 workers/)
+  await driver.terminate(id('a'))
+  await driver.kill(id('b'))
+  for (const name of ['a', 'b']) assert.equal((await driver.observe(id(name))).state, 'exited')
+  assert.deepEqual([fleets.process.terminated.size, fleets.docker.killed.size], [1, 1])
+})
+
+test('after a restart each worker is found again by the driver that was recorded with it', async () => {
+  const { fleets, open } = machine()
+  const first = open()
+  const handle = await first.start(spec('a', 'python:3'))
+  const next = open()
+  assert.equal((await next.observe(id('a'))).state, 'exited')
+  assert.equal(await next.adopt(id('a'), handle, 'none'), false)
+  assert.equal(await next.adopt(id('a'), handle, 'docker'), true)
+  assert.deepEqual(await next.observe(id('a')), { state: 'running' })
+  await assert.rejects(next.release(id('a')), { code: 'conflict' })
+  await next.kill(id('a'))
+  await next.release(id('a'))
+  assert.deepEqual(fleets.docker.left(), [])
+})
+
+test('a worker of an earlier run is released by whichever driver had it', async () => {
+  const { fleets, open } = machine()
+  const driver = open()
+  await driver.start(spec('a', 'dir:app'))
+  fleets.process.exit(id('a'))
+  await open().release(id('a'))
+  assert.deepEqual(fleets.process.left(), [])
+})
