@@ -97,7 +97,8 @@ export const walls: Wall[] = [
     folder: 'drivers',
     project: 'core ports events',
     packages: 'dockerode @kubernetes/client-node',
-    builtins: 'child_process fs os path net',
+    builtins: 'child_process fs os path net http https',
+    why: 'http, https: agents that keep no connections to a container engine',
   },
   {
     folder: 'system',

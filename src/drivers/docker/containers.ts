@@ -1,0 +1,218 @@
+/** One container of a worker, from its start to its end. */
+import { readFileSync } from 'node:fs'
+import type { Clock } from '../../ports/clock.ts'
+import type { ObservedExit } from '../../ports/driver.ts'
+import { isAlive, type ProcessIdentity, readProcess, signal } from '../process-table.ts'
+import type { Engine } from './engine.ts'
+import { engineError } from './engine-error.ts'
+import { containerExit } from './exit-cause.ts'
+import { LogCopy } from './log-copy.ts'
+
+/** What finds a container again; as JSON it is the handle of its worker. */
+export interface ContainerHandle {
+  readonly container: string
+  /** Its first process, where that can be seen from here: so its end is noticed while the engine is away. */
+  readonly process: ProcessIdentity | null
+}
+
+/** What an engine says of a container. */
+export interface InspectedContainer {
+  readonly Id: string
+  readonly Config?: { readonly Labels?: Readonly<Record<string, string>> | null }
+  readonly HostConfig?: { readonly Memory?: number }
+  readonly State: {
+    readonly Running: boolean
+    readonly Pid?: number
+    readonly ExitCode?: number
+    readonly OOMKilled?: boolean
+    readonly Error?: string
+  }
+}
+
+/** What a {@link Container} needs. */
+export interface ContainerOptions {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly handle: ContainerHandle
+  readonly memoryMb: number | null
+  readonly bootId: string
+  readonly logFile: string
+  readonly noteFile: string
+  /** Its end is known. */
+  readonly onExit: () => void
+}
+
+const INSPECT_MS = 5_000
+const SIGNAL_MS = 15_000
+/** How long the last output is waited for. */
+const LOG_MS = 5_000
+/** How long a signal is waited for by who sends it; it goes on without. */
+const PATIENCE_MS = 1_000
+
+/** A container that was started, here or by an earlier server. */
+export class Container {
+  readonly handle: ContainerHandle
+  readonly #options: ContainerOptions
+  readonly #copy: LogCopy
+  #exit: ObservedExit | null = null
+  #settling = false
+  #outOfMemory = false
+  /** Why it is ended by us although nobody asked for it. */
+  #fault: string | null = null
+  /** What it was asked, for when the engine is back. */
+  #asked: NodeJS.Signals | null = null
+  readonly #sending = new Set<NodeJS.Signals>()
+
+  constructor(options: ContainerOptions) {
+    this.#options = options
+    this.handle = options.handle
+    this.#copy = new LogCopy({ ...options, container: options.handle.container })
+  }
+
+  /** How it ended; null while it runs. */
+  get exit(): ObservedExit | null {
+    return this.#exit
+  }
+
+  /** A process of it was killed because memory ran out. */
+  ranOutOfMemory(): void {
+    this.#outOfMemory = true
+  }
+
+  /** Sends a signal, now or when the engine is back. Does not wait for an engine that is slow. */
+  async signal(name: NodeJS.Signals): Promise<void> {
+    if (this.#exit !== null) return
+    if (this.#asked !== 'SIGKILL') this.#asked = name
+    if (this.#sending.has(name)) return
+    this.#sending.add(name)
+    const sent = this.#send(name).finally(() => this.#sending.delete(name))
+    const patience = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(PATIENCE_MS, patience.resolve)
+    await Promise.race([sent, patience.promise])
+    cancel()
+  }
+
+  /** Ends it at once. @param fault what it has done, as "wrote more than it may" */
+  async end(fault: string): Promise<void> {
+    this.#fault = fault
+    await this.signal('SIGKILL')
+  }
+
+  /** The engine reports its end. @param code as the report says; null when it says nothing */
+  async ended(code: number | null): Promise<void> {
+    if (this.#settling || this.#exit !== null) return
+    this.#settling = true
+    let state: InspectedContainer['State'] | null = null
+    let withEngine = false
+    try {
+      state = (await this.#inspect()).State
+    } catch (thrown) {
+      withEngine = engineError(thrown).away
+    }
+    if (state?.Running === true) {
+      this.#settling = false
+      return
+    }
+    await this.#settle(state?.ExitCode ?? code, { withEngine, outOfMemory: state?.OOMKilled === true })
+  }
+
+  /**
+   * Looks whether it still runs.
+   * @param summary what the engine's list says of it
+   * @param withEngine whether the engine was away before
+   */
+  async reconcile(summary: 'running' | 'ended' | 'gone', withEngine: boolean): Promise<void> {
+    if (this.#exit !== null || this.#settling) return
+    if (summary === 'running') {
+      this.#copy.resume()
+      if (this.#asked !== null) await this.signal(this.#asked)
+      return
+    }
+    this.#settling = true
+    const state = summary === 'gone' ? null : ((await this.#inspect().catch(() => null))?.State ?? null)
+    if (state?.Running === true) {
+      this.#settling = false
+      return
+    }
+    const outOfMemory = state?.OOMKilled === true
+    await this.#settle(state?.ExitCode ?? null, { withEngine, outOfMemory, gone: summary === 'gone' })
+  }
+
+  /** The engine is away: looks for its process by itself. */
+  async lookForProcess(): Promise<void> {
+    const { process } = this.handle
+    if (process === null || this.#exit !== null || this.#settling) return
+    if (isAlive(process, this.#options.bootId)) return
+    this.#settling = true
+    await this.#settle(null, { withEngine: true, outOfMemory: false })
+  }
+
+  /** Stops copying its output; it goes on. */
+  close(): void {
+    this.#copy.close()
+  }
+
+  async #settle(
+    code: number | null,
+    how: { withEngine: boolean; outOfMemory: boolean; gone?: boolean },
+  ): Promise<void> {
+    const { engine, memoryMb } = this.#options
+    await this.#copy.finish(how.withEngine && engine.facts === null ? 0 : LOG_MS)
+    const seen = containerExit({
+      ...{ code, memoryMb, withEngine: how.withEngine, asked: this.#asked !== null, tail: this.#copy.tail },
+      outOfMemory: how.outOfMemory || this.#outOfMemory,
+      architecture: engine.facts?.architecture ?? '',
+    })
+    const removed =
+      how.gone === true && this.#asked === null ? 'was removed from the container engine by somebody' : null
+    const fault = this.#fault === null ? null : `was killed because it ${this.#fault}`
+    this.#exit = { ...seen, cause: fault ?? removed ?? seen.cause }
+    this.#options.onExit()
+  }
+
+  #inspect(): Promise<InspectedContainer> {
+    const path = `/containers/${this.handle.container}/json`
+    return this.#options.engine.call({ method: 'GET', path, deadlineMs: INSPECT_MS })
+  }
+
+  async #send(name: NodeJS.Signals): Promise<void> {
+    const path = `/containers/${this.handle.container}/kill`
+    try {
+      await this.#options.engine.call({ method: 'POST', path, query: { signal: name }, deadlineMs: SIGNAL_MS })
+    } catch (thrown) {
+      const { status } = engineError(thrown)
+      // It has ended meanwhile; its end is on its way, or the report of it was lost.
+      if (status === 404 || status === 409) return void this.ended(null)
+      const { process } = this.handle
+      // The engine is away, but its containers need not be.
+      if (status === null && process !== null && isAlive(process, this.#options.bootId)) signal(process.pid, name)
+    }
+  }
+}
+
+/** What finds a running container again. */
+export function handleOf({ Id: container, State }: InspectedContainer, bootId: string): ContainerHandle {
+  const pid = State.Pid ?? 0
+  const found = pid > 1 && isProcessOf(pid, container) ? readProcess(pid) : null
+  return { container, process: found === null ? null : { pid, startTime: found.startTime, bootId } }
+}
+
+/** Reads a handle; null when it is none. */
+export function parseHandle(text: string): ContainerHandle | null {
+  try {
+    const { container, process } = JSON.parse(text) as ContainerHandle
+    if (typeof container !== 'string' || container === '') return null
+    return { container, process: typeof process?.pid === 'number' && process.pid > 1 ? process : null }
+  } catch {
+    return null
+  }
+}
+
+/** Engines in a virtual machine tell numbers of its processes, not of ours. */
+function isProcessOf(pid: number, container: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(container)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,383 @@
+/**
+ * Runs workers as containers of a Docker engine, or of Podman's, which speaks the same language.
+ *
+ * A container does not notice when the server ends; the next one finds it by its labels. The engine may be away at any time: what
+ * cannot be seen is taken for running, and what was asked meanwhile is asked again when the engine is back. Containers that have
+ * ended are removed when their workers are released, with all that was written in them.
+ */
+import { join } from 'node:path'
+import { AppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Driver, Observation, ObservedExit, StartWatch, WorkerSpec } from '../../ports/driver.ts'
+import type { Notifier } from '../../ports/notifier.ts'
+import type { WorkerLogs } from '../../ports/worker-logs.ts'
+import { parseContainerArgs } from '../command-line.ts'
+import { type ContainerConnection, containerName, containerSpec, LABELS } from './container-spec.ts'
+import { Container, type ContainerHandle, handleOf, type InspectedContainer, parseHandle } from './containers.ts'
+import { DiskWatch } from './disk-watch.ts'
+import { Engine, type EngineEvent, type EngineOptions } from './engine.ts'
+import { engineError, startRefusal } from './engine-error.ts'
+import { parseReference } from './image-reference.ts'
+import { Images } from './images.ts'
+import { forgetCopy } from './log-copy.ts'
+import { PulledImages } from './pulled-images.ts'
+
+/** What {@link createDockerDriver} needs. */
+export interface DockerDriverOptions {
+  readonly addresses: EngineOptions['addresses']
+  readonly note: EngineOptions['note']
+  readonly clock: Clock
+  readonly notifier: Notifier
+  readonly logs: WorkerLogs
+  /** Names this installation on an engine that may serve others, too: letters and digits. */
+  readonly installation: string
+  /** An existing folder for notes about images and outputs. */
+  readonly stateDir: string
+  readonly maxWorkers: number
+  /** Names this boot of the machine, see `readBootId`. */
+  readonly bootId: string
+  /** How new containers are connected. @throws AppError with the reason why they cannot be */
+  readonly connection: () => Promise<ContainerConnection>
+}
+
+/** A driver that looks after containers. */
+export interface DockerDriver extends Driver {
+  /** Stops looking; the containers go on. Resolves when what has ended is removed, or takes too long for that. */
+  close(): Promise<void>
+}
+
+/** A start that is under way. */
+interface Start {
+  readonly handle: Promise<string>
+  readonly stop: AbortController
+}
+
+const CREATE_MS = 60_000
+const REMOVE_MS = 60_000
+const POLL_MS = 10_000
+/** While the engine is away, processes of containers are looked for this often. */
+const AWAY_POLL_MS = 1_000
+const CLOSE_MS = 5_000
+
+const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: 'is not known to the container engine' }
+
+/** Runs every image that is not a folder of this machine. */
+export function createDockerDriver(options: DockerDriverOptions): DockerDriver {
+  return new Containers(options)
+}
+
+class Containers implements DockerDriver {
+  readonly name = 'docker'
+  readonly #options: DockerDriverOptions
+  readonly #engine: Engine
+  readonly #images: Images
+  readonly #containers = new Map<WorkerId, Container>()
+  readonly #starts = new Map<WorkerId, Start>()
+  /** Containers that ended during starts. */
+  readonly #deaths = new Set<string>()
+  /** Containers that are being removed. */
+  readonly #removals = new Map<string, Promise<void>>()
+  readonly #disks: DiskWatch
+  #boundsDisk = true
+  #cancelPoll: () => void = () => {}
+  #closed = false
+
+  constructor(options: DockerDriverOptions) {
+    this.#options = options
+    const { clock, stateDir } = options
+    this.#engine = new Engine({
+      ...{ addresses: options.addresses, clock, note: options.note },
+      label: `${LABELS.installation}=${options.installation}`,
+      onUp: async () => {
+        await this.#reconcile('engine came')
+        // Endpoints whose workers could not be started are looked at again.
+        options.notifier.publish('endpoints')
+      },
+      onAway: () => this.#pollSoon(AWAY_POLL_MS),
+      onEvent: event => this.#happened(event),
+    })
+    const imageFolder = () => this.#engine.facts?.rootFolder ?? ''
+    this.#images = new Images(
+      this.#engine,
+      clock,
+      new PulledImages({ file: join(stateDir, 'images.json'), clock, imageFolder }),
+    )
+    this.#pollSoon(POLL_MS)
+    this.#disks = new DiskWatch(this.#engine, clock)
+  }
+
+  nameOf(): string {
+    return this.name
+  }
+
+  async check(image: string, args: string): Promise<string | null> {
+    if (parseReference(image) === null) return `'${image}' is no reference of a container image`
+    try {
+      parseContainerArgs(args)
+    } catch (thrown) {
+      if (thrown instanceof AppError) return thrown.message
+      throw thrown
+    }
+    return this.#engine.problem()
+  }
+
+  async start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
+    const { workerId } = spec
+    const known = this.#containers.get(workerId)
+    if (known !== undefined) return JSON.stringify(known.handle)
+    const running = this.#starts.get(workerId)
+    if (running !== undefined) return running.handle
+    const stop = new AbortController()
+    const handle = this.#start(spec, watch, stop.signal).finally(() => {
+      this.#starts.delete(workerId)
+      if (this.#starts.size === 0) this.#deaths.clear()
+    })
+    this.#starts.set(workerId, { handle, stop })
+    return handle
+  }
+
+  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
+    const known = this.#containers.get(worker)
+    if (known !== undefined) return known.exit === null
+    const given = handle === null ? null : parseHandle(handle)
+    if (handle !== null && given === null) return false
+    if ((await this.#engine.problem()) !== null) return this.#adoptUnseen(worker, given)
+    let found: InspectedContainer | null
+    try {
+      found = await this.#find(given?.container ?? containerName(worker), worker)
+    } catch {
+      return this.#adoptUnseen(worker, given)
+    }
+    if (found === null) return false
+    const container = this.#track(worker, found)
+    if (found.State.Running) return true
+    // It has ended, but what it said before need not be lost.
+    await container.ended(found.State.ExitCode ?? null)
+    return false
+  }
+
+  async observe(worker: WorkerId): Promise<Observation> {
+    const known = this.#containers.get(worker)
+    if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
+    return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+  }
+
+  async terminate(worker: WorkerId): Promise<void> {
+    this.#starts.get(worker)?.stop.abort()
+    await this.#containers.get(worker)?.signal('SIGTERM')
+  }
+
+  async kill(worker: WorkerId): Promise<void> {
+    this.#starts.get(worker)?.stop.abort()
+    await this.#containers.get(worker)?.signal('SIGKILL')
+  }
+
+  async release(worker: WorkerId): Promise<void> {
+    const known = this.#containers.get(worker)
+    if (this.#starts.has(worker) || known?.exit === null) {
+      throw new AppError('conflict', `worker ${worker} still runs`)
+    }
+    forgetCopy(this.#noteFile(worker))
+    if (known === undefined) return
+    known.close()
+    this.#containers.delete(worker)
+    this.#disks.forget(known)
+    void this.#remove(known.handle.container, worker)
+  }
+
+  async capacity() {
+    const { maxWorkers } = this.#options
+    const running = [...this.#containers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
+    const taken = new Set([...running, ...this.#starts.keys()])
+    return {
+      freeWorkers: Math.max(0, maxWorkers - taken.size),
+      bound: `the limit of ${maxWorkers} workers on this machine (--max-workers)`,
+    }
+  }
+
+  async tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void> {
+    if (this.#engine.facts === null) return
+    try {
+      for (const { id, worker } of await this.#list()) {
+        if (!alive.has(worker) && !this.#containers.has(worker) && !this.#starts.has(worker))
+          await this.#remove(id, worker)
+      }
+      await this.#images.tidy(images)
+    } catch {
+      // The engine went away, or is busy; there is a next time.
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancelPoll()
+    this.#disks.close()
+    for (const { stop } of this.#starts.values()) stop.abort()
+    for (const container of this.#containers.values()) container.close()
+    const patience = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(CLOSE_MS, patience.resolve)
+    await Promise.race([Promise.allSettled(this.#removals.values()), patience.promise])
+    cancel()
+    this.#engine.close()
+  }
+
+  async #start(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
+    const { workerId, image } = spec
+    try {
+      const problem = await this.check(image, spec.args)
+      if (problem !== null) throw new AppError('invalid', problem)
+      const connection = await this.#options.connection()
+      const exact = await this.#images.ensure({ image, credential: spec.credential, watch, signal })
+      stopIfAsked(signal)
+      const id = await this.#create(spec, exact, connection)
+      try {
+        stopIfAsked(signal)
+        await this.#engine.call({ method: 'POST', path: `/containers/${id}/start`, deadlineMs: CREATE_MS })
+        const found = await this.#inspect(id)
+        const container = this.#track(workerId, found)
+        if (!found.State.Running || this.#deaths.has(id)) void container.ended(found.State.ExitCode ?? null)
+        if (signal.aborted) await container.signal('SIGKILL')
+        return JSON.stringify(container.handle)
+      } catch (thrown) {
+        void this.#remove(id, workerId)
+        throw thrown
+      }
+    } catch (thrown) {
+      throw startRefusal(thrown, spec.placement.memoryMb)
+    }
+  }
+
+  async #create(spec: WorkerSpec, image: string, connection: ContainerConnection): Promise<string> {
+    const { cpus = 1, memoryBytes = 0 } = this.#engine.facts ?? {}
+    const { installation } = this.#options
+    const make = async (boundsDisk: boolean) => {
+      const body = containerSpec(spec, { image, installation, connection, cpus, memoryBytes, boundsDisk })
+      const query = { name: containerName(spec.workerId) }
+      const call = { method: 'POST', path: '/containers/create', query, body, deadlineMs: CREATE_MS } as const
+      return (await this.#engine.call<{ Id: string }>(call)).Id
+    }
+    if (!this.#boundsDisk || spec.diskGb === null) return make(false)
+    try {
+      return await make(true)
+    } catch (thrown) {
+      if (!/storage-opt|storage opt|project quota|pquota/i.test(engineError(thrown).message)) throw thrown
+      this.#boundsDisk = false
+      return make(false)
+    }
+  }
+
+  #track(worker: WorkerId, found: InspectedContainer): Container {
+    const memory = found.HostConfig?.Memory ?? 0
+    const memoryMb = memory === 0 ? null : Math.round(memory / 1024 / 1024)
+    const diskGb = Number(found.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN)
+    const container = this.#trackAs(worker, handleOf(found, this.#options.bootId), memoryMb)
+    if (!Number.isNaN(diskGb)) this.#disks.watch(container, diskGb)
+    return container
+  }
+
+  #trackAs(worker: WorkerId, handle: ContainerHandle, memoryMb: number | null): Container {
+    const { clock, logs, bootId, notifier } = this.#options
+    const container = new Container({
+      ...{ engine: this.#engine, clock, handle, bootId, memoryMb },
+      ...{ logFile: logs.path(worker), noteFile: this.#noteFile(worker) },
+      onExit: () => notifier.publish('fleet'),
+    })
+    this.#containers.set(worker, container)
+    return container
+  }
+
+  /** While the engine is away, a process that can be seen decides; one that cannot is taken for running. */
+  #adoptUnseen(worker: WorkerId, handle: ContainerHandle | null): boolean {
+    if (handle === null) return false
+    void this.#trackAs(worker, handle, null).lookForProcess()
+    return true
+  }
+
+  async #find(container: string, worker: WorkerId): Promise<InspectedContainer | null> {
+    try {
+      const found = await this.#inspect(container)
+      const labels = found.Config?.Labels ?? {}
+      const ours = labels[LABELS.installation] === this.#options.installation && labels[LABELS.worker] === worker
+      return ours ? found : null
+    } catch (thrown) {
+      if (engineError(thrown).status === 404) return null
+      throw thrown
+    }
+  }
+
+  #inspect(container: string): Promise<InspectedContainer> {
+    return this.#engine.call({ method: 'GET', path: `/containers/${container}/json` })
+  }
+
+  /** All containers of this installation. */
+  async #list(): Promise<readonly { id: string; worker: WorkerId; running: boolean }[]> {
+    const filters = JSON.stringify({ label: [`${LABELS.installation}=${this.#options.installation}`] })
+    const all = await this.#engine.call<readonly { Id: string; State: string; Labels: Record<string, string> }[]>({
+      ...{ method: 'GET', path: '/containers/json', query: { all: true, filters } },
+    })
+    return all.map(({ Id, State, Labels }) => ({
+      id: Id,
+      worker: (Labels[LABELS.worker] ?? '') as WorkerId,
+      running: State === 'running' || State === 'paused',
+    }))
+  }
+
+  /** Compares what should run with what does. */
+  async #reconcile(when: 'engine came' | 'sometime'): Promise<void> {
+    const known = [...this.#containers.values()]
+    const found = new Map((await this.#list()).map(({ id, running }) => [id, running ? 'running' : 'ended'] as const))
+    const withEngine = when === 'engine came'
+    await Promise.all(
+      known.map(container => container.reconcile(found.get(container.handle.container) ?? 'gone', withEngine)),
+    )
+  }
+
+  #happened({ action, container, attributes }: EngineEvent): void {
+    const found = [...this.#containers.values()].find(({ handle }) => handle.container === container)
+    const died = action === 'die' || action === 'died'
+    // The report of an end may be faster than the answer to its start.
+    if (found === undefined) return void (died && this.#starts.size > 0 && this.#deaths.add(container))
+    const code = Number(attributes.exitCode ?? Number.NaN)
+    if (action === 'oom') found.ranOutOfMemory()
+    else if (died) void found.ended(Number.isNaN(code) ? null : code)
+  }
+
+  /** Events may be lost, and none come while the engine is away. */
+  #pollSoon(ms: number): void {
+    this.#cancelPoll()
+    if (this.#closed) return
+    this.#cancelPoll = this.#options.clock.after(ms, () => {
+      void this.#poll().finally(() => this.#pollSoon(this.#engine.facts === null ? AWAY_POLL_MS : POLL_MS))
+    })
+  }
+
+  async #poll(): Promise<void> {
+    if (this.#engine.facts !== null) return this.#reconcile('sometime').catch(() => {})
+    for (const container of this.#containers.values()) await container.lookForProcess()
+  }
+
+  /** Removes a container with all that was written in it. What is not removed now, `tidy` removes. */
+  #remove(container: string, worker: WorkerId): Promise<void> {
+    const running = this.#removals.get(container)
+    if (running !== undefined) return running
+    const query = { force: true, v: true }
+    const removal = this.#engine
+      .call<void>({ method: 'DELETE', path: `/containers/${container}`, query, deadlineMs: REMOVE_MS })
+      .catch(() => {})
+      .finally(() => {
+        this.#removals.delete(container)
+        forgetCopy(this.#noteFile(worker))
+      })
+    this.#removals.set(container, removal)
+    return removal
+  }
+
+  #noteFile(worker: WorkerId): string {
+    return join(this.#options.stateDir, `${worker}.json`)
+  }
+}
+
+function stopIfAsked(signal: AbortSignal): void {
+  if (signal.aborted) throw new AppError('invalid', 'it was stopped before its container was started')
+}

@@ -1,0 +1,71 @@
+/** Where a container engine may be: what a setting names, or the usual places of Docker and Podman. */
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { HostEnvironment } from '../process-environment.ts'
+
+/** One place of an engine. */
+export interface EngineAddress {
+  /** As people write it: `unix:///var/run/docker.sock`. */
+  readonly text: string
+  /** The file of its socket; null where it is called over the network. */
+  readonly socket: string | null
+  /** How dockerode connects. Every field is there, so that none comes from the environment. */
+  readonly connection: Readonly<Record<string, unknown>>
+}
+
+const NO_CONNECTION = { host: undefined, port: undefined, socketPath: undefined, protocol: 'http', pathPrefix: '/' }
+
+/** What is wrong with the text of the setting; null when it can be used. */
+export function engineSettingProblem(text: string): string | null {
+  const known = text === 'auto' || text === 'off' || addressOf(text, {}) !== null
+  return known ? null : 'must be auto, off, or an address such as unix:///var/run/docker.sock or tcp://host:2375'
+}
+
+/**
+ * The places to look at, in order.
+ * @param setting `auto` or an address
+ */
+export function engineAddresses(setting: string, env: HostEnvironment): readonly EngineAddress[] {
+  if (setting !== 'auto') return [addressOf(setting, env)].filter(found => found !== null)
+  const given = env.DOCKER_HOST
+  if (given !== undefined && given !== '') {
+    const address = addressOf(given, env)
+    return address === null ? [] : [address]
+  }
+  const home = env.HOME || homedir()
+  const runtime = env.XDG_RUNTIME_DIR
+  const sockets = [
+    '/var/run/docker.sock',
+    ...(runtime === undefined ? [] : [join(runtime, 'docker.sock')]),
+    join(home, '.docker/run/docker.sock'),
+    join(home, '.docker/desktop/docker.sock'),
+    ...(runtime === undefined ? [] : [join(runtime, 'podman/podman.sock')]),
+    '/run/podman/podman.sock',
+  ]
+  return sockets.map(socket => unixAddress(socket))
+}
+
+function unixAddress(socket: string): EngineAddress {
+  return { text: `unix://${socket}`, socket, connection: { ...NO_CONNECTION, socketPath: socket } }
+}
+
+function addressOf(text: string, env: HostEnvironment): EngineAddress | null {
+  const socket = /^(?:unix|npipe):\/\/(\/.+)$/.exec(text)?.[1]
+  if (socket !== undefined) return unixAddress(socket)
+  const found = /^(tcp|https?):\/\/([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d+))?\/?$/.exec(text)
+  if (found === null) return null
+  const [, scheme, host, given] = found
+  const secure = scheme === 'https' || (scheme === 'tcp' && (env.DOCKER_TLS_VERIFY ?? '') !== '')
+  const port = Number(given ?? (secure ? 2376 : 2375))
+  const protocol = secure ? 'https' : 'http'
+  const connection = { ...NO_CONNECTION, host, port, protocol, ...(secure ? certificates(env) : {}) }
+  return { text, socket: null, connection }
+}
+
+function certificates(env: HostEnvironment): Record<string, Buffer> {
+  const folder = env.DOCKER_CERT_PATH
+  if (folder === undefined || folder === '') return {}
+  const read = (name: string) => readFileSync(join(folder, name))
+  return { ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem') }
+}

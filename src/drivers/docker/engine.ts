@@ -1,0 +1,279 @@
+/**
+ * The way to a container engine: finds it, speaks a version of its API that it knows, gives every call a deadline, listens to its
+ * events, and looks for it again when it is away.
+ */
+import { existsSync } from 'node:fs'
+import { Agent } from 'node:http'
+import { Agent as SecureAgent } from 'node:https'
+import type Docker from 'dockerode'
+import type { Clock } from '../../ports/clock.ts'
+import type { EngineAddress } from './engine-address.ts'
+import { EngineError, engineError } from './engine-error.ts'
+
+/** One call of the engine. */
+export interface EngineCall {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly query?: Readonly<Record<string, unknown>>
+  readonly body?: unknown
+  /** A user of a registry; travels in a header. */
+  readonly auth?: Readonly<Record<string, string>>
+  /** How long an answer may take; 10 s unless given. */
+  readonly deadlineMs?: number
+  readonly signal?: AbortSignal
+}
+
+/** What an engine says of itself. */
+export interface EngineFacts {
+  readonly address: EngineAddress
+  readonly cpus: number
+  readonly memoryBytes: number
+  readonly architecture: string
+  /** Where it keeps images and containers; of use only when it runs on this machine. */
+  readonly rootFolder: string
+}
+
+/** Something that happened to a container of ours. */
+export interface EngineEvent {
+  readonly action: string
+  readonly container: string
+  readonly attributes: Readonly<Record<string, string>>
+}
+
+/** What {@link Engine} needs. */
+export interface EngineOptions {
+  readonly addresses: () => readonly EngineAddress[]
+  readonly clock: Clock
+  /** The label that our containers have, as `name=value`. */
+  readonly label: string
+  /** The engine is there, for the first time or again; events come from now on. */
+  readonly onUp: () => Promise<void>
+  readonly onAway: () => void
+  readonly onEvent: (event: EngineEvent) => void
+  /** Tells that it came or went; for the log. */
+  readonly note: (what: 'engine.found' | 'engine.away', fields: Readonly<Record<string, unknown>>) => void
+}
+
+type Payload = AsyncIterable<Buffer> & { destroy(): void }
+
+/** The oldest API that is spoken, which Docker 20.10 and Podman 4 have. */
+const API = { wanted: 41, oldest: 40 }
+const CALL_MS = 10_000
+const PING_MS = 5_000
+const HEALTH_MS = 10_000
+const RETRY_MS = { first: 500, most: 5_000 }
+
+/** A container engine that may come and go. */
+export class Engine {
+  readonly #options: EngineOptions
+  #docker: Docker | null = null
+  #facts: EngineFacts | null = null
+  #problem = 'it has not been looked for yet'
+  #told: boolean | null = null
+  #closed = false
+  #wake: () => void = () => {}
+  readonly #looked = Promise.withResolvers<void>()
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    void this.#live()
+  }
+
+  /** Why there is no engine, as a sentence; null when it is there. Waits for the first look at a start, for seconds at most. */
+  async problem(): Promise<string | null> {
+    await this.#looked.promise
+    return this.#facts === null ? this.#problem : null
+  }
+
+  /** What the engine says of itself; null while it is away. */
+  get facts(): EngineFacts | null {
+    return this.#facts
+  }
+
+  /** Stops looking. */
+  close(): void {
+    this.#closed = true
+    this.#looked.resolve()
+    this.#wake()
+  }
+
+  /** Calls the engine and gives its answer. @throws EngineError */
+  async call<Result>(call: EngineCall): Promise<Result> {
+    return (await this.#within(this.#engine(), call, false)) as Result
+  }
+
+  /** Calls the engine for an answer that comes bit by bit; only its beginning has a deadline. @throws EngineError */
+  async stream(call: EngineCall): Promise<Payload> {
+    return (await this.#within(this.#engine(), call, true)) as Payload
+  }
+
+  async #within(docker: Docker, call: EngineCall, isStream: boolean): Promise<unknown> {
+    const deadline = new AbortController()
+    const forMs = call.deadlineMs ?? CALL_MS
+    const cancel = this.#options.clock.after(forMs, () => deadline.abort())
+    try {
+      return await this.#dial(docker, call, isStream, deadline.signal)
+    } catch (thrown) {
+      if (deadline.signal.aborted) throw new EngineError(`no answer within ${forMs / 1000} s`, null, false, thrown)
+      throw engineError(thrown)
+    } finally {
+      cancel()
+    }
+  }
+
+  #engine(): Docker {
+    if (this.#docker === null) throw new EngineError(this.#problem, null, true)
+    return this.#docker
+  }
+
+  #dial(docker: Docker, call: EngineCall, isStream: boolean, deadline: AbortSignal): Promise<unknown> {
+    const { method, path, query, body, auth, signal } = call
+    const options = { ...(query ? { _query: query } : {}), ...(body === undefined ? {} : { _body: body }) }
+    return new Promise((resolve, reject) => {
+      docker.modem.dial(
+        {
+          ...{ method, isStream, path: query === undefined ? path : `${path}?` },
+          ...(query === undefined && body === undefined ? {} : { options }),
+          ...(auth === undefined ? {} : { authconfig: auth }),
+          abortSignal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
+          statusCodes: { 200: true, 201: true, 204: true, 304: true },
+        },
+        (error, data) => (error === null || error === undefined ? resolve(data) : reject(error)),
+      )
+    })
+  }
+
+  /** Looks for the engine until it is there, and listens to it until it is gone, for as long as this is open. */
+  async #live(): Promise<void> {
+    let waitMs = RETRY_MS.first
+    while (!this.#closed) {
+      const events = await this.#find()
+      this.#looked.resolve()
+      this.#tell()
+      if (events !== null) {
+        waitMs = RETRY_MS.first
+        await this.#listen(events)
+        this.#problem = `the connection to the container engine at ${this.#facts?.address.text} was lost`
+        this.#docker = null
+        this.#facts = null
+        if (this.#closed) return
+        this.#options.onAway()
+      }
+      await this.#pause(waitMs)
+      waitMs = Math.min(waitMs * 2, RETRY_MS.most)
+    }
+  }
+
+  #tell(): void {
+    const { note } = this.#options
+    const up = this.#facts !== null
+    if (this.#told === up) return
+    // That there never was one is told to those who ask for containers.
+    if (up) note('engine.found', { address: this.#facts?.address.text })
+    else if (this.#told !== null) note('engine.away', { problem: this.#problem })
+    this.#told = up
+  }
+
+  async #find(): Promise<Payload | null> {
+    const addresses = this.#options.addresses()
+    const there = addresses.filter(({ socket }) => socket === null || existsSync(socket))
+    const places = addresses.map(({ text }) => text).join(', ')
+    this.#problem = `no container engine was found at ${places === '' ? 'the address of DOCKER_HOST' : places}; start Docker or Podman, or give --docker`
+    for (const address of there) {
+      try {
+        return await this.#connect(address)
+      } catch (thrown) {
+        const { message, away } = engineError(thrown)
+        this.#problem = `the container engine at ${address.text} ${away ? 'cannot be reached' : 'does not work'}: ${message}`
+      }
+    }
+    return null
+  }
+
+  async #connect(address: EngineAddress): Promise<Payload> {
+    // Loaded here because it takes a tenth of a second, which installations without containers need not spend.
+    const { default: Dockerode } = await import('dockerode')
+    // Kept connections would answer for an engine that is about to go.
+    const agent = address.connection.protocol === 'https' ? new SecureAgent() : new Agent()
+    const speaking = (version?: string) =>
+      new Dockerode({ ...address.connection, agent, version } as Docker.DockerOptions)
+    let docker = speaking()
+    const ask = (path: string, more: Partial<EngineCall> = {}, isStream = false) =>
+      this.#within(docker, { method: 'GET', path, deadlineMs: PING_MS, ...more }, isStream)
+    const { ApiVersion = '', MinAPIVersion = '' } = (await ask('/version')) as Record<string, string>
+    docker = speaking(`v${apiVersion(ApiVersion, MinAPIVersion)}`)
+    const info = (await ask('/info')) as Record<string, unknown>
+    const filters = JSON.stringify({ type: ['container'], label: [this.#options.label] })
+    const events = (await ask('/events', { query: { filters } }, true)) as Payload
+    this.#docker = docker
+    this.#facts = {
+      address,
+      cpus: Number(info.NCPU ?? 1),
+      memoryBytes: Number(info.MemTotal ?? 0),
+      architecture: String(info.Architecture ?? ''),
+      rootFolder: String(info.DockerRootDir ?? ''),
+    }
+    return events
+  }
+
+  /** Ends when the events do. An engine that does not answer any more is taken for gone. */
+  async #listen(events: Payload): Promise<void> {
+    let over = false
+    const cancels: (() => void)[] = []
+    const look = (failed: number) => {
+      cancels[0] = this.#options.clock.after(HEALTH_MS, () => {
+        this.call({ method: 'GET', path: '/_ping', deadlineMs: PING_MS }).then(
+          () => over || look(0),
+          () => (failed > 0 ? events.destroy() : over || look(failed + 1)),
+        )
+      })
+    }
+    look(0)
+    this.#wake = () => events.destroy()
+    try {
+      await this.#options.onUp()
+      let rest = ''
+      for await (const chunk of events) {
+        const lines = (rest + chunk.toString()).split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines) this.#report(line)
+      }
+    } catch {
+      // However it came about: the engine is looked for again.
+    } finally {
+      over = true
+      cancels[0]?.()
+      events.destroy()
+    }
+  }
+
+  #report(line: string): void {
+    const event = JSON.parse(line.trim() === '' ? '{}' : line) as {
+      Action?: string
+      Actor?: { ID?: string; Attributes?: Record<string, string> }
+    }
+    if (event.Action === undefined || event.Actor?.ID === undefined) return
+    this.#options.onEvent({ action: event.Action, container: event.Actor.ID, attributes: event.Actor.Attributes ?? {} })
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#closed) return Promise.resolve()
+    return new Promise(resolve => {
+      const cancel = this.#options.clock.after(ms, resolve)
+      this.#wake = () => {
+        cancel()
+        resolve()
+      }
+    })
+  }
+}
+
+/** The version to speak: the wanted one where the engine still knows it. @throws EngineError when it is too old */
+function apiVersion(newest: string, oldest: string): string {
+  const minor = (text: string) => Number(/^1\.(\d+)/.exec(text)?.[1] ?? Number.NaN)
+  const [has, needs] = [minor(newest), minor(oldest)]
+  if (Number.isNaN(has)) throw new EngineError('it does not speak the API of Docker', 400, false)
+  if (has < API.oldest)
+    throw new EngineError(`it is too old: its API is ${newest}, and 1.${API.oldest} is needed`, 400, false)
+  return `1.${Math.max(Math.min(API.wanted, has), Number.isNaN(needs) ? 0 : needs)}`
+}

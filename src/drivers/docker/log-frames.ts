@@ -1,0 +1,47 @@
+/** The engine's form of a container's output: frames with a head of eight bytes, each an entry with its time in front. */
+
+/** One piece of output: a line with its end, or a part of a long one. */
+export interface LogEntry {
+  /** When it was written, as seconds and nanoseconds that sort as text. */
+  readonly at: string
+  readonly text: Buffer
+}
+
+const HEAD_BYTES = 8
+/** Larger frames are not written by any engine; what claims to be one is not understood. */
+const MAX_FRAME_BYTES = 16 * 1024 * 1024
+
+/** Puts frames together from pieces of a stream. */
+export class FrameReader {
+  #rest: Buffer = Buffer.alloc(0)
+
+  /** The entries that are whole now. @throws Error when these are no frames */
+  push(chunk: Buffer): LogEntry[] {
+    let rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
+    const entries: LogEntry[] = []
+    while (rest.length >= HEAD_BYTES) {
+      const length = rest.readUInt32BE(4)
+      if ((rest[0] ?? 9) > 3 || length > MAX_FRAME_BYTES) throw new Error('the engine sends output in an unknown form')
+      if (rest.length < HEAD_BYTES + length) break
+      entries.push(entryOf(rest.subarray(HEAD_BYTES, HEAD_BYTES + length)))
+      rest = rest.subarray(HEAD_BYTES + length)
+    }
+    this.#rest = rest
+    return entries
+  }
+}
+
+function entryOf(frame: Buffer): LogEntry {
+  const blank = frame.indexOf(0x20)
+  const at = blank === -1 ? null : instantOf(frame.subarray(0, blank).toString('latin1'))
+  return at === null ? { at: '', text: frame } : { at, text: frame.subarray(blank + 1) }
+}
+
+/** An instant of RFC 3339 with up to nine digits behind the point; null when the text is none. */
+function instantOf(text: string): string | null {
+  const found = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text)
+  if (found === null) return null
+  const [, whole, part = '', zone] = found
+  const seconds = Date.parse(`${whole}${zone}`) / 1000
+  return `${String(seconds).padStart(12, '0')}.${part.padEnd(9, '0')}`
+}

@@ -1,0 +1,32 @@
+import { test } from 'node:test'
+import { noDocker, openDockerMachine } from '../support/docker.ts'
+import { type Behaviour, driverContract } from './driver.ts'
+
+const SCRIPTS: Record<Behaviour, string> = {
+  obedient: 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done',
+  stubborn: 'trap "echo asked" TERM; echo ready; while :; do sleep 0.05; done',
+  failing: 'exit 3',
+}
+
+if (noDocker === false) {
+  driverContract('Docker', async () => {
+    const machine = await openDockerMachine()
+    let driver = machine.driver()
+    return {
+      notifier: machine.notifier,
+      get driver() {
+        return driver
+      },
+      spec: behaviour => machine.spec(['sh', '-c', SCRIPTS[behaviour]]),
+      unusable: { image: 'Not an image', args: '' },
+      ready: worker => machine.said(worker, 'ready'),
+      asked: worker => machine.said(worker, 'asked'),
+      restart: async () => {
+        await driver.close()
+        driver = machine.driver()
+        return driver
+      },
+      close: machine.close,
+    }
+  })
+} else test('the Docker driver', { skip: noDocker })

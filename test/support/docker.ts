@@ -1,0 +1,95 @@
+/** A container engine for the tests that need one: `RUNYARD_TEST_DOCKER` says where it is; see `.ci/docker`. */
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Dockerode from 'dockerode'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { UNPLACED } from '../../src/core/placement.ts'
+import { createDockerDriver, type DockerDriver, type DockerDriverOptions } from '../../src/drivers/docker/docker.ts'
+import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
+import { readBootId } from '../../src/drivers/process-table.ts'
+import type { WorkerSpec } from '../../src/ports/driver.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { createNotifier } from '../../src/system/notifier.ts'
+import { createWorkerLogs } from '../../src/system/worker-logs.ts'
+
+/** The address of the engine of the tests; empty when there is none. */
+export const engineUrl = process.env.RUNYARD_TEST_DOCKER ?? ''
+
+/** An image with Python, RunPod's SDK, Node and `@runyard/worker`, which the engine has. */
+export const workerImage = process.env.RUNYARD_TEST_DOCKER_IMAGE ?? ''
+
+/** Why tests with containers cannot run; false when they can. */
+export const noDocker: string | false =
+  engineUrl === '' || workerImage === ''
+    ? 'set RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE to run the tests with containers; .ci/docker makes both'
+    : false
+
+/** An engine by its address, past the driver. */
+export function engineAt(url: string): Dockerode {
+  return new Dockerode({ socketPath: url.replace('unix://', ''), host: undefined, port: undefined } as object)
+}
+
+/** An installation on an engine, with drivers that come and go as its server does. */
+export type DockerMachine = Awaited<ReturnType<typeof openDockerMachine>>
+
+let count = 0
+
+/** Makes an installation on the engine of the tests, or on another. */
+export async function openDockerMachine(url = engineUrl) {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-docker-'))
+  const installation = createHash('sha256').update(folder).digest('hex').slice(0, 12)
+  const notifier = createNotifier()
+  const logs = createWorkerLogs({ folder: join(folder, 'logs'), clock: systemClock })
+  const engine = engineAt(url)
+  const drivers: DockerDriver[] = []
+  const notes: string[] = []
+  const options: DockerDriverOptions = {
+    ...{ clock: systemClock, notifier, logs, installation, stateDir: folder, maxWorkers: 8, bootId: readBootId() },
+    addresses: () => engineAddresses(url, {}),
+    note: what => notes.push(what),
+    connection: async () => ({ name: 'bridge', extraHosts: [] }),
+  }
+  const own = () =>
+    engine.listContainers({ all: true, filters: { label: [`dev.runyard.installation=${installation}`] } })
+  return {
+    ...{ folder, notifier, logs, engine, notes, installation, own },
+    /** A driver over this machine, as a server makes one when it starts. */
+    driver(changes: Partial<DockerDriverOptions> = {}): DockerDriver {
+      const driver = createDockerDriver({ ...options, ...changes })
+      drivers.push(driver)
+      return driver
+    },
+    /** A new worker that runs these words. */
+    spec(words: readonly string[], changes: Partial<WorkerSpec> = {}): WorkerSpec {
+      count += 1
+      const workerId = `w${process.pid}x${count}` as WorkerId
+      return {
+        ...{ workerId, endpointId: 'endpoint' as EndpointId, image: workerImage, args: JSON.stringify({ cmd: words }) },
+        ...{ env: {}, protocolEnv: { RUNPOD_POD_ID: workerId }, placement: UNPLACED, diskGb: null, ports: [] },
+        ...{ volume: null, credential: null },
+        ...changes,
+      }
+    },
+    /** What the worker's log says so far. */
+    async output(worker: WorkerId): Promise<string[]> {
+      return (await logs.tail(worker, 10_000)).map(({ line }) => line)
+    },
+    /** Waits until the worker has written a line. */
+    async said(worker: WorkerId, wanted: string): Promise<void> {
+      while (!(await this.output(worker)).includes(wanted)) {
+        await new Promise<void>(resolve => systemClock.after(20, resolve))
+      }
+    },
+    async close(): Promise<void> {
+      await Promise.all(drivers.map(driver => driver.close()))
+      for (const { Id } of await own())
+        await engine
+          .getContainer(Id)
+          .remove({ force: true, v: true })
+          .catch(() => {})
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
