@@ -1,0 +1,108 @@
+/** How containers reach this server, decided from what an engine says of itself and of the network that they are in. */
+
+/** What is known of an engine, of one of its networks, and of this machine. */
+export interface EngineFacts {
+  /** What this process runs on: `linux`, `darwin`, `win32`. */
+  readonly platform: string
+  readonly product: 'docker' | 'podman'
+  /** The engine's own words for the system that it runs on. */
+  readonly operatingSystem: string
+  /** Whether the engine runs without the rights of root. */
+  readonly rootless: boolean
+  /** Whether it is spoken to through a file of this machine and not over the network. */
+  readonly local: boolean
+  /** The network's address of the machine that has it; null where it has none. */
+  readonly gateway: string | null
+  /** The addresses of this machine. */
+  readonly addresses: readonly string[]
+}
+
+/** A way from containers to this server, and back. */
+export interface ContainerWay {
+  readonly how: 'gateway' | 'virtual_machine' | 'given'
+  /** The address of this machine on which the worker surface listens. */
+  readonly listenOn: string
+  /** The name or address that containers call. */
+  readonly host: string
+  /** Entries for the hosts file of containers, as `name:address`. */
+  readonly extraHosts: readonly string[]
+  /** Whether the ports of containers have to be published on loopback, because this machine has no route to them. */
+  readonly publishes: boolean
+}
+
+/** A way, or why there is none and what to do about it. */
+export type ContainerReach = ContainerWay | { readonly how: 'none'; readonly problem: string }
+
+const LOOPBACK = '127.0.0.1'
+/** The name for it that engines in virtual machines give their containers. */
+const HOST_NAMES = { docker: 'host.docker.internal', podman: 'host.containers.internal' } as const
+const IN_VIRTUAL_MACHINE = /docker desktop|orbstack|rancher desktop/i
+const GIVE_ADDRESS = 'give --docker-worker-address an address of this machine that its containers reach'
+
+/**
+ * How containers of an engine reach this server.
+ * @param given address or name that somebody chose; null for what can be found out
+ */
+export function containerReach(facts: EngineFacts, given: string | null): ContainerReach {
+  if (given !== null) return givenWay(facts, given)
+  const { platform, product, operatingSystem, rootless, local, gateway, addresses } = facts
+  if (!local) return { how: 'none', problem: `the engine is on another machine; ${GIVE_ADDRESS}` }
+  if (platform !== 'linux' || IN_VIRTUAL_MACHINE.test(operatingSystem))
+    return throughVirtualMachine(HOST_NAMES[product])
+  if (gateway !== null && addresses.includes(gateway)) {
+    return { how: 'gateway', listenOn: gateway, host: gateway, extraHosts: [], publishes: false }
+  }
+  if (rootless)
+    return { how: 'none', problem: `the engine runs without root, so its networks end in it; ${GIVE_ADDRESS}` }
+  if (product === 'podman') {
+    const why = 'Podman makes the address of a network only while a container is in it'
+    return { how: 'none', problem: `${why}; ${GIVE_ADDRESS}` }
+  }
+  const what =
+    gateway === null ? 'the network has no gateway' : `the network's gateway ${gateway} is not on this machine`
+  return { how: 'none', problem: `${what}; ${GIVE_ADDRESS}` }
+}
+
+/** A name stands for the loopback address as a virtual machine's engine hands it on. */
+function givenWay({ rootless, local, platform, gateway, addresses }: EngineFacts, given: string): ContainerReach {
+  if (!isAddress(given)) return throughVirtualMachine(given)
+  if (!addresses.includes(given)) {
+    return { how: 'none', problem: `--docker-worker-address ${given} is no address of this machine` }
+  }
+  if (given.startsWith('127.')) {
+    return { how: 'none', problem: `--docker-worker-address ${given} leads containers to themselves` }
+  }
+  const routed = local && !rootless && platform === 'linux' && gateway !== null && addresses.includes(gateway)
+  return { how: 'given', listenOn: given, host: given, extraHosts: [], publishes: !routed }
+}
+
+function throughVirtualMachine(name: string): ContainerWay {
+  // Podman writes its name into the hosts file by itself, and so do engines with names of their own.
+  const extraHosts = name === HOST_NAMES.docker ? [`${name}:host-gateway`] : []
+  return { how: 'virtual_machine', listenOn: LOOPBACK, host: name, extraHosts, publishes: true }
+}
+
+/** Whether a text is an IPv4 address in digits. */
+export function isAddress(text: string): boolean {
+  const parts = text.split('.')
+  return parts.length === 4 && parts.every(part => /^\d{1,3}$/.test(part) && Number(part) <= 255)
+}
+
+/**
+ * Whether an address lies in one of the networks, which are written as `172.18.0.0/16`.
+ * @param address as a socket has it; IPv4 within IPv6 is understood
+ */
+export function isWithin(address: string, networks: readonly string[]): boolean {
+  const plain = address.replace(/^::ffff:/i, '')
+  if (!isAddress(plain)) return false
+  return networks.some(network => {
+    const [base = '', length = '32'] = network.split('/')
+    if (!isAddress(base) || !/^\d{1,2}$/.test(length)) return false
+    const size = 2 ** (32 - Math.min(32, Number(length)))
+    return Math.floor(numberOf(plain) / size) === Math.floor(numberOf(base) / size)
+  })
+}
+
+function numberOf(address: string): number {
+  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+}
