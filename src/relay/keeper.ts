@@ -1,11 +1,11 @@
 /** The server's side of the relay: finds it or starts it, tells it where the server is, and starts it again when it dies. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync } from 'node:fs'
-import { type ClientRequest, request } from 'node:http'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isAlive, signal } from '../drivers/process-table.ts'
-import { END_PATH, SERVER_HEADER, TETHER_PATH } from './relay.ts'
+import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH } from './relay.ts'
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder } from './relay-file.ts'
 import type { Address } from './upstream.ts'
 
@@ -44,6 +44,8 @@ export class RelayKeeper {
   #started = false
   #server: Address | null = null
   #tether: ClientRequest | null = null
+  /** Where it listens besides the loopback address. */
+  #outer: Address | null = null
   #closed = false
 
   constructor(options: KeeperOptions) {
@@ -95,6 +97,32 @@ export class RelayKeeper {
     if (this.#closed) tether.destroy()
   }
 
+  /**
+   * Lets the relay listen on another address of this machine, too, for as long as it lives; one that takes its place does the same.
+   * @param wanted with the port that it is to have where that is free
+   * @returns the port that it has
+   * @throws when the address cannot be bound, or the relay is of a version that cannot do this
+   */
+  async listenToo(wanted: Address): Promise<number> {
+    const info = this.#info!
+    const asked = command(info, LISTEN_PATH, { [LISTEN_HEADER]: `${wanted.host}:${wanted.port}` })
+    const { status, text } = await answerOf(asked)
+    if (status !== 200) throw new Error(status === 409 ? text : `the relay of an earlier version answers ${status}`)
+    const { port } = JSON.parse(text) as { port: number }
+    this.#outer = { host: wanted.host, port }
+    return port
+  }
+
+  /** Where it listens besides the loopback address; null for nowhere, as far as this server knows. */
+  get outer(): Address | null {
+    return this.#outer
+  }
+
+  /** The port of the loopback address. */
+  get port(): number {
+    return this.#info?.port ?? 0
+  }
+
   /** Ends the relay: no worker is left. */
   async end(): Promise<void> {
     this.#closed = true
@@ -117,6 +145,10 @@ export class RelayKeeper {
       try {
         await this.find()
         await this.connect(this.#server!)
+        const outer = this.#outer
+        this.#outer = null
+        // Where that cannot be, whoever wants the address next hears of it.
+        if (outer !== null) await this.listenToo(outer).catch(() => {})
         return
       } catch (error) {
         note('relay.failed', { problem: String(error) })
@@ -146,6 +178,17 @@ function command(info: RelayInfo, path: string, headers: Record<string, string>)
   })
   sent.end()
   return sent
+}
+
+async function answerOf(asked: ClientRequest): Promise<{ status: number; text: string }> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    asked.once('error', reject)
+    asked.once('response', resolve)
+    asked.setTimeout(END_MS, () => asked.destroy(new Error('the relay does not answer')))
+  })
+  let text = ''
+  for await (const piece of response.setEncoding('utf8')) text += piece
+  return { status: response.statusCode ?? 0, text }
 }
 
 /** Each worker process has a private folder until it was buried. */

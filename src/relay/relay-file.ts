@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type ProcessIdentity, parseIdentity } from '../drivers/process-table.ts'
 
 /** Changes when a server and a relay of another version could not work together. */
-export const RELAY_VERSION = 1
+export const RELAY_VERSION = 2
 
 /** What a relay says of itself in its data directory. */
 export interface RelayInfo {

@@ -11,7 +11,7 @@ import { type Kind, kindOf } from './calls.ts'
 import { Copies } from './copies.ts'
 import { type Kept, Spool, SpoolFull } from './spool.ts'
 import { Takes } from './takes.ts'
-import { type Answer, Upstream } from './upstream.ts'
+import { type Address, type Answer, Upstream } from './upstream.ts'
 
 /** As in server/listener: workers reuse connections for 15 s. */
 const KEEP_ALIVE_MS = 75_000
@@ -29,6 +29,10 @@ const MAX_CONNECTIONS = 20_000
 export const TETHER_PATH = '/relay/tether'
 /** Ends the relay. */
 export const END_PATH = '/relay/end'
+/** Where a server asks the relay to listen on another address of this machine, too: for workers in containers. */
+export const LISTEN_PATH = '/relay/listen'
+/** Holds the host and the wanted port that come with {@link LISTEN_PATH}. */
+export const LISTEN_HEADER = 'x-runyard-listen'
 /** Holds the host and port of the server that comes with a tether. */
 export const SERVER_HEADER = 'x-runyard-server'
 
@@ -51,7 +55,14 @@ export interface RelayOptions {
   readonly onEnd: () => void
 }
 
-/** A relay that listens on the loopback address. */
+/** An address besides the loopback one. */
+interface Outer {
+  readonly host: string
+  readonly server: Server
+  readonly port: number
+}
+
+/** A relay that listens on the loopback address, and for containers on one of their network. */
 export class Relay {
   readonly #options: RelayOptions
   readonly #spool: Spool
@@ -59,6 +70,7 @@ export class Relay {
   readonly #takes = new Takes()
   readonly #copies = new Copies()
   readonly #server: Server
+  #outer: Outer | null = null
   #tether: ServerResponse | null = null
   #calls = 0
 
@@ -66,21 +78,31 @@ export class Relay {
     this.#options = options
     this.#spool = new Spool(options.folder)
     this.#upstream = new Upstream(this.#spool)
-    const times = { keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS }
-    this.#server = createServer({ ...times, noDelay: true }, (request, response) => this.#receive(request, response))
-    this.#server.maxConnections = MAX_CONNECTIONS
+    this.#server = this.#createServer(true)
   }
 
   /** Begins to listen; 0 for any port. @throws the system's error */
   async listen(port: number): Promise<number> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen({ host: '127.0.0.1', port }, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
+    return bind(this.#server, '127.0.0.1', port)
+  }
+
+  /**
+   * Listens on another address too, instead of the one before. Commands are not taken there.
+   * @param port the wanted one, which it has unless that is taken
+   * @returns the port
+   * @throws the system's error
+   */
+  async listenToo(host: string, port: number): Promise<number> {
+    if (this.#outer?.host === host) return this.#outer.port
+    const server = this.#createServer(false)
+    const got = await bind(server, host, port).catch(error => {
+      if (port === 0 || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+      return bind(server, host, 0)
     })
-    return (this.#server.address() as AddressInfo).port
+    const before = this.#outer
+    this.#outer = { host, server, port: got }
+    before?.server.close()
+    return got
   }
 
   /** Whether a server is there. */
@@ -95,12 +117,23 @@ export class Relay {
 
   /** Ends all connections. */
   close(): void {
-    this.#server.close()
-    this.#server.closeAllConnections()
+    for (const server of [this.#server, this.#outer?.server]) {
+      server?.close()
+      server?.closeAllConnections()
+    }
     this.#upstream.close()
   }
 
-  #receive(request: IncomingMessage, response: ServerResponse): void {
+  #createServer(commanded: boolean): Server {
+    const times = { keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS }
+    const server = createServer({ ...times, noDelay: true }, (request, response) =>
+      this.#receive(request, response, commanded),
+    )
+    server.maxConnections = MAX_CONNECTIONS
+    return server
+  }
+
+  #receive(request: IncomingMessage, response: ServerResponse, commanded: boolean): void {
     const kind = kindOf(request.method, request.url)
     // Errors show as the end of the connection.
     response.on('error', () => {})
@@ -110,11 +143,24 @@ export class Relay {
       void handled.finally(() => {
         this.#calls -= 1
       })
-    } else if (request.url === TETHER_PATH && this.#mayCommand(request)) this.#tie(request, response)
-    else if (request.url === END_PATH && this.#mayCommand(request)) response.end(this.#options.onEnd)
-    else {
-      request.resume()
-      respond(response, 404, '{"error":"this address is for workers only"}')
+    } else if (commanded && this.#mayCommand(request)) this.#obey(request, response)
+    else refuse(request, response)
+  }
+
+  #obey(request: IncomingMessage, response: ServerResponse): void {
+    if (request.url === TETHER_PATH) this.#tie(request, response)
+    else if (request.url === END_PATH) response.end(this.#options.onEnd)
+    else if (request.url === LISTEN_PATH) void this.#listenAsAsked(request, response)
+    else refuse(request, response)
+  }
+
+  async #listenAsAsked(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    request.resume()
+    const { host, port } = addressIn(request.headers[LISTEN_HEADER]) ?? { host: '', port: 0 }
+    try {
+      respond(response, 200, JSON.stringify({ port: await this.listenToo(host, port) }))
+    } catch (error) {
+      respond(response, 409, JSON.stringify({ error: (error as Error).message }))
     }
   }
 
@@ -127,8 +173,8 @@ export class Relay {
 
   /** The newest server is the one; only one can have the data directory. */
   #tie(request: IncomingMessage, response: ServerResponse): void {
-    const [, host, port] = /^(.+):(\d+)$/.exec(String(request.headers[SERVER_HEADER])) ?? []
-    if (host === undefined || port === undefined) {
+    const address = addressIn(request.headers[SERVER_HEADER])
+    if (address === null) {
       respond(response, 400, '{}')
       return
     }
@@ -143,7 +189,7 @@ export class Relay {
     response.writeHead(200)
     response.flushHeaders()
     before?.destroy()
-    this.#upstream.address = { host, port: Number(port) }
+    this.#upstream.address = address
   }
 
   async #handle(kind: Kind, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -293,6 +339,27 @@ export class Relay {
 function respond(response: ServerResponse, status: number, text: string): void {
   if (response.headersSent || response.destroyed) return
   response.writeHead(status, text === '' ? {} : { 'Content-Type': 'application/json' }).end(text)
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse): void {
+  request.resume()
+  respond(response, 404, '{"error":"this address is for workers only"}')
+}
+
+function addressIn(header: string | string[] | undefined): Address | null {
+  const [, host, port] = /^(.+):(\d+)$/.exec(String(header)) ?? []
+  return host === undefined || port === undefined ? null : { host, port: Number(port) }
+}
+
+async function bind(server: Server, host: string, port: number): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  return (server.address() as AddressInfo).port
 }
 
 function pause(): Promise<void> {

@@ -184,3 +184,52 @@ describe('what a relay does not do', () => {
     assert.equal(seen[0]!.headers['user-agent'], 'RunPod-Python-SDK/1.12.0')
   })
 })
+
+describe('the address for containers', () => {
+  const listen = (url: string, at: string, authorization = 'secret') =>
+    fetch(`${url}/relay/listen`, { method: 'POST', headers: { authorization, 'x-runyard-listen': at } })
+
+  test('a server has the relay listen there; calls are passed on and commands are not taken', async () => {
+    const { url, seen, server } = await openRelay()
+    await server((_, __, response) => response.end('{"jobsToStop":[]}'))
+    const { port } = (await (await listen(url, '127.0.0.2:0')).json()) as { port: number }
+    const outer = `http://127.0.0.2:${port}`
+    assert.equal((await fetch(`${outer}/v2/ep/job-stop/w?a`, { headers: HEADERS })).status, 200)
+    assert.equal(seen.length, 1)
+    for (const path of ['/', '/v2/ep/run', '/relay/tether', '/relay/end', '/relay/listen']) {
+      const headers = { authorization: 'secret', 'x-runyard-server': '127.0.0.1:1', 'x-runyard-listen': '127.0.0.3:0' }
+      assert.equal((await fetch(`${outer}${path}`, { method: 'POST', headers })).status, 404, path)
+    }
+    assert.equal((await listen(url, '127.0.0.4:0', 'guess')).status, 404)
+  })
+
+  test('a result that a container sends while the server is away reaches the next one', async () => {
+    const { url, seen, server } = await openRelay()
+    const first = await server(() => {})
+    const { port } = (await (await listen(url, '127.0.0.2:0')).json()) as { port: number }
+    first.kill()
+    const post = { method: 'POST', body: '{"output":1}', headers: HEADERS }
+    const result = fetch(`http://127.0.0.2:${port}/v2/ep/job-done/w/job?a`, post)
+    await sleep(200)
+    await server((_, __, response) => response.end('{}'))
+    assert.equal((await result).status, 200)
+    assert.deepEqual(
+      seen.map(({ call, body }) => `${call} ${body}`),
+      ['job-done {"output":1}'],
+    )
+  })
+
+  test('it keeps its port when it is asked again, moves when another address is wanted, and says why it cannot', async () => {
+    const { url } = await openRelay()
+    const asked = async (at: string) => (await (await listen(url, at)).json()) as { port: number }
+    const { port } = await asked('127.0.0.2:0')
+    assert.deepEqual(await asked('127.0.0.2:1'), { port })
+    const moved = await asked(`127.0.0.3:${port}`)
+    assert.deepEqual(moved, { port })
+    await assert.rejects(fetch(`http://127.0.0.2:${port}/`))
+    const nowhere = await listen(url, '203.0.113.9:0')
+    assert.equal(nowhere.status, 409)
+    assert.match(await nowhere.text(), /EADDRNOTAVAIL/)
+    assert.equal((await fetch(`http://127.0.0.3:${port}/`)).status, 404)
+  })
+})
