@@ -46,15 +46,11 @@ import { UnsentResults } from './services/unsent-results.ts'
 import { Volumes } from './services/volumes.ts'
 import { Waiting } from './services/waiting.ts'
 import { Webhooks } from './services/webhooks.ts'
+import type { WorkerAddresses } from './services/worker-addresses.ts'
 import { WorkerCalls } from './services/worker-calls.ts'
 
-/** What the application is told once the server listens. */
-export interface AppAddresses extends Addresses {
-  /** Origin that new workers call. Where it can change, a getter. */
-  readonly workerUrl: string
-  /** Other origins under which workers reach this server. */
-  readonly otherWorkerUrls?: readonly string[]
-}
+/** What the application is told once the server listens. What can change is a getter. */
+export interface AppAddresses extends Addresses, WorkerAddresses {}
 
 /** What the application needs besides the ports. */
 export interface AppConfig {
@@ -104,7 +100,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const management = managementOf(ports, access, config.prices)
   const jobs = new Jobs(ports, waiting)
-  const watching = createWatching(ports, jobs, () => [addresses.workerUrl, ...(addresses.otherWorkerUrls ?? [])])
+  const watching = createWatching(ports, jobs, () => addresses)
   const batches = new Batches(ports, jobs)
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
   const explaining = new Explaining(ports, watching.fleet)
@@ -183,9 +179,9 @@ function managementOf(ports: Ports, access: Access, prices: PriceList | undefine
 }
 
 /** The workers, and what keeps an eye on them. */
-function createWatching(ports: Ports, jobs: Jobs, workerUrls: () => readonly [string, ...string[]]): InspectorParts {
+function createWatching(ports: Ports, jobs: Jobs, addresses: () => WorkerAddresses): InspectorParts {
   const unsent = new UnsentResults(ports, jobs)
-  const fleet = new Fleet(ports, jobs, unsent, workerUrls)
+  const fleet = new Fleet(ports, jobs, unsent, addresses)
   const sightings = new Sightings(ports.clock)
   return { unsent, fleet, sightings, lostJobs: new LostJobs(ports, { jobs, fleet, sightings, unsent }) }
 }

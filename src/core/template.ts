@@ -11,6 +11,11 @@ export interface PortLabel {
   readonly name: string
 }
 
+/** Whether an image is a folder of this machine, whose workers are processes and not containers. */
+export function isFolderImage(image: string): boolean {
+  return image.startsWith('dir:')
+}
+
 /** What a worker runs: an image reference or `dir:<path>`, its command line and its environment. */
 export interface Template {
   readonly id: TemplateId

@@ -13,6 +13,7 @@ import type { Jobs } from './jobs.ts'
 import { Registries } from './registries.ts'
 import { shortId } from './short-id.ts'
 import type { UnsentResults } from './unsent-results.ts'
+import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
 
 /** A worker whose process is being started. */
 interface Launch {
@@ -29,13 +30,12 @@ export class Fleet {
   readonly #jobs: Jobs
   readonly #unsent: UnsentResults
   readonly #registries: Registries
-  readonly #addresses: () => readonly [string, ...string[]]
+  readonly #addresses: () => WorkerAddresses
   readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
   readonly #launching = new Map<WorkerId, Launch>()
   readonly #ended = new Set<WorkerId>()
 
-  /** @param addresses origins where workers reach the server, known once it listens; new ones are given the first */
-  constructor(ports: Ports, jobs: Jobs, unsent: UnsentResults, addresses: () => readonly [string, ...string[]]) {
+  constructor(ports: Ports, jobs: Jobs, unsent: UnsentResults, addresses: () => WorkerAddresses) {
     this.#ports = ports
     this.#jobs = jobs
     this.#unsent = unsent
@@ -66,7 +66,9 @@ export class Fleet {
     const { store, vault, random, emit } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
-    const worker = this.#newWorker(endpoint, placement, this.#ports.driver.nameOf(template.image))
+    const url = urlFor(this.#addresses(), template.image)
+    const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
+    const worker = this.#newWorker(endpoint, placement, place)
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
     const launch: Launch = { percent: null }
     this.#launching.set(worker.id, launch)
@@ -79,7 +81,7 @@ export class Fleet {
     if (!recorded) return
     emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
     // Whatever could not be recorded is seen by the reaper once the worker does not count as launching.
-    void this.#startNew(endpoint, template, worker, token)
+    void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token)), worker)
       .catch(error => this.#tellFailure(error))
       .finally(() => this.#launching.delete(worker.id))
   }
@@ -99,10 +101,10 @@ export class Fleet {
     return this.#ended.has(workerId)
   }
 
-  async #startNew(endpoint: Endpoint, template: Template, worker: Worker, token: string): Promise<void> {
+  async #startNew(launch: () => Promise<string>, worker: Worker): Promise<void> {
     const { store, driver, clock } = this.#ports
     try {
-      const handle = await this.#launch(endpoint, template, worker, token)
+      const handle = await launch()
       await store.workers.started(worker.id, handle, clock.now())
     } catch (error) {
       await this.#startFailed(worker, error)
@@ -221,7 +223,7 @@ export class Fleet {
         await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
       } else if (!endpoints.has(worker.endpointId)) {
         await this.kill(worker.id, 'endpoint_deleted')
-      } else if (!this.#addresses().includes(worker.baseUrl)) {
+      } else if (!isReached(this.#addresses(), worker.baseUrl)) {
         await this.kill(worker.id, 'address_changed')
       } else {
         emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
@@ -341,18 +343,12 @@ export class Fleet {
     return names.filter(name => !known.has(name))
   }
 
-  #newWorker(endpoint: Endpoint, placement: Placement, driver: string): Worker {
+  #newWorker(endpoint: Endpoint, placement: Placement, place: Pick<Worker, 'driver' | 'baseUrl'>): Worker {
     const { random, clock } = this.#ports
     const id = shortId(random) as WorkerId
     return {
       ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
-      ...{
-        driver,
-        handle: null,
-        baseUrl: this.#addresses()[0],
-        createdAtMs: clock.now(),
-        startedAtMs: null,
-      },
+      ...{ ...place, handle: null, createdAtMs: clock.now(), startedAtMs: null },
       ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
       ...{ placement, placedAtMs: clock.now(), pullStartedAtMs: null, pullEndedAtMs: null },
       ...{ stoppingAtMs: null, problemAtMs: null },

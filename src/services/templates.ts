@@ -2,7 +2,7 @@ import { type AppError, invalid, notFound } from '../core/errors.ts'
 import { type FieldNames, GRAPHQL_NAMES } from '../core/field-names.ts'
 import type { OwnerId, TemplateId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
-import { type Template, type TemplateInput, templateFailures } from '../core/template.ts'
+import { isFolderImage, type Template, type TemplateInput, templateFailures } from '../core/template.ts'
 import type { Ports } from '../ports/ports.ts'
 import { changeAgain } from './change-again.ts'
 import { onePage } from './paging.ts'
@@ -140,7 +140,7 @@ export async function templateProblems(
   names: FieldNames,
 ): Promise<string[]> {
   const failures = templateFailures(input, names)
-  const isFolder = input.image.startsWith('dir:')
+  const isFolder = isFolderImage(input.image)
   const problem = isFolder ? await ports.driver.check(input.image, input.args) : null
   if (problem !== null) failures.push(problem)
   const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null

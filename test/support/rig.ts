@@ -29,6 +29,7 @@ import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { Vault } from '../../src/ports/vault.ts'
+import type { ContainerUrls } from '../../src/services/worker-addresses.ts'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
 import { createMetrics } from '../../src/system/metrics.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
@@ -142,7 +143,7 @@ export class Rig {
   }
 
   /** Starts the control plane; after {@link crash} a new one over the same store and fleet. */
-  async start(workerUrl = WORKER_URL): Promise<void> {
+  async start(workerUrl = WORKER_URL, containers?: ContainerUrls): Promise<void> {
     const { capacity, check, rateWindows = DEFAULT_WINDOWS, drainTimeoutMs = 30_000 } = this.#options
     const { limitJobs = false } = this.#options
     const { clock, vault, store, notifier, outbound } = this
@@ -170,7 +171,7 @@ export class Rig {
     this.#app = createApp(this.ports, config)
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
-    await this.#app.start({ publicUrl: BASE, queueUrl: BASE, workerUrl })
+    await this.#app.start({ publicUrl: BASE, queueUrl: BASE, workerUrl, ...(containers && { containers }) })
     await clock.settle()
   }
 

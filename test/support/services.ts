@@ -19,7 +19,7 @@ import type { Rig } from './rig.ts'
 export function servicesOf({ ports }: Rig, names?: FieldNames) {
   const access = new Access(ports, [])
   const jobs = new Jobs(ports, new Waiting(ports.clock, ports.notifier))
-  const fleet = new Fleet(ports, jobs, new UnsentResults(ports, jobs), () => [''])
+  const fleet = new Fleet(ports, jobs, new UnsentResults(ports, jobs), () => ({ workerUrl: '' }))
   return {
     access,
     accounts: new Accounts(ports),
