@@ -12,6 +12,8 @@ export interface Config {
   readonly publicUrl: string | null
   readonly queueUrl: string | null
   readonly workers: readonly string[]
+  /** Whether the folders of `workers` are built into images that run in containers. */
+  readonly container: boolean
   readonly sample: boolean
   readonly json: boolean
   readonly drainTimeoutMs: number
@@ -21,6 +23,10 @@ export interface Config {
   readonly bodyBytes: number
   /** Whether workers get the server's own address, without a relay that outlives it. */
   readonly directWorkers: boolean
+  /** The engine's network that workers are put in; null for one of the installation's own. */
+  readonly dockerNetwork: string | null
+  /** Address of this machine that workers in containers call, or a name for it; null for what can be found out. */
+  readonly dockerWorkerAddress: string | null
   readonly storeHost: 'auto' | 'inline' | 'thread'
   /** Whether webhooks are refused to private addresses. */
   readonly webhookPublicOnly: boolean
@@ -124,6 +130,11 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
       notEmpty,
     ),
   ),
+  container: flag(
+    '--container',
+    'CONTAINER',
+    'build the Dockerfile of each --worker folder and run the folder in containers',
+  ),
   sample: flag('--sample', 'SAMPLE', 'run the sample handler as an endpoint named hello-node'),
   json: flag(
     '--json',
@@ -166,6 +177,22 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     '--direct-workers',
     'DIRECT_WORKERS',
     'give workers the address of the server itself, without the relay that holds their calls while it is away',
+  ),
+  dockerNetwork: setting(
+    '--docker-network',
+    'DOCKER_NETWORK',
+    '<name>',
+    null,
+    'network of the container engine for workers (default: one that keeps them from each other)',
+    notEmpty,
+  ),
+  dockerWorkerAddress: setting(
+    '--docker-worker-address',
+    'DOCKER_WORKER_ADDRESS',
+    '<address>',
+    null,
+    'address or name of this machine that workers in containers call (default: found out)',
+    hostName,
   ),
   storeHost: setting(
     '--store-host',
@@ -263,6 +290,7 @@ function configOf(
     publicUrl: url('publicUrl'),
     queueUrl: url('queueUrl'),
     workers: texts('worker').map(absolute),
+    container: one('container') === 'true',
     sample: one('sample') === 'true',
     json: one('json') === 'true',
     drainTimeoutMs: Number(one('drainTimeout')) * 1000,
@@ -270,6 +298,8 @@ function configOf(
     maxConnections: Number(one('maxConnections')),
     bodyBytes: Number(one('maxBodyMemory')) * 1024 * 1024,
     directWorkers: one('directWorkers') === 'true',
+    dockerNetwork: one('dockerNetwork') || null,
+    dockerWorkerAddress: one('dockerWorkerAddress') || null,
     storeHost: one('storeHost') as Config['storeHost'],
     webhookPublicOnly: one('webhookPublicOnly') === 'true',
     metricsPublic: one('metricsPublic') === 'true',
@@ -340,6 +370,10 @@ function oneOf(words: readonly string[]): Setting['check'] {
 
 function notEmpty(text: string): string | null {
   return text === '' ? 'must not be empty' : null
+}
+
+function hostName(text: string): string | null {
+  return /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text) ? null : 'must be an IPv4 address or a host name'
 }
 
 function httpUrl(text: string): string | null {

@@ -11,15 +11,16 @@ import { createNoDriver } from './drivers/none.ts'
 import { createProcessDriver } from './drivers/process.ts'
 import { readBootId } from './drivers/process-table.ts'
 import type { Emit } from './events.ts'
+import { bind, connected, openContainerAddress, openRelay, StartError } from './main-listeners.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Store } from './ports/store.ts'
 import type { VolumeFolders } from './ports/volume-folders.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
-import { keepRelay, type RelayKeeper } from './relay/keeper.ts'
-import { connectionsWithin } from './server/connections.ts'
-import { isLoopback, type Listener, listen, originOf } from './server/listener.ts'
+import type { RelayKeeper } from './relay/keeper.ts'
+import type { ContainerAddress } from './server/container-address.ts'
+import { isLoopback, type Listener, originOf } from './server/listener.ts'
 import { type Resealing, resealAll } from './services/resealing.ts'
 import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
 import { openPostgresStore } from './store/postgres.ts'
@@ -32,17 +33,14 @@ import { beginRotation, endRotation, loadMasterKeys } from './system/master-key.
 import { measuredStore } from './system/measured-store.ts'
 import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
-import { openFileLimit } from './system/open-files.ts'
 import { createOutbound } from './system/outbound.ts'
-import { portHolder } from './system/port-holder.ts'
 import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { systemRandom } from './system/random.ts'
 import { createVault } from './system/vault.ts'
 import { createVolumeFolders } from './system/volume-folders.ts'
 import { createWorkerLogs } from './system/worker-logs.ts'
 
-/** A reason for which the server cannot start, as a sentence for the person who started it. */
-export class StartError extends Error {}
+export { StartError } from './main-listeners.ts'
 
 /** A folder that was given with `--worker`, with the endpoint that runs it. */
 export interface ServedFolder {
@@ -103,12 +101,16 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const app = createApp(ports, { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices })
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders)
-    const listener = await bind(app, config, log)
+    let containers: ContainerAddress | null = null
+    const listener = await bind(app, config, log, address => containers?.isContainer(address) === true)
     const url = listener.url
     const publicUrl = config.publicUrl ?? url
     const direct = originOf(config.host, listener.port)
     const kept = await connected(await relay, direct, log)
+    containers = openContainerAddress(app, config, log, kept)
+    await containers?.resume()
     await app.start({
+      ...(containers === null ? {} : { containers }),
       ...{ publicUrl, queueUrl: config.queueUrl ?? publicUrl, otherWorkerUrls: [direct] },
       get workerUrl() {
         return kept?.url ?? direct
@@ -121,7 +123,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       url,
       apiKeyFile,
       folders: served,
-      stop: stopper(app, { listener, relay: kept, store, lock, driver, notifier }),
+      stop: stopper(app, { listener, containers, relay: kept, store, lock, driver, notifier }),
     }
   } catch (error) {
     await (await relay)?.leave()
@@ -208,6 +210,7 @@ function stopper(
   app: App,
   parts: {
     listener: Listener
+    containers: ContainerAddress | null
     relay: RelayKeeper | null
     store: Store
     lock: DataDirLock
@@ -220,6 +223,7 @@ function stopper(
   const stop = async () => {
     await app.stop(hurry.signal)
     await parts.relay?.end()
+    await parts.containers?.close(1_000)
     await parts.listener.close(1_000)
     if ('close' in parts.driver && typeof parts.driver.close === 'function') parts.driver.close()
     await parts.notifier.close?.()
@@ -286,60 +290,6 @@ function driverFor(
     },
     ...{ workerDir: folderIn(config.dataDir, 'workers'), maxWorkers: config.maxWorkers, bootId: readBootId() },
   })
-}
-
-/** What goes wrong here is told, and workers then get the address of the server itself. */
-async function openRelay(config: Config, log: Log): Promise<RelayKeeper | null> {
-  try {
-    return await keepRelay({
-      ...{ dataDir: config.dataDir, bootId: readBootId() },
-      note: (what, fields) => log[what === 'relay.lost' || what === 'relay.failed' ? 'warn' : 'debug'](fields, what),
-    })
-  } catch (error) {
-    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
-    return null
-  }
-}
-
-const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
-
-async function connected(relay: RelayKeeper | null, server: string, log: Log): Promise<RelayKeeper | null> {
-  const { hostname, port } = new URL(server)
-  try {
-    await relay?.connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
-    return relay
-  } catch (error) {
-    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
-    await relay?.leave()
-    return null
-  }
-}
-
-/** How often at most it is logged that there are too many connections. */
-const FULL_LOG_MS = 60_000
-
-async function bind(app: App, config: Config, log: ReturnType<typeof createLog>): Promise<Listener> {
-  const maxConnections = Math.min(config.maxConnections, connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY))
-  if (maxConnections < config.maxConnections)
-    log.warn({ maxConnections }, 'the limit of open files (ulimit -n) allows fewer connections than --max-connections')
-  let loggedMs = Number.NEGATIVE_INFINITY
-  const onFull = () => {
-    if (systemClock.monotonic() - loggedMs < FULL_LOG_MS) return
-    loggedMs = systemClock.monotonic()
-    log.warn({ maxConnections }, 'connections are turned away because there are too many')
-  }
-  try {
-    return await listen(app.fetch(), { host: config.host, port: config.port, maxConnections, onFull })
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'EADDRINUSE') {
-      const holder = portHolder(config.port)
-      throw new StartError(
-        `port ${config.port} is in use${holder === null ? '' : ` by ${holder}`}; give another --port`,
-      )
-    }
-    throw new StartError(`cannot listen on ${config.host} port ${config.port}: ${(error as Error).message}`)
-  }
 }
 
 async function serveFolders(app: App, folders: readonly string[]): Promise<ServedFolder[]> {

@@ -23,6 +23,8 @@ export interface ListenOptions {
   readonly maxConnections: number
   /** Told each time that a connection is turned away because there are too many. */
   readonly onFull?: () => void
+  /** Whether callers at this address are refused, whatever they ask; nobody is unless given. */
+  readonly refuses?: (address: string | undefined) => boolean
   /** Other bounds than the usual ones. */
   readonly limits?: Partial<ConnectionLimits>
 }
@@ -41,7 +43,7 @@ export interface Listener {
  * @throws the system's error when the address cannot be bound
  */
 export async function listen(surface: Surface, options: ListenOptions): Promise<Listener> {
-  const { host, port, maxConnections, onFull = () => {}, limits = {} } = options
+  const { host, port, maxConnections, onFull = () => {}, refuses = () => false, limits = {} } = options
   const answer = getRequestListener(
     (request, env) => surface(request, { delivery: deliveryOf(env.outgoing as ServerResponse) }),
     {
@@ -56,7 +58,10 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       ...{ keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS },
       ...{ connectionsCheckingInterval: CHECK_MS, maxHeaderSize: HEADER_BYTES, noDelay: true },
     },
-    (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing),
+    (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      if (refuses(incoming.socket.remoteAddress)) refuse(outgoing)
+      else void answer(incoming, outgoing)
+    },
   )
   const connections = new Connections(server, { ...CONNECTION_LIMITS, ...limits, maxConnections }, onFull)
   await new Promise<void>((resolve, reject) => {
@@ -77,6 +82,12 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json' }
+
+/** Containers come from addresses of their own network; what they may ask is at another address. */
+function refuse(outgoing: ServerResponse): void {
+  outgoing.writeHead(403, { ...JSON_HEADERS, connection: 'close' })
+  outgoing.end('{"error":"workers in containers reach this server at their worker address only"}')
+}
 
 /** The origin under which programs on this machine reach a listener on `host`. */
 export function originOf(host: string, port: number): string {

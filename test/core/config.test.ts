@@ -36,7 +36,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false, prices: null },
-    directWorkers: false,
+    ...{ directWorkers: false, container: false, dockerNetwork: null, dockerWorkerAddress: null },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -51,6 +51,7 @@ test('each setting is read from its option', () => {
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
     ...{ storeHost: 'thread', webhookPublicOnly: true, metricsPublic: true, logLevel: 'debug' },
     ...{ directWorkers: true, maxConnections: '70', maxBodyMemory: '40' },
+    ...{ container: true, dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -61,7 +62,7 @@ test('each setting is read from its option', () => {
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false, prices: null },
-    directWorkers: true,
+    ...{ directWorkers: true, container: true, dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
   })
 })
 
@@ -124,8 +125,9 @@ const OTHER: Record<string, string> = {
     publicUrl: 'http://x',
     queueUrl: 'http://y',
   },
-  ...{ worker: 'v:w', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
+  ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true', storeHost: 'inline' },
+  ...{ dockerNetwork: 'n', dockerWorkerAddress: 'a' },
   ...{ webhookPublicOnly: 'true', rateLimits: 'minute=5', jobRateLimits: 'true', prices: 'catalog' },
   ...{ metricsPublic: 'true', logLevel: 'warn' },
 }

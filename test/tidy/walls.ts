@@ -36,7 +36,7 @@ export const places: Record<string, string> = {
   'system/notifier': 'src/system/*notifier*',
   'system/leader': 'src/system/*leader*',
   app: 'src/app.ts',
-  main: 'src/main.ts',
+  main: 'src/main*.ts',
   config: 'src/config.ts',
   events: 'src/events.ts',
   cli: 'src/cli/**',

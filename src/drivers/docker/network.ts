@@ -1,0 +1,196 @@
+/**
+ * The network of an installation's containers: one bridge for all endpoints, because an engine has address ranges for about 31.
+ * Its containers are kept from each other by the engine; they reach the internet through this machine.
+ */
+import { createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import type Docker from 'dockerode'
+import { AppError } from '../../core/errors.ts'
+import type { AddressRange, ContainerNetwork, FoundNetwork } from '../../ports/container-network.ts'
+
+/** Names the installation that a network belongs to. */
+export const INSTALLATION_LABEL = 'runyard.installation'
+const ISOLATION = 'com.docker.network.bridge.enable_icc'
+const BRIDGE = 'com.docker.network.bridge.name'
+
+/** What {@link createContainerNetwork} needs. */
+export interface ContainerNetworkOptions {
+  readonly engine: Docker
+  /** Letters and digits that name the installation on its engine. */
+  readonly installation: string
+  /** A network that somebody made; null for one of the installation's own. */
+  readonly given: string | null
+  /** Whether the engine is spoken to through a file of this machine. */
+  readonly local: boolean
+}
+
+/** The network of an installation on a Docker engine, or on Podman's. */
+export function createContainerNetwork(options: ContainerNetworkOptions): ContainerNetwork {
+  return new BridgeNetwork(options)
+}
+
+class BridgeNetwork implements ContainerNetwork {
+  readonly #options: ContainerNetworkOptions
+  #finding: Promise<FoundNetwork> | null = null
+
+  constructor(options: ContainerNetworkOptions) {
+    this.#options = options
+  }
+
+  /** Engines make a second network of the same name without a word, so only one call is under way. */
+  ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
+    this.#finding ??= this.#ensure(wanted)
+      .catch(thrown => {
+        throw thrown instanceof AppError ? thrown : engineProblem(thrown)
+      })
+      .finally(() => {
+        this.#finding = null
+      })
+    return this.#finding
+  }
+
+  async remove(): Promise<boolean> {
+    try {
+      for (const { Id } of await this.#own()) await this.#options.engine.getNetwork(Id).remove()
+      return true
+    } catch (thrown) {
+      // 403 is how engines say that containers are in it.
+      if (statusOf(thrown) === 403 || statusOf(thrown) === 409) return false
+      throw engineProblem(thrown)
+    }
+  }
+
+  async #ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
+    const { engine, given, local } = this.#options
+    const [network, facts] = await Promise.all([
+      given === null ? this.#ownOne(wanted) : this.#chosen(given),
+      engineFacts(engine),
+    ])
+    const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
+    const gateway = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway?.replace(/\/\d+$/, '') ?? null
+    return {
+      ...{ ...facts, local, id: network.Id, name: network.Name, gateway },
+      addresses: [...ownAddresses(), ...(gateway !== null && (await isOwn(gateway)) ? [gateway] : [])],
+      subnets: ranges.flatMap(({ Subnet }) => (Subnet === undefined ? [] : [Subnet])),
+      isolated: network.Options?.[ISOLATION] === 'false',
+    }
+  }
+
+  async #chosen(name: string): Promise<Docker.NetworkInspectInfo> {
+    const network: Docker.NetworkInspectInfo = await this.#options.engine
+      .getNetwork(name)
+      .inspect()
+      .catch(thrown => {
+        if (statusOf(thrown) !== 404) throw thrown
+        throw new AppError('unavailable', `the engine has no network '${name}' (--docker-network)`)
+      })
+    if (network.Driver === 'host' || network.Driver === 'null') {
+      throw new AppError(
+        'unavailable',
+        `workers cannot be in the network '${name}' (--docker-network): ${REFUSED[network.Driver]}`,
+      )
+    }
+    return network
+  }
+
+  async #ownOne(wanted: AddressRange | null): Promise<Docker.NetworkInspectInfo> {
+    const { engine } = this.#options
+    const [found] = await this.#own()
+    if (found !== undefined) {
+      // The list of some engines leaves fields out.
+      const network: Docker.NetworkInspectInfo = await engine.getNetwork(found.Id).inspect()
+      if (network.Options?.[ISOLATION] === 'false') return network
+      throw new AppError('unavailable', `containers in the network '${network.Name}' would reach each other; remove it`)
+    }
+    const made = await this.#make(wanted)
+    return made.inspect()
+  }
+
+  async #own(): Promise<Docker.NetworkInspectInfo[]> {
+    const { engine, installation } = this.#options
+    const filters = { label: [`${INSTALLATION_LABEL}=${installation}`] }
+    const found = await engine.listNetworks({ filters })
+    return found.sort((a, b) => a.Created.localeCompare(b.Created))
+  }
+
+  async #make(wanted: AddressRange | null): Promise<Docker.Network> {
+    const { engine, installation } = this.#options
+    const base: Docker.NetworkCreateOptions = {
+      ...{ Name: `runyard-${installation}`, Driver: 'bridge', CheckDuplicate: true },
+      // Interfaces have names of at most 15 characters; a known one is what firewall rules can be written for.
+      Options: { [ISOLATION]: 'false', [BRIDGE]: `ry-${installation.slice(0, 12)}` },
+      Labels: { [INSTALLATION_LABEL]: installation },
+    }
+    if (wanted === null) return engine.createNetwork(base)
+    const { subnet: Subnet, gateway: Gateway } = wanted
+    try {
+      return await engine.createNetwork({ ...base, IPAM: { Driver: 'default', Config: [{ Subnet, Gateway }] } })
+    } catch (thrown) {
+      // Somebody else has that range by now.
+      if (statusOf(thrown) === undefined) throw thrown
+      return engine.createNetwork(base)
+    }
+  }
+}
+
+const REFUSED: Readonly<Record<string, string>> = {
+  host: 'they would reach everything that listens on this machine',
+  null: 'they would not reach the server',
+}
+
+type OfEngine = Pick<FoundNetwork, 'platform' | 'product' | 'operatingSystem' | 'rootless'>
+
+async function engineFacts(engine: Docker): Promise<OfEngine> {
+  const [info, version] = await Promise.all([
+    engine.info() as Promise<{ OperatingSystem?: string; SecurityOptions?: string[] | null }>,
+    engine.version() as Promise<{ Components?: { Name: string }[] }>,
+  ])
+  const isPodman = (version.Components ?? []).some(({ Name }) => /podman/i.test(Name))
+  return {
+    ...{ platform: process.platform, product: isPodman ? 'podman' : 'docker' },
+    operatingSystem: info.OperatingSystem ?? '',
+    rootless: (info.SecurityOptions ?? []).some(option => /rootless/.test(option)),
+  }
+}
+
+/** Without the bridge of a network in which no container is: it has an address, and is not among the interfaces that run. */
+function ownAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap(list => (list ?? []).map(({ address }) => address))
+}
+
+/** Whether an address is one of this machine, running or not. */
+function isOwn(address: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ host: address, port: 0 }, () => server.close(() => resolve(true)))
+  })
+}
+
+function statusOf(thrown: unknown): number | undefined {
+  return (thrown as { statusCode?: number }).statusCode
+}
+
+/** What an engine says, as a sentence for the person who runs it. */
+function engineProblem(thrown: unknown): AppError {
+  const {
+    statusCode,
+    code,
+    message = '',
+    json,
+  } = thrown as {
+    statusCode?: number
+    code?: string
+    message?: string
+    json?: { message?: string }
+  }
+  const extras = { cause: thrown }
+  if (statusCode === undefined)
+    return new AppError('unavailable', `the container engine cannot be reached: ${code ?? message}`, extras)
+  const said = json?.message ?? message
+  if (/non-overlapping|address pool|subnet/i.test(said)) {
+    const advice = "remove unused networks with 'docker network prune', or name one with --docker-network"
+    return new AppError('unavailable', `the engine has no address range left for a network: ${advice}`, extras)
+  }
+  return new AppError('unavailable', `the engine makes no network for containers: ${said}`, extras)
+}

@@ -1,0 +1,111 @@
+/** Where a run of the server listens: for clients, and through the relay for workers. */
+import { join } from 'node:path'
+import type { App } from './app.ts'
+import type { Config } from './config.ts'
+import { connectEngine } from './drivers/docker/connection.ts'
+import { createContainerNetwork } from './drivers/docker/network.ts'
+import { readBootId } from './drivers/process-table.ts'
+import { keepRelay, type RelayKeeper } from './relay/keeper.ts'
+import { connectionsWithin } from './server/connections.ts'
+import { ContainerAddress } from './server/container-address.ts'
+import { type Listener, listen } from './server/listener.ts'
+import { systemClock } from './system/clock.ts'
+import { installationOf } from './system/installation.ts'
+import type { createLog } from './system/log.ts'
+import { openFileLimit } from './system/open-files.ts'
+import { portHolder } from './system/port-holder.ts'
+
+/** A reason for which the server cannot start, as a sentence for the person who started it. */
+export class StartError extends Error {}
+
+type Log = ReturnType<typeof createLog>
+
+/** What goes wrong here is told, and workers then get the address of the server itself. */
+export async function openRelay(config: Config, log: Log): Promise<RelayKeeper | null> {
+  try {
+    return await keepRelay({
+      ...{ dataDir: config.dataDir, bootId: readBootId() },
+      note: (what, fields) => log[what === 'relay.lost' || what === 'relay.failed' ? 'warn' : 'debug'](fields, what),
+    })
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    return null
+  }
+}
+
+const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
+
+export async function connected(relay: RelayKeeper | null, server: string, log: Log): Promise<RelayKeeper | null> {
+  const { hostname, port } = new URL(server)
+  try {
+    await relay?.connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
+    return relay
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    await relay?.leave()
+    return null
+  }
+}
+
+/** How often at most it is logged that there are too many connections. */
+const FULL_LOG_MS = 60_000
+
+/**
+ * Listens with all surfaces.
+ * @param refuses whether a caller is a container, which has an address of its own to call
+ * @throws StartError
+ */
+export async function bind(
+  app: App,
+  config: Config,
+  log: Log,
+  refuses: (address: string | undefined) => boolean,
+): Promise<Listener> {
+  const maxConnections = connectionLimit(config)
+  if (maxConnections < config.maxConnections)
+    log.warn({ maxConnections }, 'the limit of open files (ulimit -n) allows fewer connections than --max-connections')
+  let loggedMs = Number.NEGATIVE_INFINITY
+  const onFull = () => {
+    if (systemClock.monotonic() - loggedMs < FULL_LOG_MS) return
+    loggedMs = systemClock.monotonic()
+    log.warn({ maxConnections }, 'connections are turned away because there are too many')
+  }
+  try {
+    return await listen(app.fetch(), { host: config.host, port: config.port, maxConnections, onFull, refuses })
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'EADDRINUSE') {
+      const holder = portHolder(config.port)
+      throw new StartError(
+        `port ${config.port} is in use${holder === null ? '' : ` by ${holder}`}; give another --port`,
+      )
+    }
+    throw new StartError(`cannot listen on ${config.host} port ${config.port}: ${(error as Error).message}`)
+  }
+}
+
+function connectionLimit(config: Config): number {
+  return Math.min(config.maxConnections, connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY))
+}
+
+/** The address for workers in containers; null where there is no engine. It is made when the first of them starts. */
+export function openContainerAddress(
+  app: App,
+  config: Config,
+  log: Log,
+  relay: RelayKeeper | null,
+): ContainerAddress | null {
+  const connection = connectEngine(process.env)
+  if (connection === null) return null
+  const { engine, local } = connection
+  const installation = installationOf(config.dataDir)
+  const maxConnections = connectionLimit(config)
+  return new ContainerAddress({
+    network: createContainerNetwork({ engine, local, installation, given: config.dockerNetwork }),
+    given: config.dockerWorkerAddress,
+    file: join(config.dataDir, 'container-address.json'),
+    relay,
+    listen: (host, port) => listen(app.fetch(['worker']), { host, port, maxConnections }),
+    note: (what, fields) => log[what === 'containers.reachable' ? 'info' : 'warn'](fields, what),
+  })
+}

@@ -1,0 +1,29 @@
+import type { EngineFacts } from '../core/container-reach.ts'
+
+/** The network of this installation's containers, as it is now. */
+export interface FoundNetwork extends EngineFacts {
+  readonly id: string
+  readonly name: string
+  /** Its IPv4 ranges, as `172.18.0.0/16`. */
+  readonly subnets: readonly string[]
+  /** Whether containers in it are kept from each other. */
+  readonly isolated: boolean
+}
+
+/** An address range that a network had. */
+export interface AddressRange {
+  readonly subnet: string
+  readonly gateway: string
+}
+
+/** The network of this installation's containers. */
+export interface ContainerNetwork {
+  /**
+   * Finds the network, and makes it where it is the installation's own and not there.
+   * @param wanted range that a new one is to have where that is free; null for any
+   * @throws AppError `unavailable` with the reason, when there is no engine or no network
+   */
+  ensure(wanted: AddressRange | null): Promise<FoundNetwork>
+  /** Removes the installation's own network unless containers are in it; true when none is left. */
+  remove(): Promise<boolean>
+}

@@ -1,0 +1,23 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Names the installation of a data directory, by letters and digits, to whatever it makes outside of it. Is made once. */
+export function installationOf(dataDir: string): string {
+  const file = join(dataDir, 'installation')
+  const known = knownInstallation(dataDir)
+  if (known !== null) return known
+  const made = randomBytes(6).toString('hex')
+  writeFileSync(file, `${made}\n`, { mode: 0o600 })
+  return made
+}
+
+/** The name of the installation of a data directory; null when it has none yet. */
+export function knownInstallation(dataDir: string): string | null {
+  try {
+    const text = readFileSync(join(dataDir, 'installation'), 'utf8').trim()
+    return /^[a-z0-9]{6,32}$/.test(text) ? text : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,90 @@
+/** Containers that the test starts itself, to see what can be reached from inside of one. */
+import { readFileSync } from 'node:fs'
+import Docker from 'dockerode'
+import { atEnd } from './cleanup.ts'
+
+const address = process.env.RUNYARD_TEST_DOCKER ?? ''
+const image = process.env.RUNYARD_TEST_DOCKER_IMAGE ?? ''
+
+/** Why tests with containers cannot run; false when they can. */
+export const probeSkip = missing()
+
+/** The engine, and how a server that is started finds it. */
+export const engine = new Docker({ socketPath: address.replace(/^unix:\/\//, '') })
+export const engineEnv = { DOCKER_HOST: address }
+export const testImage = image
+
+function missing(): string | false {
+  if (address !== '' && image !== '') return false
+  const problem = 'RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE name no engine with an image'
+  if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
+  return problem
+}
+
+/** Takes the networks of an installation away that its server could not, because it was killed. */
+export function removeNetworksOf(dataDir: string): void {
+  atEnd(async () => {
+    const installation = readFileSync(`${dataDir}/installation`, 'utf8').trim()
+    const found = await engine.listNetworks({ filters: { label: [`runyard.installation=${installation}`] } })
+    for (const { Id } of found) await engine.getNetwork(Id).remove()
+  })
+}
+
+/** What one attempt from inside of a container came to: a status with its body, or `no connection`. */
+export interface Attempt {
+  readonly method?: string
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+const SCRIPT = `
+import json, os, sys, urllib.error, urllib.request
+from concurrent.futures import ThreadPoolExecutor
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def attempt(a):
+    body = a.get("body")
+    request = urllib.request.Request(a["url"], method=a.get("method", "GET"), headers=a.get("headers", {}), data=None if body is None else body.encode())
+    try:
+        with opener.open(request, timeout=2) as answer:
+            return f"{answer.status} {answer.read(300).decode(errors='replace')}"
+    except urllib.error.HTTPError as error:
+        return f"{error.code} {error.read(300).decode(errors='replace')}"
+    except Exception as error:
+        return "no connection"
+with ThreadPoolExecutor(16) as pool:
+    print(json.dumps(list(pool.map(attempt, json.loads(os.environ["ATTEMPTS"])))))
+`
+
+/** A container that waits for commands, in a network; it is removed with the test file. */
+export async function openContainer(network: string, command: readonly string[] = ['sleep', '600']) {
+  const container = await engine.createContainer({
+    ...{ Image: image, Cmd: [...command] },
+    HostConfig: { NetworkMode: network, Init: true },
+    Labels: { 'runyard.test': 'probe' },
+  })
+  atEnd(() => container.remove({ force: true }).catch(() => {}))
+  await container.start()
+  const { NetworkSettings } = await container.inspect()
+  const run = async (argv: readonly string[], env: Readonly<Record<string, string>> = {}) => {
+    const Env = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+    const exec = await container.exec({ Cmd: [...argv], Env, AttachStdout: true, AttachStderr: true, Tty: true })
+    let output = ''
+    for await (const piece of await exec.start({ Tty: true })) output += String(piece)
+    return output.trim()
+  }
+  return {
+    address: NetworkSettings.Networks[network]?.IPAddress ?? '',
+    run,
+    /** Makes the attempts at once; the answers come in their order. */
+    attempt: async (attempts: readonly Attempt[]): Promise<string[]> => {
+      const output = await run(['python3', '-c', SCRIPT], { ATTEMPTS: JSON.stringify(attempts) })
+      try {
+        return JSON.parse(output) as string[]
+      } catch {
+        throw new Error(`the probe failed: ${output}`)
+      }
+    },
+    remove: () => container.remove({ force: true }),
+  }
+}
