@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { addBuild } from './build.ts'
 import { addCompletion } from './completion.ts'
 import { CliError, EXIT } from './exit.ts'
 import { addJobs } from './jobs.ts'
@@ -16,6 +17,7 @@ const EXAMPLES = `
 Examples:
   runyard serve --sample             a server with a sample endpoint, on http://127.0.0.1:8080
   runyard serve --worker ./my-model  run the handler in ./my-model as an endpoint
+  runyard build ./my-model -t mine   build an image of a folder with a Dockerfile
   runyard run <endpoint> -i '{}'     run one job and wait for it
   runyard endpoints list             the endpoints; templates, secrets, keys and volumes likewise
   runyard jobs list <endpoint>       its jobs, the newest first; get, cancel, retry and delete take the id of a job
@@ -39,18 +41,8 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
-  for (const add of [
-    addServe,
-    addRun,
-    addResources,
-    addJobs,
-    addWorkers,
-    addUsage,
-    addWhy,
-    addLogs,
-    addMasterKey,
-    addCompletion,
-  ])
+  const commands = [addServe, addBuild, addRun, addResources, addJobs, addWorkers, addUsage, addWhy, addLogs, addMasterKey]
+  for (const add of [...commands, addCompletion])
     add(program)
   try {
     await program.parseAsync(argv as string[])

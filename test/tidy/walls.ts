@@ -31,10 +31,12 @@ export const places: Record<string, string> = {
   relay: 'src/relay/**',
   drivers: 'src/drivers/**',
   'drivers/process-table': 'src/drivers/process-table.ts',
+  'drivers/docker': 'src/drivers/docker/**',
   'drivers/mock': 'src/drivers/mock*',
   system: 'src/system/**',
   'system/notifier': 'src/system/*notifier*',
   'system/leader': 'src/system/*leader*',
+  doctor: 'src/doctor/**',
   app: 'src/app.ts',
   main: 'src/main*.ts',
   config: 'src/config.ts',
@@ -96,8 +98,8 @@ export const walls: Wall[] = [
   {
     folder: 'drivers',
     project: 'core ports events',
-    packages: 'dockerode @kubernetes/client-node',
-    builtins: 'child_process fs os path net http https',
+    packages: 'dockerode @balena/dockerignore tar-fs @kubernetes/client-node',
+    builtins: 'child_process fs os path net stream util http https',
     why: 'http, https: agents that keep no connections to a container engine',
   },
   {
@@ -127,7 +129,13 @@ export const walls: Wall[] = [
     builtins: '',
     why: 'the fields of events have the branded types of core',
   },
-  { folder: 'cli', project: 'core config main', packages: 'commander', builtins: 'any' },
+  {
+    folder: 'cli',
+    project: 'core config main doctor drivers/docker',
+    packages: 'commander',
+    builtins: 'any',
+    why: 'building an image and looking at the machine need no server; both work while none runs',
+  },
   {
     folder: 'sim/run',
     project: `sim ${simulated}`,
