@@ -30,7 +30,7 @@ import { Catalog } from './services/catalog.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { Explaining } from './services/explaining.ts'
 import { Fleet } from './services/fleet.ts'
-import { ensureFolderEndpoint } from './services/folder-workers.ts'
+import { ensureFolderEndpoint, type WorkerFolder } from './services/folder-workers.ts'
 import { Jobs } from './services/jobs.ts'
 import { Keys } from './services/keys.ts'
 import { LogReading } from './services/log-reading.ts'
@@ -72,7 +72,7 @@ export interface Services {
   readonly access: Access
   readonly keys: Keys
   /** The endpoint of a handler's folder, made when there is none yet; see services/folder-workers.ts. */
-  readonly folderEndpoint: (path: string, name: string) => Promise<Endpoint>
+  readonly folderEndpoint: (folder: WorkerFolder) => Promise<Endpoint>
 }
 
 /** The whole control plane: the same in production, in tests and under the simulator's clock. */
@@ -139,7 +139,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
     services: {
       access,
       keys: management.keys,
-      folderEndpoint: (path, name) => ensureFolderEndpoint(shared, DEFAULT_OWNER, path, name),
+      folderEndpoint: folder => ensureFolderEndpoint(shared, DEFAULT_OWNER, folder),
     },
     async start(known) {
       addresses = known

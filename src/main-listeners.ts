@@ -93,7 +93,7 @@ export function openContainerAddress(
   app: App,
   config: Config,
   log: Log,
-  relay: RelayKeeper | null,
+  relay: () => RelayKeeper | null,
 ): ContainerAddress | null {
   const connection = connectEngine(process.env)
   if (connection === null) return null

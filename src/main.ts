@@ -1,16 +1,16 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { type App, createApp } from './app.ts'
 import type { Config } from './config.ts'
-import type { Endpoint } from './core/endpoint.ts'
 import { toAppError } from './core/errors.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
 import { createNoDriver } from './drivers/none.ts'
 import { createProcessDriver } from './drivers/process.ts'
 import { readBootId } from './drivers/process-table.ts'
 import type { Emit } from './events.ts'
+import { foldersIn, type ServedFolder, serveFolders } from './main-folders.ts'
 import { bind, connected, openContainerAddress, openRelay, StartError } from './main-listeners.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
@@ -40,13 +40,8 @@ import { createVault } from './system/vault.ts'
 import { createVolumeFolders } from './system/volume-folders.ts'
 import { createWorkerLogs } from './system/worker-logs.ts'
 
+export type { ServedFolder } from './main-folders.ts'
 export { StartError } from './main-listeners.ts'
-
-/** A folder that was given with `--worker`, with the endpoint that runs it. */
-export interface ServedFolder {
-  readonly folder: string
-  readonly endpoint: Endpoint
-}
 
 /** A server that answers. */
 export interface RunningServer {
@@ -73,8 +68,8 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const apiKeyFile = join(config.dataDir, 'api-key')
     notifier = createNotifications(config, log)
     const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
-    const folders = [...config.workers, ...(config.sample ? [sampleFolder] : [])]
-    const driver = driverFor(config, folders, { notifier, logs })
+    const folders = foldersIn(config, sampleFolder)
+    const driver = driverFor(config, folders.inProcesses, { notifier, logs })
     if (driver.name === 'process' && !config.directWorkers) relay = openRelay(config, log)
     const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
     writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
@@ -100,14 +95,14 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const prices = config.prices ?? undefined
     const app = createApp(ports, { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices })
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
-    const served = await serveFolders(app, folders)
-    let containers: ContainerAddress | null = null
+    const served = await serveFolders(app, folders, log)
+    let kept: RelayKeeper | null = null
+    const containers = openContainerAddress(app, config, log, () => kept)
     const listener = await bind(app, config, log, address => containers?.isContainer(address) === true)
     const url = listener.url
     const publicUrl = config.publicUrl ?? url
     const direct = originOf(config.host, listener.port)
-    const kept = await connected(await relay, direct, log)
-    containers = openContainerAddress(app, config, log, kept)
+    kept = await connected(await relay, direct, log)
     await containers?.resume()
     await app.start({
       ...(containers === null ? {} : { containers }),
@@ -290,19 +285,6 @@ function driverFor(
     },
     ...{ workerDir: folderIn(config.dataDir, 'workers'), maxWorkers: config.maxWorkers, bootId: readBootId() },
   })
-}
-
-async function serveFolders(app: App, folders: readonly string[]): Promise<ServedFolder[]> {
-  const served: ServedFolder[] = []
-  for (const folder of folders) {
-    const path = resolve(folder)
-    try {
-      served.push({ folder: path, endpoint: await app.services.folderEndpoint(path, basename(path)) })
-    } catch (error) {
-      throw new StartError(`--worker ${folder}: ${toAppError(error).message}`)
-    }
-  }
-  return served
 }
 
 function ensureApiKey(file: string, given: string | null): string {

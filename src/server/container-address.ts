@@ -25,7 +25,8 @@ export interface ContainerAddressParts {
   readonly given: string | null
   /** Remembers the address from one run to the next. */
   readonly file: string
-  readonly relay: ContainerRelay | null
+  /** The relay, once there is one; null for none. */
+  readonly relay: () => ContainerRelay | null
   /** Listens with the worker surface. */
   readonly listen: (host: string, port: number) => Promise<Listener>
   /** Told of each change, for the log. */
@@ -129,7 +130,7 @@ export class ContainerAddress {
   }
 
   async #portOn({ listenOn: host }: ContainerWay): Promise<number> {
-    const { relay } = this.#parts
+    const relay = this.#parts.relay()
     if (relay !== null && host.startsWith('127.')) return relay.port
     if (relay?.outer?.host === host) return relay.outer.port
     if (this.#listener?.host === host) return this.#listener.listener.port

@@ -12,33 +12,48 @@ export interface FolderParts {
   readonly templates: Templates
 }
 
+/** A folder whose handler is to run. */
+export interface WorkerFolder {
+  /** What its endpoint is named after. */
+  readonly name: string
+  /** Absolute path. */
+  readonly path: string
+  /** Name of the images that are built of it. */
+  readonly repository: string
+  /** Tag of the image that was built now; null to run the folder as it is, in processes. */
+  readonly tag: string | null
+}
+
 /**
  * The endpoint that runs the handler in a folder. The first call makes a template and an endpoint, both named after the
  * folder; the endpoint's id is the name's letters and digits where that id is free. Later calls find them again, with
- * whatever was changed since.
- * @param path absolute path of the folder
+ * whatever was changed since; another image makes a new version, whose workers replace those of the one before.
  * @throws AppError `invalid` with what is wrong with the folder
  */
 export async function ensureFolderEndpoint(
   parts: FolderParts,
   owner: OwnerId,
-  path: string,
-  name: string,
+  { name, path, repository, tag }: WorkerFolder,
 ): Promise<Endpoint> {
   const { store, endpoints, templates } = parts
-  const image = `dir:${path}`
-  const known = (await store.templates.list(owner)).find(template => template.image === image && template.isServerless)
+  const folder = `dir:${path}`
+  const image = tag === null ? folder : `${repository}:${tag}`
+  const isOurs = (known: string) => known === folder || known.startsWith(`${repository}:`)
+  const known = (await store.templates.list(owner)).find(template => template.isServerless && isOurs(template.image))
   const template =
     known ??
     (await templates.create(owner, {
-      ...{ ...TEMPLATE_DEFAULTS, name: await freeName(templates, owner, name), image, diskGb: 1, volumeGb: 0 },
-      isServerless: true,
+      ...{ ...TEMPLATE_DEFAULTS, name: await freeName(templates, owner, name), image, volumeGb: 0 },
+      ...{ diskGb: tag === null ? 1 : CONTAINER_DISK_GB, isServerless: true },
     }))
+  if (template.image !== image) await templates.update(owner, template.id, { image })
   const existing = (await store.endpoints.list(owner)).find(({ templateId }) => templateId === template.id)
   if (existing !== undefined) return existing
   const compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } as const
   return endpoints.create(owner, withDefaults({ name, compute }), template.id, idFromName(name))
 }
+
+const CONTAINER_DISK_GB = 10
 
 async function freeName(templates: Templates, owner: OwnerId, name: string): Promise<string> {
   for (let number = 1; ; number += 1) {

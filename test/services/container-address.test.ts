@@ -45,7 +45,7 @@ class World {
         },
         remove: async () => this.containers === 0,
       },
-      relay:
+      relay: () =>
         relay === null
           ? null
           : {

@@ -1,13 +1,12 @@
 /** What can be reached from inside of a container: the calls of its own worker, and nothing else of this installation. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from './support/cleanup.ts'
 import { submit } from './support/client.ts'
-import { engine, engineEnv, openContainer, probeSkip, removeNetworksOf } from './support/probe.ts'
+import { engine, openContainer, openedServer, probeSkip } from './support/probe.ts'
 import { type RawWorker, silentEndpoint } from './support/raw-worker.ts'
-import { fixture, type Server, startServer } from './support/server.ts'
 import { until } from './support/until.ts'
 
 /** What any other client asks of a server. */
@@ -22,22 +21,6 @@ const OTHERS = [
   '/',
 ]
 
-/** A server that has had containers before, so that it opens their address at once. */
-async function startedServer(dataDir: string, host: string, port = 0): Promise<Server> {
-  const file = `${dataDir}/container-address.json`
-  if (!existsSync(file)) {
-    removeNetworksOf(dataDir)
-    writeFileSync(file, '{"url":"http://192.0.2.1:1","listenOn":"192.0.2.1","port":0,"subnets":[],"gateway":null}')
-  }
-  const args = ['--host', host, '--process-root', fixture('.')]
-  const server = await startServer({ dataDir, port, args, env: engineEnv })
-  await until('the address for containers', () => server.events('containers.reachable').length > 0, 10_000)
-  return server
-}
-
-const addressOf = (server: Server) =>
-  server.events('containers.reachable').at(-1) as unknown as { url: string; network: string }
-
 function ownAddresses(): string[] {
   const all = Object.values(networkInterfaces()).flatMap(list => list ?? [])
   return all.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address)
@@ -51,8 +34,7 @@ const call = (base: string, worker: RawWorker, name: string, more = '') => ({
 describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, () => {
   test('a server that listens everywhere shows nothing but the calls of the worker', async () => {
     const dataDir = temporaryFolder()
-    const server = await startedServer(dataDir, '0.0.0.0')
-    const { url, network } = addressOf(server)
+    const { server, url, network } = await openedServer(dataDir, '0.0.0.0')
     const mine = await silentEndpoint(server)
     const another = await silentEndpoint(server)
     const [worker, other] = await Promise.all([mine.worker(), another.worker()])
@@ -104,10 +86,9 @@ describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, ()
 
   test('other workers and the engine cannot be reached, and the outside can', async () => {
     const dataDir = temporaryFolder()
-    const server = await startedServer(dataDir, '127.0.0.1')
-    const { url, network } = addressOf(server)
+    const { server, url, network } = await openedServer(dataDir)
     const serves = ['python3', '-m', 'http.server', '8000']
-    const [probe, neighbour] = await Promise.all([openContainer(network), openContainer(network, serves)])
+    const [probe, neighbour] = await Promise.all([openContainer(network), openContainer(network, { command: serves })])
     const theirs = `http://${neighbour.address}:8000/`
     const shown = await until('the neighbour to serve', () => fetch(theirs).catch(() => false as const), 10_000)
     assert.equal(shown.status, 200, 'it can be reached from this machine')
@@ -143,8 +124,7 @@ describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, ()
 
   test('the address is there while the server is away, and outlives a network that was removed', async () => {
     const dataDir = temporaryFolder()
-    const first = await startedServer(dataDir, '127.0.0.1')
-    const { url, network } = addressOf(first)
+    const { server: first, url, network } = await openedServer(dataDir)
     const silent = await silentEndpoint(first)
     const worker = await silent.worker()
     const id = await submit(first, silent.id, {})
@@ -156,9 +136,9 @@ describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, ()
     assert.match(away!, /^200 /, 'a worker does not notice')
     const result = { ...call(url, worker, 'job-done', `/${id}`), method: 'POST', body: '{"output":"kept"}' }
     const sent = probe.run(['python3', '-c', POST], { ATTEMPT: JSON.stringify(result) })
-    const second = await startedServer(dataDir, '127.0.0.1')
+    const { server: second, ...later } = await openedServer(dataDir)
     assert.equal(await sent, '200')
-    assert.equal(addressOf(second).url, url)
+    assert.equal(later.url, url)
     const status = await fetch(`${second.url}/v2/${silent.id}/status/${id}`, {
       headers: { authorization: `Bearer ${second.apiKey}` },
     })
@@ -170,9 +150,9 @@ describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, ()
     await second.kill9()
     await probe.remove()
     await engine.getNetwork(network).remove()
-    const third = await startedServer(dataDir, '127.0.0.1')
-    assert.equal(addressOf(third).url, url)
-    const again = await openContainer(addressOf(third).network)
+    const { server: third, ...anew } = await openedServer(dataDir)
+    assert.equal(anew.url, url)
+    const again = await openContainer(anew.network)
     const [back] = await again.attempt([call(url, worker, 'ping')])
     assert.match(back!, /^200 /)
     await again.remove()

@@ -1,7 +1,9 @@
 /** Containers that the test starts itself, to see what can be reached from inside of one. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import Docker from 'dockerode'
 import { atEnd } from './cleanup.ts'
+import { fixture, startServer } from './server.ts'
+import { until } from './until.ts'
 
 const address = process.env.RUNYARD_TEST_DOCKER ?? ''
 const image = process.env.RUNYARD_TEST_DOCKER_IMAGE ?? ''
@@ -19,15 +21,6 @@ function missing(): string | false {
   const problem = 'RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE name no engine with an image'
   if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
   return problem
-}
-
-/** Takes the networks of an installation away that its server could not, because it was killed. */
-export function removeNetworksOf(dataDir: string): void {
-  atEnd(async () => {
-    const installation = readFileSync(`${dataDir}/installation`, 'utf8').trim()
-    const found = await engine.listNetworks({ filters: { label: [`runyard.installation=${installation}`] } })
-    for (const { Id } of found) await engine.getNetwork(Id).remove()
-  })
 }
 
 /** What one attempt from inside of a container came to: a status with its body, or `no connection`. */
@@ -56,18 +49,26 @@ with ThreadPoolExecutor(16) as pool:
     print(json.dumps(list(pool.map(attempt, json.loads(os.environ["ATTEMPTS"])))))
 `
 
-/** A container that waits for commands, in a network; it is removed with the test file. */
-export async function openContainer(network: string, command: readonly string[] = ['sleep', '600']) {
+/** What a container runs; a shell command that waits, in the test's image, unless given. */
+export interface ContainerWish {
+  readonly image?: string
+  /** Null for the command of the image. */
+  readonly command?: readonly string[] | null
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** A container in a network; it is removed with the test file. */
+export async function openContainer(network: string, wish: ContainerWish = {}) {
+  const { image = testImage, command = ['sleep', '600'], env = {} } = wish
   const container = await engine.createContainer({
-    ...{ Image: image, Cmd: [...command] },
-    HostConfig: { NetworkMode: network, Init: true },
-    Labels: { 'runyard.test': 'probe' },
+    ...{ Image: image, ...(command === null ? {} : { Cmd: [...command] }), Env: listOf(env) },
+    ...{ HostConfig: { NetworkMode: network, Init: true }, Labels: { 'runyard.test': 'probe' } },
   })
   atEnd(() => container.remove({ force: true }).catch(() => {}))
   await container.start()
   const { NetworkSettings } = await container.inspect()
-  const run = async (argv: readonly string[], env: Readonly<Record<string, string>> = {}) => {
-    const Env = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const run = async (argv: readonly string[], variables: Readonly<Record<string, string>> = {}) => {
+    const Env = listOf(variables)
     const exec = await container.exec({ Cmd: [...argv], Env, AttachStdout: true, AttachStderr: true, Tty: true })
     let output = ''
     for await (const piece of await exec.start({ Tty: true })) output += String(piece)
@@ -85,6 +86,38 @@ export async function openContainer(network: string, command: readonly string[] 
         throw new Error(`the probe failed: ${output}`)
       }
     },
+    /** Tells it to end and waits until it has. */
+    stop: () => container.stop({ t: 5 }),
+    exitCode: async () => (await container.inspect()).State.ExitCode,
     remove: () => container.remove({ force: true }),
   }
+}
+
+function listOf(env: Readonly<Record<string, string>>): string[] {
+  return Object.entries(env).map(([name, value]) => `${name}=${value}`)
+}
+
+/**
+ * A server that opens its address for containers at once, as one does that has had some before.
+ * @param host where it listens; loopback unless given
+ */
+export async function openedServer(dataDir: string, host = '127.0.0.1') {
+  const file = `${dataDir}/container-address.json`
+  if (!existsSync(file)) {
+    removeNetworksOf(dataDir)
+    writeFileSync(file, '{"url":"http://192.0.2.1:1","listenOn":"192.0.2.1","port":0,"subnets":[],"gateway":null}')
+  }
+  const server = await startServer({ dataDir, args: ['--host', host, '--process-root', fixture('.')], env: engineEnv })
+  const opened = () => server.events('containers.reachable').at(-1)
+  const told = await until('the address for containers', opened, 10_000)
+  return { server, url: String(told.url), network: String(told.network) }
+}
+
+/** Takes the networks of an installation away that its server could not, because it was killed. */
+function removeNetworksOf(dataDir: string): void {
+  atEnd(async () => {
+    const installation = readFileSync(`${dataDir}/installation`, 'utf8').trim()
+    const found = await engine.listNetworks({ filters: { label: [`runyard.installation=${installation}`] } })
+    for (const { Id } of found) await engine.getNetwork(Id).remove()
+  })
 }
