@@ -41,9 +41,19 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
-  const commands = [addServe, addBuild, addRun, addResources, addJobs, addWorkers, addUsage, addWhy, addLogs, addMasterKey]
-  for (const add of [...commands, addCompletion])
-    add(program)
+  const commands = [
+    addServe,
+    addBuild,
+    addRun,
+    addResources,
+    addJobs,
+    addWorkers,
+    addUsage,
+    addWhy,
+    addLogs,
+    addMasterKey,
+  ]
+  for (const add of [...commands, addCompletion]) add(program)
   try {
     await program.parseAsync(argv as string[])
   } catch (error) {

@@ -143,7 +143,7 @@ export const managementCases: Cases = {
     assert.equal(await releases.image(E1, 1), 'c@3')
     assert.equal(await pin(9, 'd@4'), null)
     for (const version of [2, 3]) {
-      await templates.replace(templateOf(TPL, { image: `image:${version}` }), T0)
+      await replaceTemplate(templates, templateOf(TPL, { image: `image:${version}` }), T0)
       assert.equal(await releases.image(E1, version), null)
     }
     assert.deepEqual(await releases.images(), [])

@@ -126,8 +126,8 @@ const OTHER: Record<string, string> = {
     queueUrl: 'http://y',
   },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
-  ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true', storeHost: 'inline' },
-  ...{ dockerNetwork: 'n', dockerWorkerAddress: 'a' },
+  ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true', dockerNetwork: 'n' },
+  ...{ dockerWorkerAddress: 'a', storeHost: 'inline' },
   ...{ webhookPublicOnly: 'true', rateLimits: 'minute=5', jobRateLimits: 'true', prices: 'catalog' },
   ...{ metricsPublic: 'true', logLevel: 'warn' },
 }
