@@ -152,17 +152,20 @@ test('what is wrong with path, query, header and body is told together', async t
   ])
 })
 
-test('a list without items in a query is as if it were left out', async t => {
+test('a list without items in a query is refused, and the document says so', async t => {
   const rig = await openRig(t)
-  for (const path of [
-    'gpus?include=&product=&countryCodes=&cudaVersions=',
-    'datacenters?include=&regions=&networkVolumeTypes=&compliance=',
-    'datacenters/EU-RO-1?include=',
-  ]) {
-    const [bare] = path.split('?')
-    const answer = await rig.ask('GET', `/v2/catalog/${path}`)
-    assert.deepEqual([answer.status, answer.text], [200, (await rig.ask('GET', `/v2/catalog/${bare}`)).text], path)
+  for (const path of ['gpus?include=', 'datacenters?regions=', 'datacenters/EU-RO-1?include=']) {
+    const { status, json } = await rig.ask('GET', `/v2/catalog/${path}`)
+    assert.deepEqual([status, json.errors.length], [400, path.startsWith('gpus') ? 2 : 1], path)
   }
+  const { json: document } = await rig.ask('GET', '/v2/openapi.json')
+  const lists = document.paths['/v2/catalog/datacenters'].get.parameters.filter(
+    ({ schema }: { schema: { type: string } }) => schema.type === 'array',
+  )
+  assert.deepEqual(
+    lists.map(({ schema }: { schema: { minItems: number } }) => schema.minItems),
+    [1, 1, 1, 1],
+  )
 })
 
 test('malformed JSON and a missing content type are problems like the others', async t => {

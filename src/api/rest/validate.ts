@@ -65,7 +65,7 @@ function checkQuery(
   failures: string[],
 ): Record<string, unknown> {
   const valid = check(query, given, 'query', failures)
-  const sent = new Set(Object.keys(given).filter(name => given[name] !== ''))
+  const sent = new Set(Object.keys(given))
   for (const rule of queryRules ?? []) failures.push(...rule(valid, sent))
   return valid
 }
@@ -125,10 +125,8 @@ function lowerFirst(text: string): string {
 
 /** A comma-separated list in a query, as the clients of this API write lists. */
 export function commaList<Item extends z.ZodType>(item: Item, most = 100) {
-  const split = (value: unknown) => {
-    if (typeof value !== 'string') return value
-    // A list without items is written as a name without a value.
-    return value.trim() === '' ? undefined : value.split(',').map(part => part.trim())
-  }
-  return z.preprocess(split, z.array(item).max(most).optional()).openapi({ param: { style: 'form', explode: false } })
+  const split = (value: unknown) => (typeof value === 'string' ? value.split(',').map(part => part.trim()) : value)
+  return z
+    .preprocess(split, z.array(item).min(1).max(most).optional())
+    .openapi({ param: { style: 'form', explode: false } })
 }
