@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addBuild } from './build.ts'
 import { addCompletion } from './completion.ts'
+import { addDoctor } from './doctor.ts'
 import { CliError, EXIT } from './exit.ts'
 import { addJobs } from './jobs.ts'
 import { addLogs } from './logs.ts'
@@ -25,6 +26,7 @@ Examples:
   runyard usage --last 7             what endpoints have used in the last 7 days, and what it costs
   runyard why                        why jobs wait, for all endpoints
   runyard why <job>                  why this job waits, or how it ended
+  runyard doctor                     what is wrong with this machine, and what to do
   runyard logs <endpoint> --follow   what its newest worker prints
 
 The commands talk to the server of the data directory here (./.runyard), or to the one that --url and --api-key, or
@@ -42,18 +44,10 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
   const commands = [
-    addServe,
-    addBuild,
-    addRun,
-    addResources,
-    addJobs,
-    addWorkers,
-    addUsage,
-    addWhy,
-    addLogs,
-    addMasterKey,
+    ...[addServe, addBuild, addRun, addResources, addJobs, addWorkers, addUsage, addWhy, addLogs],
+    ...[addDoctor, addMasterKey, addCompletion],
   ]
-  for (const add of [...commands, addCompletion]) add(program)
+  for (const add of commands) add(program)
   try {
     await program.parseAsync(argv as string[])
   } catch (error) {

@@ -130,6 +130,13 @@ export const walls: Wall[] = [
     why: 'the fields of events have the branded types of core',
   },
   {
+    folder: 'doctor',
+    project: 'core ports config drivers/docker store system',
+    packages: 'dockerode',
+    builtins: 'any',
+    why: 'it looks at everything that a server would use, without one; core decides what is wrong',
+  },
+  {
     folder: 'cli',
     project: 'core config main doctor drivers/docker',
     packages: 'commander',

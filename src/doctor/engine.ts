@@ -1,0 +1,50 @@
+/** What a container engine says of itself. */
+import type { EngineState } from '../core/diagnosis.ts'
+import type { EngineConnection } from '../drivers/docker/connection.ts'
+import { freeBytesOf } from './machine.ts'
+
+interface Info {
+  readonly Driver?: string
+  readonly CgroupVersion?: string
+  readonly DockerRootDir?: string
+  readonly SecurityOptions?: readonly string[] | null
+  readonly Runtimes?: Readonly<Record<string, unknown>>
+  readonly DiscoveredDevices?: readonly { readonly ID?: string }[] | null
+  readonly SystemTime?: string
+  readonly MemoryLimit?: boolean
+  readonly CpuCfsQuota?: boolean
+  readonly PidsLimit?: boolean
+}
+
+const UNKNOWN: Omit<EngineState, 'address' | 'problem'> = {
+  ...{ product: 'docker', version: '', apiVersion: '', storageDriver: '', cgroupVersion: '', rootless: false },
+  ...{ missingLimits: [], freeBytes: null, skewMs: null, hasNvidiaRuntime: false },
+}
+
+/** Asks an engine about itself. */
+export async function lookAtEngine({ engine, address, local }: EngineConnection): Promise<EngineState> {
+  try {
+    const before = Date.now()
+    const info = (await engine.info()) as Info
+    const nowMs = (before + Date.now()) / 2
+    const version = await engine.version()
+    const isPodman = (version.Components ?? []).some(({ Name }) => /podman/i.test(Name))
+    const limits = { memory: info.MemoryLimit, cpu: info.CpuCfsQuota, pids: info.PidsLimit }
+    const engineMs = Date.parse(info.SystemTime ?? '')
+    return {
+      ...{ address, problem: null, product: isPodman ? 'podman' : 'docker' },
+      ...{ version: version.Version, apiVersion: version.ApiVersion },
+      ...{ storageDriver: info.Driver ?? 'unknown', cgroupVersion: info.CgroupVersion ?? '1' },
+      rootless: (info.SecurityOptions ?? []).some(option => option.includes('rootless')),
+      missingLimits: Object.entries(limits).flatMap(([name, has]) => (has === false ? [name] : [])),
+      freeBytes: local && info.DockerRootDir !== undefined ? freeBytesOf(info.DockerRootDir) : null,
+      skewMs: Number.isNaN(engineMs) ? null : engineMs - nowMs,
+      hasNvidiaRuntime:
+        'nvidia' in (info.Runtimes ?? {}) ||
+        (info.DiscoveredDevices ?? []).some(({ ID }) => ID?.startsWith('nvidia.com/') === true),
+    }
+  } catch (thrown) {
+    const { code, message } = thrown as NodeJS.ErrnoException
+    return { ...UNKNOWN, address, problem: code ?? message }
+  }
+}

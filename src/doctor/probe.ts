@@ -1,0 +1,152 @@
+/** Calls a listener of this machine from inside of a container, in the network that workers have. */
+import { randomBytes } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type Docker from 'dockerode'
+import { type ContainerReach, containerReach } from '../core/container-reach.ts'
+import type { ProbeOutcome } from '../core/diagnosis.ts'
+import { toAppError } from '../core/errors.ts'
+import type { EngineConnection } from '../drivers/docker/connection.ts'
+import { createContainerNetwork, INSTALLATION_LABEL } from '../drivers/docker/network.ts'
+import type { FoundNetwork } from '../ports/container-network.ts'
+
+/** How the probe is made. */
+export interface ProbeOptions {
+  /** Null for an installation that has not been started yet. */
+  readonly installation: string | null
+  /** A network that somebody chose; null for the installation's own. */
+  readonly network: string | null
+  /** An address that somebody chose; null for what can be found out. */
+  readonly address: string | null
+  /** The image to run; null for small ones that are there. */
+  readonly image: string | null
+}
+
+/** What came of it. */
+export interface Probed {
+  readonly network: FoundNetwork | null
+  /** Why there is no network; null when there is one. */
+  readonly problem: string | null
+  readonly reach: ContainerReach | null
+  readonly outcome: ProbeOutcome
+}
+
+const WAIT_MS = 20_000
+/** Other images are tried when one has no shell or no program that can call. */
+const MAX_IMAGES = 5
+const NO_TOOL = 9
+
+/** With whichever program the image has. The last one prints more than the answer, and is searched for it. */
+const SCRIPT = `
+u="http://$PROBE_HOST:$PROBE_PORT/"
+if command -v wget >/dev/null 2>&1; then exec wget -q -T 5 -O - "$u"; fi
+if command -v curl >/dev/null 2>&1; then exec curl -fsS -m 5 "$u"; fi
+if command -v python3 >/dev/null 2>&1; then exec python3 -c "import urllib.request as r;print(r.build_opener(r.ProxyHandler({})).open('$u',timeout=5).read().decode())"; fi
+if command -v node >/dev/null 2>&1; then exec node -e "fetch('$u').then(a=>a.text()).then(console.log)"; fi
+if command -v bash >/dev/null 2>&1; then exec bash -c "exec 3<>/dev/tcp/$PROBE_HOST/$PROBE_PORT && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && cat <&3"; fi
+exit ${NO_TOOL}
+`
+
+/** Tries it. What it makes it takes away again. */
+export async function probeReach({ engine, local }: EngineConnection, options: ProbeOptions): Promise<Probed> {
+  const own = options.installation ?? `doctor${randomBytes(3).toString('hex')}`
+  const networks = createContainerNetwork({ engine, local, installation: own, given: options.network })
+  const untested = (why: string): ProbeOutcome => ({ what: 'untested', why })
+  let made = false
+  try {
+    made = options.network === null && !(await exists(engine, own))
+    const network = await networks.ensure(null)
+    const reach = containerReach(network, options.address)
+    const outcome =
+      reach.how === 'none' ? untested('there is no way to try') : await probe(engine, network, reach, options.image)
+    return { network, problem: null, reach, outcome }
+  } catch (thrown) {
+    return { network: null, problem: toAppError(thrown).message, reach: null, outcome: untested('there is no network') }
+  } finally {
+    if (made) await networks.remove().catch(() => false)
+  }
+}
+
+async function exists(engine: Docker, installation: string): Promise<boolean> {
+  const filters = { label: [`${INSTALLATION_LABEL}=${installation}`] }
+  return (await engine.listNetworks({ filters })).length > 0
+}
+
+async function probe(
+  engine: Docker,
+  network: FoundNetwork,
+  reach: Exclude<ContainerReach, { how: 'none' }>,
+  image: string | null,
+): Promise<ProbeOutcome> {
+  const images = image === null ? await smallImages(engine) : [image]
+  if (images.length === 0)
+    return { what: 'untested', why: 'the engine has no image; pull a small one, such as busybox' }
+  const word = randomBytes(12).toString('hex')
+  const server = await answering(word, reach.listenOn)
+  try {
+    const env = { PROBE_HOST: reach.host, PROBE_PORT: String((server.address() as AddressInfo).port), no_proxy: '*' }
+    for (const candidate of images) {
+      const { code, output } = await run(engine, candidate, network.name, [...reach.extraHosts], env)
+      if (output.includes(word)) return { what: 'reached', image: candidate }
+      // Without a shell it does not even start, and a program that crashes says nothing about the network.
+      if (code === null || code === NO_TOOL || code >= 126) continue
+      return { what: 'unreached', image: candidate, said: output.trim().split('\n').at(-1)?.slice(0, 200) ?? '' }
+    }
+    return {
+      what: 'untested',
+      why: `no image that was tried has a shell with wget, curl, python3 or node; name one with --image`,
+    }
+  } finally {
+    server.close()
+    server.closeAllConnections()
+  }
+}
+
+function answering(word: string, host: string): Promise<Server> {
+  const server = createServer((_, response) => response.end(`${word}\n`))
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port: 0 }, () => resolve(server))
+  })
+}
+
+async function smallImages(engine: Docker): Promise<string[]> {
+  const images = await engine.listImages()
+  const named = images.flatMap(({ RepoTags, Size }) => (RepoTags ?? []).slice(0, 1).map(name => ({ name, Size })))
+  const usable = named.filter(({ name }) => name !== '<none>:<none>').sort((a, b) => a.Size - b.Size)
+  return usable.slice(0, MAX_IMAGES).map(({ name }) => name)
+}
+
+/** Code null for an image that cannot run the script. */
+async function run(
+  engine: Docker,
+  image: string,
+  network: string,
+  extraHosts: string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: number | null; output: string }> {
+  let container: Docker.Container | null = null
+  try {
+    container = await engine.createContainer({
+      ...{ Image: image, Entrypoint: ['/bin/sh', '-c', SCRIPT], Cmd: [], Tty: true },
+      Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+      HostConfig: {
+        NetworkMode: network,
+        ExtraHosts: extraHosts,
+        CapDrop: ['ALL'],
+        SecurityOpt: ['no-new-privileges'],
+      },
+      Labels: { 'runyard.doctor': 'probe' },
+    })
+    await container.start()
+    const { promise: late, resolve } = Promise.withResolvers<{ StatusCode: number }>()
+    const timer = setTimeout(() => resolve({ StatusCode: 124 }), WAIT_MS)
+    const ended = (await Promise.race([container.wait(), late])) as { StatusCode: number }
+    clearTimeout(timer)
+    return { code: ended.StatusCode, output: String(await container.logs({ stdout: true, stderr: true })) }
+  } catch {
+    return { code: null, output: '' }
+  } finally {
+    await container?.remove({ force: true }).catch(() => {})
+  }
+}
