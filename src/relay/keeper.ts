@@ -1,6 +1,6 @@
 /** The server's side of the relay: finds it or starts it, tells it where the server is, and starts it again when it dies. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -191,8 +191,9 @@ async function answerOf(asked: ClientRequest): Promise<{ status: number; text: s
   return { status: response.statusCode ?? 0, text }
 }
 
-/** Each worker process has a private folder until it was buried. */
+/** Each worker process has a private folder until it was buried; the file is there as long as containers may call. */
 function hasWorkers(dataDir: string): boolean {
+  if (existsSync(join(dataDir, 'container-address.json'))) return true
   try {
     return readdirSync(join(dataDir, 'workers')).length > 0
   } catch {

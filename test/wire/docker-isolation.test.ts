@@ -86,7 +86,7 @@ describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, ()
 
   test('other workers and the engine cannot be reached, and the outside can', async () => {
     const dataDir = temporaryFolder()
-    const { server, url, network } = await openedServer(dataDir)
+    const { server, url, network } = await openedServer(dataDir, '127.0.0.1', ['--direct-workers'])
     const serves = ['python3', '-m', 'http.server', '8000']
     const [probe, neighbour] = await Promise.all([openContainer(network), openContainer(network, { command: serves })])
     const theirs = `http://${neighbour.address}:8000/`

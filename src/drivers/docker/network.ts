@@ -67,7 +67,9 @@ class BridgeNetwork implements ContainerNetwork {
       engineFacts(engine),
     ])
     const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
-    const gateway = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway?.replace(/\/\d+$/, '') ?? null
+    const told = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
+    // Of the network that every engine has, some do not tell it.
+    const gateway = told?.replace(/\/\d+$/, '') ?? firstOf(ranges[0]?.Subnet)
     return {
       ...{ ...facts, local, id: network.Id, name: network.Name, gateway },
       addresses: [...ownAddresses(), ...(gateway !== null && (await isOwn(gateway)) ? [gateway] : [])],
@@ -151,6 +153,12 @@ async function engineFacts(engine: Docker): Promise<OfEngine> {
     operatingSystem: info.OperatingSystem ?? '',
     rootless: (info.SecurityOptions ?? []).some(option => /rootless/.test(option)),
   }
+}
+
+/** The first address of a range, which bridges have unless told otherwise. */
+function firstOf(subnet: string | undefined): string | null {
+  const base = /^(\d+\.\d+\.\d+)\.(\d+)\//.exec(subnet ?? '')
+  return base === null ? null : `${base[1]}.${Number(base[2]) + 1}`
 }
 
 /** Without the bridge of a network in which no container is: it has an address, and is not among the interfaces that run. */

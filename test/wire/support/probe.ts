@@ -101,13 +101,17 @@ function listOf(env: Readonly<Record<string, string>>): string[] {
  * A server that opens its address for containers at once, as one does that has had some before.
  * @param host where it listens; loopback unless given
  */
-export async function openedServer(dataDir: string, host = '127.0.0.1') {
+export async function openedServer(dataDir: string, host = '127.0.0.1', more: readonly string[] = []) {
   const file = `${dataDir}/container-address.json`
   if (!existsSync(file)) {
     removeNetworksOf(dataDir)
     writeFileSync(file, '{"url":"http://192.0.2.1:1","listenOn":"192.0.2.1","port":0,"subnets":[],"gateway":null}')
   }
-  const server = await startServer({ dataDir, args: ['--host', host, '--process-root', fixture('.')], env: engineEnv })
+  const server = await startServer({
+    dataDir,
+    args: ['--host', host, '--process-root', fixture('.'), ...more],
+    env: engineEnv,
+  })
   const opened = () => server.events('containers.reachable').at(-1)
   const told = await until('the address for containers', opened, 10_000)
   return { server, url: String(told.url), network: String(told.network) }
