@@ -1,4 +1,14 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
+import {
+  type Check,
+  engineAddress,
+  hostName,
+  httpUrl,
+  notEmpty,
+  oneOf,
+  postgresUrl,
+  wholeNumber,
+} from './config-checks.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 import { type RateWindow, readWindows, WINDOWS_PROBLEM } from './core/rate-limit.ts'
 
@@ -23,6 +33,8 @@ export interface Config {
   readonly bodyBytes: number
   /** Whether workers get the server's own address, without a relay that outlives it. */
   readonly directWorkers: boolean
+  /** Address of the container engine, `auto` for one that is found, `off` for none. */
+  readonly docker: string
   /** The engine's network that workers are put in; null for one of the installation's own. */
   readonly dockerNetwork: string | null
   /** Address of this machine that workers in containers call, or a name for it; null for what can be found out. */
@@ -59,7 +71,7 @@ interface Setting {
   readonly secret?: true
   readonly fallback: string | null
   readonly help: string
-  readonly check: (text: string) => string | null
+  readonly check: Check
 }
 
 const LOG_LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error', 'silent']
@@ -177,6 +189,14 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     '--direct-workers',
     'DIRECT_WORKERS',
     'give workers the address of the server itself, without the relay that holds their calls while it is away',
+  ),
+  docker: setting(
+    '--docker',
+    'DOCKER',
+    '<auto|off|url>',
+    'auto',
+    'container engine, as unix:///var/run/docker.sock; auto is DOCKER_HOST or the usual places of Docker and Podman',
+    engineAddress,
   ),
   dockerNetwork: setting(
     '--docker-network',
@@ -298,6 +318,7 @@ function configOf(
     maxConnections: Number(one('maxConnections')),
     bodyBytes: Number(one('maxBodyMemory')) * 1024 * 1024,
     directWorkers: one('directWorkers') === 'true',
+    docker: one('docker'),
     dockerNetwork: one('dockerNetwork') || null,
     dockerWorkerAddress: one('dockerWorkerAddress') || null,
     storeHost: one('storeHost') as Config['storeHost'],
@@ -344,7 +365,7 @@ function setting(
   argument: string,
   fallback: string | null,
   help: string,
-  check: Setting['check'],
+  check: Check,
 ): Setting {
   return { flag, variable, argument, fallback, help, check }
 }
@@ -355,35 +376,4 @@ function many(single: Setting): Setting {
 
 function flag(name: string, variable: string, help: string): Setting {
   return { flag: name, variable, argument: null, fallback: 'false', help, check: oneOf(['true', 'false']) }
-}
-
-function wholeNumber(min: number, max: number): Setting['check'] {
-  return text =>
-    /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max
-      ? null
-      : `must be a whole number from ${min} to ${max}`
-}
-
-function oneOf(words: readonly string[]): Setting['check'] {
-  return text => (words.includes(text) ? null : `must be one of ${words.join(', ')}`)
-}
-
-function notEmpty(text: string): string | null {
-  return text === '' ? 'must not be empty' : null
-}
-
-function hostName(text: string): string | null {
-  return /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text) ? null : 'must be an IPv4 address or a host name'
-}
-
-function httpUrl(text: string): string | null {
-  return /^https?:\/\/[^/?#]+\/?$/.test(text) && URL.canParse(text)
-    ? null
-    : 'must be an http or https origin without a path'
-}
-
-function postgresUrl(text: string): string | null {
-  return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)
-    ? null
-    : 'must be like postgres://user:password@host:5432/database'
 }

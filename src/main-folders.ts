@@ -100,7 +100,7 @@ async function removeOldTags(repository: string, tag: string): Promise<void> {
 }
 
 function requireEngine(): EngineConnection['engine'] {
-  const connection = connectEngine(process.env, 0)
+  const connection = connectEngine('auto', process.env, 0)
   if (connection !== null) return connection.engine
   throw new AppError(
     'unavailable',

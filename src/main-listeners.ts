@@ -2,7 +2,9 @@
 import { join } from 'node:path'
 import type { App } from './app.ts'
 import type { Config } from './config.ts'
+import { AppError } from './core/errors.ts'
 import { connectEngine } from './drivers/docker/connection.ts'
+import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createContainerNetwork } from './drivers/docker/network.ts'
 import { readBootId } from './drivers/process-table.ts'
 import { keepRelay, type RelayKeeper } from './relay/keeper.ts'
@@ -88,20 +90,40 @@ function connectionLimit(config: Config): number {
   return Math.min(config.maxConnections, connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY))
 }
 
-/** The address for workers in containers; null where there is no engine. It is made when the first of them starts. */
+/** How new containers are connected. @param containers their address, once there is one */
+export function connectionTo(containers: () => ContainerAddress | null): () => Promise<ContainerConnection> {
+  return async () => {
+    const attached = await containers()?.attach()
+    if (attached === undefined) throw new AppError('unavailable', 'the server is still starting')
+    return { name: attached.network, extraHosts: attached.extraHosts }
+  }
+}
+
+/** The address for workers in containers; null where they are off. It is made when the first of them starts. */
 export function openContainerAddress(
   app: App,
   config: Config,
   log: Log,
   relay: () => RelayKeeper | null,
 ): ContainerAddress | null {
-  const connection = connectEngine(process.env)
-  if (connection === null) return null
-  const { engine, local } = connection
+  if (config.docker === 'off') return null
+  const connection = () => {
+    const found = connectEngine(config.docker, process.env)
+    if (found === null) throw new AppError('unavailable', 'there is no container engine')
+    return found
+  }
   const installation = installationOf(config.dataDir)
   const maxConnections = connectionLimit(config)
   return new ContainerAddress({
-    network: createContainerNetwork({ engine, local, installation, given: config.dockerNetwork }),
+    network: createContainerNetwork({
+      get engine() {
+        return connection().engine
+      },
+      get local() {
+        return connection().local
+      },
+      ...{ installation, given: config.dockerNetwork },
+    }),
     given: config.dockerWorkerAddress,
     file: join(config.dataDir, 'container-address.json'),
     relay,

@@ -2,17 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type App, createApp } from './app.ts'
+import { type App, type AppConfig, createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { toAppError } from './core/errors.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
-import { createNoDriver } from './drivers/none.ts'
-import { createProcessDriver } from './drivers/process.ts'
-import { readBootId } from './drivers/process-table.ts'
 import type { Emit } from './events.ts'
+import { driverFor, type ServerDriver } from './main-drivers.ts'
 import { foldersIn, type ServedFolder, serveFolders } from './main-folders.ts'
-import { bind, connected, openContainerAddress, openRelay, StartError } from './main-listeners.ts'
-import type { Driver } from './ports/driver.ts'
+import { bind, connected, connectionTo, openContainerAddress, openRelay, StartError } from './main-listeners.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Store } from './ports/store.ts'
@@ -69,8 +66,10 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     notifier = createNotifications(config, log)
     const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
     const folders = foldersIn(config, sampleFolder)
-    const driver = driverFor(config, folders.inProcesses, { notifier, logs })
-    if (driver.name === 'process' && !config.directWorkers) relay = openRelay(config, log)
+    let containers: ContainerAddress | null = null
+    const connection = connectionTo(() => containers)
+    const driver = driverFor(config, folders.inProcesses, { notifier, logs, log, connection })
+    if (!config.directWorkers) relay = openRelay(config, log)
     const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
     writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
     const keys = loadMasterKeys(keyFile(config), config.masterKeys)
@@ -91,13 +90,11 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       emit,
       metrics,
     }
-    const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes } = config
-    const prices = config.prices ?? undefined
-    const app = createApp(ports, { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices })
+    const app = createApp(ports, appConfigOf(config))
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders, log)
     let kept: RelayKeeper | null = null
-    const containers = openContainerAddress(app, config, log, () => kept)
+    containers = openContainerAddress(app, config, log, () => kept)
     const listener = await bind(app, config, log, address => containers?.isContainer(address) === true)
     const url = listener.url
     const publicUrl = config.publicUrl ?? url
@@ -126,6 +123,11 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   }
+}
+
+function appConfigOf(config: Config): AppConfig {
+  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices } = config
+  return { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices: prices ?? undefined }
 }
 
 /** What a rotation came to, and which key there is now. */
@@ -209,7 +211,7 @@ function stopper(
     relay: RelayKeeper | null
     store: Store
     lock: DataDirLock
-    driver: Driver
+    driver: ServerDriver
     notifier: Notifications
   },
 ): () => Promise<void> {
@@ -218,9 +220,10 @@ function stopper(
   const stop = async () => {
     await app.stop(hurry.signal)
     await parts.relay?.end()
+    // Before the network of the containers can go.
+    await parts.driver.close()
     await parts.containers?.close(1_000)
     await parts.listener.close(1_000)
-    if ('close' in parts.driver && typeof parts.driver.close === 'function') parts.driver.close()
     await parts.notifier.close?.()
     await parts.store.close()
     parts.lock.release()
@@ -260,31 +263,6 @@ function createNotifications(config: Config, log: Log): Notifications {
   const onError = (error: unknown) => log.error({ problem: String(error) }, 'notifier.failed')
   const local = createNotifier({ onError })
   return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
-}
-
-/** Processes run only for people on this machine, or below folders that were named on purpose. */
-function driverFor(
-  config: Config,
-  folders: readonly string[],
-  ports: { notifier: Notifier; logs: WorkerLogs },
-): Driver {
-  const trusted = isLoopback(config.host)
-  const roots = config.processRoots.length > 0 ? config.processRoots : trusted ? [process.cwd()] : []
-  if (roots.length === 0 && folders.length === 0) {
-    return createNoDriver(
-      'processes are off because the server can be reached from outside; give --process-root to allow them',
-    )
-  }
-  return createProcessDriver({
-    ...{
-      ...ports,
-      roots: [...roots, ...folders],
-      clock: systemClock,
-      hostEnv: process.env,
-      nodePath: process.execPath,
-    },
-    ...{ workerDir: folderIn(config.dataDir, 'workers'), maxWorkers: config.maxWorkers, bootId: readBootId() },
-  })
 }
 
 function ensureApiKey(file: string, given: string | null): string {

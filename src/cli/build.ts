@@ -36,7 +36,7 @@ export function addBuild(program: Command): void {
 async function build(folder: string, options: BuildCommandOptions): Promise<void> {
   const { tag, file, cache, pull = false, json = false } = options
   const args = argumentsIn(options.buildArg ?? [])
-  const connection = connectEngine(process.env, 0)
+  const connection = connectEngine('auto', process.env, 0)
   if (connection === null) throw new CliError(NO_ENGINE, EXIT.unavailable)
   const onOutput = (text: string) => void process.stderr.write(text)
   try {

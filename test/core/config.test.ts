@@ -36,7 +36,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false, prices: null },
-    ...{ directWorkers: false, container: false, dockerNetwork: null, dockerWorkerAddress: null },
+    ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -51,7 +51,7 @@ test('each setting is read from its option', () => {
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
     ...{ storeHost: 'thread', webhookPublicOnly: true, metricsPublic: true, logLevel: 'debug' },
     ...{ directWorkers: true, maxConnections: '70', maxBodyMemory: '40' },
-    ...{ container: true, dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
+    ...{ container: true, docker: 'unix:///e.sock', dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -62,7 +62,13 @@ test('each setting is read from its option', () => {
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false, prices: null },
-    ...{ directWorkers: true, container: true, dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
+    ...{
+      directWorkers: true,
+      container: true,
+      docker: 'unix:///e.sock',
+      dockerNetwork: 'mine',
+      dockerWorkerAddress: '192.0.2.7',
+    },
   })
 })
 
@@ -126,8 +132,8 @@ const OTHER: Record<string, string> = {
     queueUrl: 'http://y',
   },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
-  ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true', dockerNetwork: 'n' },
-  ...{ dockerWorkerAddress: 'a', storeHost: 'inline' },
+  ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true' },
+  ...{ docker: 'off', dockerNetwork: 'n', dockerWorkerAddress: 'a', storeHost: 'inline' },
   ...{ webhookPublicOnly: 'true', rateLimits: 'minute=5', jobRateLimits: 'true', prices: 'catalog' },
   ...{ metricsPublic: 'true', logLevel: 'warn' },
 }
@@ -172,6 +178,11 @@ const wrong: [option: string, text: string, mistake: string][] = [
   ['maxConnections', '63', "--max-connections must be a whole number from 64 to 1000000, not '63'"],
   ['maxBodyMemory', '31', "--max-body-memory must be a whole number from 32 to 1000000, not '31'"],
   ['storeHost', 'disk', "--store-host must be one of auto, inline, thread, not 'disk'"],
+  [
+    'docker',
+    'here',
+    "--docker must be auto, off, or an address such as unix:///var/run/docker.sock or tcp://host:2375, not 'here'",
+  ],
   ['logLevel', 'loud', "--log-level must be one of debug, info, warn, error, silent, not 'loud'"],
   ['sample', 'yes', "--sample must be one of true, false, not 'yes'"],
 ]

@@ -39,7 +39,7 @@ export const places: Record<string, string> = {
   doctor: 'src/doctor/**',
   app: 'src/app.ts',
   main: 'src/main*.ts',
-  config: 'src/config.ts',
+  config: 'src/config*.ts',
   events: 'src/events.ts',
   cli: 'src/cli/**',
   sim: 'sim/**',

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import Docker from 'dockerode'
+import { engineAddresses } from './engine-address.ts'
 
 /** A connection to a container engine. */
 export interface EngineConnection {
@@ -10,28 +11,24 @@ export interface EngineConnection {
   readonly local: boolean
 }
 
-const STANDARD = 'unix:///var/run/docker.sock'
 const PATIENCE_MS = 10_000
 
 /**
- * The engine that DOCKER_HOST names, else the usual one of this machine. Nothing is asked of it yet.
+ * The engine that a setting names, or that is found. Nothing is asked of it yet.
+ * @param setting an address, `auto` for DOCKER_HOST or else the usual places, or `off`
  * @param timeout for how long an answer or its next part is waited for, in ms; 0 for ever, as builds need it
- * @returns null when there is none: no address is given, and the usual one has nobody
+ * @returns null when there is none
  */
 export function connectEngine(
+  setting: string,
   env: Readonly<Record<string, string | undefined>>,
   timeout = PATIENCE_MS,
 ): EngineConnection | null {
-  const given = env.DOCKER_HOST ?? ''
-  const address = given === '' ? STANDARD : given
-  const path = /^(?:unix:\/\/)?(\/.*)$/.exec(address)?.[1]
-  if (path !== undefined) {
-    if (given === '' && !existsSync(path)) return null
-    return { engine: new Docker({ socketPath: path, timeout }), address, local: true }
-  }
-  if (!URL.canParse(address)) return null
-  const url = new URL(address)
-  const protocol = url.protocol === 'https:' || env.DOCKER_TLS_VERIFY === '1' ? 'https' : 'http'
-  const port = url.port === '' ? (protocol === 'https' ? 2376 : 2375) : Number(url.port)
-  return { engine: new Docker({ host: url.hostname, port, protocol, timeout }), address, local: false }
+  const addresses = setting === 'off' ? [] : engineAddresses(setting, env)
+  const there = addresses.find(({ socket }) => socket === null || existsSync(socket))
+  // One that somebody has named is taken at their word.
+  const found = there ?? (addresses.length === 1 ? addresses[0] : undefined)
+  if (found === undefined) return null
+  const { connection, text: address, socket } = found
+  return { engine: new Docker({ ...connection, timeout } as Docker.DockerOptions), address, local: socket !== null }
 }

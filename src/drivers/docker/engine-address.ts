@@ -16,12 +16,6 @@ export interface EngineAddress {
 
 const NO_CONNECTION = { host: undefined, port: undefined, socketPath: undefined, protocol: 'http', pathPrefix: '/' }
 
-/** What is wrong with the text of the setting; null when it can be used. */
-export function engineSettingProblem(text: string): string | null {
-  const known = text === 'auto' || text === 'off' || addressOf(text, {}) !== null
-  return known ? null : 'must be auto, off, or an address such as unix:///var/run/docker.sock or tcp://host:2375'
-}
-
 /**
  * The places to look at, in order.
  * @param setting `auto` or an address

@@ -1,0 +1,80 @@
+/** What runs the workers of this server: processes of this machine, and containers of an engine. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from './config.ts'
+import type { ContainerConnection } from './drivers/docker/container-spec.ts'
+import { createDockerDriver, type DockerDriver } from './drivers/docker/docker.ts'
+import { engineAddresses } from './drivers/docker/engine-address.ts'
+import { createNoDriver } from './drivers/none.ts'
+import { createProcessDriver } from './drivers/process.ts'
+import { readBootId } from './drivers/process-table.ts'
+import { createRoutedDriver } from './drivers/routed.ts'
+import type { Driver } from './ports/driver.ts'
+import type { Notifier } from './ports/notifier.ts'
+import type { WorkerLogs } from './ports/worker-logs.ts'
+import { isLoopback } from './server/listener.ts'
+import { systemClock } from './system/clock.ts'
+import { installationOf } from './system/installation.ts'
+import type { createLog } from './system/log.ts'
+
+/** What drivers need of the rest. */
+export interface DriverParts {
+  readonly notifier: Notifier
+  readonly logs: WorkerLogs
+  readonly log: ReturnType<typeof createLog>
+  /** How new containers are connected. @throws AppError with the reason why they cannot be */
+  readonly connection: () => Promise<ContainerConnection>
+}
+
+/** The driver of a server. */
+export interface ServerDriver extends Driver {
+  /** Lets go of all workers, which go on. */
+  close(): Promise<void>
+}
+
+/** Both kinds of workers as one driver. @param folders that were named on the command line */
+export function driverFor(config: Config, folders: readonly string[], parts: DriverParts): ServerDriver {
+  const processes = processDriver(config, folders, parts)
+  const containers = config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
+  const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers })
+  return Object.assign(routed, {
+    async close() {
+      for (const driver of [processes, containers]) {
+        if ('close' in driver && typeof driver.close === 'function') await driver.close()
+      }
+    },
+  })
+}
+
+const OFF = 'containers are off (--docker off)'
+
+/** Processes run only for people on this machine, or below folders that were named on purpose. */
+function processDriver(config: Config, folders: readonly string[], { notifier, logs }: DriverParts): Driver {
+  const trusted = isLoopback(config.host)
+  const roots = config.processRoots.length > 0 ? config.processRoots : trusted ? [process.cwd()] : []
+  if (roots.length === 0 && folders.length === 0) {
+    return createNoDriver(
+      'processes are off because the server can be reached from outside; give --process-root to allow them',
+    )
+  }
+  return createProcessDriver({
+    ...{ notifier, logs, roots: [...roots, ...folders], clock: systemClock, hostEnv: process.env },
+    ...{ nodePath: process.execPath, workerDir: folderIn(config.dataDir, 'workers') },
+    ...{ maxWorkers: config.maxWorkers, bootId: readBootId() },
+  })
+}
+
+function dockerDriver(config: Config, { notifier, logs, log, connection }: DriverParts): DockerDriver {
+  return createDockerDriver({
+    ...{ notifier, logs, connection, clock: systemClock, installation: installationOf(config.dataDir) },
+    ...{ stateDir: folderIn(config.dataDir, 'docker'), maxWorkers: config.maxWorkers, bootId: readBootId() },
+    addresses: () => engineAddresses(config.docker, process.env),
+    note: (what, fields) => log[what === 'engine.away' ? 'warn' : 'info'](fields, what),
+  })
+}
+
+function folderIn(dataDir: string, name: string): string {
+  const folder = join(dataDir, name)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return folder
+}
