@@ -12,7 +12,10 @@ import { type Probed, probeReach } from './probe.ts'
 
 /** What is looked at, and with what. */
 export interface DiagnoseOptions {
-  readonly config: Pick<Config, 'dataDir' | 'host' | 'port' | 'databaseUrl' | 'dockerNetwork' | 'dockerWorkerAddress'>
+  readonly config: Pick<
+    Config,
+    'dataDir' | 'host' | 'port' | 'databaseUrl' | 'docker' | 'dockerNetwork' | 'dockerWorkerAddress'
+  >
   /** The image that the container is of which calls this machine; null for a small one that is there. */
   readonly image: string | null
   readonly env: Readonly<Record<string, string | undefined>>
@@ -27,7 +30,7 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofOpenFiles(openFileLimit())
   yield diagnosis.ofPort(await lookAtPort(dataDir, host, port))
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
-  const connection = connectEngine(env)
+  const connection = connectEngine(config.docker, env)
   const engine = connection === null ? null : await lookAtEngine(connection)
   yield* diagnosis.ofEngine(engine)
   yield diagnosis.ofGpus(await lookAtGpus(env), engine)

@@ -11,7 +11,7 @@ import { engineEnv, probeSkip, testImage } from './support/probe.ts'
 
 /** An installation of this test alone, on the engine of the tests. */
 function installation(t: { after(action: () => unknown): void }, given: string | null = null) {
-  const { engine, local } = connectEngine(engineEnv)!
+  const { engine, local } = connectEngine('auto', engineEnv)!
   const name = `test${randomBytes(6).toString('hex')}`
   const network = createContainerNetwork({ engine, local, installation: name, given })
   t.after(() => network.remove())
