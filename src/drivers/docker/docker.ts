@@ -240,7 +240,7 @@ class Containers implements DockerDriver {
         if (signal.aborted) await container.signal('SIGKILL')
         return JSON.stringify(container.handle)
       } catch (thrown) {
-        void this.#remove(id, workerId)
+        await this.#remove(id, workerId)
         throw thrown
       }
     } catch (thrown) {

@@ -1,0 +1,192 @@
+/** Where the images of workers come from, which one each gets, and when they go again. */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { WorkerId } from '../../src/core/ids.ts'
+import type { DockerDriver } from '../../src/drivers/docker/docker.ts'
+import type { ImagePins, RegistryCredential, StartWatch } from '../../src/ports/driver.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { type DockerMachine, noDocker, openDockerMachine } from '../support/docker.ts'
+import { openRegistry, type TestRegistry } from '../support/registry.ts'
+import { exitOf } from './driver.ts'
+
+const DAY = 24 * 3_600_000
+
+describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () => {
+  let machine: DockerMachine
+  let driver: DockerDriver
+  let registry: TestRegistry
+  const used: string[] = []
+  before(async () => {
+    machine = await openDockerMachine()
+    driver = machine.driver()
+    registry = await openRegistry()
+  })
+  after(async () => {
+    const remove = (image: string) => machine.engine.getImage(image).remove({ force: true })
+    for (const { RepoTags, RepoDigests } of await machine.engine.listImages())
+      for (const image of [...(RepoTags ?? []), ...(RepoDigests ?? [])])
+        if (used.some(name => image.startsWith(name))) await remove(image).catch(() => {})
+    await machine.close()
+    await registry.close()
+  })
+  const named = (name: string) => {
+    used.push(`${registry.host}/${name}`)
+    return `${registry.host}/${name}`
+  }
+  /** Starts a worker and gives what it has printed. */
+  const outputOf = async (
+    image: string,
+    watch?: Partial<StartWatch>,
+    by: RegistryCredential | null = registry.user,
+  ) => {
+    const spec = machine.spec([], { image, args: '', credential: by })
+    await driver.start(spec, { pulling: () => {}, pulled: () => {}, ...watch })
+    await exitOf(machine.notifier, driver, spec.workerId)
+    return machine.output(spec.workerId)
+  }
+  const refusalOf = async (image: string, by: RegistryCredential | null) => {
+    const failed = await driver.start(machine.spec([], { image, args: '', credential: by })).catch(thrown => thrown)
+    return `${failed.code}: ${failed.message}`
+  }
+  /** Pins as a store keeps them. */
+  const pins = (): ImagePins & { now: string | null } => ({
+    now: null,
+    async current() {
+      return this.now
+    },
+    async pin(image, replaced) {
+      if (this.now === replaced) this.now = image
+      return this.now ?? image
+    },
+  })
+
+  test('an image is downloaded once for all workers that wait for it, with the credential, and it is told how far it is', async () => {
+    registry.publish('pulled', '1', 'hello')
+    const image = `${named('pulled')}:1`
+    const told: (number | null | 'pulled')[] = []
+    const gate = registry.hold()
+    const first = outputOf(image, { pulling: percent => told.push(percent), pulled: () => told.push('pulled') })
+    await gate.asked
+    const second = outputOf(image)
+    gate.release()
+    assert.deepEqual(await Promise.all([first, second]), [['hello'], ['hello']])
+    assert.equal(told[0], null)
+    assert.deepEqual(told.slice(-2), [100, 'pulled'])
+    const layers = registry.calls.filter(call => call.startsWith('GET /v2/pulled/blobs/'))
+    assert.equal(new Set(layers).size, layers.length, layers.join('\n'))
+  })
+
+  test('what is there starts without a registry', async () => {
+    registry.publish('present', '1', 'here')
+    const image = `${named('present')}:1`
+    await outputOf(image)
+    registry.calls.length = 0
+    assert.deepEqual(await outputOf(image, {}, { username: 'nobody', password: 'wrong' }), ['here'])
+    assert.deepEqual(registry.calls, [])
+  })
+
+  test('a download that cannot be is refused with its reason, and never with a password', async () => {
+    registry.publish('private', '1', 'secret')
+    const image = `${registry.host}/private:1`
+    const wrong = { username: 'me', password: 'let me in' }
+    assert.match(await refusalOf(image, wrong), /^invalid: image '.*private:1' .* does not accept the credential/)
+    assert.doesNotMatch(await refusalOf(image, wrong), /let me in/)
+    assert.match(await refusalOf(image, null), /wants a credential, and the template names none/)
+    assert.match(await refusalOf(`${registry.host}/nothing:1`, registry.user), /has no such image/)
+    assert.match(await refusalOf('127.0.0.1:1/any:1', null), /127\.0\.0\.1:1 cannot be reached/)
+    assert.match(await refusalOf('No Image', null), /^invalid: 'No Image' is no reference of a container image/)
+  })
+
+  test('all workers of a release run the image that its name meant at first, the next release what it means then', async () => {
+    const image = named('moving')
+    const [old, fresh] = [pins(), pins()]
+    const first = registry.publish('moving', 'latest', 'one')
+    assert.deepEqual(await outputOf(image, { pins: old }), ['one'])
+    assert.equal(old.now, `${image}@${first}`)
+    registry.publish('moving', 'latest', 'two')
+    assert.deepEqual(await outputOf(image, { pins: old }), ['one'])
+    assert.deepEqual(await outputOf(image, { pins: fresh }), ['two'])
+    assert.deepEqual(await outputOf(image, { pins: old }), ['one'])
+  })
+
+  test('a start that finds another image settled meanwhile runs that one', async () => {
+    const image = `${named('raced')}:1`
+    const first = registry.publish('raced', '1', 'first')
+    const winner = { ...pins(), pin: async () => `${named('raced')}@${first}` }
+    registry.publish('raced', '1', 'second')
+    assert.deepEqual(await outputOf(image, { pins: winner }), ['first'])
+  })
+
+  test('an image that was built here is settled by its id; when that is gone the name stands for another one', async () => {
+    registry.publish('local', '1', 'old')
+    const source = `${named('local')}:1`
+    await outputOf(source)
+    used.push('runyard-test-local')
+    await machine.engine.getImage(source).tag({ repo: 'runyard-test-local', tag: '1' })
+    const settled = { ...pins(), now: `sha256:${'0'.repeat(64)}` }
+    assert.deepEqual(await outputOf('runyard-test-local:1', { pins: settled }), ['old'])
+    assert.match(settled.now, /^sha256:(?!0000)[0-9a-f]{64}$/)
+    registry.calls.length = 0
+    await outputOf('runyard-test-local:1', { pins: settled })
+    assert.deepEqual(registry.calls, [])
+  })
+
+  test('a start that is ended while its image is downloaded stops at once', async () => {
+    registry.publish('slow', '1', 'slow')
+    const gate = registry.hold()
+    const spec = machine.spec([], { image: `${named('slow')}:1`, args: '', credential: registry.user })
+    const started = driver.start(spec)
+    await gate.asked
+    assert.equal((await driver.observe(spec.workerId)).state, 'exited')
+    await Promise.all([
+      driver.kill(spec.workerId),
+      assert.rejects(started, { code: 'invalid', message: /stopped while its image was being downloaded/ }),
+    ])
+    gate.release()
+    await driver.release(spec.workerId)
+    assert.ok(!(await machine.own()).some(({ Labels }) => Labels['dev.runyard.worker'] === spec.workerId))
+  })
+
+  test('what was downloaded goes when no release runs it and nobody has used it for a day; the rest stays', async () => {
+    const names = ['gone', 'wanted', 'own'].map(name => `${named(name)}:1`) as [string, string, string]
+    for (const name of ['gone', 'wanted', 'own']) registry.publish(name, '1', name)
+    const [gone, wanted, own] = names
+    await machine.engine
+      .pull(own, { authconfig: { ...registry.user, serveraddress: registry.host } })
+      .then(stream => new Promise(resolve => machine.engine.modem.followProgress(stream, resolve)))
+    let shift = 0
+    const clock = { ...systemClock, now: () => systemClock.now() + shift }
+    await driver.close()
+    driver = machine.driver({ clock })
+    const keep = pins()
+    await outputOf(gone)
+    await outputOf(wanted, { pins: keep })
+    await outputOf(own)
+    for (const { Labels } of await machine.own()) await driver.release(Labels['dev.runyard.worker'] as WorkerId)
+    const there = async () => {
+      const all = await Promise.all(
+        names.map(name =>
+          machine.engine
+            .getImage(name)
+            .inspect()
+            .catch(() => null),
+        ),
+      )
+      return names.filter((_, i) => all[i] !== null)
+    }
+    while ((await machine.own()).length > 0) await driver.tidy(new Set(), new Set([keep.now!]))
+    assert.deepEqual(await there(), [gone, wanted, own])
+    shift = DAY + 1
+    await driver.tidy(new Set(), new Set([keep.now!]))
+    assert.deepEqual(await there(), [wanted, own])
+  })
+
+  test('notes about images that cannot be read are begun anew', async () => {
+    writeFileSync(join(machine.folder, 'images.json'), '[{"id":')
+    await driver.close()
+    driver = machine.driver()
+    assert.equal(await driver.check('python:3', ''), null)
+  })
+})
