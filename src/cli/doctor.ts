@@ -7,7 +7,7 @@ import { diagnose } from '../doctor/diagnose.ts'
 import { CliError, EXIT } from './exit.ts'
 
 /** The settings of the server that decide what is looked at. */
-const TAKEN = ['port', 'host', 'dataDir', 'database', 'dockerNetwork', 'dockerWorkerAddress']
+const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress']
 
 /** `runyard doctor`: looks at the machine and says what to do. */
 export function addDoctor(program: Command): void {
