@@ -6,6 +6,7 @@ import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './
 import type { JobStatus, Transition } from './core/job.ts'
 import type { JobUsage } from './core/usage.ts'
 import type { StopReason, WorkerState } from './core/worker.ts'
+import type { ColdStartPhase } from './core/worker-phase.ts'
 
 /** Events by name, with their fields. */
 export interface Events {
@@ -41,6 +42,8 @@ export interface Events {
     reason: StopReason | null
     /** From the decision for it to its first request for jobs; where that is what moved it. */
     coldStartMs?: number
+    /** How long each phase of that took, in milliseconds. */
+    phases?: Readonly<Record<ColdStartPhase, number>>
   }
   'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   /** Something is wrong with a worker: it says so itself, or a rule of core/worker-watch does. */

@@ -6,6 +6,8 @@ import { resolveSecrets, secretNames } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
 import { protocolEnv } from '../core/worker-env.ts'
+import { missingSecretsText, missingVolumeText } from '../core/worker-failure.ts'
+import { coldStartOf } from '../core/worker-phase.ts'
 import type { ObservedExit, StartWatch } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { WorkerMove } from '../ports/store.ts'
@@ -51,7 +53,7 @@ export class Fleet {
     if (endpoint.type === 'LOAD_BALANCER') return 'load-balancing endpoints cannot be run by this version'
     const env = { ...template.env, ...endpoint.env }
     const missing = await this.#missingSecrets(endpoint.owner, env)
-    if (missing.length > 0) return `the environment refers to secrets that do not exist: ${missing.join(', ')}`
+    if (missing.length > 0) return missingSecretsText(missing)
     const volumeProblem = await this.#volumeProblem(endpoint)
     if (volumeProblem !== null) return volumeProblem
     return driver.check(template.image, template.args)
@@ -248,11 +250,9 @@ export class Fleet {
   moved({ worker, from }: WorkerMove): void {
     const { emit, notifier } = this.#ports
     const { endpointId, id: workerId, state: to, stopReason: reason } = worker
-    const { createdAtMs, readyAtMs } = worker
+    const phases = from === 'STARTING' && to === 'READY' ? coldStartOf(worker) : null
     const coldStart =
-      from === 'STARTING' && to === 'READY' && readyAtMs !== null
-        ? { coldStartMs: Math.max(0, readyAtMs - createdAtMs) }
-        : {}
+      phases === null ? {} : { coldStartMs: Math.max(0, (worker.readyAtMs ?? 0) - worker.createdAtMs), phases }
     emit('worker.moved', { endpointId, workerId, from, to, reason, ...coldStart })
     notifier.publish(`worker:${workerId}`)
     notifier.publish(`load:${endpointId}`)
@@ -311,7 +311,7 @@ export class Fleet {
   /** Null when all volumes of the endpoint are there, which only those of older versions may not be. */
   async #volumeProblem({ owner, networkVolumeIds }: Endpoint): Promise<string | null> {
     for (const id of networkVolumeIds) {
-      if ((await this.#ports.store.volumes.find(owner, id)) === null) return `its network volume ${id} does not exist`
+      if ((await this.#ports.store.volumes.find(owner, id)) === null) return missingVolumeText(id)
     }
     return null
   }
@@ -329,8 +329,7 @@ export class Fleet {
 
   async #withSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<Record<string, string>> {
     const missing = await this.#missingSecrets(owner, env)
-    if (missing.length > 0)
-      throw new AppError('invalid', `the environment refers to unknown secrets: ${missing.join(', ')}`)
+    if (missing.length > 0) throw new AppError('invalid', missingSecretsText(missing))
     const sealed = await this.#ports.store.secrets.sealedValues(owner, secretNames(env))
     const values = new Map([...sealed].map(([name, text]) => [name, this.#ports.vault.open(text)]))
     return resolveSecrets(env, values)

@@ -5,6 +5,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { EndpointId } from '../core/ids.ts'
 import type { EndpointLoad } from '../core/scale.ts'
+import { COLD_START_PHASES } from '../core/worker-phase.ts'
 import type { Emit, EventName, Events } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Metrics } from '../ports/metrics.ts'
@@ -37,6 +38,7 @@ const WORKER_STATES = ['starting', 'idle', 'running', 'draining', 'stopping'] as
 /** Seconds. Jobs wait and run for anything from milliseconds to days. */
 const JOB_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200]
 const REQUEST_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 100]
+const COLD_START_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
 const STORE_BUCKETS = [0.000_1, 0.001, 0.005, 0.01, 0.05, 0.25, 1, 5]
 
 /** Metrics in a registry of their own. */
@@ -159,12 +161,20 @@ class PrometheusMetrics implements CountingMetrics {
       'runyard_worker_cold_start_seconds',
       'From the decision for a worker to its first request',
     )
+    // Not by endpoint: with the phases that would be too many series.
+    const phase = new Histogram({
+      registers: [this.#registry],
+      ...{ name: 'runyard_worker_cold_start_phase_seconds', help: 'How long each phase of a cold start took' },
+      ...{ labelNames: ['phase'], buckets: COLD_START_BUCKETS },
+    })
     const exited = this.#counter('runyard_workers_exited_total', 'Workers that have ended', 'asked', ['true', 'false'])
     return {
       'worker.created': ({ endpointId }) => created.inc({ endpoint: this.#labels.of(endpointId) }),
       'worker.start_failed': ({ endpointId }) => failed.inc({ endpoint: this.#labels.of(endpointId) }),
-      'worker.moved': ({ endpointId, coldStartMs }) => {
+      'worker.moved': ({ endpointId, coldStartMs, phases }) => {
         if (coldStartMs !== undefined) cold.observe({ endpoint: this.#labels.of(endpointId) }, coldStartMs / 1_000)
+        if (phases === undefined) return
+        for (const name of COLD_START_PHASES) phase.observe({ phase: name }, phases[name] / 1_000)
       },
       'worker.exited': ({ endpointId, asked }) =>
         exited.inc({ endpoint: this.#labels.of(endpointId), asked: String(asked) }),

@@ -1,0 +1,251 @@
+/** What is known of workers that could not be started or that ended by themselves: which kind of failure it is, and what helps. */
+import type { Worker, WorkerExit } from './worker.ts'
+
+/** Why no worker can be started, as one word. */
+export type StartFailure = 'image_error' | 'engine_away' | 'secret_missing' | 'volume_missing'
+/** Why workers end that should go on, as one word. */
+export type CrashCause = StartFailure | 'crash_loop' | 'out_of_memory' | 'fitness_failed' | 'hung_start' | 'unhealthy'
+
+/** The sentence for secrets that the environment names and that do not exist. */
+export function missingSecretsText(names: readonly string[]): string {
+  return `the environment refers to secrets that do not exist: ${names.join(', ')}`
+}
+
+/** The sentence for a network volume that an endpoint has and that does not exist. */
+export function missingVolumeText(id: string): string {
+  return `its network volume ${id} does not exist`
+}
+
+/** A kind of text and what helps against what it tells of; `$1` stands for the first group. */
+interface Rule {
+  readonly tells: RegExp
+  readonly advice: string
+}
+
+const ENGINE_AWAY =
+  /docker daemon|(docker|podman)\S*\.sock|container engine (is away|does not answer|cannot be reached|stopped)|engine (is away|does not answer)/i
+const SECRET_MISSING = /refers to (unknown )?secrets\b/
+const VOLUME_MISSING = /^its network volume \S+ does not exist$/
+const OUT_OF_MEMORY = /out of memory|\boom\b|memory limit|more memory than/i
+const CHECK_FAILED = /^(its check .{1,100}|a check) failed/
+
+const ARCHITECTURE =
+  'build the image for the processor of this machine (docker build --platform linux/amd64 or linux/arm64)'
+const CREDENTIALS =
+  'save a registry credential that may read the image, name it in "registry" of the template or endpoint, and check the name of the image'
+
+/** How much of a text is looked at; all of them come from outside. */
+const MAX_READ = 8_000
+
+/** The first that fits counts. The texts are the engines' and registries' own. */
+const START_RULES: readonly Rule[] = [
+  {
+    tells: ENGINE_AWAY,
+    advice: 'start the container engine (systemctl start docker) and see that this server may use its socket',
+  },
+  { tells: SECRET_MISSING, advice: 'create the secrets (runyard secrets create), or take them out of the environment' },
+  { tells: VOLUME_MISSING, advice: 'create a network volume and name it in networkVolumes of the endpoint' },
+  {
+    tells: /needs a container engine, and none is configured/,
+    advice: 'start a container engine and the server anew, or use an image dir:<folder>, which needs none',
+  },
+  {
+    tells: /no matching manifest|exec format error|wrong architecture|does not match the .{0,80}platform/i,
+    advice: ARCHITECTURE,
+  },
+  {
+    tells:
+      /unauthorized|authentication required|incorrect username or password|access denied|no basic auth|\b40[13]\b|forbidden/i,
+    advice: CREDENTIALS,
+  },
+  {
+    tells:
+      /no such host|name resolution|i\/o timeout|timeout exceeded|deadline exceeded|network is unreachable|connection refused|TLS handshake|x509|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|registry .{0,80}(unreachable|cannot be reached|does not answer)/i,
+    advice:
+      'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
+  },
+  {
+    tells:
+      /manifest unknown|manifest .{0,200}not found|no such image|repository .{0,200}not found|not found: manifest|image .{0,200}(does not exist|not found|is not there)/i,
+    advice: 'check the name and the tag of the image, and that it was pushed or built on this machine',
+  },
+  {
+    tells: /permission denied|not executable|is a directory|EACCES/i,
+    advice:
+      'make the entry point executable (chmod +x, and a first line #! that names its interpreter), or name another command in args',
+  },
+  {
+    tells: /executable file not found|not found in PATH|no such file or directory|no handler\.py/i,
+    advice: 'name a command in args that exists in the image',
+  },
+  {
+    tells: /no space left on device|ENOSPC|disk quota/i,
+    advice: 'free disk space where images and containers are kept (docker system df shows what takes it)',
+  },
+  {
+    tells: /could not select device driver|nvidia-container|\bCDI\b/i,
+    advice: "install the GPU vendor's container toolkit for the engine (runyard doctor checks it)",
+  },
+  {
+    tells: /outside of the process roots|no --process-root is set/,
+    advice: 'start the server with --process-root <folder> that has it',
+  },
+]
+
+/** Which kind of failure a reason tells of that kept a worker from being started. */
+export function startFailureOf(problem: string): StartFailure {
+  if (ENGINE_AWAY.test(problem.slice(0, MAX_READ))) return 'engine_away'
+  if (SECRET_MISSING.test(problem)) return 'secret_missing'
+  return VOLUME_MISSING.test(problem) ? 'volume_missing' : 'image_error'
+}
+
+/** What helps where no worker can be started for this reason. */
+export function adviceForStart(problem: string): string {
+  return adviceIn(START_RULES, problem.slice(0, MAX_READ)) ?? 'mend it and save the template or the endpoint again'
+}
+
+/** Which kind of failure ended a worker that has crashed. */
+export function crashCauseOf(worker: Worker): CrashCause {
+  const { stopReason, problem, exit } = worker
+  if (stopReason === 'hung_start') return 'hung_start'
+  if (stopReason === 'wedged' || stopReason === 'silent') return 'unhealthy'
+  if (stopReason === 'unhealthy' || (problem !== null && isCheckProblem(problem))) return 'fitness_failed'
+  if (exit === null) return 'crash_loop'
+  if (neverStarted(worker)) return startFailureOf(exit.cause)
+  return OUT_OF_MEMORY.test(exit.cause) ? 'out_of_memory' : 'crash_loop'
+}
+
+/** Whether what is wrong with a worker is a fitness check of its own that has failed. */
+export function isCheckProblem(problem: string): boolean {
+  return CHECK_FAILED.test(problem)
+}
+
+/** Whether a worker has ended because its process or container could not be started at all. */
+export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean {
+  if (startedAtMs !== null || stopReason !== null || exit === null || exit.code !== null || exit.signal !== null)
+    return false
+  // One whose start was not recorded, because the server ended just then.
+  return !/^(ended|was not found)/.test(exit.cause)
+}
+
+/** Rules about how a worker ended, before anything that it printed counts. */
+const CAUSE_RULES: readonly Rule[] = [
+  {
+    tells: /did not ask for a job within/,
+    advice:
+      'load less before the handler starts, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint',
+  },
+  { tells: /\bcheck\b.{0,120} failed/, advice: 'mend what the fitness check of the worker has found' },
+  {
+    tells: /its loop is stuck/,
+    advice: 'look at the last lines of its output; often concurrency_modifier does not return a number',
+  },
+  {
+    tells: /nothing was heard from it/,
+    advice:
+      'see what it does (runyard logs <worker>): its process is there, but neither works nor answers; a full machine does that too',
+  },
+  {
+    tells: OUT_OF_MEMORY,
+    advice:
+      'choose a CPU flavor or machine with more memory, or load less: smaller models, fewer jobs at once, fewer processes',
+  },
+]
+
+/** Rules about the last lines that a worker printed. */
+const OUTPUT_RULES: readonly Rule[] = [
+  {
+    tells: /No module named '([^']{1,200})'/,
+    advice:
+      "install the Python module '$1' where the worker runs: in the image, or in the folder's .venv (python3 -m venv .venv && .venv/bin/pip install $1)",
+  },
+  {
+    tells: /Cannot find (?:package|module) '([^'./][^':]{0,200})'/,
+    advice: "install '$1' in the worker's folder (npm install $1)",
+  },
+  {
+    tells:
+      /CUDA out of memory|CUDA error: out of memory|OutOfMemoryError: CUDA|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory/,
+    advice:
+      'the model does not fit into the memory of the GPU: use a pool with larger cards, more of them (gpu.count), a smaller or quantized model, or a smaller batch',
+  },
+  {
+    tells: /MemoryError|heap out of memory|Cannot allocate memory|std::bad_alloc/,
+    advice: 'the worker has too little memory: choose a CPU flavor or machine with more, or load less at once',
+  },
+  {
+    tells: /EADDRINUSE|[Aa]ddress already in use/,
+    advice: 'another process has the port: let the worker listen on the port in its variable PORT, or on another one',
+  },
+  { tells: /[Ee]xec format error/, advice: ARCHITECTURE },
+  {
+    tells:
+      /NVIDIA driver on your system is too old|CUDA driver version is insufficient|no kernel image is available|unsupported display driver/,
+    advice:
+      'the CUDA version of the image does not fit the driver or the card: use an image for an older CUDA, update the driver, or set gpu.minCudaVersion',
+  },
+  {
+    tells: /Found no NVIDIA driver|No CUDA GPUs are available|CUDA-capable device|libcuda\.so/,
+    advice: 'the worker sees no GPU: give the endpoint GPUs (gpu.pools), and check the machine with runyard doctor',
+  },
+  {
+    tells: /(lib[\w.+-]{1,80}\.so[\w.]{0,20}): cannot open shared object file/,
+    advice: 'the image lacks the system library $1: install the package that has it',
+  },
+  {
+    tells:
+      /GatedRepoError|gated repo|401 Client Error.{0,200}huggingface|Repository Not Found for url.{0,200}huggingface/,
+    advice:
+      'the model is private or gated: save a token as a secret and give it as HF_TOKEN={{ RUNPOD_SECRET_<name> }}, and accept the license of the model',
+  },
+  {
+    tells: /No space left on device|ENOSPC/,
+    advice:
+      'the disk is full: raise the container disk ("disk"), write to a network volume, or free space on the machine',
+  },
+  {
+    tells: /Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|Name or service not known/,
+    advice:
+      'the worker cannot look up a host name: check the network of the machine, or put what it downloads into the image',
+  },
+  {
+    tells: /can't open file|No such file or directory|Cannot find module/,
+    advice: 'check that the folder of the image and the command in args name files that exist',
+  },
+  {
+    tells: /[Pp]ermission denied|EACCES/,
+    advice: 'the worker may not read, write or run a file: check its owner and mode',
+  },
+]
+
+/** Rules about exit codes, as shells and engines use them. */
+const CODE_RULES: Readonly<Record<number, string>> = {
+  126: 'the command is there and cannot be run: make it executable (chmod +x), and see that its first line names an interpreter that exists',
+  127: 'the command does not exist: check args and the PATH of the image',
+  134: 'it aborted itself (SIGABRT), mostly in a native library: read the last lines of its output',
+  137: 'it was killed (SIGKILL), often because memory ran out; look at the memory it needs',
+  139: 'it crashed in native code (SIGSEGV), often since CUDA, driver and a library do not fit together: pin their versions in the image',
+  143: 'it was asked to end from outside (SIGTERM) and not by Runyard: look for who does that',
+}
+const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 137, SIGSEGV: 139, SIGTERM: 143 }
+
+/** What usually helps after a worker ended like this. */
+export function adviceFor(exit: WorkerExit): string {
+  const found = adviceIn(CAUSE_RULES, exit.cause) ?? adviceIn(OUTPUT_RULES, exit.lastLines.join('\n').slice(-MAX_READ))
+  if (found !== null) return found
+  const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]
+  const byCode = code === null || code === undefined ? undefined : CODE_RULES[code]
+  if (byCode !== undefined) return byCode
+  if (exit.code === 0) {
+    return 'the worker ended by itself without an error; its program must call start() and keep running'
+  }
+  return 'read its output (runyard logs <worker>) and fix the error it ends with'
+}
+
+function adviceIn(rules: readonly Rule[], text: string): string | null {
+  for (const { tells, advice } of rules) {
+    const match = tells.exec(text)
+    if (match !== null) return advice.replaceAll('$1', () => match[1] ?? '')
+  }
+  return null
+}

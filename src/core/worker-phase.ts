@@ -1,0 +1,106 @@
+import type { Worker } from './worker.ts'
+
+/**
+ * How far a worker is on its way, finer than its state. `queued` waits for a place on a machine, `placing` is being given
+ * one; `ready` has asked for a job, whether it holds one or not.
+ */
+export const WORKER_PHASES = [
+  'queued',
+  'placing',
+  'pulling',
+  'starting',
+  'initializing',
+  'ready',
+  'draining',
+  'stopping',
+  'exited',
+] as const
+/** One of {@link WORKER_PHASES}. */
+export type WorkerPhase = (typeof WORKER_PHASES)[number]
+
+/** The phases of a cold start, from the decision for a worker to its first request for a job. */
+export const COLD_START_PHASES = ['queued', 'pulling', 'starting', 'initializing'] as const
+/** One of {@link COLD_START_PHASES}. */
+export type ColdStartPhase = (typeof COLD_START_PHASES)[number]
+
+/** A stretch of a worker's life. */
+export interface TimeStep {
+  readonly phase: WorkerPhase
+  readonly startedAtMs: number
+  /** How long it took, in milliseconds; of the last step of a worker that has not ended, so far. */
+  readonly ms: number
+}
+
+/** Where a worker is now. */
+export interface PhaseNow {
+  readonly phase: WorkerPhase
+  readonly sinceMs: number
+}
+
+/** What a time line is made of. */
+export type TimedWorker = Pick<
+  Worker,
+  | 'state'
+  | 'createdAtMs'
+  | 'placedAtMs'
+  | 'pullStartedAtMs'
+  | 'pullEndedAtMs'
+  | 'startedAtMs'
+  | 'readyAtMs'
+  | 'stopRequestedAtMs'
+  | 'stoppingAtMs'
+  | 'exitedAtMs'
+>
+
+/** The instants of a worker that are known, each with the phase that begins then; `exited` is the last one if it has ended. */
+function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
+  const { state, createdAtMs, placedAtMs, startedAtMs, pullStartedAtMs, stopRequestedAtMs } = worker
+  const undecided = placedAtMs === null && startedAtMs === null && pullStartedAtMs === null && state === 'STARTING'
+  const stoppingAtMs = worker.stoppingAtMs ?? (state === 'DRAINING' ? null : stopRequestedAtMs)
+  const known: [phase: WorkerPhase, atMs: number | null][] = [
+    [placedAtMs !== null ? 'queued' : undecided ? 'placing' : 'starting', createdAtMs],
+    ['starting', placedAtMs],
+    ['pulling', pullStartedAtMs],
+    ['starting', worker.pullEndedAtMs],
+    ['initializing', startedAtMs],
+    ['ready', worker.readyAtMs],
+    ['draining', stoppingAtMs === stopRequestedAtMs ? null : stopRequestedAtMs],
+    ['stopping', stoppingAtMs],
+    ['exited', worker.exitedAtMs],
+  ]
+  const marks = known.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
+  // A fast worker asks for a job before its start is recorded, and clocks are set back: what comes later in life counts.
+  for (let index = marks.length - 2; index >= 0; index -= 1) {
+    marks[index]!.atMs = Math.min(marks[index]!.atMs, marks[index + 1]!.atMs)
+  }
+  return marks
+}
+
+/**
+ * What a worker went through, in order and without gaps, from the decision for it on. Steps that took no time are left out,
+ * but for the one that it is in; nothing follows the end of a worker.
+ */
+export function timeLineOf(worker: TimedWorker, nowMs: number): TimeStep[] {
+  const marks = marksOf(worker)
+  return marks.flatMap(({ phase, atMs }, index) => {
+    const next = marks[index + 1]
+    if (phase === 'exited' || next?.atMs === atMs) return []
+    return [{ phase, startedAtMs: atMs, ms: Math.max(0, (next?.atMs ?? nowMs) - atMs) }]
+  })
+}
+
+/** The phase that a worker is in, and since when. */
+export function phaseOf(worker: TimedWorker): PhaseNow {
+  const last = marksOf(worker).at(-1)!
+  return { phase: last.phase, sinceMs: last.atMs }
+}
+
+/** How long each phase of its cold start took, in milliseconds; null for a worker that never asked for a job. */
+export function coldStartOf(worker: TimedWorker): Readonly<Record<ColdStartPhase, number>> | null {
+  if (worker.readyAtMs === null) return null
+  const spent = { queued: 0, pulling: 0, starting: 0, initializing: 0 }
+  for (const { phase, ms } of timeLineOf(worker, worker.readyAtMs)) {
+    if (phase in spent) spent[phase as ColdStartPhase] += ms
+  }
+  return spent
+}

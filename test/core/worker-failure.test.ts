@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { WorkerExit } from '../../src/core/worker.ts'
+import {
+  adviceFor,
+  adviceForStart,
+  type CrashCause,
+  crashCauseOf,
+  missingSecretsText,
+  missingVolumeText,
+  startFailureOf,
+} from '../../src/core/worker-failure.ts'
+import { anExit } from '../support/snapshots.ts'
+
+const CUDA = 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB'
+const OLD_DRIVER = 'RuntimeError: The NVIDIA driver on your system is too old (found version 11040)'
+const GATED = '401 Client Error: Unauthorized for url: https://huggingface.co/meta/x/resolve/main/config.json'
+const STUCK = 'was ended because it pinged for 115 s without asking for a job, so its loop is stuck'
+
+const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
+  ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
+  ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
+  ['a missing module of Node', { lastLines: ["Error: Cannot find module 'zod'"] }, /npm install zod/],
+  ['a file that Python cannot open', { lastLines: ["can't open file '/x/handler.py'"] }, /name files that exist/],
+  ['a folder that is gone', { lastLines: ['sh: No such file or directory'] }, /name files that exist/],
+  ['a full GPU', { lastLines: [CUDA, 'Traceback'] }, /memory of the GPU.*gpu\.count/],
+  ['a full memory, by Python', { lastLines: ['MemoryError'] }, /too little memory/],
+  [
+    'a full memory, by Node',
+    { lastLines: ['FATAL ERROR: Reached heap limit - JavaScript heap out of memory'] },
+    /too little/,
+  ],
+  ['a full memory, by the engine', { code: 137, cause: 'was killed: out of memory (limit 4096 MB)' }, /more memory/],
+  ['a port in use', { lastLines: ['Error: listen EADDRINUSE: address already in use :::8000'] }, /variable PORT/],
+  ['a port in use, by Python', { lastLines: ['OSError: [Errno 98] Address already in use'] }, /variable PORT/],
+  ['a program for another processor', { lastLines: ['exec /run.sh: exec format error'] }, /--platform linux\/amd64/],
+  ['a driver that is too old', { lastLines: [OLD_DRIVER] }, /update the driver/],
+  ['no GPU', { lastLines: ['RuntimeError: No CUDA GPUs are available'] }, /gpu\.pools/],
+  [
+    'a missing library',
+    { lastLines: ['ImportError: libGL.so.1: cannot open shared object file'] },
+    /library libGL\.so\.1/,
+  ],
+  ['a gated model', { lastLines: [GATED] }, /HF_TOKEN/],
+  ['a full disk', { lastLines: ['OSError: [Errno 28] No space left on device'] }, /disk is full/],
+  ['no network', { lastLines: ['socket.gaierror: [Errno -3] Temporary failure in name resolution'] }, /network/],
+  [
+    'a file it may not read',
+    { lastLines: ["PermissionError: [Errno 13] Permission denied: '/data'"] },
+    /owner and mode/,
+  ],
+  ['code 126', { code: 126 }, /chmod \+x/],
+  ['code 127', { code: 127 }, /PATH of the image/],
+  ['code 137', { code: 137 }, /often because memory ran out/],
+  ['code 139', { code: 139 }, /SIGSEGV/],
+  ['code 143', { code: 143 }, /not by Runyard/],
+  ['an abort', { code: null, signal: 'SIGABRT' }, /native library/],
+  ['a fault in native code', { code: null, signal: 'SIGSEGV' }, /pin their versions/],
+  ['a kill from outside', { code: null, signal: 'SIGKILL' }, /often because memory ran out/],
+  [
+    'a hung start',
+    { signal: 'SIGKILL', cause: 'was ended because it did not ask for a job within 420 s' },
+    /RUNPOD_INIT_TIMEOUT/,
+  ],
+  ['a failed check', { cause: 'exited with code 1 because its check gpu failed: x' }, /mend what the fitness check/],
+  ['a stuck loop', { signal: 'SIGKILL', cause: STUCK }, /concurrency_modifier/],
+  [
+    'silence',
+    { signal: 'SIGKILL', cause: 'was ended because nothing was heard from it for 35 s' },
+    /neither works nor answers/,
+  ],
+  ['an end without an error', { code: 0 }, /must call start\(\) and keep running/],
+  ['anything else', { code: 3, lastLines: ['ValueError: x'] }, /read its output/],
+]
+
+for (const [what, exit, advice] of ends) {
+  test(`after ${what} there is advice`, () => {
+    assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines: [], ...exit }), advice)
+  })
+}
+
+test('a file that a command names and that is not there is no package to install', () => {
+  const lastLines = ["Error: Cannot find module '/srv/worker/handler.mjs'"]
+  assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines }), /name files that exist/)
+})
+
+test('output that was made to be slow to read does not hold the server up', () => {
+  const evil = ["No module named '", 'lib', "Cannot find package '", '401 Client Error', '\u001b['].map(part =>
+    part.repeat(200_000 / part.length),
+  )
+  for (const line of evil) {
+    adviceFor({ code: 1, signal: null, cause: line, lastLines: Array(20).fill(line) })
+    adviceForStart(line)
+    assert.equal(startFailureOf(line), 'image_error')
+  }
+})
+
+const starts: [problem: string, cause: CrashCause, advice: RegExp][] = [
+  [missingSecretsText(['A', 'B']), 'secret_missing', /runyard secrets create/],
+  [missingVolumeText('vol1'), 'volume_missing', /networkVolumes/],
+  [
+    'Cannot connect to the Docker daemon at unix:///run/docker.sock. Is it running?',
+    'engine_away',
+    /start the container engine/,
+  ],
+  ['connect ENOENT /var/run/docker.sock', 'engine_away', /start the container engine/],
+  ["image 'a' needs a container engine, and none is configured", 'image_error', /dir:<folder>/],
+  ['manifest for a/b:1 not found: manifest unknown: manifest unknown', 'image_error', /name and the tag/],
+  ['No such image: a:1', 'image_error', /name and the tag/],
+  [
+    "pull access denied for a/b, repository does not exist or may require 'docker login': denied: requested access to the resource is denied",
+    'image_error',
+    /registry credential/,
+  ],
+  [
+    'Head "https://r/v2/a/manifests/1": unauthorized: incorrect username or password',
+    'image_error',
+    /registry credential/,
+  ],
+  ['Get "https://r/v2/": dial tcp: lookup r: no such host', 'image_error', /reaches the registry/],
+  [
+    'Get "https://r/v2/": net/http: request canceled while waiting (Client.Timeout exceeded)',
+    'image_error',
+    /reaches the registry/,
+  ],
+  [
+    'Get "https://r:5000/v2/": dial tcp 10.0.0.1:5000: connect: connection refused',
+    'image_error',
+    /reaches the registry/,
+  ],
+  ['no matching manifest for linux/arm64/v8 in the manifest list entries', 'image_error', /--platform/],
+  ['exec /run: exec format error', 'image_error', /--platform/],
+  ['OCI runtime create failed: exec: "/run.sh": permission denied: unknown', 'image_error', /chmod \+x/],
+  ['exec: "serve": executable file not found in $PATH: unknown', 'image_error', /command in args/],
+  ['write /var/lib/docker/tmp: no space left on device', 'image_error', /free disk space/],
+  ['could not select device driver "" with capabilities: [[gpu]]', 'image_error', /container toolkit/],
+  ["folder '/x' is outside of the process roots: /srv", 'image_error', /--process-root/],
+  ['something else', 'image_error', /save the template/],
+]
+
+for (const [problem, cause, advice] of starts) {
+  test(`a start that fails with "${problem.slice(0, 60)}" is ${cause}, with advice`, () => {
+    assert.equal(startFailureOf(problem), cause)
+    assert.match(adviceForStart(problem), advice)
+    const never = anExit({ startedAtMs: null, readyAtMs: null }, { code: null, cause: problem })
+    assert.equal(crashCauseOf(never), cause)
+  })
+}
+
+test('a worker whose start was not recorded since the server ended just then has not failed to start', () => {
+  const gone = anExit({ startedAtMs: null }, { code: null, cause: 'ended while the server was away' })
+  assert.equal(crashCauseOf(gone), 'crash_loop')
+})
