@@ -22,7 +22,10 @@ interface Facts {
   readonly waiting: number
   readonly normal: number
   readonly running: number
+  /** Of workers that have not ended; those of older versions are as good as draining. */
   readonly states: readonly WorkerState[]
+  /** Whether something is wrong with one of them. */
+  readonly ailing: boolean
   /** Whether the worker that ended last did so by itself, or because it was of no use. */
   readonly crashed: boolean
   readonly machineFull: boolean
@@ -62,16 +65,26 @@ export class WhyChecker {
     const { query } = this.#database
     const [row] = query<{ max: number; waiting: number; normal: number; running: number }>(FACTS, id, id, id, id)
     if (row === undefined) return null
-    const workers = query<{ state: WorkerState }>('SELECT state FROM workers WHERE endpoint_id = ?', id)
+    const workers = query<AliveRow>(ALIVE, id)
     const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
     return {
       ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running },
-      states: workers.map(({ state }) => state).filter(state => state !== 'EXITED'),
+      states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
+      ailing: workers.some(({ problem }) => problem !== null),
       crashed: last !== undefined && (last.stop_reason === null || FAULTS.includes(last.stop_reason)),
       machineFull: this.#machineFull(),
     }
   }
 }
+
+interface AliveRow {
+  readonly state: WorkerState
+  readonly problem: string | null
+  readonly old: number
+}
+
+const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoints.version AS old
+  FROM workers JOIN endpoints ON endpoints.id = workers.endpoint_id WHERE endpoint_id = ? AND state <> 'EXITED'`
 
 /** Ends for these reasons count like crashes. */
 const FAULTS = ['unhealthy', 'wedged', 'silent', 'hung_start']
@@ -101,12 +114,18 @@ function ofEndpoint(said: Said, facts: Facts): string | null {
 }
 
 /** Null when the cause is true of an endpoint whose jobs wait. */
-function ofWaiting(cause: string, { max, normal, states, crashed, machineFull }: Facts): string | null {
+function ofWaiting(cause: string, { max, normal, states, crashed, ailing, machineFull }: Facts): string | null {
   const has = (state: WorkerState) => states.includes(state)
   if ((max === 0) !== (cause === 'paused')) return max === 0 ? 'it is paused' : 'it is not paused'
   switch (cause) {
     case 'paused':
       return null
+    case 'fitness_failed':
+    case 'unhealthy':
+      return crashed || ailing ? null : 'nothing is wrong with its workers'
+    case 'image_error':
+    case 'out_of_memory':
+    case 'hung_start':
     case 'crash_loop':
       return crashed ? null : 'the worker that ended last was asked to'
     case 'worker_starting':
@@ -115,6 +134,7 @@ function ofWaiting(cause: string, { max, normal, states, crashed, machineFull }:
       return states.length > 0 && !has('STARTING') && !has('READY') ? null : 'workers are there'
     case 'max_reached':
       return states.length >= max ? null : 'there may be more workers'
+    case 'throttled':
     case 'no_capacity':
       return machineFull ? null : 'the machine has room'
     case 'low_priority':

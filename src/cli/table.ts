@@ -23,7 +23,7 @@ const GAP = '  '
  * @param width how many characters a line has room for; any number unless the output is a terminal
  */
 export function table(columns: readonly Column[], rows: readonly Row[], width = terminalWidth()): string {
-  const cells = rows.map(row => columns.map(({ text }) => cut(plain(text(row)), MAX_CELL)))
+  const cells = rows.map(row => columns.map(({ text }) => cut(onOneLine(text(row)), MAX_CELL)))
   const wanted = columns.map(({ title }, index) => Math.max(title.length, ...cells.map(line => line[index]!.length)))
   const widths = fitting(wanted, columns, width)
   if (widths === null) return paragraphs(columns, cells)
@@ -98,9 +98,10 @@ export function memberAt(row: Row, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => (value as Row | null | undefined)?.[name], row)
 }
 
-function plain(text: string): string {
+/** A text without what could steer a terminal. */
+export function onOneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
-  return stripVTControlCharacters(text).replaceAll(/[\u0000-\u001f\u007f]/g, ' ')
+  return stripVTControlCharacters(text).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, ' ')
 }
 
 function cut(text: string, most: number): string {

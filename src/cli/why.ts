@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import type { Explanation } from '../core/explain.ts'
+import { lasting } from '../core/explain-facts.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
+import { onOneLine } from './table.ts'
 
 type Row = Explanation & { readonly kind: string; readonly id: string; readonly name: string }
 
@@ -18,16 +20,12 @@ async function why(id: string | undefined, options: ConnectionOptions): Promise<
   for (const row of explanations) process.stdout.write(asJson ? `${JSON.stringify(row)}\n` : forPeople(row))
 }
 
-function forPeople({ kind, id, name, cause, summary, action, sinceMs, evidence }: Row): string {
-  const since = sinceMs === null ? '' : `, for ${duration(Date.now() - sinceMs)}`
+function forPeople({ kind, id, name, cause, summary, action, sinceMs, evidence, notes }: Row): string {
+  const since = sinceMs === null ? '' : `, for ${lasting(Date.now() - sinceMs)}`
   const lines = [`${kind} ${id} (${name}): ${cause}${since}`, `  ${summary}`]
   if (action !== null) lines.push(`  -> ${action}`)
+  for (const note of notes) lines.push(`  note: ${note}`)
   for (const line of evidence) lines.push(`  | ${line}`)
-  return `${lines.join('\n')}\n`
-}
-
-function duration(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000))
-  if (seconds < 120) return `${seconds} s`
-  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
+  // What workers have printed may steer the terminal.
+  return `${lines.map(onOneLine).join('\n')}\n`
 }

@@ -1,24 +1,38 @@
+import {
+  counted,
+  type PullPercent,
+  queuedLines,
+  queueLine,
+  taking,
+  whereWorkerIs,
+  workerLines,
+} from './explain-facts.ts'
 import type { BatchId } from './ids.ts'
 import type { Job } from './job.ts'
 import type { Capacity } from './plan.ts'
-import { backoffOf, type EndpointSnapshot } from './scale.ts'
-import { takesJobs, type WorkerExit, type WorkerLoad } from './worker.ts'
+import { backoffOf, desiredWorkers, type EndpointSnapshot } from './scale.ts'
+import { type CrashBackoff, takesJobs, type WorkerLoad } from './worker.ts'
+import {
+  adviceFor,
+  adviceForStart,
+  crashCauseOf,
+  isCheckProblem,
+  neverStarted,
+  startFailureOf,
+} from './worker-failure.ts'
+import { phaseOf } from './worker-phase.ts'
+import type { QueuedWorker } from './worker-status.ts'
 
-/** Why something waits, as one word for programs. */
-export type WaitCause =
-  | 'nothing_waits'
-  | 'paused'
-  | 'image_error'
-  | 'crash_loop'
-  | 'worker_starting'
-  | 'worker_restarting'
-  | 'max_reached'
-  | 'no_capacity'
-  | 'low_priority'
-  | 'batch_turn'
-  | 'about_to_start'
-  | 'running'
-  | 'finished'
+/** Why something waits, and the words for what does not. */
+export const WAIT_CAUSES = [
+  ...(['nothing_waits', 'finished', 'running', 'about_to_start', 'paused'] as const),
+  ...(['image_error', 'engine_away', 'secret_missing', 'volume_missing'] as const),
+  ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy'] as const),
+  ...(['worker_starting', 'worker_restarting', 'max_reached', 'no_capacity', 'throttled'] as const),
+  ...(['low_priority', 'batch_turn'] as const),
+] as const
+/** One of {@link WAIT_CAUSES}, for programs. */
+export type WaitCause = (typeof WAIT_CAUSES)[number]
 
 /** One cause, said to a person: what is the matter, since when, and what to do about it. */
 export interface Explanation {
@@ -28,9 +42,14 @@ export interface Explanation {
   readonly action: string | null
   /** Epoch milliseconds since when it is so; null when that does not apply. */
   readonly sinceMs: number | null
-  /** Last lines of the output that shows it; empty when there are none. */
+  /** What shows it: the last lines of a worker's output, or how its workers and its line are; empty where nothing waits. */
   readonly evidence: readonly string[]
+  /** What is worth knowing besides, each a sentence: workers that run without the GPU that was asked for, failing starts. */
+  readonly notes: readonly string[]
 }
+
+/** An endpoint as it is to be explained. */
+export type ExplainedSnapshot = EndpointSnapshot & { readonly queuedWorkers?: readonly QueuedWorker[] }
 
 /** What {@link explainEndpoint} looks at besides the snapshot. */
 export interface ExplainContext {
@@ -38,34 +57,36 @@ export interface ExplainContext {
   /** Why no worker of this endpoint can be started, from the driver or the secrets; null when it can. */
   readonly startProblem: string | null
   readonly nowMs: number
+  /** Of workers whose images are downloaded; unknown unless given. */
+  readonly pullPercent?: PullPercent
 }
 
 /** Why the jobs of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
-export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
-  const { queue, endpoint } = snapshot
-  const waiting = queue.queued + queue.queuedLowPriority
-  if (waiting === 0) {
+export function explainEndpoint(snapshot: ExplainedSnapshot, context: ExplainContext): Explanation {
+  const { queue } = snapshot
+  const notes = notesOn(snapshot)
+  if (queue.queued + queue.queuedLowPriority === 0) {
     const running = queue.inProgress > 0
-    return plain(
-      running ? 'running' : 'nothing_waits',
-      running ? `${jobs(queue.inProgress)} running, none waiting` : 'no job is waiting',
-    )
+    const summary = running ? `${counted(queue.inProgress, 'job')} running, none waiting` : 'no job is waiting'
+    return {
+      ...plain(running ? 'running' : 'nothing_waits', summary),
+      notes: [...notes, ...failing(snapshot, context)],
+    }
   }
-  return (
+  const found =
     paused(snapshot) ??
     startProblem(context) ??
-    crashLoop(snapshot, context.nowMs) ??
-    busyOrStarting(snapshot, context) ??
-    (queue.queued === 0
-      ? {
-          ...plain('low_priority', `${jobs(waiting)} of low priority wait; they never start a worker`),
-          action: 'wait until another job starts one, set workersMin to 1, or submit without lowPriority',
-        }
-      : {
-          ...plain('about_to_start', `${jobs(waiting)} waiting; a worker is about to be started for ${endpoint.name}`),
-          sinceMs: queue.headQueuedAtMs,
-        })
-  )
+    ailing(snapshot, context) ??
+    crashing(snapshot, context) ??
+    starting(snapshot, context, false) ??
+    restarting(snapshot, context) ??
+    maxReached(snapshot, context) ??
+    noPlace(snapshot, context) ??
+    starting(snapshot, context, true) ??
+    working(snapshot, context) ??
+    undecided(snapshot)
+  const evidence = found.evidence.length > 0 ? found.evidence : [queueLine(snapshot, context.nowMs)]
+  return { ...found, evidence, notes }
 }
 
 /** The batch for whose turn a job waits, and how many of its requests come before the job. */
@@ -77,7 +98,7 @@ export interface BatchWait {
 /** Why one job waits, runs or ended the way it did. @param batch null for a job that stands in line by itself */
 export function explainJob(
   job: Job,
-  snapshot: EndpointSnapshot,
+  snapshot: ExplainedSnapshot,
   context: ExplainContext,
   batch: BatchWait | null = null,
 ): Explanation {
@@ -90,6 +111,7 @@ export function explainJob(
     return {
       ...plain('running', `attempt ${job.attempt} runs on worker ${job.workerId}`),
       sinceMs: job.startedAtMs,
+      notes: notesOn(snapshot),
     }
   }
   const why = job.error === null ? '' : `: ${job.error}`
@@ -104,32 +126,6 @@ function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   return { ...reason, cause: 'batch_turn', summary }
 }
 
-/** What usually helps after a worker ended like this; null when nothing is known. */
-export function adviceFor(exit: WorkerExit): string | null {
-  const text = exit.lastLines.join('\n')
-  const missing = /No module named '([^']+)'/.exec(text)?.[1]
-  if (missing !== undefined) {
-    return `install the Python module '${missing}' where the worker runs: put it into the folder's .venv (python3 -m venv .venv && .venv/bin/pip install ${missing})`
-  }
-  const packageName = /Cannot find (?:package|module) '([^'./][^':]*)'/.exec(text)?.[1]
-  if (packageName !== undefined) return `install '${packageName}' in the worker's folder (npm install ${packageName})`
-  if (/can't open file|No such file or directory|Cannot find module/.test(text)) {
-    return 'check that the folder of the image and the command in args name files that exist'
-  }
-  if (/did not ask for a job within/.test(exit.cause)) {
-    return 'load less before the handler starts, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint'
-  }
-  if (/\bcheck\b.* failed/.test(exit.cause)) return 'mend what the fitness check of the worker has found'
-  if (/its loop is stuck/.test(exit.cause)) {
-    return 'look at the last lines of its output; often concurrency_modifier does not return a number'
-  }
-  if (exit.signal === 'SIGKILL')
-    return 'the worker was killed from outside, often because memory ran out; look at the memory it needs'
-  if (exit.code === 0)
-    return 'the worker ended by itself without an error; its program must call start() and keep running'
-  return 'read its output (runyard logs <worker>) and fix the error it ends with'
-}
-
 function paused({ endpoint, queue }: EndpointSnapshot): Explanation | null {
   if (endpoint.workersMax > 0) return null
   return {
@@ -142,85 +138,194 @@ function paused({ endpoint, queue }: EndpointSnapshot): Explanation | null {
 function startProblem({ startProblem: problem }: ExplainContext): Explanation | null {
   if (problem === null) return null
   return {
-    ...plain('image_error', `no worker can be started: ${problem}`),
-    action: 'mend it and save the template or the endpoint again',
+    ...plain(startFailureOf(problem), `no worker can be started: ${problem}`),
+    action: adviceForStart(problem),
+    evidence: [problem],
   }
 }
 
-function crashLoop(snapshot: EndpointSnapshot, nowMs: number): Explanation | null {
-  const backoff = backoffOf(snapshot)
-  const exit = backoff.last?.exit
-  if (backoff.last === null || exit === undefined || exit === null) return null
-  if (snapshot.workers.some(worker => worker.state === 'READY' && worker.version === snapshot.endpoint.version))
-    return null
-  const seconds = Math.ceil((backoff.untilMs - nowMs) / 1000)
-  const next = seconds > 0 ? `; the next one starts in ${seconds} s` : ''
-  return {
-    cause: 'crash_loop',
-    summary: `the last ${backoff.crashes} worker(s) ended by themselves: ${exit.cause}${next}`,
-    action: adviceFor(exit),
-    sinceMs: backoff.last.exitedAtMs,
-    evidence: exit.lastLines,
-  }
-}
-
-function busyOrStarting(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
-  const { workers, endpoint, queue } = snapshot
-  const starting = workers.filter(worker => worker.state === 'STARTING')
-  const ready = workers.filter(worker => worker.state === 'READY')
-  if (ready.length === 0 && starting.length > 0) return startingSince(starting[0]!, nowMs)
-  if (workers.length > 0 && !workers.some(takesJobs)) {
-    return {
-      ...plain(
-        'worker_restarting',
-        `${workers.length} worker(s) finish and end before new ones start (${workers[0]!.stopReason})`,
-      ),
-      sinceMs: workers[0]!.stopRequestedAtMs,
-    }
-  }
-  if (workers.length >= endpoint.workersMax) {
-    return {
-      ...plain('max_reached', `all ${endpoint.workersMax} workers are busy with ${jobs(queue.inProgress)}`),
-      action: 'wait, or raise workersMax',
-      sinceMs: queue.headQueuedAtMs,
-    }
-  }
-  if (capacity.freeWorkers !== null && capacity.freeWorkers <= 0) {
-    return {
-      ...plain('no_capacity', `there is no room for another worker: ${capacity.bound}`),
-      action: 'stop other workers, or add capacity',
-      sinceMs: queue.headQueuedAtMs,
-    }
-  }
-  if (starting.length > 0) return startingSince(starting[0]!, nowMs)
-  if (ready.length === 0) return null
+/** A worker with which something is wrong, and none that could work in its place. */
+function ailing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const current = currentWorkers(snapshot)
+  const worker = current.find(({ problem }) => problem !== null)
+  if (worker?.problem == null) return null
+  if (current.some(({ state, problem }) => state === 'READY' && problem === null)) return null
   return {
     ...plain(
-      'running',
-      `${ready.length} worker(s) work on the queue; their number is enough for the wait that the scaler allows`,
+      isCheckProblem(worker.problem) ? 'fitness_failed' : 'unhealthy',
+      `worker ${worker.id} is unhealthy, gets no job and is replaced: ${worker.problem}`,
     ),
-    action: 'wait, or choose a smaller scalerValue',
+    action: adviceFor({ code: null, signal: null, cause: worker.problem, lastLines: [] }),
+    sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
+    evidence: workerLines(snapshot, nowMs, pullPercent),
+  }
+}
+
+function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const backoff = backoffOf(snapshot)
+  const { last } = backoff
+  if (last === null || last.exit === null) return null
+  if (currentWorkers(snapshot).some(({ state }) => state === 'READY')) return null
+  const cause = crashCauseOf(last)
+  const never = neverStarted(last)
+  const times = backoff.crashes === 1 ? 'the last worker' : `the last ${backoff.crashes} workers crashed; the last one`
+  const what = never
+    ? `${backoff.crashes === 1 ? 'the last worker' : `each of the last ${backoff.crashes} workers crashed or`} could not be started: ${last.exit.cause}`
+    : `${times} ${last.exit.cause}`
+  return {
+    cause,
+    summary: `${what}${nextTry(backoff, snapshot, context)}`,
+    action: never ? adviceForStart(last.exit.cause) : adviceFor(last.exit),
+    sinceMs: last.exitedAtMs,
+    evidence: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${last.exit.cause}`],
+    notes: [],
+  }
+}
+
+function nextTry(backoff: CrashBackoff, snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext) {
+  const seconds = Math.ceil((backoff.untilMs - nowMs) / 1000)
+  const wanted = desiredWorkers(snapshot, nowMs).desired > currentWorkers(snapshot).length
+  if (seconds > 0) return wanted ? `; the next one starts in ${seconds} s` : ''
+  const next = currentWorkers(snapshot).find(({ state }) => state === 'STARTING')
+  return next === undefined ? '' : `; ${whereWorkerIs(next, nowMs, pullPercent)}`
+}
+
+/** @param besides whether others work meanwhile */
+function starting(
+  snapshot: EndpointSnapshot,
+  { nowMs, pullPercent = unknown }: ExplainContext,
+  besides: boolean,
+): Explanation | null {
+  const current = currentWorkers(snapshot)
+  const worker = current.find(({ state }) => state === 'STARTING')
+  if (worker === undefined || (!besides && current.some(({ state }) => state === 'READY'))) return null
+  const { phase, sinceMs } = phaseOf(worker)
+  return {
+    ...plain('worker_starting', whereWorkerIs(worker, nowMs, pullPercent)),
+    action:
+      phase === 'pulling'
+        ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
+        : `wait; what it prints shows what takes long: runyard logs ${worker.id}`,
+    sinceMs,
+    evidence: workerLines(snapshot, nowMs, pullPercent),
+  }
+}
+
+function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const { workers, endpoint } = snapshot
+  if (workers.length === 0 || workers.length < endpoint.workersMax || currentWorkers(snapshot).length > 0) return null
+  const held = workers.reduce((sum, worker) => sum + worker.held, 0)
+  const old = workers.filter(({ version }) => version !== endpoint.version).length
+  const which = old === 0 ? '' : `, ${old} of an older version,`
+  const jobs = held === 0 ? 'end' : `finish ${counted(held, 'job')} and end`
+  return {
+    ...plain('worker_restarting', `${counted(workers.length, 'worker')}${which} ${jobs} before new ones start`),
+    action: 'wait, or raise workersMax so that new workers need not wait for old ones',
+    sinceMs: workers[0]!.stopRequestedAtMs,
+    evidence: workerLines(snapshot, nowMs, pullPercent),
+  }
+}
+
+function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const { workers, endpoint, queue, counters } = snapshot
+  if (workers.length < endpoint.workersMax) return null
+  const { averageExecutionMs: average } = counters
+  const takes = average === null ? '' : `; a job takes ${taking(average)} on average`
+  const max = `workersMax is ${endpoint.workersMax}, and there ${workers.length === 1 ? 'is' : 'are'}`
+  const busy = `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, 'running job')}`
+  return {
+    ...plain('max_reached', `${max} ${busy}${takes}`),
+    action: 'wait, or raise workersMax',
+    sinceMs: queue.headQueuedAtMs,
+    evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
+  }
+}
+
+/** More workers are wanted than the machine has room for. */
+function noPlace(snapshot: ExplainedSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
+  const { queue, queuedWorkers = [] } = snapshot
+  const current = currentWorkers(snapshot).length
+  const full = capacity.freeWorkers !== null && capacity.freeWorkers <= 0
+  const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
+  if (reason === null || desiredWorkers(snapshot, nowMs).desired <= current) return null
+  const action = /\bgpus?\b|\bcards?\b|\bpools?\b/i.test(reason)
+    ? 'free a GPU (lower workersMin or workersMax of other endpoints, or wait until their workers are idle), allow more pools, or add a machine'
+    : 'stop other workers, choose a smaller flavor, or add capacity'
+  const evidence = queuedLines(queuedWorkers, nowMs)
+  const sinceMs = queuedWorkers[0]?.queuedAtMs ?? queue.headQueuedAtMs
+  if (current === 0) {
+    return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), action, sinceMs, evidence }
+  }
+  const summary = `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one: ${reason}`
+  return { ...plain('throttled', summary), action, sinceMs, evidence }
+}
+
+function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { nowMs, pullPercent = unknown } = context
+  const ready = currentWorkers(snapshot).filter(({ state }) => state === 'READY').length
+  if (ready === 0) return null
+  const enough = desiredWorkers(snapshot, nowMs).desired <= currentWorkers(snapshot).length
+  const more = enough
+    ? `${ready === 1 ? 'it is' : 'they are'} enough for the wait that the scaler allows`
+    : `more are wanted${nextTry(backoffOf(snapshot), snapshot, context)}`
+  return {
+    ...plain('running', `${counted(ready, 'worker')} ${isAre(ready)} ready; ${more}`),
+    action: enough ? 'wait, or choose a smaller scalerValue' : 'wait for the next worker',
+    sinceMs: snapshot.queue.headQueuedAtMs,
+    evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
+  }
+}
+
+/** Nobody works and nobody starts yet. */
+function undecided({ queue, endpoint }: EndpointSnapshot): Explanation {
+  const waiting = queue.queued + queue.queuedLowPriority
+  if (queue.queued === 0) {
+    return {
+      ...plain('low_priority', `${counted(waiting, 'job')} of low priority in line; they never start a worker`),
+      action: 'wait until another job starts one, set workersMin to 1, or submit without lowPriority',
+    }
+  }
+  return {
+    ...plain(
+      'about_to_start',
+      `${counted(waiting, 'job')} waiting; a worker is about to be started for ${endpoint.name}`,
+    ),
+    action: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
   }
 }
 
-function startingSince(worker: WorkerLoad, nowMs: number): Explanation {
-  const sinceMs = worker.startedAtMs ?? worker.createdAtMs
-  const phase = worker.startedAtMs === null ? 'is being started' : 'runs and has not asked for a job yet'
-  const problem = worker.problem === null ? '' : `; ${worker.problem}`
-  return {
-    ...plain(
-      'worker_starting',
-      `worker ${worker.id} ${phase}, for ${Math.round((nowMs - sinceMs) / 1000)} s${problem}`,
-    ),
-    sinceMs,
-  }
+/** Workers that may be handed jobs: of the current version, and not ending. */
+function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerLoad[] {
+  return workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
 }
 
-function jobs(count: number): string {
-  return count === 1 ? '1 job' : `${count} jobs`
+function notesOn({ endpoint, workers }: EndpointSnapshot): string[] {
+  const { compute } = endpoint
+  if (compute.kind !== 'gpu') return []
+  const without = workers.filter(({ placement }) => placement !== null && placement.gpus.length === 0)
+  if (without.length === 0) return []
+  const [count, has] = [counted(without.length, 'worker'), without.length === 1 ? 'has' : 'have']
+  return [
+    `${endpoint.name} asks for GPUs (${compute.pools.join(', ')}), and ${count} of it ${has} none and ${has === 'has' ? 'runs' : 'run'} on the CPU`,
+  ]
 }
+
+/** What would keep jobs waiting if there were some, of an endpoint that is to keep workers ready. */
+function failing(snapshot: ExplainedSnapshot, context: ExplainContext): string[] {
+  if (snapshot.endpoint.workersMin === 0) return []
+  const found = startProblem(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
+  if (found === null) return []
+  const { workersMin } = snapshot.endpoint
+  return [`${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${found.summary}`]
+}
+
+function isAre(count: number): string {
+  return count === 1 ? 'is' : 'are'
+}
+
+const unknown: PullPercent = () => null
 
 function plain(cause: WaitCause, summary: string): Explanation {
-  return { cause, summary, action: null, sinceMs: null, evidence: [] }
+  return { cause, summary, action: null, sinceMs: null, evidence: [], notes: [] }
 }

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { notFound } from '../core/errors.ts'
 import { type ExplainContext, type Explanation, explainEndpoint, explainJob } from '../core/explain.ts'
-import type { EndpointId, JobId, OwnerId } from '../core/ids.ts'
+import type { EndpointId, JobId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { Job } from '../core/job.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -50,6 +50,8 @@ export class Explaining {
     const snapshot = await store.endpoints.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
     const startProblem = await this.#fleet.startProblem(snapshot.endpoint)
-    return { snapshot, context: { capacity: await driver.capacity(), startProblem, nowMs: clock.now() } }
+    const pullPercent = (worker: WorkerId) => this.#fleet.pullPercent(worker)
+    const capacity = await driver.capacity()
+    return { snapshot, context: { capacity, startProblem, nowMs: clock.now(), pullPercent } }
   }
 }

@@ -1,7 +1,7 @@
 import { notFound } from '../core/errors.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
-import { crashed } from '../core/worker.ts'
+import { countWorkers, isReady, shownWorkers } from '../core/worker-status.ts'
 import type { Store } from '../ports/store.ts'
 
 /** Counts of jobs and workers of an endpoint, as clients know them. */
@@ -39,22 +39,16 @@ export interface WorkerMetrics extends Health {
 export async function readWorkerMetrics(store: Store, id: EndpointId): Promise<WorkerMetrics> {
   const snapshot = await store.endpoints.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
-  const ready = snapshot.workers.filter(worker => worker.state !== 'STARTING')
-  return { readyWorkers: ready.map(worker => worker.id), ...healthOf(snapshot) }
+  const ready = shownWorkers(snapshot).filter(isReady)
+  return { readyWorkers: ready.map(({ id }) => id), ...healthOf(snapshot) }
 }
 
-function healthOf({ counters, queue, workers, exits, endpoint }: EndpointSnapshot): Health {
-  const { completed, failed, retried } = counters
-  const started = workers.filter(worker => worker.state !== 'STARTING')
-  const running = started.filter(worker => worker.held > 0).length
-  const idle = started.length - running
-  const ended = exits[0] !== undefined && crashed(exits[0]) && exits[0].version === endpoint.version ? 1 : 0
-  const ailing = workers.filter(worker => worker.problem !== null).length
+function healthOf(snapshot: EndpointSnapshot): Health {
+  const { completed, failed, retried } = snapshot.counters
+  const { inProgress, queued, queuedLowPriority } = snapshot.queue
+  const { idle, initializing, ready, running, throttled, unhealthy } = countWorkers(shownWorkers(snapshot))
   return {
-    jobs: { completed, failed, inProgress: queue.inProgress, inQueue: queue.queued + queue.queuedLowPriority, retried },
-    workers: {
-      ...{ idle, initializing: workers.length - started.length, ready: idle + running },
-      ...{ running, throttled: 0, unhealthy: ailing > 0 || started.length > 0 ? ailing : ended },
-    },
+    jobs: { completed, failed, inProgress, inQueue: queued + queuedLowPriority, retried },
+    workers: { idle, initializing, ready, running, throttled, unhealthy },
   }
 }

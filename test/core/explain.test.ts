@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { adviceFor, type ExplainContext, explainEndpoint, explainJob, type WaitCause } from '../../src/core/explain.ts'
+import type { Endpoint } from '../../src/core/endpoint.ts'
+import {
+  type ExplainContext,
+  explainEndpoint,
+  explainJob,
+  WAIT_CAUSES,
+  type WaitCause,
+} from '../../src/core/explain.ts'
 import type { BatchId, WorkerId } from '../../src/core/ids.ts'
-import type { WorkerExit } from '../../src/core/worker.ts'
+import { type Placement, UNPLACED } from '../../src/core/placement.ts'
+import type { WorkerLoad } from '../../src/core/worker.ts'
+import { missingSecretsText, missingVolumeText } from '../../src/core/worker-failure.ts'
+import type { QueuedWorker } from '../../src/core/worker-status.ts'
 import { aJob, anExit, aSnapshot, NOW } from '../support/snapshots.ts'
 
 type Fields = Parameters<typeof aSnapshot>[0]
@@ -13,6 +24,34 @@ const context = (fields: Partial<ExplainContext> = {}): ExplainContext => ({
 })
 const FULL = { capacity: { freeWorkers: 0, bound: 'the limit of 2 workers' } }
 const one = { queued: 1, headQueuedAtMs: NOW - 3_000 }
+const STARTING: Partial<WorkerLoad> = {
+  ...{ state: 'STARTING', placedAtMs: NOW - 60_000, startedAtMs: null, readyAtMs: null, idleSinceMs: null },
+}
+
+function waiting(reason: string): QueuedWorker {
+  return { id: 'q1' as WorkerId, queuedAtMs: NOW - 4_000, reason, version: 1 }
+}
+
+/** A worker whose process or container could not be started. */
+function neverStarted(cause: string) {
+  return anExit({ startedAtMs: null, readyAtMs: null }, { code: null, signal: null, cause })
+}
+
+/** What the driver or the settings say before anything is started. */
+function startProblems(): [WaitCause, string, Fields, Partial<ExplainContext>][] {
+  const problems: [WaitCause, string][] = [
+    ['image_error', "folder '/srv/x' does not exist"],
+    ['engine_away', 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock'],
+    ['secret_missing', missingSecretsText(['HF'])],
+    ['volume_missing', missingVolumeText('v1')],
+  ]
+  return problems.map(([cause, startProblem]) => [
+    cause,
+    `no worker can be started: ${startProblem}`,
+    { queue: one },
+    { startProblem },
+  ])
+}
 
 /** A situation for each cause, with what is said about it. */
 const situations: [cause: WaitCause, summary: string, fields: Fields, around?: Partial<ExplainContext>][] = [
@@ -21,65 +60,128 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   [
     'paused',
     'mine is paused: workersMax is 0, so jobs are accepted and wait',
+    { queue: one, endpoint: { workersMax: 0 } },
+  ],
+  ...startProblems(),
+  ['crash_loop', 'the last worker exited with code 1; the next one starts in 1 s', { queue: one, exits: [anExit()] }],
+  [
+    'crash_loop',
+    'the last 2 workers crashed; the last one exited with code 1; the next one starts in 2 s',
+    { queue: one, exits: [anExit(), anExit()] },
+  ],
+  [
+    'crash_loop',
+    'the last worker exited with code 1; worker w1 is being started, for 5 s',
     {
-      ...{ queue: one, endpoint: { workersMax: 0 } },
+      ...{ queue: one, exits: [anExit({ exitedAtMs: NOW - 9_000 })] },
+      workers: [{ state: 'STARTING', startedAtMs: null, readyAtMs: null, placedAtMs: NOW - 5_000 }],
     },
   ],
   [
     'image_error',
-    'no worker can be started: there is no folder',
-    { queue: one },
-    { startProblem: 'there is no folder' },
+    'the last worker could not be started: manifest for a/b:1 not found; the next one starts in 1 s',
+    { queue: one, exits: [neverStarted('manifest for a/b:1 not found')] },
   ],
   [
-    'crash_loop',
-    'the last 2 worker(s) ended by themselves: exited with code 1; the next one starts in 2 s',
-    { queue: one, exits: [anExit(), anExit()] },
+    'out_of_memory',
+    'the last worker was killed since it used more than its memory limit of 4 GB; the next one starts in 1 s',
+    { queue: one, exits: [anExit({}, { cause: 'was killed since it used more than its memory limit of 4 GB' })] },
+  ],
+  [
+    'fitness_failed',
+    'the last worker was ended because its check gpu failed: no card; the next one starts in 1 s',
+    {
+      queue: one,
+      exits: [anExit({ stopReason: 'unhealthy' }, { cause: 'was ended because its check gpu failed: no card' })],
+    },
+  ],
+  [
+    'fitness_failed',
+    'worker w1 is unhealthy, gets no job and is replaced: its check gpu failed: no card',
+    { queue: one, workers: [{ state: 'STARTING', problem: 'its check gpu failed: no card' }] },
+  ],
+  [
+    'unhealthy',
+    'worker w1 is unhealthy, gets no job and is replaced: nothing was heard from it for 35 s',
+    { queue: one, workers: [{ problem: 'nothing was heard from it for 35 s' }] },
+  ],
+  [
+    'hung_start',
+    'the last worker was ended because it did not ask for a job within 420 s of its start; the next one starts in 1 s',
+    {
+      queue: one,
+      exits: [
+        anExit(
+          { stopReason: 'hung_start' },
+          { cause: 'was ended because it did not ask for a job within 420 s of its start' },
+        ),
+      ],
+    },
+  ],
+  ['worker_starting', 'worker w1 is being started, for 60 s', { queue: one, workers: [STARTING] }],
+  [
+    'worker_starting',
+    'worker w1 downloads its image (43 %), for 12 s',
+    { queue: one, workers: [{ ...STARTING, pullStartedAtMs: NOW - 12_000 }] },
+    { pullPercent: () => 42.7 },
   ],
   [
     'worker_starting',
-    'worker w1 is being started, for 60 s',
-    {
-      ...{ queue: one, workers: [{ state: 'STARTING', startedAtMs: null }] },
-    },
+    'worker w1 downloads its image, for 12 s',
+    { queue: one, workers: [{ ...STARTING, pullStartedAtMs: NOW - 12_000 }] },
   ],
   [
     'worker_starting',
     'worker w1 runs and has not asked for a job yet, for 59 s',
-    {
-      ...{ queue: one, workers: [{ state: 'STARTING' }] },
-    },
+    { queue: one, workers: [{ ...STARTING, startedAtMs: NOW - 59_000 }] },
   ],
-  [
-    'worker_starting',
-    'worker w2 is being started, for 60 s',
-    {
-      ...{ queue: one, workers: [{ held: 1 }, { state: 'STARTING', startedAtMs: null }] },
-    },
-  ],
+  ['worker_starting', 'worker w2 is being started, for 60 s', { queue: one, workers: [{ held: 1 }, STARTING] }],
   [
     'worker_restarting',
-    '2 worker(s) finish and end before new ones start (outdated)',
+    '2 workers, 1 of an older version, finish 1 job and end before new ones start',
     {
-      ...{ queue: one, workers: [{ state: 'DRAINING', stopReason: 'outdated' }, { state: 'STOPPING' }] },
+      ...{ queue: one, endpoint: { workersMax: 2 } },
+      workers: [{ state: 'DRAINING', stopReason: 'outdated', held: 1, version: 0 }, { state: 'STOPPING' }],
     },
   ],
   [
     'max_reached',
-    'all 1 workers are busy with 1 job',
+    'workersMax is 1, and there is 1 worker with 1 running job',
+    { queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] },
+  ],
+  [
+    'max_reached',
+    'workersMax is 2, and there are 2 workers with 3 running jobs; a job takes 12 s on average',
     {
-      ...{ queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] },
+      ...{ queue: { ...one, inProgress: 3 }, endpoint: { workersMax: 2 }, averageExecutionMs: 12_345 },
+      workers: [{ held: 1 }, { held: 2 }],
     },
   ],
-  ['no_capacity', 'there is no room for another worker: the limit of 2 workers', { queue: one }, FULL],
-  ['low_priority', '3 jobs of low priority wait; they never start a worker', { queue: { queuedLowPriority: 3 } }],
+  ['no_capacity', 'there is no room for a worker: the limit of 2 workers', { queue: one }, FULL],
+  [
+    'no_capacity',
+    'there is no room for a worker: all 2 GPUs of ADA_24 are taken',
+    { queue: one, queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')] },
+  ],
+  [
+    'throttled',
+    'more than 1 worker is wanted, and there is no room for another one: all 2 GPUs of ADA_24 are taken',
+    {
+      ...{ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }], averageExecutionMs: 60_000 },
+      queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')],
+    },
+  ],
+  ['low_priority', '3 jobs of low priority in line; they never start a worker', { queue: { queuedLowPriority: 3 } }],
   ['about_to_start', '1 job waiting; a worker is about to be started for mine', { queue: one }],
   [
     'running',
-    '1 worker(s) work on the queue; their number is enough for the wait that the scaler allows',
-    {
-      ...{ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] },
-    },
+    '1 worker is ready; it is enough for the wait that the scaler allows',
+    { queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] },
+  ],
+  [
+    'running',
+    '1 worker is ready; more are wanted',
+    { queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }], averageExecutionMs: 60_000 },
   ],
 ]
 
@@ -95,12 +197,50 @@ test('every cause that there is can be the explanation of something', () => {
   reached.add(explainJob(aJob({ status: 'COMPLETED' }), aSnapshot({}), context()).cause)
   const busy = aSnapshot({ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] })
   reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, before: 3 }).cause)
-  const all: Record<WaitCause, true> = {
-    ...{ nothing_waits: true, paused: true, image_error: true, crash_loop: true, worker_starting: true },
-    ...{ worker_restarting: true, max_reached: true, no_capacity: true, low_priority: true, about_to_start: true },
-    ...{ batch_turn: true, running: true, finished: true },
+  assert.deepEqual([...reached].sort(), [...WAIT_CAUSES].sort())
+})
+
+test('the guide tells of every cause', () => {
+  const guide = readFileSync(new URL('../../docs/guides/why.md', import.meta.url), 'utf8')
+  for (const cause of WAIT_CAUSES) assert.ok(guide.includes(`\`${cause}\``), cause)
+})
+
+test('whatever a job waits for, there is something to do about it and something that shows it', () => {
+  for (const [cause, summary, fields, around] of situations) {
+    const { action, evidence } = explainEndpoint(aSnapshot(fields), context(around))
+    if (fields.queue === undefined || summary.endsWith('none waiting')) continue
+    assert.ok(action !== null && action.length > 5, `${cause} has no action`)
+    assert.ok(evidence.length > 0 && evidence.every(line => line !== ''), `${cause} has no evidence`)
   }
-  assert.deepEqual([...reached].sort(), Object.keys(all).sort())
+})
+
+test('of many workers the evidence names a few and counts the rest', () => {
+  const workers = Array.from({ length: 12 }, () => STARTING)
+  const { evidence } = explainEndpoint(aSnapshot({ queue: one, workers, endpoint: { workersMax: 20 } }), context())
+  assert.deepEqual([evidence.length, evidence[5]], [6, 'and 7 more'])
+})
+
+test('work that was to be done on GPUs and is done on the CPU is noted', () => {
+  const compute = { kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 1 } as unknown as Endpoint['compute']
+  const notes = (placement: Placement | null) =>
+    explainEndpoint(aSnapshot({ endpoint: { compute }, workers: [{ placement }] }), context()).notes
+  assert.deepEqual(notes(UNPLACED), ['mine asks for GPUs (ADA_24), and 1 worker of it has none and runs on the CPU'])
+  const card = { index: 0, uuid: null, type: 'card', memoryGb: 24 }
+  assert.deepEqual(notes({ ...UNPLACED, gpus: [card], pool: 'ADA_24' }), [])
+  assert.deepEqual(notes(null), [])
+})
+
+test('an endpoint that is to keep workers ready and cannot says so although no job waits', () => {
+  const exits = [anExit()]
+  const { cause, notes } = explainEndpoint(aSnapshot({ endpoint: { workersMin: 1 }, exits }), context())
+  assert.deepEqual(
+    [cause, notes],
+    [
+      'nothing_waits',
+      ['1 worker is to be kept ready, but the last worker exited with code 1; the next one starts in 1 s'],
+    ],
+  )
+  assert.deepEqual(explainEndpoint(aSnapshot({ exits }), context()).notes, [])
 })
 
 test('a request of a batch waits for the turn of its batch where workers work, and for what they lack where they do not', () => {
@@ -108,7 +248,8 @@ test('a request of a batch waits for the turn of its batch where workers work, a
   const explain = (fields: Fields) => explainJob(aJob(), aSnapshot({ queue: one, ...fields }), context(), batch)
   const turn = '; batch b takes turns with the other jobs, and 3 of its requests come before this one'
   const full = explain({ queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] })
-  assert.deepEqual([full.cause, full.summary], ['batch_turn', `all 1 workers are busy with 1 job${turn}`])
+  const max = 'workersMax is 1, and there is 1 worker with 1 running job'
+  assert.deepEqual([full.cause, full.summary], ['batch_turn', `${max}${turn}`])
   assert.equal(full.action, 'wait, or raise workersMax')
   assert.equal(explain({ workers: [{ held: 1 }] }).cause, 'batch_turn')
   assert.equal(explain({ endpoint: { workersMax: 0 } }).cause, 'paused')
@@ -138,21 +279,9 @@ test('workers of another version or that still work are no crash loop', () => {
 test('a crash loop shows the last output, since when, and what to do', () => {
   const exits = [anExit({ exitedAtMs: NOW - 5_000 }, { lastLines: ['a', "No module named 'x'"] })]
   const { summary, action, sinceMs, evidence } = explainEndpoint(aSnapshot({ queue: one, exits }), context())
-  assert.equal(summary, 'the last 1 worker(s) ended by themselves: exited with code 1')
+  assert.equal(summary, 'the last worker exited with code 1')
   assert.match(action!, /install the Python module 'x'/)
   assert.deepEqual([sinceMs, evidence], [NOW - 5_000, ['a', "No module named 'x'"]])
-})
-
-test('each cause that a person can mend says how, and the others ask for nothing', () => {
-  const asks = new Map(
-    situations.map(([cause, , fields, around]) => [cause, explainEndpoint(aSnapshot(fields), context(around)).action]),
-  )
-  for (const cause of ['paused', 'image_error', 'crash_loop', 'max_reached', 'no_capacity', 'low_priority'] as const) {
-    assert.ok(asks.get(cause), cause)
-  }
-  for (const cause of ['nothing_waits', 'worker_starting', 'worker_restarting', 'about_to_start'] as const) {
-    assert.equal(asks.get(cause), null, cause)
-  }
 })
 
 test('a job says what its endpoint waits for, how often it was lost, where it runs, and how it ended', () => {
@@ -170,30 +299,4 @@ test('a job says what its endpoint waits for, how often it was lost, where it ru
   const failed = explainJob(aJob({ status: 'FAILED', error: 'boom', finishedAtMs: NOW }), paused, context())
   assert.deepEqual([failed.cause, failed.summary, failed.sinceMs], ['finished', 'the job is FAILED: boom', NOW])
   assert.equal(explainJob(aJob({ status: 'CANCELLED' }), paused, context()).summary, 'the job is CANCELLED')
-})
-
-const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
-  ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
-  ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
-  ['a missing module of Node', { lastLines: ["Error: Cannot find module 'zod'"] }, /npm install zod/],
-  [
-    'a file that Python cannot open',
-    { lastLines: ["python3: can't open file '/x/handler.py'"] },
-    /name files that exist/,
-  ],
-  ['a folder that is gone', { lastLines: ['sh: No such file or directory'] }, /name files that exist/],
-  ['a kill from outside', { code: null, signal: 'SIGKILL' }, /often because memory ran out/],
-  ['an end without an error', { code: 0 }, /must call start\(\) and keep running/],
-  ['anything else', { code: 3, lastLines: ['ValueError: x'] }, /read its output/],
-]
-
-for (const [what, exit, advice] of ends) {
-  test(`after ${what} there is advice`, () => {
-    assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines: [], ...exit })!, advice)
-  })
-}
-
-test('a file that a command names and that is not there is no package to install', () => {
-  const lastLines = ["Error: Cannot find module '/srv/worker/handler.mjs'"]
-  assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines })!, /name files that exist/)
 })

@@ -248,7 +248,10 @@ test('why a request waits is said, with how many of its batch come before it', a
   const last = (await batches.ids(id)).at(-1)!
   const { json } = await rig.ask('GET', `/v2/${endpoint}/explain/${last}`)
   const turn = `batch ${id} takes turns with the other jobs, and 3 of its requests come before this one`
-  assert.deepEqual([json.cause, json.summary], ['batch_turn', `all 1 workers are busy with 1 job; ${turn}`])
+  assert.deepEqual(
+    [json.cause, json.summary],
+    ['batch_turn', `workersMax is 1, and there is 1 worker with 1 running job; ${turn}`],
+  )
   const { jobs } = (await rig.ask('GET', `/v2/${endpoint}/explain`)).json
   assert.deepEqual(jobs, { inQueue: 4, ofBatches: 4, inProgress: 1 })
   await rig.change(endpoint, { workersMin: 0, workersMax: 0 })

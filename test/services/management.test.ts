@@ -194,7 +194,7 @@ test('explain says one thing at each step of a job', async t => {
   assert.deepEqual((await rig.why(endpoint)).summary, '1 job running, none waiting')
   const next = await rig.submit(endpoint)
   const { cause, summary } = await rig.why(endpoint)
-  assert.deepEqual([cause, summary], ['max_reached', 'all 1 workers are busy with 1 job'])
+  assert.deepEqual([cause, summary], ['max_reached', 'workersMax is 1, and there is 1 worker with 1 running job'])
   const ofJob = async (job: string) => (await rig.ask('GET', `/v2/${endpoint}/explain/${job}`)).json
   assert.deepEqual([(await ofJob(id)).cause, (await ofJob(next)).cause], ['running', 'max_reached'])
   await rig.worker(0).done(id, { error: 'boom' })

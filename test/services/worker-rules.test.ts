@@ -191,7 +191,7 @@ test('a worker that pings and never asks again is ended as stuck, and that count
   assert.equal((await rig.health(endpoint)).workers.unhealthy, 1)
   await rig.submit(endpoint)
   const why = await rig.why(endpoint)
-  assert.deepEqual([why.cause, /loop is stuck/.test(why.summary)], ['crash_loop', true])
+  assert.deepEqual([why.cause, /loop is stuck/.test(why.summary)], ['unhealthy', true])
 })
 
 test('a worker that takes the jobs of another for its own, and so never asks for any, is ended as stuck', async t => {
@@ -279,7 +279,7 @@ test('a worker that never asks for a job is ended after seven minutes, with what
   assert.ok(rig.fleet.killed.has(worker.id))
   assert.equal((await worker.record()).stopReason, 'hung_start')
   const { cause, summary, action } = (await rig.ask('GET', `/v2/${endpoint}/explain`)).json
-  assert.equal(cause, 'crash_loop')
+  assert.equal(cause, 'hung_start')
   assert.match(summary, /it did not ask for a job within 420 s of its start/)
   assert.match(action, /RUNPOD_INIT_TIMEOUT/)
 })
@@ -320,7 +320,7 @@ test('a failed fitness check is told with its reason, while the worker is there 
   const cause = 'exited with code 1 because its check _memory_check failed: RuntimeError: Insufficient memory'
   assert.equal((await worker.record()).exit?.cause, cause)
   const why = await rig.why(endpoint)
-  assert.deepEqual([why.cause, why.summary.includes(cause)], ['crash_loop', true])
+  assert.deepEqual([why.cause, why.summary.includes(cause)], ['fitness_failed', true])
   assert.equal((await rig.health(endpoint)).workers.unhealthy, 1)
 })
 

@@ -5,6 +5,7 @@ import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '
 import type { Job } from '../../src/core/job.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../src/core/scale.ts'
 import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
+import type { QueuedWorker } from '../../src/core/worker-status.ts'
 
 /** The instant of every test of the core. */
 export const NOW = 1_800_000_000_000
@@ -87,8 +88,9 @@ export function aSnapshot(fields: {
   readonly averageExecutionMs?: number | null
   readonly workers?: readonly Partial<WorkerLoad>[]
   readonly exits?: readonly Worker[]
-}): EndpointSnapshot {
-  const { endpoint, queue, averageExecutionMs = null, workers = [], exits = [] } = fields
+  readonly queuedWorkers?: readonly QueuedWorker[]
+}): EndpointSnapshot & { readonly queuedWorkers: readonly QueuedWorker[] } {
+  const { endpoint, queue, averageExecutionMs = null, workers = [], exits = [], queuedWorkers = [] } = fields
   const waits = (queue?.queued ?? 0) > 0
   return {
     endpoint: anEndpoint(endpoint),
@@ -103,5 +105,6 @@ export function aSnapshot(fields: {
     },
     workers: workers.map((worker, index) => aWorker({ id: `w${index + 1}` as WorkerId, ...worker })),
     exits,
+    queuedWorkers,
   }
 }

@@ -131,7 +131,7 @@ describe('a handler on our SDK', () => {
     const unknown = await makeEndpoint(server, env('NOSUCH'))
     await submit(server, unknown, {})
     const { json } = await ask(server, `/v2/${unknown}/explain`)
-    assert.deepEqual([json.cause, /NOSUCH/.test(json.summary)], ['image_error', true])
+    assert.deepEqual([json.cause, /NOSUCH/.test(json.summary)], ['secret_missing', true])
     await graphql(server, 'mutation { secretCreate(input: { name: "NOSUCH", value: "now" }) { id } }')
     await until('the job to be done', async () => (await healthOf(server, unknown)).jobs.completed === 1)
   })

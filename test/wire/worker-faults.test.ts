@@ -176,7 +176,7 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
     )
     assert.equal((await healthOf(server, endpoint)).workers.unhealthy, 1)
     const { json } = await ask(server, `/v2/${endpoint}/explain`)
-    assert.equal(json.cause, 'crash_loop')
+    assert.equal(json.cause, 'fitness_failed')
     assert.match(
       json.summary,
       /device_check failed: RuntimeError: there is no such device; the next one starts in \d+ s/,

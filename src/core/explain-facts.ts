@@ -1,0 +1,92 @@
+/** Facts about workers and lines, said to people: the evidence of an explanation. */
+import type { WorkerId } from './ids.ts'
+import type { EndpointSnapshot } from './scale.ts'
+import { takesJobs, type WorkerLoad } from './worker.ts'
+import { phaseOf, type WorkerPhase } from './worker-phase.ts'
+import type { QueuedWorker } from './worker-status.ts'
+
+/** How much of a worker's image is downloaded, in percent; null when that is not known. */
+export type PullPercent = (id: WorkerId) => number | null
+
+/** The most workers that are named one by one. */
+const MAX_NAMED = 5
+
+/** A number of things: "1 job", "3 jobs". */
+export function counted(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? '' : 's'}`
+}
+
+/** A length of time in words: "12 s", "3 min", "5 h". */
+export function lasting(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
+}
+
+/** How long attempts take: "800 ms", else as {@link lasting}. */
+export function taking(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : lasting(ms)
+}
+
+/** What a worker does in a phase. */
+const DOING: Readonly<Record<WorkerPhase, string>> = {
+  queued: 'waits for a place on a machine',
+  placing: 'is being given a place on a machine',
+  pulling: 'downloads its image',
+  starting: 'is being started',
+  initializing: 'runs and has not asked for a job yet',
+  ready: 'is ready',
+  draining: 'finishes its jobs and ends',
+  stopping: 'is ending',
+  exited: 'has ended',
+}
+
+/** Where a worker is: "worker w1 downloads its image (43 %), for 12 s". */
+export function whereWorkerIs(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
+  const { phase, sinceMs } = phaseOf(worker)
+  const percent = phase === 'pulling' ? pullPercent(worker.id) : null
+  const much = percent === null ? '' : ` (${Math.round(percent)} %)`
+  return `worker ${worker.id} ${DOING[phase]}${much}, for ${lasting(nowMs - sinceMs)}`
+}
+
+/** A line for each worker, the oldest first, and for those that wait for a place. */
+export function workerLines(
+  { workers, endpoint, queuedWorkers = [] }: EndpointSnapshot & { readonly queuedWorkers?: readonly QueuedWorker[] },
+  nowMs: number,
+  pullPercent: PullPercent,
+): string[] {
+  const lines = workers.map(worker => {
+    const old =
+      worker.version === endpoint.version ? '' : `; of version ${worker.version}, now there is ${endpoint.version}`
+    const holds = worker.held > 0 ? `; holds ${counted(worker.held, 'job')}` : ''
+    const problem = worker.problem === null ? '' : `; ${worker.problem}`
+    return `${whereWorkerIs(worker, nowMs, pullPercent)}${holds}${old}${problem}`
+  })
+  return named([...lines, ...queuedLines(queuedWorkers, nowMs)])
+}
+
+/** A line for each worker without a place, with the reason. */
+export function queuedLines(queued: readonly QueuedWorker[], nowMs: number): string[] {
+  return named(
+    queued.map(
+      ({ id, queuedAtMs, reason }) => `worker ${id} waits for a place, for ${lasting(nowMs - queuedAtMs)}: ${reason}`,
+    ),
+  )
+}
+
+/** The line of jobs in numbers, and how many workers there are for it. */
+export function queueLine({ queue, endpoint, workers }: EndpointSnapshot, nowMs: number): string {
+  const waiting = queue.queued + queue.queuedLowPriority
+  const first = queue.headQueuedAtMs === null ? '' : `, the first for ${lasting(nowMs - queue.headQueuedAtMs)}`
+  const low = queue.queuedLowPriority > 0 ? ` (${queue.queuedLowPriority} of low priority)` : ''
+  const taking = workers.filter(takesJobs).length
+  return (
+    `${counted(waiting, 'job')} in line${low}${first}; ${queue.inProgress} in progress; ` +
+    `${counted(taking, 'worker')}, at least ${endpoint.workersMin}, at most ${endpoint.workersMax}`
+  )
+}
+
+function named(lines: readonly string[]): string[] {
+  if (lines.length <= MAX_NAMED) return [...lines]
+  return [...lines.slice(0, MAX_NAMED), `and ${lines.length - MAX_NAMED} more`]
+}
