@@ -1,0 +1,111 @@
+/**
+ * What a machine has for workers, and how its GPUs fit the catalogue. A card that the catalogue does not know is a type
+ * of its own name; its pool, like that of known types without one, comes from its memory.
+ */
+import { GPU_POOLS } from './catalog-data.ts'
+import { GPU_TYPES, type GpuType } from './catalog-types.ts'
+
+/** A GPU, or a part of one that is a GPU for itself (MIG). */
+export interface MachineGpu {
+  /** As the vendor's tool counts; that of the card for a part of one. */
+  readonly index: number
+  /** The vendor's id, which stays when other cards come or fail; null where there is none. */
+  readonly uuid: string | null
+  /** As the vendor's tool tells it. */
+  readonly name: string
+  readonly vendor: GpuType['manufacturer']
+  readonly memoryGb: number
+  /** Version of its driver; null where it is not told. */
+  readonly driver: string | null
+  /** The newest CUDA version that its driver knows, as `12.4`; null where it is not told. */
+  readonly cuda: string | null
+  /** The profile of a part of a card, as `3g.40gb`; null for a whole one. */
+  readonly mig: string | null
+  /** Why no new worker gets it, as a clause such as "its memory has failed"; null while it is well. */
+  readonly problem: string | null
+}
+
+/** What a machine has. */
+export interface MachineParts {
+  readonly vcpus: number
+  readonly memoryGb: number
+  readonly gpus: readonly MachineGpu[]
+  /** Whether a GPU was seen since the server started, even where none can be read now. */
+  readonly hadGpus: boolean
+  /** Why GPUs cannot be read, as a sentence; null while they can, or where there is no tool for them. */
+  readonly problem: string | null
+}
+
+/** A GPU as the catalogue sees it. */
+export interface CatalogedGpu {
+  readonly gpu: MachineGpu
+  /** The catalogue's id of its type; its own name where the catalogue has none. */
+  readonly type: string
+  readonly pool: string
+}
+
+/** How much less than the memory of its pool a card may have: drivers keep a part of what is on the label. */
+const SHORT_OF = 0.9
+
+/** What tells a GPU from the others of its machine. */
+export function gpuKey({ uuid, index }: Pick<MachineGpu, 'uuid' | 'index'>): string {
+  return uuid ?? `index ${index}`
+}
+
+/** The type and the pool of a GPU. */
+export function cataloged(gpu: MachineGpu): CatalogedGpu {
+  const known = typeNamed(gpu.name)
+  return { gpu, type: known?.id ?? tidyName(gpu.name), pool: known?.pool ?? poolOfMemory(gpu.memoryGb) }
+}
+
+/**
+ * The pool for so much memory: the first one in the catalogue of the largest class that the card has, give or take a
+ * tenth; the smallest class for cards with less than any.
+ */
+export function poolOfMemory(memoryGb: number): string {
+  const fitting = GPU_POOLS.filter(pool => pool.memoryGb * SHORT_OF <= memoryGb)
+  const largest = Math.max(...fitting.map(pool => pool.memoryGb))
+  return (fitting.find(pool => pool.memoryGb === largest) ?? GPU_POOLS[0]!).id
+}
+
+/** GPU types of this machine with the pools that they have here, each once; the pool of the catalogue wins. */
+export function typesHere({ gpus }: MachineParts): (GpuType & { readonly pool: string })[] {
+  const found = new Map<string, GpuType & { readonly pool: string }>()
+  for (const gpu of gpus) {
+    const { type, pool } = cataloged(gpu)
+    const name = typeNamed(gpu.name)?.name ?? type.replace(/^(NVIDIA|AMD) /, '')
+    if (!found.has(type)) found.set(type, { id: type, name, pool, memoryGb: gpu.memoryGb, manufacturer: gpu.vendor })
+  }
+  return [...found.values()]
+}
+
+/** The GPUs in a few words: "2 x NVIDIA L4 (pool AMPERE_24), 1 x ..."; "none" without any. */
+export function gpuSummary(gpus: readonly MachineGpu[]): string {
+  const counts = new Map<string, number>()
+  for (const gpu of gpus) {
+    const { type, pool } = cataloged(gpu)
+    const name = `${type} (pool ${pool})`
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  return counts.size === 0 ? 'none' : [...counts].map(([name, count]) => `${count} x ${name}`).join(', ')
+}
+
+/** Below zero where version `a`, as `12.4`, comes before `b`. */
+export function compareVersions(a: string, b: string): number {
+  const [majorA = 0, minorA = 0] = a.split('.').map(Number)
+  const [majorB = 0, minorB = 0] = b.split('.').map(Number)
+  return majorA - majorB || minorA - minorB
+}
+
+const TYPE_BY_NAME = new Map(GPU_TYPES.map(type => [type.id.toLowerCase(), type]))
+
+/** Older drivers leave the vendor out, and some names have come with two blanks. */
+function typeNamed(name: string): GpuType | null {
+  const tidy = tidyName(name).toLowerCase()
+  const names = [tidy, `nvidia ${tidy}`, `amd ${tidy}`, `${tidy} oam`]
+  return names.flatMap(known => TYPE_BY_NAME.get(known) ?? [])[0] ?? null
+}
+
+function tidyName(name: string): string {
+  return name.replace(/\s+/g, ' ').trim()
+}

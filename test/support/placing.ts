@@ -1,0 +1,97 @@
+/** Endpoints and workers as core/place looks at them, changed only where a test says so. */
+import type { Compute } from '../../src/core/endpoint.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
+import { placeWorkers } from '../../src/core/place.ts'
+import {
+  type Occupant,
+  PLACE_RULES,
+  type PlaceDecision,
+  type PlaceInput,
+  type PlaceRules,
+  type Tenant,
+} from '../../src/core/place-input.ts'
+import { type AssignedGpu, type Placement, UNPLACED } from '../../src/core/placement.ts'
+import type { Capacity } from '../../src/core/plan.ts'
+import { aMachine } from './machines.ts'
+import { NOW } from './snapshots.ts'
+
+type GpuCompute = Extract<Compute, { kind: 'gpu' }>
+
+/** A wish for GPUs of the pool of {@link aGpu}. */
+export function gpus(fields: Partial<GpuCompute> = {}): GpuCompute {
+  return {
+    ...{ kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null },
+    ...fields,
+  }
+}
+
+/** A wish for vCPUs of flavors with 2 GB each. */
+export function cpus(...counts: number[]): Compute {
+  return { kind: 'cpu', configs: counts.map(vcpuCount => ({ flavor: 'cpu3c', vcpuCount })) }
+}
+
+/** An endpoint that wants one worker since now. */
+export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
+  return {
+    ...{ id: id as EndpointId, owner: 'owner' as OwnerId, name: id, compute: gpus(), workersMin: 0, limited: true },
+    ...{ wanted: 1, sinceMs: NOW, hasWork: false },
+    ...fields,
+  }
+}
+
+/** GPUs of an index each, as {@link aGpu} makes them. */
+export function given(...indices: number[]): Placement {
+  const gpuOf = (index: number): AssignedGpu => {
+    return { index, uuid: `GPU-${index}`, type: 'NVIDIA GeForce RTX 4090', memoryGb: 24 }
+  }
+  return { ...UNPLACED, gpus: indices.map(gpuOf), pool: 'ADA_24' }
+}
+
+/** A worker that is busy and has been ready for a minute. */
+export function anOccupant(id: string, endpoint: string, fields: Partial<Occupant> = {}): Occupant {
+  return {
+    ...{ workerId: id as WorkerId, endpointId: endpoint as EndpointId, owner: 'owner' as OwnerId },
+    ...{ endpointName: endpoint, placement: UNPLACED, phase: 'busy', readyAtMs: NOW - 60_000, idleSinceMs: null },
+    ...fields,
+  }
+}
+
+/** A worker that is idle since a second. */
+export function anIdle(id: string, endpoint: string, fields: Partial<Occupant> = {}): Occupant {
+  return anOccupant(id, endpoint, { phase: 'idle', idleSinceMs: NOW - 1_000, ...fields })
+}
+
+/** What may be said about a machine to be shared. */
+export type Situation = Partial<Omit<PlaceInput, 'rules' | 'capacity'>> & {
+  readonly rules?: Partial<PlaceRules>
+  readonly freeWorkers?: Capacity['freeWorkers']
+}
+
+/** Everything that is decided about; a machine without GPUs unless another is given. */
+export function placeInput({ rules, freeWorkers = null, ...fields }: Situation): PlaceInput {
+  return {
+    ...{ parts: aMachine(), capacity: { freeWorkers, bound: 'the limit of the test' }, occupants: [], tenants: [] },
+    ...{ nowMs: NOW, rules: { ...PLACE_RULES, ...rules } },
+    ...fields,
+  }
+}
+
+/** The decision in short: `endpoint: GPUs`, who is evicted for whom, and reasons. */
+export function placed(situation: Situation) {
+  return inShort(placeWorkers(placeInput(situation)))
+}
+
+/** See {@link placed}. */
+export function inShort(decision: PlaceDecision) {
+  return {
+    placed: decision.placed.map(({ endpointId, placement }) => {
+      const where = placement.gpus.map(({ index }) => index).join(',')
+      return `${endpointId}: ${where === '' ? `${placement.vcpus} vCPUs` : where}`
+    }),
+    evicted: decision.evictions.map(
+      ({ workerId, for: by, afterJob }) => `${workerId} for ${by}${afterJob ? ' after its job' : ''}`,
+    ),
+    refused: decision.unplaced.map(({ endpointId, resource, reason }) => `${endpointId} ${resource}: ${reason}`),
+    wakeInMs: decision.wakeAtMs === null ? null : decision.wakeAtMs - NOW,
+  }
+}
