@@ -3,7 +3,7 @@ import type { WorkerId } from './ids.ts'
 import type { EndpointSnapshot } from './scale.ts'
 import { takesJobs, type WorkerLoad } from './worker.ts'
 import { phaseOf, type WorkerPhase } from './worker-phase.ts'
-import type { QueuedWorker } from './worker-status.ts'
+import type { QueuedWorker } from './placement.ts'
 
 /** How much of a worker's image is downloaded, in percent; null when that is not known. */
 export type PullPercent = (id: WorkerId) => number | null
@@ -51,7 +51,7 @@ export function whereWorkerIs(worker: WorkerLoad, nowMs: number, pullPercent: Pu
 
 /** A line for each worker, the oldest first, and for those that wait for a place. */
 export function workerLines(
-  { workers, endpoint, queuedWorkers = [] }: EndpointSnapshot & { readonly queuedWorkers?: readonly QueuedWorker[] },
+  { workers, endpoint, queuedWorkers }: EndpointSnapshot,
   nowMs: number,
   pullPercent: PullPercent,
 ): string[] {

@@ -21,7 +21,6 @@ import {
   startFailureOf,
 } from './worker-failure.ts'
 import { phaseOf } from './worker-phase.ts'
-import type { QueuedWorker } from './worker-status.ts'
 
 /** Why something waits, and the words for what does not. */
 export const WAIT_CAUSES = [
@@ -48,9 +47,6 @@ export interface Explanation {
   readonly notes: readonly string[]
 }
 
-/** An endpoint as it is to be explained. */
-export type ExplainedSnapshot = EndpointSnapshot & { readonly queuedWorkers?: readonly QueuedWorker[] }
-
 /** What {@link explainEndpoint} looks at besides the snapshot. */
 export interface ExplainContext {
   readonly capacity: Capacity
@@ -62,7 +58,7 @@ export interface ExplainContext {
 }
 
 /** Why the jobs of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
-export function explainEndpoint(snapshot: ExplainedSnapshot, context: ExplainContext): Explanation {
+export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue } = snapshot
   const notes = notesOn(snapshot)
   if (queue.queued + queue.queuedLowPriority === 0) {
@@ -98,7 +94,7 @@ export interface BatchWait {
 /** Why one job waits, runs or ended the way it did. @param batch null for a job that stands in line by itself */
 export function explainJob(
   job: Job,
-  snapshot: ExplainedSnapshot,
+  snapshot: EndpointSnapshot,
   context: ExplainContext,
   batch: BatchWait | null = null,
 ): Explanation {
@@ -242,8 +238,8 @@ function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
 }
 
 /** More workers are wanted than the machine has room for. */
-function noPlace(snapshot: ExplainedSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
-  const { queue, queuedWorkers = [] } = snapshot
+function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
+  const { queue, queuedWorkers } = snapshot
   const current = currentWorkers(snapshot).length
   const full = capacity.freeWorkers !== null && capacity.freeWorkers <= 0
   const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
@@ -312,7 +308,7 @@ function notesOn({ endpoint, workers }: EndpointSnapshot): string[] {
 }
 
 /** What would keep jobs waiting if there were some, of an endpoint that is to keep workers ready. */
-function failing(snapshot: ExplainedSnapshot, context: ExplainContext): string[] {
+function failing(snapshot: EndpointSnapshot, context: ExplainContext): string[] {
   if (snapshot.endpoint.workersMin === 0) return []
   const found = startProblem(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
   if (found === null) return []

@@ -1,5 +1,6 @@
 import { type Endpoint, type EndpointCounters, idleTimeoutMs } from './endpoint.ts'
 import type { EndpointId } from './ids.ts'
+import type { QueuedWorker } from './placement.ts'
 import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from './worker.ts'
 
 /** The line of an endpoint at one instant. `queued` leaves low-priority jobs out; they never start a worker. */
@@ -30,6 +31,8 @@ export interface EndpointSnapshot {
   readonly queue: QueueLoad
   /** Workers that have not ended, oldest first. */
   readonly workers: readonly WorkerLoad[]
+  /** Workers of its version that wait for a place on the machine, the first one first; at most 100. */
+  readonly queuedWorkers: readonly QueuedWorker[]
   /** Workers that have ended, newest first, a bounded number. */
   readonly exits: readonly Worker[]
 }

@@ -4,6 +4,7 @@
  */
 import type { Compute } from './endpoint.ts'
 import type { JobStatus, Transition } from './job.ts'
+import type { Placement } from './placement.ts'
 
 /** Length of the spans in which usage is counted. */
 export const HOUR_MS = 3_600_000
@@ -169,8 +170,17 @@ export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
   return { hours, countedUntilMs: untilMs, countedIdleMs: Math.max(countedIdleMs, idleTotal) }
 }
 
-/** Under what a worker's time is counted until machines say what they gave it: the first hardware that its endpoint names. */
-export function flavorOf(compute: Compute): string {
+/**
+ * Under what a worker's time is counted: what it was given of the machine. Where that is not known, the first hardware
+ * that its endpoint names.
+ */
+export function flavorOf(placement: Placement | null, compute: Compute): string {
+  if (placement !== null) {
+    const { gpus, pool, flavor, vcpus } = placement
+    if (gpus.length > 0) return `gpu:${pool}:${gpus.length}`
+    if (flavor !== undefined) return `cpu:${flavor}:${vcpus}`
+    if (compute.kind === 'gpu') return 'cpu:any'
+  }
   if (compute.kind === 'gpu') return `gpu:${compute.pools[0] ?? 'any'}:${compute.count}`
   const config = compute.configs[0]
   return config === undefined ? 'cpu:any' : `cpu:${config.flavor}:${config.vcpuCount}`

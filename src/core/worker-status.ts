@@ -1,4 +1,5 @@
 import type { WorkerId } from './ids.ts'
+import type { QueuedWorker } from './placement.ts'
 import type { EndpointSnapshot } from './scale.ts'
 import { crashed, type Worker, type WorkerLoad } from './worker.ts'
 
@@ -7,20 +8,8 @@ export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 
 /** One of {@link WORKER_STATUSES}. */
 export type WorkerStatus = (typeof WORKER_STATUSES)[number]
 
-/** A worker that is wanted and has no place on a machine yet. */
-export interface QueuedWorker {
-  readonly id: WorkerId
-  readonly queuedAtMs: number
-  /** Why it has none, as a clause for people: "both GPUs of the pool ADA_24 are taken". */
-  readonly reason: string
-  /** The endpoint's version that it would be started for. */
-  readonly version: number
-}
-
 /** The workers of an endpoint at one instant. */
-export type WorkersOfEndpoint = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits'> & {
-  readonly queuedWorkers?: readonly QueuedWorker[]
-}
+export type WorkersOfEndpoint = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits' | 'queuedWorkers'>
 
 /** A worker as every surface shows and counts it. */
 export interface ShownWorker {
@@ -44,7 +33,7 @@ export interface ShownWorker {
  * the last one has crashed and none has come to work since, that one, since it is being replaced again and again.
  */
 export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
-  const { endpoint, workers, queuedWorkers = [] } = of
+  const { endpoint, workers, queuedWorkers } = of
   const shown: ShownWorker[] = []
   const show = (id: WorkerId, version: number, more: Omit<ShownWorker, 'id' | 'version' | 'isStale'>) =>
     shown.push({ id, version, isStale: version !== endpoint.version, ...more })

@@ -25,6 +25,7 @@ export type StopReason =
   | 'scaled_down'
   | 'outdated'
   | 'refresh'
+  | 'evicted'
   | 'cancelled_job'
   | 'timed_out_job'
   | 'lost_lease'

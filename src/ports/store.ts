@@ -8,7 +8,7 @@ import type { EndpointLoad, EndpointSnapshot } from '../core/scale.ts'
 import type { Template } from '../core/template.ts'
 import type { JobUsage } from '../core/usage.ts'
 import type { WebhookDelivery, WebhookTry } from '../core/webhook.ts'
-import type { StopReason, Worker, WorkerExit, WorkerState } from '../core/worker.ts'
+import type { StopReason, Worker, WorkerExit, WorkerLoad, WorkerState } from '../core/worker.ts'
 import type { BatchStore } from './batch-store.ts'
 import type {
   AccountStore,
@@ -19,6 +19,7 @@ import type {
   TemplateStore,
   VolumeStore,
 } from './management-store.ts'
+import type { QueuedWorkerStore } from './queued-worker-store.ts'
 import type { UsageStore } from './usage-store.ts'
 
 /**
@@ -40,6 +41,7 @@ export interface Store {
   readonly releases: ReleaseStore
   readonly secrets: SecretStore
   readonly workers: WorkerStore
+  readonly queuedWorkers: QueuedWorkerStore
   readonly keys: KeyStore
   readonly accounts: AccountStore
   readonly seals: SealStore
@@ -308,12 +310,17 @@ export interface WorkerMove {
 
 /** Workers and their states. */
 export interface WorkerStore {
-  /** Adds a STARTING worker, unless its endpoint is gone or has `workersMax` that have not ended. */
+  /**
+   * Adds a STARTING worker, unless its endpoint is gone or has `workersMax` that have not ended or wait for a place. The one
+   * that waited under the same id waits no longer.
+   */
   insert(worker: Worker, tokenHash: string): Promise<boolean>
   find(id: WorkerId): Promise<Worker | null>
   findByToken(tokenHash: string): Promise<Worker | null>
   /** All that have not ended. */
   alive(): Promise<Worker[]>
+  /** As {@link alive}, each with what it holds or has yet to let go of. */
+  loads(): Promise<WorkerLoad[]>
   /** The ids of all that are not removed yet, ended ones too. */
   ids(): Promise<WorkerId[]>
   /** Those of an endpoint, ended ones too, newest first, at most 1,000. */
@@ -326,6 +333,8 @@ export interface WorkerStore {
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
+  /** DRAINING for a READY worker that holds no job and has to stop none, with the reason `evicted`; else null. */
+  evict(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
   noteProblem(id: WorkerId, problem: string, nowMs: number): Promise<boolean>
   /**

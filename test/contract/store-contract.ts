@@ -7,6 +7,7 @@ import { endpointCases } from './store-endpoints.ts'
 import { jobCases } from './store-jobs.ts'
 import { managementCases } from './store-management.ts'
 import { outcomeCases } from './store-outcomes.ts'
+import { queuedWorkerCases } from './store-queued-workers.ts'
 import { recordCases } from './store-records.ts'
 import { transitionCases } from './store-transitions.ts'
 import { turnCases } from './store-turns.ts'
@@ -29,6 +30,7 @@ const parts: readonly Cases[] = [
   transitionCases,
   endpointCases,
   workerCases,
+  queuedWorkerCases,
   recordCases,
   managementCases,
   webhookCases,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { JOB_STATUSES, TRANSITIONS, type Transition } from '../../src/core/job.ts'
+import { UNPLACED } from '../../src/core/placement.ts'
 import {
   countWorker,
   flavorOf,
@@ -41,12 +42,29 @@ test('times that a clock set back would make negative are none', () => {
   })
 })
 
-test('a worker runs on the first hardware that its endpoint names', () => {
+test('the time of a worker counts for what it was given of the machine', () => {
+  const gpu = {
+    kind: 'gpu',
+    pools: ['ADA_24'],
+    excludedTypes: [],
+    allowedCudaVersions: [],
+    minCudaVersion: null,
+  } as const
+  const card = { index: 0, uuid: null, type: 'NVIDIA L4', memoryGb: 24 }
+  const two = { ...UNPLACED, gpus: [card, { ...card, index: 1 }], pool: 'AMPERE_24' }
+  assert.equal(flavorOf(two, { ...gpu, count: 2 }), 'gpu:AMPERE_24:2')
+  assert.equal(flavorOf(UNPLACED, { ...gpu, count: 2 }), 'cpu:any')
+  const small = { ...UNPLACED, vcpus: 2, memoryMb: 4_096, flavor: 'cpu3c' }
+  const configs = [{ flavor: 'cpu3g', vcpuCount: 32 }]
+  assert.equal(flavorOf(small, { kind: 'cpu', configs }), 'cpu:cpu3c:2')
+})
+
+test('where nobody knows what a worker was given, its time counts for the first hardware that its endpoint names', () => {
   const gpu = { kind: 'gpu', excludedTypes: [], allowedCudaVersions: [], minCudaVersion: null } as const
-  assert.equal(flavorOf({ ...gpu, pools: ['ADA_24', 'AMPERE_16'], count: 2 }), 'gpu:ADA_24:2')
-  assert.equal(flavorOf({ ...gpu, pools: [], count: 1 }), 'gpu:any:1')
-  assert.equal(flavorOf({ kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 4 }] }), 'cpu:cpu3c:4')
-  assert.equal(flavorOf({ kind: 'cpu', configs: [] }), 'cpu:any')
+  assert.equal(flavorOf(null, { ...gpu, pools: ['ADA_24', 'AMPERE_16'], count: 2 }), 'gpu:ADA_24:2')
+  assert.equal(flavorOf(null, { ...gpu, pools: [], count: 1 }), 'gpu:any:1')
+  assert.equal(flavorOf(null, { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 4 }] }), 'cpu:cpu3c:4')
+  assert.equal(flavorOf(null, { kind: 'cpu', configs: [] }), 'cpu:any')
 })
 
 test('a clock that was set far ahead makes a bounded count', () => {

@@ -3,9 +3,9 @@ import type { Batch } from '../../src/core/batch.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/job.ts'
+import type { QueuedWorker } from '../../src/core/placement.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../src/core/scale.ts'
 import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
-import type { QueuedWorker } from '../../src/core/worker-status.ts'
 
 /** The instant of every test of the core. */
 export const NOW = 1_800_000_000_000
@@ -87,10 +87,10 @@ export function aSnapshot(fields: {
   readonly queue?: Partial<QueueLoad>
   readonly averageExecutionMs?: number | null
   readonly workers?: readonly Partial<WorkerLoad>[]
-  readonly exits?: readonly Worker[]
   readonly queuedWorkers?: readonly QueuedWorker[]
-}): EndpointSnapshot & { readonly queuedWorkers: readonly QueuedWorker[] } {
-  const { endpoint, queue, averageExecutionMs = null, workers = [], exits = [], queuedWorkers = [] } = fields
+  readonly exits?: readonly Worker[]
+}): EndpointSnapshot {
+  const { endpoint, queue, averageExecutionMs = null, workers = [], queuedWorkers = [], exits = [] } = fields
   const waits = (queue?.queued ?? 0) > 0
   return {
     endpoint: anEndpoint(endpoint),
@@ -103,8 +103,8 @@ export function aSnapshot(fields: {
       headQueuedAtMs: waits ? NOW : null,
       ...queue,
     },
+    queuedWorkers,
     workers: workers.map((worker, index) => aWorker({ id: `w${index + 1}` as WorkerId, ...worker })),
     exits,
-    queuedWorkers,
   }
 }

@@ -18,12 +18,14 @@ import {
   type WorkerCountRow,
 } from '../rows/endpoints.ts'
 import type { EndedRow } from '../rows/jobs.ts'
+import { type QueuedWorkerRow, toQueuedWorker } from '../rows/queued-workers.ts'
 import { ofSlice } from '../rows/slices.ts'
 import { ofTemplate, type TemplateRow, toTemplate } from '../rows/templates.ts'
 import { toWorker, type WorkerRow } from '../rows/workers.ts'
 import { lockBatchesOfEndpoint } from '../sql/batches.ts'
 import * as sql from '../sql/endpoints.ts'
 import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
+import { queuedWorkersOf } from '../sql/queued-workers.ts'
 import { deleteUnlistedTemplate, findTemplate, insertTemplate, lockTemplate } from '../sql/templates.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
 import { endMove, stopWork } from './job-outcomes.ts'
@@ -95,12 +97,14 @@ export const endpoints = {
     const counters = yield* queryOne<CountersRow>(sql.findCounters, [id])
     const [load] = yield* query<QueueRow>(sql.queueLoad, [id])
     const workers = yield* query<WorkerRow & { held: number }>(workerLoads, [id])
+    const queued = yield* query<QueuedWorkerRow>(queuedWorkersOf, [id])
     const exits = yield* query<WorkerRow>(exitsOf, [id, EXITS_IN_SNAPSHOT])
     return {
       endpoint: toEndpoint(row),
       counters: toCounters(counters),
       queue: toQueueLoad(load!),
       workers: workers.map(worker => ({ ...toWorker(worker), held: worker.held })),
+      queuedWorkers: queued.map(toQueuedWorker),
       exits: exits.map(toWorker),
     }
   }),

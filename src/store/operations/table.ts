@@ -6,6 +6,7 @@ import { jobOutcomes } from './job-outcomes.ts'
 import { jobs } from './jobs.ts'
 import { keys } from './keys.ts'
 import type { Operation, OperationsOf } from './operation.ts'
+import { queuedWorkers } from './queued-workers.ts'
 import { registries } from './registries.ts'
 import { releases } from './releases.ts'
 import { seals } from './seals.ts'
@@ -37,6 +38,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   releases,
   secrets,
   workers,
+  queuedWorkers,
   keys,
   accounts,
   seals,

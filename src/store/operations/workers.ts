@@ -1,10 +1,18 @@
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { flavorOf } from '../../core/usage.ts'
-import { type StopReason, WORKER_STATES, type Worker, type WorkerExit, type WorkerState } from '../../core/worker.ts'
+import {
+  type StopReason,
+  WORKER_STATES,
+  type Worker,
+  type WorkerExit,
+  type WorkerLoad,
+  type WorkerState,
+} from '../../core/worker.ts'
 import type { WorkerMove, WorkerStore } from '../../ports/store.ts'
 import { type EndpointRow, toEndpoint } from '../rows/endpoints.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
 import { findEndpoint, lockEndpoint } from '../sql/endpoints.ts'
+import { deleteQueuedWorker } from '../sql/queued-workers.ts'
 import * as sql from '../sql/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 import { countEnd } from './usage.ts'
@@ -17,8 +25,21 @@ export const workers = {
     yield* lock(lockEndpoint, [worker.endpointId])
     const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [worker.endpointId])
     if (endpoint === null) return false
-    const flavor = flavorOf(toEndpoint(endpoint).compute)
-    return (yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash, flavor))).length > 0
+    const flavor = flavorOf(worker.placement, toEndpoint(endpoint).compute)
+    const added = yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash, flavor))
+    if (added.length > 0) yield* query(deleteQueuedWorker, [worker.id])
+    return added.length > 0
+  }),
+
+  loads: read(function* (): Steps<WorkerLoad[]> {
+    const rows = yield* query<WorkerRow & { held: number }>(sql.allWorkerLoads)
+    return rows.map(row => ({ ...toWorker(row), held: row.held }))
+  }),
+
+  evict: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
+    if ((yield* queryOne(sql.workerState, [id])) === null) return null
+    const row = yield* queryOne<WorkerRow>(sql.evictWorker, [id, nowMs])
+    return row === null ? null : { worker: toWorker(row), from: 'READY' }
   }),
 
   find: read(function* (id: WorkerId): Steps<Worker | null> {

@@ -9,11 +9,23 @@ import { jobLists } from './0006-job-lists.ts'
 import { workerInstants } from './0007-worker-instants.ts'
 import { placement } from './0008-placement.ts'
 import { pinnedImages } from './0009-pinned-images.ts'
+import { queuedWorkers } from './0011-queued-workers.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
 export const migrations: readonly Migration[] = [
-  ...[initial, batching, usage, workerProblems, management, jobLists, workerInstants, placement, pinnedImages],
+  ...[
+    initial,
+    batching,
+    usage,
+    workerProblems,
+    management,
+    jobLists,
+    workerInstants,
+    placement,
+    pinnedImages,
+    queuedWorkers,
+  ],
 ]
 
 /**

@@ -11,13 +11,17 @@ export const WORKER_COLUMNS =
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
 
-/** A new worker; no row when its endpoint is gone or has as many as it may. $10 is the hash of its token, $13 its flavor. */
+/**
+ * A new worker; no row when its endpoint is gone or has as many as it may, those that wait for a place included. $10 is the
+ * hash of its token, $13 its flavor. Its time counts from when it was placed.
+ */
 export const insertWorker = `
   INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
     capacity, jobs_finished, sdk, flavor, counted_until_ms, placement, placed_at_ms)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $9, $14, $15
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, COALESCE(CAST($15 AS {{integer}}), CAST($9 AS {{integer}})), $14, $15
   FROM endpoints WHERE id = $3
-    AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE}) < workers_max
+    AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE})
+      + (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = $3 AND id <> $1 AND version = endpoints.version) < workers_max
   RETURNING id`
 
 /** $1 worker. */
@@ -51,6 +55,13 @@ export const workerLoads = `
 export const exitsOf = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT $2`
+
+/** As {@link workerLoads}, of all endpoints. */
+export const allWorkerLoads = `
+  SELECT ${WORKER_COLUMNS},
+    (SELECT COUNT(*) FROM jobs WHERE worker_id = workers.id AND ${RUNNING})
+      + (SELECT COUNT(*) FROM stops WHERE worker_id = workers.id) AS held
+  FROM workers WHERE ${ALIVE} ORDER BY created_at_ms, id`
 
 /** $1 worker, $2 handle, $3 now. */
 export const workerStarted = `
@@ -109,6 +120,13 @@ export const retireWorker = `
     stop_requested_at_ms = COALESCE(stop_requested_at_ms, $5),
     stopping_at_ms = CASE WHEN $3 = 'STOPPING' THEN $5 ELSE stopping_at_ms END
   WHERE id = $1 AND state = $2
+  RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 now. It makes room, if it has no job. */
+export const evictWorker = `
+  UPDATE workers SET state = 'DRAINING', stop_reason = COALESCE(stop_reason, 'evicted'),
+    stop_requested_at_ms = COALESCE(stop_requested_at_ms, $2)
+  WHERE id = $1 AND state = 'READY' AND NOT ${holdsJobs('$1')} AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $1)
   RETURNING ${WORKER_COLUMNS}`
 
 /** $1 worker, $2 what is wrong with it, $3 now. The first problem is the one to tell. */

@@ -1,0 +1,36 @@
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import { MAX_QUEUED_WORKERS, type QueuedWorker } from '../../core/placement.ts'
+import type { QueuedWorkerStore } from '../../ports/queued-worker-store.ts'
+import type { EndpointRow } from '../rows/endpoints.ts'
+import { ofQueuedWorker, type QueuedWorkerRow, toQueuedWorker } from '../rows/queued-workers.ts'
+import type { WorkerRow } from '../rows/workers.ts'
+import { findEndpoint, lockEndpoint } from '../sql/endpoints.ts'
+import * as sql from '../sql/queued-workers.ts'
+import { aliveWorkersOf } from '../sql/workers.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+
+/** Workers that wait for a place. */
+export const queuedWorkers = {
+  replace: write(function* (endpointId: EndpointId, wanted: readonly QueuedWorker[]): Steps<void> {
+    yield* lock(lockEndpoint, [endpointId])
+    const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [endpointId])
+    const kept = new Set(wanted.map(({ id }) => id))
+    for (const { id } of yield* query<{ id: WorkerId }>(sql.queuedIdsOf, [endpointId])) {
+      if (!kept.has(id)) yield* query(sql.deleteQueuedWorker, [id])
+    }
+    if (endpoint === null) return
+    const alive = (yield* query<WorkerRow>(aliveWorkersOf, [endpointId])).length
+    const room = Math.max(0, endpoint.workers_max - alive)
+    for (const [index, worker] of wanted.slice(0, MAX_QUEUED_WORKERS).entries()) {
+      const { id, version, resource, reason } = worker
+      if (index >= room || version !== endpoint.version) yield* query(sql.deleteQueuedWorker, [id])
+      else if ((yield* query(sql.updateQueuedWorker, [id, version, resource, reason])).length === 0) {
+        yield* query(sql.insertQueuedWorker, ofQueuedWorker(worker))
+      }
+    }
+  }),
+
+  list: read(function* (owner: OwnerId): Steps<QueuedWorker[]> {
+    return (yield* query<QueuedWorkerRow>(sql.queuedWorkersOfOwner, [owner])).map(toQueuedWorker)
+  }),
+} satisfies OperationsOf<QueuedWorkerStore>

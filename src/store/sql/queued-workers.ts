@@ -1,0 +1,34 @@
+/** Statements on workers that wait for a place. */
+
+/** The columns; see rows/queued-workers.ts. */
+const COLUMNS = 'id, owner, endpoint_id, version, queued_at_ms, resource, reason'
+
+/** $1 endpoint. Those of its version, the first one first. */
+export const queuedWorkersOf = `
+  SELECT ${COLUMNS} FROM queued_workers WHERE endpoint_id = $1
+    AND version = (SELECT version FROM endpoints WHERE id = $1)
+  ORDER BY queued_at_ms, id`
+
+/** $1 owner. Those of all its endpoints. */
+export const queuedWorkersOfOwner = `
+  SELECT ${COLUMNS} FROM queued_workers WHERE owner = $1
+    AND version = (SELECT version FROM endpoints WHERE id = queued_workers.endpoint_id)
+  ORDER BY endpoint_id, queued_at_ms, id`
+
+/** $1 endpoint. Of all versions. */
+export const queuedIdsOf = 'SELECT id FROM queued_workers WHERE endpoint_id = $1 ORDER BY id'
+
+/** $1 worker. */
+export const deleteQueuedWorker = 'DELETE FROM queued_workers WHERE id = $1'
+
+/** $1 worker, $2 version, $3 resource, $4 reason. */
+export const updateQueuedWorker = `
+  UPDATE queued_workers SET resource = $3, reason = $4 WHERE id = $1 AND version = $2 RETURNING id`
+
+/** $1 endpoint. */
+export const countQueuedWorkers = 'SELECT COUNT(*) AS n FROM queued_workers WHERE endpoint_id = $1'
+
+/** A new one; no row for an id that a worker has already. */
+export const insertQueuedWorker = `
+  INSERT INTO queued_workers (${COLUMNS})
+  SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT 1 FROM workers WHERE id = $1)`
