@@ -1,9 +1,9 @@
 /** Facts about workers and lines, said to people: the evidence of an explanation. */
 import type { WorkerId } from './ids.ts'
+import type { QueuedWorker } from './placement.ts'
 import type { EndpointSnapshot } from './scale.ts'
 import { takesJobs, type WorkerLoad } from './worker.ts'
 import { phaseOf, type WorkerPhase } from './worker-phase.ts'
-import type { QueuedWorker } from './placement.ts'
 
 /** How much of a worker's image is downloaded, in percent; null when that is not known. */
 export type PullPercent = (id: WorkerId) => number | null

@@ -65,6 +65,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   endpoint_deleted: 'its endpoint was deleted',
   server_stopped: 'the server stops',
   requested: 'somebody asked for it',
+  evicted: 'another endpoint needs its place',
   address_changed: 'the server is at another address',
 }
 

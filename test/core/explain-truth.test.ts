@@ -5,8 +5,7 @@ import { type ExplainContext, type Explanation, explainEndpoint, WAIT_CAUSES } f
 import type { WorkerId } from '../../src/core/ids.ts'
 import { desiredWorkers } from '../../src/core/scale.ts'
 import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../src/core/worker.ts'
-import type { QueuedWorker } from '../../src/core/worker-status.ts'
-import { anExit, aSnapshot, NOW } from '../support/snapshots.ts'
+import { anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
 
 const CHECK = 'its check gpu failed: no card'
 const ago = fc.integer({ min: 0, max: 100_000 }).map(ms => NOW - ms)
@@ -46,7 +45,7 @@ const anySituation = fc.record({
 type Situation = typeof anySituation extends fc.Arbitrary<infer Of> ? Of : never
 
 function snapshotOf({ endpoint, queue, averageExecutionMs, workers, exits, queuedWorkers }: Situation) {
-  const queued = queuedWorkers.map((fields, index): QueuedWorker => ({ id: `q${index + 1}` as WorkerId, ...fields }))
+  const queued = queuedWorkers.map((fields, index) => aQueued({ id: `q${index + 1}` as WorkerId, ...fields }))
   const ended = exits.map((exit, index) => ({ ...exit, id: `x${index + 1}` as WorkerId }))
   return aSnapshot({ endpoint, queue, averageExecutionMs, workers, exits: ended, queuedWorkers: queued })
 }

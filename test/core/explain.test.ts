@@ -13,8 +13,7 @@ import type { BatchId, WorkerId } from '../../src/core/ids.ts'
 import { type Placement, UNPLACED } from '../../src/core/placement.ts'
 import type { WorkerLoad } from '../../src/core/worker.ts'
 import { missingSecretsText, missingVolumeText } from '../../src/core/worker-failure.ts'
-import type { QueuedWorker } from '../../src/core/worker-status.ts'
-import { aJob, anExit, aSnapshot, NOW } from '../support/snapshots.ts'
+import { aJob, anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
 
 type Fields = Parameters<typeof aSnapshot>[0]
 
@@ -28,8 +27,8 @@ const STARTING: Partial<WorkerLoad> = {
   ...{ state: 'STARTING', placedAtMs: NOW - 60_000, startedAtMs: null, readyAtMs: null, idleSinceMs: null },
 }
 
-function waiting(reason: string): QueuedWorker {
-  return { id: 'q1' as WorkerId, queuedAtMs: NOW - 4_000, reason, version: 1 }
+function waiting(reason: string) {
+  return aQueued({ queuedAtMs: NOW - 4_000, reason })
 }
 
 /** A worker whose process or container could not be started. */

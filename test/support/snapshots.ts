@@ -75,6 +75,15 @@ export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
   }
 }
 
+/** A worker that waits for a place since just now. */
+export function aQueued(fields: Partial<QueuedWorker> = {}): QueuedWorker {
+  return {
+    ...{ id: 'q1' as WorkerId, owner: 'owner' as OwnerId, endpointId: 'endpoint' as EndpointId, version: 1 },
+    ...{ queuedAtMs: NOW, resource: 'gpu', reason: 'no GPU is free' },
+    ...fields,
+  }
+}
+
 /** A worker that has ended by itself just now. */
 export function anExit(fields: Partial<Worker> = {}, exit: Partial<WorkerExit> = {}): Worker {
   const how = { code: 1, signal: null, cause: 'exited with code 1', lastLines: [], ...exit }
