@@ -48,6 +48,7 @@ import { Waiting } from './services/waiting.ts'
 import { Webhooks } from './services/webhooks.ts'
 import type { WorkerAddresses } from './services/worker-addresses.ts'
 import { WorkerCalls } from './services/worker-calls.ts'
+import { WorkerReading } from './services/worker-reading.ts'
 
 /** What the application is told once the server listens. What can change is a getter. */
 export interface AppAddresses extends Addresses, WorkerAddresses {}
@@ -103,7 +104,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const watching = createWatching(ports, jobs, () => addresses)
   const batches = new Batches(ports, jobs)
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
-  const explaining = new Explaining(ports, watching.fleet)
+  const { explaining, workers } = lookersOf(ports, watching)
   const logs = new LogReading(ports)
   const streams = new Streams(ports, { jobs, waiting })
   const ends = { stopping: stopping.signal, closed: closed.signal }
@@ -112,7 +113,7 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const { autoscaling, reaping, delivering } = createLoops(ports, { ...watching, jobs, batches, webhooks })
 
   const { store, clock, vault, emit } = ports
-  const running = { access, endpoints, jobs, batches, streams, webhooks, explaining, logs, calls }
+  const running = { access, endpoints, jobs, batches, streams, webhooks, explaining, workers, logs, calls }
   const shared = { ...management, ...running, ...roomsOf(config), ...ends, store, clock, vault, emit }
   const rest = {
     ...shared,
@@ -161,6 +162,12 @@ export function createApp(ports: Ports, config: AppConfig): App {
     },
     abandon,
   }
+}
+
+/** What tells people how things are. */
+function lookersOf(ports: Ports, { fleet }: InspectorParts) {
+  const explaining = new Explaining(ports, fleet)
+  return { explaining, workers: new WorkerReading(ports, fleet, explaining) }
 }
 
 /** The use cases of management that need no others. */

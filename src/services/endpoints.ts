@@ -12,7 +12,6 @@ import { type FieldNames, GRAPHQL_NAMES } from '../core/field-names.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../core/template.ts'
-import type { WorkerLoad } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { WorkerStore } from '../ports/store.ts'
 import { changeAgain } from './change-again.ts'
@@ -197,11 +196,6 @@ export class Endpoints {
         return template === undefined ? [] : [[endpoint, template] as const]
       }),
     )
-  }
-
-  /** The endpoint's workers that have not ended, oldest first, each with how many jobs it holds. */
-  async loadsOf(endpoint: Endpoint): Promise<readonly WorkerLoad[]> {
-    return (await this.#ports.store.endpoints.snapshot(endpoint.id))?.workers ?? []
   }
 
   /** The endpoint's workers that have not ended. */

@@ -30,6 +30,11 @@ export class Explaining {
     return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
   }
 
+  /** As {@link endpoint}, of a picture that somebody has taken. */
+  async of(snapshot: EndpointSnapshot): Promise<Explanation> {
+    return explainEndpoint(snapshot, await this.#around(snapshot))
+  }
+
   /** @throws AppError `not_found` */
   async job(endpointId: EndpointId, jobId: JobId): Promise<{ job: Job; explanation: Explanation }> {
     const { snapshot, context } = await this.#look(endpointId)
@@ -46,12 +51,15 @@ export class Explaining {
   }
 
   async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
-    const { store, driver, clock } = this.#ports
-    const snapshot = await store.endpoints.snapshot(id)
+    const snapshot = await this.#ports.store.endpoints.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
-    const startProblem = await this.#fleet.startProblem(snapshot.endpoint)
+    return { snapshot, context: await this.#around(snapshot) }
+  }
+
+  async #around({ endpoint }: EndpointSnapshot): Promise<ExplainContext> {
+    const { driver, clock } = this.#ports
+    const startProblem = await this.#fleet.startProblem(endpoint)
     const pullPercent = (worker: WorkerId) => this.#fleet.pullPercent(worker)
-    const capacity = await driver.capacity()
-    return { snapshot, context: { capacity, startProblem, nowMs: clock.now(), pullPercent } }
+    return { capacity: await driver.capacity(), startProblem, nowMs: clock.now(), pullPercent }
   }
 }

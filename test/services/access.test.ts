@@ -112,7 +112,8 @@ test('what belongs to another owner is 404, as if it did not exist', async t => 
   const key = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
   for (const path of [
     ...[`/v2/${endpoint}/health`, `/v2/${endpoint}/status/${id}`, `/v2/serverless/${endpoint}`],
-    ...[`/ops/why/${endpoint}`, `/ops/why/${id}`, `/ops/logs/${worker.id}`],
+    ...[`/ops/why/${endpoint}`, `/ops/why/${id}`, `/ops/logs/${worker.id}`, `/ops/top?endpoint=${endpoint}`],
+    ...[`/v2/serverless/${endpoint}/workers`, `/v2/serverless/${endpoint}/workers/${worker.id}`],
   ]) {
     const { status, text } = await rig.ask('GET', path, { key })
     assert.equal(status, 404, path)

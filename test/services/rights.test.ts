@@ -80,7 +80,7 @@ test('what the command line asks beside REST needs the right to read management'
   const rig = await openRig(t, { rateWindows: [] })
   for (const { name, scope, manage } of KEYS) {
     const key = await rig.addKey(`rpa_${name}`, { scope })
-    for (const path of ['/ops/why', '/ops/why/nothing', '/ops/logs/nothing']) {
+    for (const path of ['/ops/why', '/ops/why/nothing', '/ops/logs/nothing', '/ops/top']) {
       const { status } = await rig.ask('GET', path, { key })
       assert.equal(status === 403, !allowed(manage, 'read'), `${name}: ${path} is ${status}`)
       assert.equal((await rig.ask('GET', path, { key: null })).status, 401)

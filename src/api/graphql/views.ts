@@ -92,8 +92,9 @@ export function volumeView({ id, name, sizeGb, dataCenter }: NetworkVolume) {
 }
 
 /** A worker as GraphQL shows it. */
-export function workerView({ id, state }: Worker) {
-  return { id, desiredStatus: state === 'STARTING' || state === 'READY' ? 'RUNNING' : 'EXITED' }
+export function workerView({ id, state, placement }: Worker) {
+  const desiredStatus = state === 'STARTING' || state === 'READY' ? 'RUNNING' : 'EXITED'
+  return { id, desiredStatus, gpuCount: placement?.gpus.length ?? 0 }
 }
 
 function instant(ms: number): string {

@@ -4,18 +4,23 @@ import type { Explanation } from '../../core/explain.ts'
 import { DEFAULT_OWNER } from '../../core/ids.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { Emit } from '../../events.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/access.ts'
 import type { Explaining } from '../../services/explaining.ts'
 import type { LogReading } from '../../services/log-reading.ts'
 import type { Scraping } from '../../services/scraping.ts'
+import type { WorkerReading } from '../../services/worker-reading.ts'
 import { authorizationKey, jsonText, refusalHeaders, reportFailure, type Surface } from '../surface.ts'
 import { logs } from './logs.ts'
+import { watchView } from './watch.ts'
 
 /** What the surface for operators uses. */
 export interface OpsParts {
   readonly access: Access
   readonly explaining: Explaining
+  readonly workers: WorkerReading
   readonly logs: LogReading
+  readonly clock: Clock
   readonly scraping: Scraping
   readonly metricsPublic: boolean
   readonly emit: Emit
@@ -26,7 +31,7 @@ export interface OpsParts {
 
 /**
  * Health of the server itself, and what the command line asks: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
- * `/ops/logs`, `/ops/locate`.
+ * `/ops/logs`, `/ops/locate`, `/ops/top`.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono()
@@ -61,6 +66,11 @@ export function opsSurface(parts: OpsParts): Surface {
     const found = await parts.logs.locate(caller.owner, call.req.param('id'))
     const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
     return jsonText(JSON.stringify({ kind: found.kind, id: found.id, endpointId }))
+  })
+  app.get('/ops/top', async call => {
+    const caller = await authenticate(parts, call.req.raw)
+    const only = call.req.query('endpoint') ?? null
+    return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.clock.now())))
   })
   app.get('/ops/logs/:id', async call => {
     const caller = await authenticate(parts, call.req.raw)

@@ -119,7 +119,8 @@ export function endpointView(endpoint: Endpoint, more: { template?: Template; wo
   }
 }
 
-function workerView({ id, state, version, createdAtMs }: Worker) {
+function workerView({ id, state, version, placement, createdAtMs }: Worker) {
   const desiredStatus = state === 'STARTING' || state === 'READY' ? 'RUNNING' : 'EXITED'
-  return { id, desiredStatus, version, createdAt: new Date(createdAtMs).toISOString() }
+  const gpuCount = placement?.gpus.length ?? 0
+  return { id, desiredStatus, gpuCount, version, createdAt: new Date(createdAtMs).toISOString() }
 }

@@ -8,10 +8,12 @@ import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
 import { templateRoutes } from './routes/templates.ts'
 import { type WorkerLogParts, workerLogRoutes } from './routes/worker-logs.ts'
+import { type WorkerParts, workerRoutes } from './routes/workers.ts'
 
 /** What the routes of the REST surface use. */
 export type RouteParts = ServerlessParts &
   WorkerLogParts &
+  WorkerParts &
   AccountParts &
   Parameters<typeof billingRoutes>[0] &
   Parameters<typeof catalogRoutes>[0] &
@@ -23,6 +25,7 @@ export type RouteParts = ServerlessParts &
 export function restRoutes(parts: RouteParts): Route[] {
   const routes = [
     ...serverlessRoutes(parts),
+    ...workerRoutes(parts),
     ...workerLogRoutes(parts),
     ...templateRoutes(parts),
     ...volumeRoutes(parts),

@@ -1,36 +1,69 @@
-import type { Endpoint } from '../../core/endpoint.ts'
-import type { Template } from '../../core/template.ts'
-import type { WorkerLoad } from '../../core/worker.ts'
-import type { WorkerList } from './schemas/endpoint.ts'
+import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/worker-reading.ts'
+import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
 
-type Status = WorkerList['workers'][number]['status']
-
-/** The workers of an endpoint as REST shows them. @param loads those that have not ended */
-export function workerList(
-  endpoint: Endpoint,
-  template: Template,
-  loads: readonly WorkerLoad[],
-  nowMs: number,
-): WorkerList {
-  const workers = loads.map(worker => ({
-    ...{ id: worker.id, status: statusOf(worker), version: worker.version },
-    isStale: worker.version !== endpoint.version,
-    gpuCount: 0,
-    image: worker.version === endpoint.version ? template.image : null,
-    uptimeSeconds: worker.startedAtMs === null ? null : Math.max(0, Math.floor((nowMs - worker.startedAtMs) / 1000)),
-    gpuTypeId: null,
-    dataCenterId: null,
-    startedAt: worker.startedAtMs === null ? null : new Date(worker.startedAtMs).toISOString(),
+/** The workers of an endpoint as REST shows them. @param withEnded whether those that have ended were asked for */
+export function workerList(report: WorkerReport, withEnded: boolean, nowMs: number): WorkerList {
+  const { ready: _, ...summary } = report.counts
+  const workers = report.workers.map(worker => ({
+    ...common(worker, nowMs),
+    // What is reported among those that have not ended has one of their statuses.
+    status: worker.status as WorkerList['workers'][number]['status'],
   }))
-  const count = (status: Status) => workers.filter(worker => worker.status === status).length
-  const summary = {
-    ...{ running: count('RUNNING'), idle: count('IDLE'), initializing: count('INITIALIZING') },
-    ...{ throttled: count('THROTTLED'), unhealthy: count('UNHEALTHY'), total: workers.length },
-  }
-  return { workers, summary, endpointVersion: endpoint.version }
+  const ended = report.ended.map(worker => ({ ...more(worker, nowMs), exit: exitOf(worker) }))
+  return { workers, summary, endpointVersion: report.endpoint.version, ...(withEnded ? { ended } : {}) }
 }
 
-function statusOf({ state, held }: WorkerLoad): Status {
-  if (state === 'STARTING') return 'INITIALIZING'
-  return held > 0 ? 'RUNNING' : 'IDLE'
+/** One worker as REST shows it. */
+export function workerDetail(
+  endpointId: string,
+  reported: ReportedWorker,
+  jobs: readonly HeldJob[],
+  nowMs: number,
+): WorkerDetail {
+  const { worker } = reported
+  const placement = worker?.placement ?? null
+  const exit = exitOf(reported)
+  return {
+    ...{ ...more(reported, nowMs), endpointId, sdk: worker?.sdk ?? null, jobsFinished: worker?.jobsFinished ?? 0 },
+    jobs: jobs.map(({ id, startedAtMs }) => ({ id, startedAt: instant(startedAtMs) })),
+    gpus: (placement?.gpus ?? []).map(({ index, type, memoryGb }) => ({ index, id: type, memoryGb })),
+    ...{ pool: placement?.pool ?? null, vcpus: placement?.vcpus ?? null, memoryMb: placement?.memoryMb ?? null },
+    exit: exit === null ? null : { ...exit, lastLines: [...(worker?.exit?.lastLines ?? [])] },
+  }
+}
+
+/** What every list shows of a worker, but for its status. */
+export function common({ id, version, isStale, held, reason, now, ...more }: ReportedWorker, nowMs: number) {
+  const { worker, image, pullPercent } = more
+  const gpus = worker?.placement?.gpus ?? []
+  const startedAtMs = worker?.startedAtMs ?? null
+  const untilMs = worker?.exitedAtMs ?? nowMs
+  return {
+    ...{ id, isStale, version, gpuCount: gpus.length, image },
+    uptimeSeconds: startedAtMs === null ? null : Math.max(0, Math.floor((untilMs - startedAtMs) / 1000)),
+    ...{ gpuTypeId: gpus[0]?.type ?? null, dataCenterId: null, startedAt: instant(startedAtMs) },
+    ...{ phase: now.phase, phaseSince: new Date(now.sinceMs).toISOString(), pullPercent, jobsHeld: held, reason },
+  }
+}
+
+function more(reported: ReportedWorker, nowMs: number) {
+  const { worker, status, now, timeLine } = reported
+  return {
+    ...{ ...common(reported, nowMs), status, stopReason: worker?.stopReason ?? null },
+    createdAt: new Date(worker?.createdAtMs ?? now.sinceMs).toISOString(),
+    ...{ readyAt: instant(worker?.readyAtMs ?? null), exitedAt: instant(worker?.exitedAtMs ?? null) },
+    timeLine: timeLine.map(({ phase, startedAtMs, ms }) => ({
+      ...{ phase, startedAt: new Date(startedAtMs).toISOString(), ms },
+    })),
+  }
+}
+
+function exitOf({ worker }: ReportedWorker) {
+  if (worker?.exit == null) return null
+  const { code, signal, cause } = worker.exit
+  return { code, signal, cause }
+}
+
+function instant(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
 }

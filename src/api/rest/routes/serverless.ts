@@ -1,7 +1,6 @@
 import { AppError, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId, type WorkerId } from '../../../core/ids.ts'
 import type { Template } from '../../../core/template.ts'
-import type { Clock } from '../../../ports/clock.ts'
 import type { Endpoints } from '../../../services/endpoints.ts'
 import type { Releases } from '../../../services/releases.ts'
 import type { Templates } from '../../../services/templates.ts'
@@ -11,22 +10,13 @@ import { containerRules, createKeywords, createRules, updateKeywords, updateRule
 import { endpointBody } from '../endpoint-view.ts'
 import { type Route, type Rule, route } from '../route.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
-import {
-  CreateEndpoint,
-  EndpointBody,
-  EndpointList,
-  ReleaseList,
-  UpdateEndpoint,
-  WorkerList,
-} from '../schemas/endpoint.ts'
-import { workerList } from '../worker-view.ts'
+import { CreateEndpoint, EndpointBody, EndpointList, ReleaseList, UpdateEndpoint } from '../schemas/endpoint.ts'
 
 /** What the routes of endpoints use. */
 export interface ServerlessParts {
   readonly endpoints: Endpoints
   readonly templates: Templates
   readonly releases: Releases
-  readonly clock: Clock
   readonly addresses: () => Addresses
 }
 
@@ -133,21 +123,8 @@ function single(parts: ServerlessParts, show: Show): Route[] {
   ]
 }
 
-function observing({ endpoints, releases, clock }: ServerlessParts): Route[] {
+function observing({ releases }: ServerlessParts): Route[] {
   return [
-    route(
-      {
-        ...{ method: 'get', path: `${ONE}/workers`, operationId: 'listEndpointWorkers', tag: TAG, level: 'read' },
-        summary: 'The workers of an endpoint that have not ended',
-        params: IdParam,
-        success: { status: 200, schema: WorkerList },
-        problems: [404],
-      },
-      async ({ caller, params }) => {
-        const { endpoint, template } = await endpoints.withTemplate(caller.owner, endpointId(params.id))
-        return workerList(endpoint, template, await endpoints.loadsOf(endpoint), clock.now())
-      },
-    ),
     route(
       {
         ...{ method: 'get', path: `${ONE}/releases`, operationId: 'listEndpointReleases', tag: TAG, level: 'read' },

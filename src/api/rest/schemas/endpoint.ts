@@ -206,36 +206,7 @@ export const EndpointList = z
   .object({ endpoints: z.array(EndpointBody), pagination: Pagination })
   .openapi('ListEndpointsResponse')
 
-const WorkerBody = z
-  .object({
-    id: z.string(),
-    status: z.enum(['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY']).openapi('WorkerStatus'),
-    isStale: z.boolean(),
-    version: z.int().nullable(),
-    gpuCount: z.int().min(0),
-    image: z.string().nullable(),
-    uptimeSeconds: z.int().min(0).nullable(),
-    gpuTypeId: z.string().nullable(),
-    dataCenterId: z.string().nullable(),
-    startedAt: DateTime.nullable(),
-  })
-  .openapi('Worker')
-
 const Count = z.int().min(0)
-
-/** The workers of an endpoint that have not ended. */
-export const WorkerList = z
-  .object({
-    workers: z.array(WorkerBody),
-    summary: z
-      .object({ running: Count, idle: Count, initializing: Count, throttled: Count, unhealthy: Count, total: Count })
-      .openapi('WorkerSummary'),
-    endpointVersion: z.int().nullable(),
-  })
-  .openapi('ListEndpointWorkersResponse')
-
-/** The shape of {@link WorkerList}. */
-export type WorkerList = z.infer<typeof WorkerList>
 
 const AnyJson = z
   .union([z.string(), z.number(), z.boolean(), z.array(z.unknown()), z.record(z.string(), z.unknown())])

@@ -1,0 +1,52 @@
+import { z } from '@hono/zod-openapi'
+import type { WorkerId } from '../../../core/ids.ts'
+import type { Clock } from '../../../ports/clock.ts'
+import type { WorkerReading } from '../../../services/worker-reading.ts'
+import { type Route, route } from '../route.ts'
+import { IdParam } from '../schemas/common.ts'
+import { WorkerDetail, WorkerList } from '../schemas/worker.ts'
+import { workerDetail, workerList } from '../worker-view.ts'
+import { endpointId } from './serverless.ts'
+
+/** What the routes of workers use. */
+export interface WorkerParts {
+  readonly workers: WorkerReading
+  readonly clock: Clock
+}
+
+const ALL = '/v2/serverless/{id}/workers'
+
+/** The workers of an endpoint, and one of them; the latter and what is told of ended ones are additions to the public contract. */
+export function workerRoutes({ workers, clock }: WorkerParts): Route[] {
+  return [
+    route(
+      {
+        ...{ method: 'get', path: ALL, operationId: 'listEndpointWorkers', tag: 'Serverless', level: 'read' },
+        summary: 'The workers of an endpoint that have not ended; with ended=true also those that have',
+        params: IdParam,
+        query: { ended: z.enum(['true', 'false']).default('false') },
+        success: { status: 200, schema: WorkerList },
+        problems: [400, 404],
+      },
+      async ({ caller, params, query }) => {
+        const withEnded = query.ended === 'true'
+        const report = await workers.ofEndpoint(caller.owner, endpointId(params.id), withEnded)
+        return workerList(report, withEnded, clock.now())
+      },
+    ),
+    route(
+      {
+        ...{ method: 'get', path: `${ALL}/{workerId}`, operationId: 'getEndpointWorker', tag: 'Serverless' },
+        ...{ level: 'read', summary: 'One worker with its time line, its jobs and how it ended' },
+        params: { ...IdParam, workerId: IdParam.id },
+        success: { status: 200, schema: WorkerDetail },
+        problems: [404],
+      },
+      async ({ caller, params }) => {
+        const id = endpointId(params.id)
+        const { worker, jobs } = await workers.one(caller.owner, id, params.workerId as WorkerId)
+        return workerDetail(id, worker, jobs, clock.now())
+      },
+    ),
+  ]
+}

@@ -1,0 +1,81 @@
+import { z } from '@hono/zod-openapi'
+import { WORKER_PHASES } from '../../../core/worker-phase.ts'
+import { WORKER_STATUSES } from '../../../core/worker-status.ts'
+import { DateTime } from './common.ts'
+
+const Count = z.int().min(0)
+
+const Status = z.enum(WORKER_STATUSES).openapi('WorkerStatus')
+
+/** What is shown of every worker. What comes after `startedAt` is ours. */
+const common = {
+  id: z.string(),
+  isStale: z.boolean(),
+  version: z.int().nullable(),
+  gpuCount: Count,
+  image: z.string().nullable(),
+  uptimeSeconds: Count.nullable(),
+  gpuTypeId: z.string().nullable(),
+  dataCenterId: z.string().nullable(),
+  startedAt: DateTime.nullable(),
+  phase: z.enum(WORKER_PHASES).openapi('WorkerPhase'),
+  phaseSince: DateTime,
+  pullPercent: z.number().min(0).max(100).nullable(),
+  jobsHeld: Count,
+  reason: z.string().nullable(),
+}
+
+const WorkerBody = z.object({ ...common, status: Status }).openapi('Worker')
+
+const TimeLine = z
+  .array(z.object({ phase: z.enum(WORKER_PHASES).openapi('WorkerPhase'), startedAt: DateTime, ms: Count }))
+  .openapi('WorkerTimeLine')
+
+const Exit = z.object({ code: z.int().nullable(), signal: z.string().nullable(), cause: z.string() })
+
+/** What is shown of one that has ended, or of one alone. */
+const more = {
+  ...common,
+  status: z.enum([...WORKER_STATUSES, 'EXITED']),
+  createdAt: DateTime,
+  readyAt: DateTime.nullable(),
+  exitedAt: DateTime.nullable(),
+  stopReason: z.string().nullable(),
+  timeLine: TimeLine,
+}
+
+const EndedWorker = z.object({ ...more, exit: Exit.nullable() }).openapi('EndedWorker')
+
+/** The workers of an endpoint that have not ended; with those that have, where they are asked for. */
+export const WorkerList = z
+  .object({
+    workers: z.array(WorkerBody),
+    summary: z
+      .object({ running: Count, idle: Count, initializing: Count, throttled: Count, unhealthy: Count, total: Count })
+      .openapi('WorkerSummary'),
+    endpointVersion: z.int().nullable(),
+    ended: z.array(EndedWorker).optional(),
+  })
+  .openapi('ListEndpointWorkersResponse')
+
+/** The shape of {@link WorkerList}. */
+export type WorkerList = z.infer<typeof WorkerList>
+
+/** One worker with its time line, its jobs, and how it ended. */
+export const WorkerDetail = z
+  .object({
+    ...more,
+    endpointId: z.string(),
+    sdk: z.string().nullable(),
+    jobsFinished: Count,
+    jobs: z.array(z.object({ id: z.string(), startedAt: DateTime.nullable() })),
+    gpus: z.array(z.object({ index: Count, id: z.string(), memoryGb: z.number() })),
+    pool: z.string().nullable(),
+    vcpus: z.number().nullable(),
+    memoryMb: z.number().nullable(),
+    exit: Exit.extend({ lastLines: z.array(z.string()) }).nullable(),
+  })
+  .openapi('WorkerDetail')
+
+/** The shape of {@link WorkerDetail}. */
+export type WorkerDetail = z.infer<typeof WorkerDetail>

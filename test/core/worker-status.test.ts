@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { WorkerId } from '../../src/core/ids.ts'
+import type { WorkerLoad } from '../../src/core/worker.ts'
+import {
+  countWorkers,
+  isReady,
+  type QueuedWorker,
+  shownWorkers,
+  WORKER_STATUSES,
+} from '../../src/core/worker-status.ts'
+import { anExit, aSnapshot, NOW } from '../support/snapshots.ts'
+
+const statuses: [what: string, fields: Partial<WorkerLoad>, status: string, ready: boolean][] = [
+  ['holds a job', { held: 1 }, 'RUNNING', true],
+  ['holds a job and drains', { held: 1, state: 'DRAINING' }, 'RUNNING', true],
+  ['waits for a job', {}, 'IDLE', true],
+  ['was told to end and holds none', { state: 'STOPPING' }, 'IDLE', false],
+  ['has not asked for a job', { state: 'STARTING', readyAtMs: null }, 'INITIALIZING', false],
+  ['ends without ever having asked', { state: 'STOPPING', readyAtMs: null }, 'INITIALIZING', false],
+  ['reports a problem', { problem: 'its check gpu failed', held: 1 }, 'UNHEALTHY', false],
+  ['reports a problem while it starts', { problem: 'x', state: 'STARTING', readyAtMs: null }, 'UNHEALTHY', false],
+]
+
+for (const [what, fields, status, ready] of statuses) {
+  test(`a worker that ${what} is ${status}${ready ? ' and ready' : ''}`, () => {
+    const [shown] = shownWorkers(aSnapshot({ workers: [fields] }))
+    assert.deepEqual([shown?.status, isReady(shown!)], [status, ready])
+  })
+}
+
+test('a worker without a place is THROTTLED with the reason, and one of an older version is stale', () => {
+  const queued: QueuedWorker = { id: 'q1' as WorkerId, queuedAtMs: NOW, reason: 'no GPU is free', version: 0 }
+  const [shown] = shownWorkers(aSnapshot({ queuedWorkers: [queued] }))
+  assert.deepEqual([shown?.status, shown?.reason, shown?.isStale], ['THROTTLED', 'no GPU is free', true])
+})
+
+test('the last worker that crashed is shown as UNHEALTHY until another one works in its place', () => {
+  const exits = [anExit({ id: 'x' as WorkerId })]
+  const ids = (workers: Partial<WorkerLoad>[]) => shownWorkers(aSnapshot({ workers, exits })).map(({ id }) => id)
+  assert.deepEqual(ids([]), ['x'])
+  assert.deepEqual(ids([{ state: 'STARTING', readyAtMs: null }]), ['x', 'w1'])
+  assert.deepEqual(ids([{}]), ['w1'])
+  const shown = (fields: Parameters<typeof anExit>[0]) => shownWorkers(aSnapshot({ exits: [anExit(fields)] })).length
+  assert.deepEqual([shown({}), shown({ stopReason: 'idle' }), shown({ version: 0 })], [1, 0, 0])
+})
+
+const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
+  state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING'),
+  held: fc.nat(2),
+  problem: fc.constantFrom(null, null, 'its check gpu failed'),
+  readyAtMs: fc.constantFrom(null, NOW),
+})
+
+test('whatever workers there are, each has one status, and the counts sum to their number', () => {
+  fc.assert(
+    fc.property(fc.array(anyWorker), fc.boolean(), fc.nat(3), (workers, crash, waiting) => {
+      const queuedWorkers = Array.from({ length: waiting }, (_, index) => ({
+        ...{ id: `q${index}` as WorkerId, queuedAtMs: NOW, reason: 'x', version: 1 },
+      }))
+      const shown = shownWorkers(
+        aSnapshot({ workers, queuedWorkers, exits: crash ? [anExit({ id: 'x' as WorkerId })] : [] }),
+      )
+      const { running, idle, initializing, throttled, unhealthy, total, ready } = countWorkers(shown)
+      assert.equal(running + idle + initializing + throttled + unhealthy, total)
+      assert.equal(total, shown.length)
+      assert.equal(throttled, waiting)
+      assert.ok(ready <= running + idle && ready >= running)
+      assert.ok(shown.every(({ status }) => WORKER_STATUSES.includes(status)))
+      assert.equal(new Set(shown.map(({ id }) => id)).size, shown.length)
+    }),
+  )
+})
