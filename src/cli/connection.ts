@@ -73,6 +73,11 @@ export function wantsJson(options: ConnectionOptions): boolean {
   return options.json === true || process.stdout.isTTY !== true
 }
 
+/** The address of the server that the options name. @throws CliError as {@link ask} */
+export function urlOf(options: ConnectionOptions): string {
+  return connectionOf(options).url
+}
+
 function connectionOf(options: ConnectionOptions): { url: string; apiKey: string } {
   const folder = resolve(options.dataDir ?? process.env.RUNYARD_DATA_DIR ?? './.runyard')
   const url = options.url ?? process.env.RUNYARD_URL ?? readServerUrl(folder)

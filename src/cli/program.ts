@@ -10,6 +10,7 @@ import { addMasterKey } from './master-key.ts'
 import { addResources } from './resources.ts'
 import { addRun } from './run.ts'
 import { addServe } from './serve.ts'
+import { addTop } from './top.ts'
 import { addUsage } from './usage.ts'
 import { addWhy } from './why.ts'
 import { addWorkers } from './workers.ts'
@@ -22,7 +23,8 @@ Examples:
   runyard run <endpoint> -i '{}'     run one job and wait for it
   runyard endpoints list             the endpoints; templates, secrets, keys and volumes likewise
   runyard jobs list <endpoint>       its jobs, the newest first; get, cancel, retry and delete take the id of a job
-  runyard workers list               the workers of all endpoints
+  runyard workers list               the workers of all endpoints, with their phases
+  runyard top                        watch endpoints, workers and jobs in place
   runyard usage --last 7             what endpoints have used in the last 7 days, and what it costs
   runyard why                        why jobs wait, for all endpoints
   runyard why <job>                  why this job waits, or how it ended
@@ -44,7 +46,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
   const commands = [
-    ...[addServe, addBuild, addRun, addResources, addJobs, addWorkers, addUsage, addWhy, addLogs],
+    ...[addServe, addBuild, addRun, addResources, addJobs, addWorkers, addTop, addUsage, addWhy, addLogs],
     ...[addDoctor, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)

@@ -3,24 +3,22 @@ import { ask, type ConnectionOptions, wantsJson, withConnection } from './connec
 import { CliError, EXIT } from './exit.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from './locate.ts'
 import { pages, printList, printValue } from './resources.ts'
-import { type Column, column, durationText, type Row } from './table.ts'
+import type { Row } from './table.ts'
+import { WORKER_COLUMNS, withEnded, workerText } from './worker-table.ts'
 
-const COLUMNS: readonly Column[] = [
-  ...[column('ID', 'id'), column('ENDPOINT', 'endpointId')],
-  { title: 'STATUS', text: row => `${row.status}${row.isStale === true ? ' (outdated)' : ''}` },
-  column('VERSION', 'version'),
-  { title: 'UP', text: row => (row.uptimeSeconds === null ? '-' : durationText(Number(row.uptimeSeconds) * 1000)) },
-  column('IMAGE', 'image'),
-]
+interface ListOptions extends ConnectionOptions {
+  readonly ended?: boolean
+}
 
 /** `runyard workers list|get|delete`. */
 export function addWorkers(program: Command): void {
   const group = program.command('workers').description('list, show and end workers')
   withConnection(group.command('list').alias('ls').argument('[endpoint]', 'those of one endpoint; all without it'))
+    .option('--ended', 'also those that ended in the last 24 hours')
     .description('list the workers that have not ended')
     .action(list)
   withConnection(withEndpoint(group.command('get').argument('<worker>', 'the id of a worker')))
-    .description('show one worker')
+    .description('show one worker, also one that has ended: its time line, its jobs, how it ended')
     .action(get)
   withConnection(withEndpoint(group.command('delete').alias('rm').argument('<worker>', 'the id of a worker')))
     .description('end a worker when its jobs are done; where it is wanted another one starts')
@@ -34,9 +32,9 @@ export function addWorkers(program: Command): void {
   addNoSuchVerb(group, 'update', `a worker does not change; change its endpoint, and new workers follow: ${limits}`)
 }
 
-async function list(endpoint: string | undefined, options: ConnectionOptions): Promise<void> {
+async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {
   if (endpoint !== undefined) {
-    return printList(options, await workersOf(options, encodeURIComponent(endpoint)), COLUMNS, 'workers')
+    return printList(options, await workersOf(options, encodeURIComponent(endpoint)), WORKER_COLUMNS, 'workers')
   }
   const rows: Row[] = []
   for (const { id } of await pages(options, '/v2/serverless', 'endpoints')) {
@@ -47,15 +45,15 @@ async function list(endpoint: string | undefined, options: ConnectionOptions): P
       if (!(error instanceof CliError && error.exitCode === EXIT.notFound)) throw error
     }
   }
-  printList(options, rows, COLUMNS, 'workers')
+  printList(options, rows, WORKER_COLUMNS, 'workers')
 }
 
 async function get(id: string, options: InsideOptions): Promise<void> {
-  const workers = await workersOf(options, await endpointOf(options, 'worker', id))
-  const worker = workers.find(row => row.id === id)
-  if (worker === undefined)
-    throw new CliError(`worker ${id} has ended; what it printed: runyard logs ${id}`, EXIT.notFound)
-  printValue(worker)
+  const endpoint = await endpointOf(options, 'worker', id)
+  const answer = await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`)
+  const worker = (await answer.json()) as Row
+  if (wantsJson(options)) printValue(worker)
+  else process.stdout.write(workerText(worker))
 }
 
 async function remove(id: string, options: InsideOptions): Promise<void> {
@@ -66,8 +64,12 @@ async function remove(id: string, options: InsideOptions): Promise<void> {
 }
 
 /** @param endpoint as it stands in a path */
-async function workersOf(options: ConnectionOptions, endpoint: string): Promise<Row[]> {
-  const answer = await ask(options, `/v2/serverless/${endpoint}/workers`)
-  const { workers } = (await answer.json()) as { workers: Row[] }
-  return workers.map(({ id, ...worker }) => ({ id, endpointId: decodeURIComponent(endpoint), ...worker }))
+async function workersOf(options: ListOptions, endpoint: string): Promise<Row[]> {
+  const query = options.ended === true ? '?ended=true' : ''
+  const answer = await ask(options, `/v2/serverless/${endpoint}/workers${query}`)
+  const { workers, ended = [] } = (await answer.json()) as { workers: Row[]; ended?: Row[] }
+  return withEnded(workers, ended).map(({ id, ...worker }) => ({
+    ...{ id, endpointId: decodeURIComponent(endpoint) },
+    ...worker,
+  }))
 }

@@ -147,14 +147,25 @@ describe('commands for jobs and workers', () => {
       20_000,
       50,
     )
-    const { uptimeSeconds, ...same } = await shown('workers', 'get', worker.id)
-    assert.deepEqual({ ...same, uptimeSeconds: worker.uptimeSeconds }, worker)
+    const { uptimeSeconds, timeLine, ...same } = await shown('workers', 'get', worker.id)
+    assert.deepEqual([same.phase, same.image, same.version], [worker.phase, worker.image, worker.version])
     assert.ok(uptimeSeconds >= worker.uptimeSeconds)
+    const steps = timeLine.map((step: { phase: string }) => step.phase)
+    assert.deepEqual(steps.slice(-2), ['initializing', 'ready'])
+    const [watched] = rows((await runyard('top', endpoint, '--count', '1')).stdout)
+    assert.deepEqual(
+      watched.endpoints.map(({ id, workers }: { id: string; workers: unknown[] }) => [id, workers.length]),
+      [[endpoint, 1]],
+    )
     assert.deepEqual((await runyard('workers', 'get', endpoint)).code, 66)
     assert.deepEqual(await shown('workers', 'delete', worker.id), { deleted: worker.id })
     const left = async () => !(await runyard('workers', 'list')).stdout.includes(worker.id)
     await until('the worker to be gone', left, 20_000, 50)
     await shown('endpoints', 'update', endpoint, '--min', '0')
+    const ended = rows((await runyard('workers', 'list', endpoint, '--ended')).stdout)
+    assert.equal(ended.find(({ id }) => id === worker.id).status, 'EXITED')
+    const { exit, stopReason } = await shown('workers', 'get', worker.id)
+    assert.deepEqual([exit.code, stopReason], [0, 'requested'])
     const usage = rows((await runyard('usage', endpoint, '--bucket', 'hour', '--last', '2')).stdout)
     assert.ok(usage.reduce((sum, { usage: used }) => sum + used.jobs.completed, 0) >= 1)
     assert.equal(

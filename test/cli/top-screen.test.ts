@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  type Around,
+  Rates,
+  screenOf,
+  type TopAnswer,
+  type TopEndpoint,
+  type TopWorker,
+} from '../../src/cli/top-screen.ts'
+
+const NOW = Date.parse('2026-08-01T12:00:00Z')
+
+function worker(fields: Partial<TopWorker> = {}): TopWorker {
+  return {
+    ...{ id: '8g3n5t6r', status: 'RUNNING', phase: 'ready', phaseSince: new Date(NOW - 65_000).toISOString() },
+    ...{ pullPercent: null, isStale: false, gpuCount: 1, gpuTypeId: 'NVIDIA L40', reason: null },
+    jobs: [{ id: '6f1c4f0e-8d7e-4d0b-9d3a-000000000001-u1', startedAtMs: NOW - 12_500 }],
+    ...fields,
+  }
+}
+
+function endpoint(fields: Partial<TopEndpoint> = {}): TopEndpoint {
+  const workers = fields.workers ?? [worker()]
+  const none = { running: 0, idle: 0, initializing: 0, throttled: 0, unhealthy: 0, ready: 0 }
+  return {
+    ...{ id: '4m7x2k9q', name: 'sdxl', workersMin: 0, workersMax: 3, finished: 0, explanation: null, workers },
+    jobs: { inQueue: 4, inProgress: 1, headQueuedAtMs: NOW - 9_000 },
+    summary: { ...none, running: workers.length, total: workers.length },
+    ...fields,
+  }
+}
+
+function screen(endpoints: readonly TopEndpoint[], around: Partial<Around> = {}): string[] {
+  const answer: TopAnswer = { atMs: NOW, endpoints, more: false }
+  const all = { url: 'http://localhost:8080', rates: new Map(), problem: null, columns: 120, rows: 40, ...around }
+  return screenOf(answer, all).map(({ text }) => text)
+}
+
+test('top shows endpoints with their lines, and workers with phase, GPU, job and how long it is held', () => {
+  const rates = new Map([['4m7x2k9q', 1.25]])
+  const idle = endpoint({
+    ...{ id: 'quiet123', name: 'quiet', workers: [] },
+    jobs: { inQueue: 0, inProgress: 0, headQueuedAtMs: null },
+  })
+  assert.deepEqual(screen([endpoint(), idle], { rates }), [
+    'runyard top  12:00:00 UTC  http://localhost:8080',
+    '1 worker: 1 running;  4 jobs waiting, 1 running, 1.3 jobs/s',
+    '',
+    '  WORKER    STATUS   PHASE  FOR    GPU         JOB                                      HELD',
+    'sdxl (4m7x2k9q)  workers 1 of 0-3  queue 4 (oldest 9s)  running 1  1.3 jobs/s',
+    '  8g3n5t6r  RUNNING  ready  1m05s  NVIDIA L40  6f1c4f0e-8d7e-4d0b-9d3a-000000000001-u1  12.5s',
+    '1 without jobs and workers: quiet (quiet123)',
+  ])
+})
+
+test('top says why jobs wait and what is wrong with a worker', () => {
+  const explanation = {
+    ...{
+      cause: 'no_capacity' as const,
+      summary: 'there is no room for a worker: no GPU is free',
+      action: 'free a GPU',
+    },
+    ...{ sinceMs: NOW, evidence: [], notes: [] },
+  }
+  const throttled = worker({
+    ...{ status: 'THROTTLED', phase: 'queued', gpuCount: 0, gpuTypeId: null, jobs: [], reason: 'no GPU is free' },
+  })
+  const lines = screen([endpoint({ explanation, workers: [throttled] })])
+  assert.deepEqual(lines.slice(5), [
+    '  no_capacity: there is no room for a worker: no GPU is free',
+    '  -> free a GPU',
+    '  8g3n5t6r  THROTTLED  queued  1m05s  -    -    -',
+    '    no GPU is free',
+  ])
+  const pulling = worker({ status: 'INITIALIZING', phase: 'pulling', pullPercent: 42.4, jobs: [] })
+  assert.match(screen([endpoint({ workers: [pulling] })]).at(-1)!, /INITIALIZING {2}pulling 42%/)
+})
+
+test('whatever the size of the terminal, no line is longer than it is wide and none is too many', () => {
+  const workers = Array.from({ length: 30 }, (_, index) => worker({ id: `worker${index}`, reason: 'x'.repeat(200) }))
+  const all = Array.from({ length: 5 }, (_, index) => endpoint({ id: `e${index}`, name: 'n'.repeat(90), workers }))
+  for (let columns = 1; columns <= 140; columns += 3) {
+    for (const rows of [1, 2, 5, 24, 400]) {
+      const lines = screen(all, { columns, rows, problem: 'no server answers' })
+      assert.ok(lines.length <= rows, `${columns}x${rows}: ${lines.length}`)
+      for (const line of lines) assert.ok([...line].length <= columns, `${columns}x${rows}: ${line}`)
+    }
+  }
+  assert.match(screen(all, { rows: 24 }).at(-1)!, /^and \d+ lines more$/)
+  const narrow = screen([endpoint()], { columns: 40 })
+  assert.deepEqual(narrow.slice(3, 4), ['  WORKER    STATUS   PHASE  FOR    HELD'])
+})
+
+test('names cannot steer the terminal', () => {
+  const lines = screen([endpoint({ name: 'a\u001b[2Jb\nc\u009b' })])
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
+  for (const line of lines) assert.doesNotMatch(line, /[\u0000-\u001f\u007f-\u009f]/)
+})
+
+test('a server that is away is told of, with what was known last', () => {
+  const lines = screen([endpoint()], { problem: 'no server answers at http://localhost:8080' })
+  assert.equal(lines[2], 'no server answers at http://localhost:8080; trying again')
+  assert.ok(lines.some(line => line.includes('8g3n5t6r')))
+})
+
+test('jobs a second are counted over the last ten seconds, and not across a server that starts to count anew', () => {
+  const rates = new Rates()
+  const at = (second: number, finished: number) =>
+    rates.add({ atMs: NOW + second * 1_000, endpoints: [endpoint({ finished })], more: false }).get('4m7x2k9q')
+  assert.equal(at(0, 100), undefined)
+  assert.equal(at(2, 104), 2)
+  assert.equal(at(10, 120), 2)
+  assert.equal(at(20, 130), 1)
+  assert.equal(at(22, 3), undefined)
+  assert.equal(at(21, 3), undefined)
+})
