@@ -93,6 +93,13 @@ export interface JobListRequest {
   readonly nowMs: number
 }
 
+/** A job that a worker holds. */
+export interface RunningJob {
+  readonly id: JobId
+  readonly workerId: WorkerId
+  readonly startedAtMs: number
+}
+
 /** A part of a list of jobs. */
 export interface JobListPart {
   readonly jobs: JobSummary[]
@@ -122,6 +129,8 @@ export interface JobStore {
   claim(request: ClaimRequest): Promise<ClaimedJob[]>
   /** The jobs that a worker holds, those claimed first at the front. */
   heldBy(workerId: WorkerId): Promise<JobId[]>
+  /** The jobs that an endpoint's workers hold, at most `limit` of them. */
+  running(endpointId: EndpointId, limit: number): Promise<RunningJob[]>
   /** Sets when the job expires. Null when it is gone. */
   setExpiry(endpointId: EndpointId, jobId: JobId, expiresAtMs: number, nowMs: number): Promise<Job | null>
   /** Keeps a progress update of the running attempt. False when the worker does not hold the job. */

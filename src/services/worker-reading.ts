@@ -160,13 +160,11 @@ export class WorkerReading {
   }
 
   async #held({ endpoint }: EndpointSnapshot): Promise<Map<WorkerId, HeldJob[]>> {
-    const { store, clock } = this.#ports
-    const slice = { after: null, limit: MAX_HELD }
     const held = new Map<WorkerId, HeldJob[]>()
-    for (const job of await store.jobs.list(endpoint.id, ['IN_PROGRESS'], slice, clock.now())) {
-      if (job.workerId === null) continue
-      const jobs = held.get(job.workerId) ?? []
-      held.set(job.workerId, [...jobs, { id: job.id, startedAtMs: job.startedAtMs }])
+    for (const { id, workerId, startedAtMs } of await this.#ports.store.jobs.running(endpoint.id, MAX_HELD)) {
+      const jobs = held.get(workerId)
+      if (jobs === undefined) held.set(workerId, [{ id, startedAtMs }])
+      else jobs.push({ id, startedAtMs })
     }
     return held
   }

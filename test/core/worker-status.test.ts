@@ -3,14 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { WorkerLoad } from '../../src/core/worker.ts'
-import {
-  countWorkers,
-  isReady,
-  type QueuedWorker,
-  shownWorkers,
-  WORKER_STATUSES,
-} from '../../src/core/worker-status.ts'
-import { anExit, aSnapshot, NOW } from '../support/snapshots.ts'
+import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../src/core/worker-status.ts'
+import { anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
 
 const statuses: [what: string, fields: Partial<WorkerLoad>, status: string, ready: boolean][] = [
   ['holds a job', { held: 1 }, 'RUNNING', true],
@@ -31,7 +25,7 @@ for (const [what, fields, status, ready] of statuses) {
 }
 
 test('a worker without a place is THROTTLED with the reason, and one of an older version is stale', () => {
-  const queued: QueuedWorker = { id: 'q1' as WorkerId, queuedAtMs: NOW, reason: 'no GPU is free', version: 0 }
+  const queued = aQueued({ version: 0 })
   const [shown] = shownWorkers(aSnapshot({ queuedWorkers: [queued] }))
   assert.deepEqual([shown?.status, shown?.reason, shown?.isStale], ['THROTTLED', 'no GPU is free', true])
 })
@@ -56,9 +50,7 @@ const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
 test('whatever workers there are, each has one status, and the counts sum to their number', () => {
   fc.assert(
     fc.property(fc.array(anyWorker), fc.boolean(), fc.nat(3), (workers, crash, waiting) => {
-      const queuedWorkers = Array.from({ length: waiting }, (_, index) => ({
-        ...{ id: `q${index}` as WorkerId, queuedAtMs: NOW, reason: 'x', version: 1 },
-      }))
+      const queuedWorkers = Array.from({ length: waiting }, (_, index) => aQueued({ id: `q${index}` as WorkerId }))
       const shown = shownWorkers(
         aSnapshot({ workers, queuedWorkers, exits: crash ? [anExit({ id: 'x' as WorkerId })] : [] }),
       )

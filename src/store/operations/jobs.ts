@@ -1,7 +1,16 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { type ClaimedJob, JOB_STATUSES, type Job } from '../../core/job.ts'
-import type { ClaimRequest, JobListPart, JobListRequest, JobStore } from '../../ports/store.ts'
-import { type JobRow, ofNewJob, type PlaceRow, type SummaryRow, toClaimedJob, toJob, toSummary } from '../rows/jobs.ts'
+import type { ClaimRequest, JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store.ts'
+import {
+  type JobRow,
+  ofNewJob,
+  type PlaceRow,
+  type RunningRow,
+  type SummaryRow,
+  toClaimedJob,
+  toJob,
+  toSummary,
+} from '../rows/jobs.ts'
 import { lockLine } from '../sql/batches.ts'
 import * as sql from '../sql/jobs.ts'
 import { lockWorker, workerBusy } from '../sql/workers.ts'
@@ -68,6 +77,11 @@ export const jobs = {
 
   heldBy: read(function* (workerId: WorkerId): Steps<JobId[]> {
     return (yield* query<{ id: JobId }>(sql.heldJobs, [workerId])).map(({ id }) => id)
+  }),
+
+  running: read(function* (endpointId: EndpointId, limit: number): Steps<RunningJob[]> {
+    const rows = yield* query<RunningRow>(sql.runningJobs, [endpointId, limit])
+    return rows.map(row => ({ id: row.id, workerId: row.worker_id, startedAtMs: row.started_at_ms }))
   }),
 
   setExpiry: write(function* (

@@ -157,3 +157,10 @@ export function ofNewJob(job: Job): SqlValue[] {
     job.expiresAtMs,
   ]
 }
+
+/** The columns of a job that a worker holds. */
+export interface RunningRow {
+  readonly id: JobId
+  readonly worker_id: WorkerId
+  readonly started_at_ms: number
+}

@@ -91,6 +91,10 @@ export const claimJobs = claim(`id IN (${HEAD} LIMIT $5 {{skip_locked}})`)
 /** $1 worker. */
 export const heldJobs = `SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY started_at_ms, position, id`
 
+/** $1 endpoint, $2 how many. */
+export const runningJobs = `
+  SELECT id, worker_id, started_at_ms FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} ORDER BY position, id LIMIT $2`
+
 /** $1 endpoint, $2 job, $3 the new expiry, $4 now. */
 export const setJobExpiry = `
   UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4
