@@ -34,7 +34,6 @@ export interface ContainerOptions {
   readonly engine: Engine
   readonly clock: Clock
   readonly handle: ContainerHandle
-  readonly memoryMb: number | null
   readonly bootId: string
   readonly logFile: string
   readonly noteFile: string
@@ -57,6 +56,7 @@ export class Container {
   #exit: ObservedExit | null = null
   #settling = false
   #outOfMemory = false
+  #memoryMb: number | null = null
   /** Why it is ended by us although nobody asked for it. */
   #fault: string | null = null
   /** What it was asked, for when the engine is back. */
@@ -156,10 +156,16 @@ export class Container {
     code: number | null,
     how: { withEngine: boolean; outOfMemory: boolean; gone?: boolean },
   ): Promise<void> {
-    const { engine, memoryMb } = this.#options
+    const { engine } = this.#options
     await this.#copy.finish(how.withEngine && engine.facts === null ? 0 : LOG_MS)
     const seen = containerExit({
-      ...{ code, memoryMb, withEngine: how.withEngine, asked: this.#asked !== null, tail: this.#copy.tail },
+      ...{
+        code,
+        memoryMb: this.#memoryMb,
+        withEngine: how.withEngine,
+        asked: this.#asked !== null,
+        tail: this.#copy.tail,
+      },
       outOfMemory: how.outOfMemory || this.#outOfMemory,
       architecture: engine.facts?.architecture ?? '',
     })
@@ -170,9 +176,12 @@ export class Container {
     this.#options.onExit()
   }
 
-  #inspect(): Promise<InspectedContainer> {
+  async #inspect(): Promise<InspectedContainer> {
     const path = `/containers/${this.handle.container}/json`
-    return this.#options.engine.call({ method: 'GET', path, deadlineMs: INSPECT_MS })
+    const { engine } = this.#options
+    const found = await engine.call<InspectedContainer>({ method: 'GET', path, deadlineMs: INSPECT_MS })
+    this.#memoryMb = memoryOf(found)
+    return found
   }
 
   async #send(name: NodeJS.Signals): Promise<void> {
@@ -188,6 +197,11 @@ export class Container {
       if (status === null && process !== null && isAlive(process, this.#options.bootId)) signal(process.pid, name)
     }
   }
+}
+
+function memoryOf({ HostConfig }: InspectedContainer): number | null {
+  const bytes = HostConfig?.Memory ?? 0
+  return bytes === 0 ? null : Math.round(bytes / 1024 / 1024)
 }
 
 /** What finds a running container again. */

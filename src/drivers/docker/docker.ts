@@ -268,18 +268,16 @@ class Containers implements DockerDriver {
   }
 
   #track(worker: WorkerId, found: InspectedContainer): Container {
-    const memory = found.HostConfig?.Memory ?? 0
-    const memoryMb = memory === 0 ? null : Math.round(memory / 1024 / 1024)
     const diskGb = Number(found.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN)
-    const container = this.#trackAs(worker, handleOf(found, this.#options.bootId), memoryMb)
+    const container = this.#trackAs(worker, handleOf(found, this.#options.bootId))
     if (!Number.isNaN(diskGb)) this.#disks.watch(container, diskGb)
     return container
   }
 
-  #trackAs(worker: WorkerId, handle: ContainerHandle, memoryMb: number | null): Container {
+  #trackAs(worker: WorkerId, handle: ContainerHandle): Container {
     const { clock, logs, bootId, notifier } = this.#options
     const container = new Container({
-      ...{ engine: this.#engine, clock, handle, bootId, memoryMb },
+      ...{ engine: this.#engine, clock, handle, bootId },
       ...{ logFile: logs.path(worker), noteFile: this.#noteFile(worker) },
       onExit: () => notifier.publish('fleet'),
     })
@@ -290,7 +288,7 @@ class Containers implements DockerDriver {
   /** While the engine is away, a process that can be seen decides; one that cannot is taken for running. */
   #adoptUnseen(worker: WorkerId, handle: ContainerHandle | null): boolean {
     if (handle === null) return false
-    void this.#trackAs(worker, handle, null).lookForProcess()
+    void this.#trackAs(worker, handle).lookForProcess()
     return true
   }
 
