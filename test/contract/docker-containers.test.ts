@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import type { VolumeId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/placement.ts'
 import type { DockerDriver } from '../../src/drivers/docker/docker.ts'
+import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
 import { type DockerMachine, noDocker, openDockerMachine } from '../support/docker.ts'
 import { exitOf } from './driver.ts'
 
@@ -145,6 +146,21 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     driver = machine.driver()
     assert.equal(await driver.adopt(spec.workerId, handle), false)
     assert.deepEqual(await machine.output(spec.workerId), ['one', 'two'])
+  })
+
+  test('while the engine is away a worker is seen by its process, and ended by it', async () => {
+    const spec = machine.spec(['sleep', '60'])
+    const handle = await driver.start(spec)
+    const alone = machine.driver({ addresses: () => engineAddresses('unix:///nowhere.sock', {}) })
+    assert.match(String(await alone.check(spec.image, '')), /no container engine was found at unix:\/\/\/nowhere\.sock/)
+    assert.equal(await alone.adopt(spec.workerId, null), false)
+    assert.equal(await alone.adopt(spec.workerId, handle), true)
+    assert.deepEqual(await alone.observe(spec.workerId), { state: 'running' })
+    await assert.rejects(alone.start(machine.spec(['true'])), { code: 'invalid', message: /no container engine/ })
+    await alone.kill(spec.workerId)
+    assert.match((await exitOf(machine.notifier, alone, spec.workerId)).cause, /^ended/)
+    await alone.release(spec.workerId)
+    await exit(spec.workerId)
   })
 
   test('a release removes the container, and tidying those that nobody knows, of this installation alone', async () => {
