@@ -166,7 +166,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'MAX_WORKERS',
     '<number>',
     '64',
-    'most worker processes at once, of all endpoints',
+    'most workers at once, of all endpoints',
     wholeNumber(1, 10_000),
   ),
   maxConnections: setting(

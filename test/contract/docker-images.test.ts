@@ -16,12 +16,12 @@ const DAY = 24 * 3_600_000
 describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () => {
   let machine: DockerMachine
   let driver: DockerDriver
-  let served: TestRegistry
+  let depot: TestRegistry
   const used: string[] = []
   before(async () => {
     machine = await openDockerMachine()
     driver = machine.driver()
-    served = await openRegistry()
+    depot = await openRegistry()
   })
   after(async () => {
     const remove = (image: string) => machine.engine.getImage(image).remove({ force: true })
@@ -29,14 +29,14 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
       for (const image of [...(RepoTags ?? []), ...(RepoDigests ?? [])])
         if (used.some(name => image.startsWith(name))) await remove(image).catch(() => {})
     await machine.close()
-    await served.close()
+    await depot.close()
   })
   const named = (name: string) => {
-    used.push(`${served.host}/${name}`)
-    return `${served.host}/${name}`
+    used.push(`${depot.host}/${name}`)
+    return `${depot.host}/${name}`
   }
   /** Starts a worker and gives what it has printed. */
-  const outputOf = async (image: string, watch?: Partial<StartWatch>, by: RegistryCredential | null = served.user) => {
+  const outputOf = async (image: string, watch?: Partial<StartWatch>, by: RegistryCredential | null = depot.user) => {
     const spec = machine.spec([], { image, args: '', credential: by })
     await driver.start(spec, { pulling: () => {}, pulled: () => {}, ...watch })
     await exitOf(machine.notifier, driver, spec.workerId)
@@ -59,10 +59,10 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
   })
 
   test('an image is downloaded once for all workers that wait for it, with the credential, and it is told how far it is', async () => {
-    served.publish('pulled', '1', 'hello')
+    depot.publish('pulled', '1', 'hello')
     const image = `${named('pulled')}:1`
     const told: (number | null | 'pulled')[] = []
-    const gate = served.hold()
+    const gate = depot.hold()
     const first = outputOf(image, { pulling: percent => told.push(percent), pulled: () => told.push('pulled') })
     await gate.asked
     const second = outputOf(image)
@@ -70,27 +70,27 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
     assert.deepEqual(await Promise.all([first, second]), [['hello'], ['hello']])
     assert.equal(told[0], null)
     assert.deepEqual(told.slice(-2), [100, 'pulled'])
-    const layers = served.calls.filter(call => call.startsWith('GET /v2/pulled/blobs/'))
+    const layers = depot.calls.filter(call => call.startsWith('GET /v2/pulled/blobs/'))
     assert.equal(new Set(layers).size, layers.length, layers.join('\n'))
   })
 
   test('what is there starts without a registry', async () => {
-    served.publish('present', '1', 'here')
+    depot.publish('present', '1', 'here')
     const image = `${named('present')}:1`
     await outputOf(image)
-    served.calls.length = 0
+    depot.calls.length = 0
     assert.deepEqual(await outputOf(image, {}, { username: 'nobody', password: 'wrong' }), ['here'])
-    assert.deepEqual(served.calls, [])
+    assert.deepEqual(depot.calls, [])
   })
 
   test('a download that cannot be is refused with its reason, and never with a password', async () => {
-    served.publish('private', '1', 'secret')
-    const image = `${served.host}/private:1`
+    depot.publish('private', '1', 'secret')
+    const image = `${depot.host}/private:1`
     const wrong = { username: 'me', password: 'let me in' }
     assert.match(await refusalOf(image, wrong), /^invalid: image '.*private:1' .* does not accept the credential/)
     assert.doesNotMatch(await refusalOf(image, wrong), /let me in/)
     assert.match(await refusalOf(image, null), /wants a credential, and the template names none/)
-    assert.match(await refusalOf(`${served.host}/nothing:1`, served.user), /has no such image/)
+    assert.match(await refusalOf(`${depot.host}/nothing:1`, depot.user), /has no such image/)
     assert.match(await refusalOf('127.0.0.1:1/any:1', null), /127\.0\.0\.1:1 cannot be reached/)
     assert.match(await refusalOf('No Image', null), /^invalid: 'No Image' is no reference of a container image/)
   })
@@ -98,10 +98,10 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
   test('all workers of a release run the image that its name meant at first, the next release what it means then', async () => {
     const image = named('moving')
     const [old, fresh] = [pins(), pins()]
-    const first = served.publish('moving', 'latest', 'one')
+    const first = depot.publish('moving', 'latest', 'one')
     assert.deepEqual(await outputOf(image, { pins: old }), ['one'])
     assert.equal(old.now, `${image}@${first}`)
-    served.publish('moving', 'latest', 'two')
+    depot.publish('moving', 'latest', 'two')
     assert.deepEqual(await outputOf(image, { pins: old }), ['one'])
     assert.deepEqual(await outputOf(image, { pins: fresh }), ['two'])
     assert.deepEqual(await outputOf(image, { pins: old }), ['one'])
@@ -109,14 +109,14 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
 
   test('a start that finds another image settled meanwhile runs that one', async () => {
     const image = `${named('raced')}:1`
-    const first = served.publish('raced', '1', 'first')
+    const first = depot.publish('raced', '1', 'first')
     const winner = { ...pins(), pin: async () => `${named('raced')}@${first}` }
-    served.publish('raced', '1', 'second')
+    depot.publish('raced', '1', 'second')
     assert.deepEqual(await outputOf(image, { pins: winner }), ['first'])
   })
 
   test('an image that was built here is settled by its id; when that is gone the name stands for another one', async () => {
-    served.publish('local', '1', 'old')
+    depot.publish('local', '1', 'old')
     const source = `${named('local')}:1`
     await outputOf(source)
     used.push('runyard-test-local')
@@ -124,15 +124,15 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
     const settled = { ...pins(), now: `sha256:${'0'.repeat(64)}` }
     assert.deepEqual(await outputOf('runyard-test-local:1', { pins: settled }), ['old'])
     assert.match(settled.now, /^sha256:(?!0000)[0-9a-f]{64}$/)
-    served.calls.length = 0
+    depot.calls.length = 0
     await outputOf('runyard-test-local:1', { pins: settled })
-    assert.deepEqual(served.calls, [])
+    assert.deepEqual(depot.calls, [])
   })
 
   test('a start that is ended while its image is downloaded stops at once', async () => {
-    served.publish('slow', '1', 'slow')
-    const gate = served.hold()
-    const spec = machine.spec([], { image: `${named('slow')}:1`, args: '', credential: served.user })
+    depot.publish('slow', '1', 'slow')
+    const gate = depot.hold()
+    const spec = machine.spec([], { image: `${named('slow')}:1`, args: '', credential: depot.user })
     const started = driver.start(spec)
     await gate.asked
     assert.equal((await driver.observe(spec.workerId)).state, 'exited')
@@ -147,10 +147,10 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
 
   test('what was downloaded goes when no release runs it and nobody has used it for a day; the rest stays', async () => {
     const names = ['gone', 'wanted', 'own'].map(name => `${named(name)}:1`) as [string, string, string]
-    for (const name of ['gone', 'wanted', 'own']) served.publish(name, '1', name)
+    for (const name of ['gone', 'wanted', 'own']) depot.publish(name, '1', name)
     const [gone, wanted, own] = names
     await machine.engine
-      .pull(own, { authconfig: { ...served.user, serveraddress: served.host } })
+      .pull(own, { authconfig: { ...depot.user, serveraddress: depot.host } })
       .then(stream => new Promise(resolve => machine.engine.modem.followProgress(stream, resolve)))
     let shift = 0
     const clock = { ...systemClock, now: () => systemClock.now() + shift }

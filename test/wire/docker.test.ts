@@ -36,14 +36,14 @@ const START_MS = 60_000
 describe('workers in containers', { skip: noDocker, timeout: 280_000 }, () => {
   const engine = engineAt(engineUrl)
   let server: Server
-  let registry: TestRegistry
+  let depot: TestRegistry
   let files: { id: string; folder: string }
   before(async () => {
     server = await startContainerServer()
-    registry = await openRegistry()
+    depot = await openRegistry()
     files = await volumeWith(server, 'python-worker')
   })
-  after(() => registry.close())
+  after(() => depot.close())
 
   const ours = async () => {
     const label = `dev.runyard.installation=${readFileSync(join(server.dataDir, 'installation'), 'utf8').trim()}`
@@ -114,13 +114,13 @@ describe('workers in containers', { skip: noDocker, timeout: 280_000 }, () => {
   })
 
   test('an image that is nowhere, a wrong credential and a registry that is away each show as the reason', async () => {
-    registry.publish('private', '1', 'hello')
+    depot.publish('private', '1', 'hello')
     const { saveRegistryAuth } = await graphql(
       server,
       'mutation ($input: SaveRegistryAuthInput) { saveRegistryAuth(input: $input) { id } }',
       { input: { name: 'wrong', username: 'me', password: 'let me in' } },
     )
-    const image = `${registry.host}/private:1`
+    const image = `${depot.host}/private:1`
     const reason = await causeOf({ image, registry: saveRegistryAuth.id }, /does not accept the credential/)
     assert.doesNotMatch(JSON.stringify(reason), /let me in/)
     await causeOf({ image }, /wants a credential, and the template names none/)
