@@ -138,7 +138,7 @@ export class Server {
       driver: gatedDriver(driver, life),
       outbound: receiver.outbound(life),
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
-      machine: { parts: async () => ({ vcpus: 8, memoryGb: 32, gpus: [] }) },
+      machine: { parts: async () => ({ vcpus: 8, memoryGb: 32, gpus: [], hadGpus: false, problem: null }) },
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
       emit: (name, fields) => {
         if (!life.over) emit(name, fields)

@@ -14,11 +14,13 @@ import { Autoscaler } from './control/autoscaler.ts'
 import { Courier } from './control/courier.ts'
 import { Inspector, type InspectorParts } from './control/inspector.ts'
 import { Loop } from './control/loop.ts'
+import { Placer } from './control/placer.ts'
 import { Reaper } from './control/reaper.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoint.ts'
 import { REST_NAMES } from './core/field-names.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
+import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { NO_PRICES, type PriceList } from './core/prices.ts'
 import type { RateWindow } from './core/rate-limit.ts'
 import type { Ports } from './ports/ports.ts'
@@ -62,6 +64,8 @@ export interface AppConfig {
   readonly drainTimeoutMs: number
   /** Whether anybody may read the metrics; else a key with the right to read management is needed. */
   readonly metricsPublic?: boolean
+  /** How workers share the machine; what is left out is as core/place says. */
+  readonly placing?: Partial<PlaceRules> | undefined
   /** Most bytes of clients' request bodies that are held at once, and as many of workers' results. */
   readonly bodyBytes?: number
   /** What hardware costs; nothing when left out. */
@@ -104,13 +108,13 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const watching = createWatching(ports, jobs, () => addresses)
   const batches = new Batches(ports, jobs)
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
-  const { explaining, workers } = lookersOf(ports, watching)
+  const { explaining, workers } = lookersOf(ports, watching, config)
   const logs = new LogReading(ports)
   const streams = new Streams(ports, { jobs, waiting })
   const ends = { stopping: stopping.signal, closed: closed.signal }
   const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
   const webhooks = new Webhooks(ports, jobs)
-  const { autoscaling, reaping, delivering } = createLoops(ports, { ...watching, jobs, batches, webhooks })
+  const { autoscaling, reaping, delivering } = createLoops(ports, config, { ...watching, jobs, batches, webhooks })
 
   const { store, clock, vault, emit } = ports
   const running = { access, endpoints, jobs, batches, streams, webhooks, explaining, workers, logs, calls }
@@ -165,8 +169,8 @@ export function createApp(ports: Ports, config: AppConfig): App {
 }
 
 /** What tells people how things are. */
-function lookersOf(ports: Ports, { fleet }: InspectorParts) {
-  const explaining = new Explaining(ports, fleet)
+function lookersOf(ports: Ports, { fleet }: InspectorParts, { placing }: AppConfig) {
+  const explaining = new Explaining(ports, fleet, placing)
   return { explaining, workers: new WorkerReading(ports, fleet, explaining) }
 }
 
@@ -209,9 +213,11 @@ interface Loops {
 
 function createLoops(
   ports: Ports,
+  { placing }: AppConfig,
   services: InspectorParts & { jobs: Jobs; batches: Batches; webhooks: Webhooks },
 ): Loops {
-  const autoscaler = new Autoscaler(ports, services.fleet, () => autoscaling.wake())
+  const placer = new Placer(ports, services.fleet, { ...PLACE_RULES, ...placing })
+  const autoscaler = new Autoscaler(ports, { fleet: services.fleet, placer }, () => autoscaling.wake())
   const reaper = new Reaper(ports, services, new Inspector(ports, services))
   const courier = new Courier(ports, services.webhooks, () => loop.wake())
   const autoscaling: Loop = new Loop('autoscaler', ports, nowMs => autoscaler.step(nowMs))

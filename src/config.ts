@@ -1,14 +1,19 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
 import {
-  type Check,
   engineAddress,
+  factor,
+  flag,
   hostName,
   httpUrl,
+  many,
   notEmpty,
   oneOf,
   postgresUrl,
+  type Setting,
+  setting,
   wholeNumber,
-} from './config-checks.ts'
+} from './config-setting.ts'
+import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 import { type RateWindow, readWindows, WINDOWS_PROBLEM } from './core/rate-limit.ts'
 
@@ -28,6 +33,8 @@ export interface Config {
   readonly json: boolean
   readonly drainTimeoutMs: number
   readonly maxWorkers: number
+  /** How workers share the machine. */
+  readonly placing: PlaceRules
   readonly maxConnections: number
   /** Most bytes of request bodies in memory at once. */
   readonly bodyBytes: number
@@ -60,19 +67,6 @@ export interface Config {
 
 /** How much is logged. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
-
-/** One setting. `read` gives the value, or says what is wrong with the text in a sentence that follows the option. */
-interface Setting {
-  readonly flag: string
-  readonly variable: string
-  readonly argument: string | null
-  readonly many?: true
-  /** Its value is never repeated. */
-  readonly secret?: true
-  readonly fallback: string | null
-  readonly help: string
-  readonly check: Check
-}
 
 const LOG_LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error', 'silent']
 
@@ -168,6 +162,35 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     '64',
     'most workers at once, of all endpoints',
     wholeNumber(1, 10_000),
+  ),
+  requireGpu: flag(
+    '--require-gpu',
+    'REQUIRE_GPU',
+    'let workers of GPU endpoints wait where the machine has no GPU at all, instead of running on the CPU',
+  ),
+  dwell: setting(
+    '--dwell',
+    'DWELL',
+    '<seconds>',
+    String(PLACE_RULES.dwellMs / 1000),
+    'how long a worker stays before it makes room for another endpoint when it is idle',
+    wholeNumber(0, 86_400),
+  ),
+  cpuOvercommit: setting(
+    '--cpu-overcommit',
+    'CPU_OVERCOMMIT',
+    '<factor>',
+    String(PLACE_RULES.cpuOvercommit),
+    'how many times the vCPUs of the machine may be promised to containers',
+    factor,
+  ),
+  memoryOvercommit: setting(
+    '--memory-overcommit',
+    'MEMORY_OVERCOMMIT',
+    '<factor>',
+    String(PLACE_RULES.memoryOvercommit),
+    'how many times the memory of the machine may be promised to containers',
+    factor,
   ),
   maxConnections: setting(
     '--max-connections',
@@ -315,6 +338,12 @@ function configOf(
     json: one('json') === 'true',
     drainTimeoutMs: Number(one('drainTimeout')) * 1000,
     maxWorkers: Number(one('maxWorkers')),
+    placing: {
+      requireGpu: one('requireGpu') === 'true',
+      dwellMs: Number(one('dwell')) * 1000,
+      cpuOvercommit: Number(one('cpuOvercommit')),
+      memoryOvercommit: Number(one('memoryOvercommit')),
+    },
     maxConnections: Number(one('maxConnections')),
     bodyBytes: Number(one('maxBodyMemory')) * 1024 * 1024,
     directWorkers: one('directWorkers') === 'true',
@@ -357,23 +386,4 @@ function textsOf(
     return { texts: option.many === true ? text.split(':') : [text], source: `RUNYARD_${option.variable}` }
   }
   return { texts: option.fallback === null ? [] : [option.fallback], source: option.flag }
-}
-
-function setting(
-  flag: string,
-  variable: string,
-  argument: string,
-  fallback: string | null,
-  help: string,
-  check: Check,
-): Setting {
-  return { flag, variable, argument, fallback, help, check }
-}
-
-function many(single: Setting): Setting {
-  return { ...single, many: true }
-}
-
-function flag(name: string, variable: string, help: string): Setting {
-  return { flag: name, variable, argument: null, fallback: 'false', help, check: oneOf(['true', 'false']) }
 }

@@ -40,7 +40,7 @@ export interface Events {
     from: WorkerState
     to: WorkerState
     reason: StopReason | null
-    /** From the decision for it to its first request for jobs; where that is what moved it. */
+    /** From its place on the machine to its first request for jobs; where that is what moved it. */
     coldStartMs?: number
     /** How long each phase of that took, in milliseconds. */
     phases?: Readonly<Record<ColdStartPhase, number>>
@@ -58,6 +58,16 @@ export interface Events {
   'key.changed': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.revoked': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'account.created': { account: OwnerId; by: KeyId }
+  /** What the machine has for workers, at the first look and whenever it is other than before; `gpus` in words. */
+  'machine.changed': { vcpus: number; memoryGb: number; gpus: string }
+  /** GPUs cannot be read, or something is wrong with some. */
+  'machine.problem': { problem: string }
+  /** A worker gets less than its endpoint asks for, since the machine has not so much. */
+  'worker.clamped': { endpointId: EndpointId; problem: string }
+  /** A worker makes room for one of another endpoint. */
+  'worker.evicted': { endpointId: EndpointId; workerId: WorkerId; for: EndpointId; afterJob: boolean }
+  /** So many workers of an endpoint have no place, and why; 0 once all have one. */
+  'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
   'loop.failed': { loop: string; problem: string }
   /** An answer began; `surface` is null where none is at the path. */
   'request.answered': { surface: string | null; status: number; tookMs: number }

@@ -24,7 +24,7 @@ import { chooseHost, measureFlushMs, openSqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { createLog, logEvents } from './system/log.ts'
-import { createMachine } from './system/machine.ts'
+import { createMachine, describeGpus } from './system/machine.ts'
 import { beginRotation, endRotation, loadMasterKeys } from './system/master-key.ts'
 import { measuredStore } from './system/measured-store.ts'
 import { createMetrics } from './system/metrics.ts'
@@ -44,6 +44,8 @@ export interface RunningServer {
   readonly url: string
   readonly apiKeyFile: string
   readonly folders: readonly ServedFolder[]
+  /** What GPUs there are and what that means, as a sentence for people. */
+  readonly hardware: string
   /** Stops as decision stop says; a second call hurries. Resolves when everything is over. */
   stop(): Promise<void>
 }
@@ -66,26 +68,27 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
     const folders = foldersIn(config, sampleFolder)
     let containers: ContainerAddress | null = null
-    const connection = connectionTo(() => containers)
-    const driver = driverFor(config, folders.inProcesses, { notifier, logs, log, connection })
+    const engine = { notifier, logs, log, connection: connectionTo(() => containers) }
+    const driver = driverFor(config, folders.inProcesses, engine)
     if (!config.directWorkers) relay = openRelay(config, log)
     const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
     writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
     const keys = loadMasterKeys(keyFile(config), config.masterKeys)
     if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
-    const vault = createVault(...keys)
+    const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
+    const hardware = describeGpus(machine, systemClock, config.placing)
     const ports: Ports = {
       clock: systemClock,
       random: systemRandom,
       leader: singleLeader,
-      vault,
+      vault: createVault(...keys),
       store,
       driver,
       notifier,
       logs,
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
       volumes: volumesIn(config.dataDir, log),
-      machine: createMachine(systemClock),
+      machine,
       emit,
       metrics,
     }
@@ -108,12 +111,12 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       },
     })
     lock.publish({ pid: process.pid, url })
-    if (!isLoopback(config.host))
-      log.warn({ host: config.host }, 'the server can be reached from outside; put TLS in front of it')
+    warnOfOutside(config, log)
     return {
       url,
       apiKeyFile,
       folders: served,
+      hardware: await hardware,
       stop: stopper(app, { listener, containers, relay: kept, store, lock, driver, notifier }),
     }
   } catch (error) {
@@ -124,9 +127,13 @@ export async function startServer(config: Config, sampleFolder: string): Promise
   }
 }
 
+function warnOfOutside({ host }: Config, log: Log): void {
+  if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
+}
+
 function appConfigOf(config: Config): AppConfig {
-  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices } = config
-  return { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, prices: prices ?? undefined }
+  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices } = config
+  return { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices: prices ?? undefined }
 }
 
 /** What a rotation came to, and which key there is now. */

@@ -62,7 +62,7 @@ async function start(config: Config): Promise<RunningServer> {
 }
 
 function announce(server: RunningServer, config: Config): void {
-  const { url, apiKeyFile, folders } = server
+  const { url, apiKeyFile, folders, hardware } = server
   if (config.json) {
     process.stdout.write(`${JSON.stringify({ event: 'ready', url, apiKeyFile, pid: process.pid })}\n`)
     return
@@ -70,6 +70,7 @@ function announce(server: RunningServer, config: Config): void {
   const lines = [
     `Runyard is up at ${url}`,
     `The API key is in ${apiKeyFile}`,
+    hardware,
     ...folders.flatMap(folder => folderLines(folder, server)),
   ]
   if (folders.length === 0) lines.push('', 'Run a handler of your own: runyard serve --worker <folder>')

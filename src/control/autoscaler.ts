@@ -3,6 +3,7 @@ import { earliest, planWorkers } from '../core/plan.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Fleet } from '../services/fleet.ts'
+import type { Placer } from './placer.ts'
 
 /** After this time an endpoint whose workers cannot be started is looked at again. */
 const RETRY_MS = 30_000
@@ -16,8 +17,9 @@ const LOOK_ANYWAY_MS = 30_000
  * the first job of an endpoint wakes it at once.
  */
 export class Autoscaler {
-  readonly #ports: Pick<Ports, 'store' | 'driver' | 'notifier'>
+  readonly #ports: Pick<Ports, 'store' | 'machine' | 'notifier'>
   readonly #fleet: Fleet
+  readonly #placer: Placer
   readonly #wake: () => void
   /** When to look at an endpoint again; null for when something happens. */
   readonly #due = new Map<EndpointId, number | null>()
@@ -29,15 +31,21 @@ export class Autoscaler {
   #lastMs = 0
 
   /** @param wake asks for a step soon */
-  constructor(ports: Pick<Ports, 'store' | 'driver' | 'notifier'>, fleet: Fleet, wake: () => void) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'machine' | 'notifier'>,
+    parts: { readonly fleet: Fleet; readonly placer: Placer },
+    wake: () => void,
+  ) {
     this.#ports = ports
-    this.#fleet = fleet
+    this.#fleet = parts.fleet
+    this.#placer = parts.placer
     this.#wake = wake
     const relist = () => {
       this.#relist = true
       wake()
     }
     ports.notifier.subscribe('endpoints', relist)
+    ports.notifier.subscribe('machine', wake)
   }
 
   /**
@@ -52,17 +60,27 @@ export class Autoscaler {
     const failures: unknown[] = []
     for (const [id, dueMs] of this.#due) {
       if (dueMs === null || dueMs > nowMs) continue
-      this.#due.set(id, null)
-      try {
-        const next = await this.#scale(id, nowMs)
-        if (next !== null) this.#due.set(id, earliest([this.#due.get(id) ?? null, next]))
-      } catch (error) {
-        this.#due.set(id, nowMs)
-        failures.push(error)
-      }
+      await this.#look(id, nowMs).catch(error => failures.push(error))
     }
+    const placeAtMs = await this.#placer
+      .step(nowMs, id => this.#look(id, nowMs))
+      .catch(error => {
+        failures.push(error)
+        return nowMs
+      })
     if (failures.length > 0) throw failures[0]
-    return earliest([this.#listAtMs, ...this.#due.values()])
+    return earliest([this.#listAtMs, placeAtMs, ...this.#due.values()])
+  }
+
+  async #look(id: EndpointId, nowMs: number): Promise<void> {
+    this.#due.set(id, null)
+    try {
+      const next = await this.#scale(id, nowMs)
+      if (next !== null) this.#due.set(id, earliest([this.#due.get(id) ?? null, next]))
+    } catch (error) {
+      this.#due.set(id, nowMs)
+      throw error
+    }
   }
 
   /** New endpoints are due, and those whose workers could not be started: what was saved may have mended that. */
@@ -75,6 +93,8 @@ export class Autoscaler {
       throw error
     })
     this.#listAtMs = nowMs + LOOK_ANYWAY_MS
+    // So that the machine is looked at, too; what it has may have changed.
+    void this.#ports.machine.parts()
     for (const id of ids) {
       if (!this.#subscriptions.has(id)) this.#watch(id, nowMs)
     }
@@ -96,18 +116,19 @@ export class Autoscaler {
       return this.#forget(id)
     }
     await this.#stopDrained(snapshot)
-    if (snapshot.endpoint.type === 'LOAD_BALANCER') return null
-    const plan = planWorkers(snapshot, await this.#ports.driver.capacity(), nowMs)
+    if (snapshot.endpoint.type === 'LOAD_BALANCER') {
+      await this.#placer.noteWish(snapshot, 0, nowMs)
+      return null
+    }
+    const plan = planWorkers(snapshot, nowMs)
     for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0
     const next = Math.min(plan.wakeAtMs ?? Number.POSITIVE_INFINITY, nowMs + (waits ? LOOK_AGAIN_MS : LOOK_ANYWAY_MS))
-    if (plan.start === 0) return next
-    if ((await this.#fleet.startProblem(snapshot.endpoint)) !== null) {
-      this.#blocked.add(id)
-      return nowMs + RETRY_MS
-    }
-    for (let started = 0; started < plan.start; started += 1) await this.#fleet.start(snapshot.endpoint)
-    return next
+    const isBlocked = plan.start > 0 && (await this.#fleet.startProblem(snapshot.endpoint)) !== null
+    await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs)
+    if (!isBlocked) return next
+    this.#blocked.add(id)
+    return nowMs + RETRY_MS
   }
 
   #forget(id: EndpointId): null {
@@ -115,6 +136,7 @@ export class Autoscaler {
     this.#subscriptions.delete(id)
     this.#due.delete(id)
     this.#blocked.delete(id)
+    this.#placer.forget(id)
     return null
   }
 

@@ -1,13 +1,20 @@
 import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from './catalog-data.ts'
-import { DATA_CENTERS } from './catalog-types.ts'
+import { DATA_CENTERS, type GpuType } from './catalog-types.ts'
 
 const POOL_BY_ID = new Map(GPU_POOLS.map(pool => [pool.id, pool]))
 const FLAVOR_BY_ID = new Map(CPU_FLAVORS.map(flavor => [flavor.id, flavor]))
 /** Every place that an endpoint can name: country codes and data centers. */
 export const LOCATIONS: readonly string[] = [...LOCATION_CODES, ...DATA_CENTERS.map(({ id }) => id)]
 
-/** Everything wrong with a choice of pools and the types taken out of it, one sentence each. */
-export function gpuFailures(pools: readonly string[], excludedTypes: readonly string[]): string[] {
+/**
+ * Everything wrong with a choice of pools and the types taken out of it, one sentence each.
+ * @param local types of this machine with their pools, which the catalogue may not know
+ */
+export function gpuFailures(
+  pools: readonly string[],
+  excludedTypes: readonly string[],
+  local: readonly Pick<GpuType, 'id' | 'pool'>[] = [],
+): string[] {
   const failures: string[] = []
   if (pools.length === 0) failures.push('at least one GPU pool is needed')
   for (const pool of pools) {
@@ -15,7 +22,10 @@ export function gpuFailures(pools: readonly string[], excludedTypes: readonly st
       failures.push(`'${pool}' is not a GPU pool; the pools are ${[...POOL_BY_ID.keys()].join(', ')}`)
     }
   }
-  const types = new Set(pools.flatMap(pool => POOL_BY_ID.get(pool)?.gpuTypes ?? []))
+  const types = new Set([
+    ...pools.flatMap(pool => POOL_BY_ID.get(pool)?.gpuTypes ?? []),
+    ...local.flatMap(({ id, pool }) => (pool !== null && pools.includes(pool) ? [id] : [])),
+  ])
   for (const [index, type] of excludedTypes.entries()) {
     if (type.startsWith('-')) failures.push(`excluded type '${type}' must not start with a hyphen`)
     else if (excludedTypes.indexOf(type) !== index) failures.push(`excluded type '${type}' is given twice`)

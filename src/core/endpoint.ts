@@ -1,4 +1,5 @@
 import { cpuFailures, gpuFailures, locationFailures } from './catalog.ts'
+import type { GpuType } from './catalog-types.ts'
 import { type FieldNames, GRAPHQL_NAMES } from './field-names.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from './ids.ts'
 import { cudaFailures, envFailures } from './template.ts'
@@ -116,8 +117,13 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
 /**
  * Everything wrong with a whole configuration, one sentence each.
  * @param names what the caller's surface calls the fields
+ * @param local GPU types of this machine, which the catalogue may not know
  */
-export function endpointFailures(config: EndpointConfig, names: FieldNames = GRAPHQL_NAMES): string[] {
+export function endpointFailures(
+  config: EndpointConfig,
+  names: FieldNames = GRAPHQL_NAMES,
+  local: readonly Pick<GpuType, 'id' | 'pool'>[] = [],
+): string[] {
   const { workersMin: min, workersMax: max, idleTimeoutS, executionTimeoutMs } = config
   const failures: string[] = []
   if (config.name.trim().length < 1) failures.push('name must not be empty')
@@ -136,7 +142,7 @@ export function endpointFailures(config: EndpointConfig, names: FieldNames = GRA
   return [
     ...failures,
     ...scalerFailures(config, names),
-    ...computeFailures(config.compute, names),
+    ...computeFailures(config.compute, names, local),
     ...locationFailures(config.locations),
     ...listFailures(config, names),
     ...envFailures(config.env),
@@ -213,7 +219,11 @@ function scalerFailures({ scaler, type }: EndpointConfig, names: FieldNames): st
     : [`${names.queueDelay} must be at least 0.5 seconds for QUEUE_DELAY`]
 }
 
-function computeFailures(compute: Compute, names: FieldNames): string[] {
+function computeFailures(
+  compute: Compute,
+  names: FieldNames,
+  local: readonly Pick<GpuType, 'id' | 'pool'>[],
+): string[] {
   if (compute.kind === 'cpu') {
     if (compute.configs.length === 0) return [`${names.cpu} must name at least one CPU configuration`]
     if (compute.configs.length > MAX_ITEMS) return [`${names.cpu} must have at most ${MAX_ITEMS} items`]
@@ -224,7 +234,7 @@ function computeFailures(compute: Compute, names: FieldNames): string[] {
     ]
   }
   const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
-  const failures = gpuFailures(pools, excludedTypes)
+  const failures = gpuFailures(pools, excludedTypes, local)
   if (!isIntegerIn(count, 1, 64)) failures.push(`${names.gpuCount} must be an integer from 1 to 64`)
   failures.push(...cudaFailures(allowedCudaVersions), ...cudaFailures(minCudaVersion === null ? [] : [minCudaVersion]))
   if (allowedCudaVersions.length > 0 && minCudaVersion !== null) {

@@ -9,6 +9,7 @@ import {
 } from './explain-facts.ts'
 import type { BatchId } from './ids.ts'
 import type { Job } from './job.ts'
+import type { Resource } from './placement.ts'
 import type { Capacity } from './plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from './scale.ts'
 import { type CrashBackoff, takesJobs, type WorkerLoad } from './worker.ts'
@@ -55,6 +56,25 @@ export interface ExplainContext {
   readonly nowMs: number
   /** Of workers whose images are downloaded; unknown unless given. */
   readonly pullPercent?: PullPercent
+}
+
+/** What helps where workers lack something of the machine. */
+function placeAction(resource: Resource): string {
+  switch (resource) {
+    case 'gpu':
+      return 'wait, lower workersMin or workersMax of the endpoints that use them, or choose more pools'
+    case 'gpu_type':
+      return 'choose pools that this machine has, or put such a GPU into it'
+    case 'gpu_count':
+      return 'ask for fewer GPUs a worker'
+    case 'cuda':
+      return 'allow the CUDA version of this machine, or update its driver'
+    case 'cpu':
+    case 'memory':
+      return `wait, stop other workers, choose a smaller CPU flavor, or raise --${resource}-overcommit`
+    case 'workers':
+      return 'stop other workers, or add capacity'
+  }
 }
 
 /** Why the jobs of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
@@ -244,9 +264,7 @@ function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext
   const full = capacity.freeWorkers !== null && capacity.freeWorkers <= 0
   const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
   if (reason === null || desiredWorkers(snapshot, nowMs).desired <= current) return null
-  const action = /\bgpus?\b|\bcards?\b|\bpools?\b/i.test(reason)
-    ? 'free a GPU (lower workersMin or workersMax of other endpoints, or wait until their workers are idle), allow more pools, or add a machine'
-    : 'stop other workers, choose a smaller flavor, or add capacity'
+  const action = placeAction(queuedWorkers[0]?.resource ?? 'workers')
   const evidence = queuedLines(queuedWorkers, nowMs)
   const sinceMs = queuedWorkers[0]?.queuedAtMs ?? queue.headQueuedAtMs
   if (current === 0) {

@@ -2,7 +2,16 @@
 import type { Compute } from './endpoint.ts'
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from './inventory.ts'
 import type { Occupant, Tenant } from './place-input.ts'
-import { chosenGpus, gpusInUse, hasCuda, limitsOf, promises, type Search, suitableGpus } from './place-room.ts'
+import {
+  chosenGpus,
+  gpusInUse,
+  hasCuda,
+  limitsOf,
+  type Promises,
+  promises,
+  type Search,
+  suitableGpus,
+} from './place-room.ts'
 import type { Resource } from './placement.ts'
 
 /** What is lacking. */
@@ -91,16 +100,19 @@ function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker
   const { all, given } = promises(search, others)
   const { compute } = search.tenant
   const limits = compute.kind === 'cpu' ? compute.configs.map(config => limitsOf(config, search.parts)) : []
-  const noCpu = limits.every(({ vcpus }) => given.vcpus + vcpus > all.vcpus)
-  const users = others.filter(({ placement }) => placement !== null && (placement.vcpus ?? 0) > 0)
-  const least = limits.reduce((a, b) => (b.vcpus < a.vcpus ? b : a), limits[0] ?? { vcpus: 0, memoryMb: 0 })
-  if (noCpu) {
-    const reason = `${least.vcpus} vCPUs are wanted, and ${given.vcpus} of the ${round(all.vcpus)} that may be promised are taken by ${names(users, asker)}`
-    return { resource: 'cpu', reason }
+  const isCpu = limits.every(({ vcpus }) => given.vcpus + vcpus > all.vcpus)
+  const of = ({ vcpus, memoryMb }: Promises) => (isCpu ? vcpus : memoryMb)
+  const figure = (amount: number) => (isCpu ? `${round(amount)}` : `${round(amount / 1024)} GB`)
+  const say = (amount: number) => `${figure(amount)} ${isCpu ? 'vCPUs' : 'of memory'}`
+  const users = others.filter(({ placement }) => placement?.vcpus != null)
+  const [keepers, workers] = [true, false].map(isKept => users.filter(({ phase }) => (phase === 'kept') === isKept))
+  const kept = of(promises(search, keepers!).given)
+  const taken = `${figure(of(given) - kept)} of the ${figure(of(all))} that may be promised are taken by ${names(workers!, asker)}`
+  const reason = `${say(Math.min(...limits.map(of)))} are wanted, and ${taken}`
+  return {
+    resource: isCpu ? 'cpu' : 'memory',
+    reason: kept === 0 ? reason : `${reason}, ${say(kept)} are kept for ${names(keepers!, asker)}`,
   }
-  const leastMb = Math.min(...limits.map(({ memoryMb }) => memoryMb))
-  const reason = `${gb(leastMb)} of memory are wanted, and ${gb(given.memoryMb)} of the ${gb(all.memoryMb)} that may be promised are taken by ${names(users, asker)}`
-  return { resource: 'memory', reason }
 }
 
 function names(users: readonly Occupant[], asker: Asker): string {
@@ -123,10 +135,6 @@ function poolNames(pools: readonly string[]): string {
 
 function oneOfPools(pools: readonly string[]): string {
   return pools.length === 1 ? `pool ${pools[0]}` : `one of the pools ${pools.join(', ')}`
-}
-
-function gb(memoryMb: number): string {
-  return `${round(memoryMb / 1024)} GB`
 }
 
 function round(value: number): number {

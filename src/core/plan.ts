@@ -20,6 +20,7 @@ export interface Drain {
 
 /** What to do for one endpoint now. `wakeAtMs` is when to look again if nothing happens before; null for never. */
 export interface WorkerPlan {
+  /** How many workers to start as far as the machine has room, see place.ts. */
   readonly start: number
   readonly drain: readonly Drain[]
   readonly desired: number
@@ -30,10 +31,10 @@ export interface WorkerPlan {
  * Compares the workers that there should be with those that there are.
  *
  * Old versions are drained, idle ones at once and busy ones too, since draining waits for their jobs. Idle workers
- * leave after their time, never below the number that is wanted now. Nothing new starts during a crash back-off or
- * beyond the free capacity; a drained worker still counts against max until it has ended, so max is never exceeded.
+ * leave after their time, never below the number that is wanted now. Nothing new starts during a crash back-off; a
+ * drained worker still counts against max until it has ended, so max is never exceeded.
  */
-export function planWorkers(snapshot: EndpointSnapshot, capacity: Capacity, nowMs: number): WorkerPlan {
+export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPlan {
   const { endpoint, workers } = snapshot
   const scale = desiredWorkers(snapshot, nowMs)
   const outdated = workers.filter(worker => takesJobs(worker) && worker.version !== endpoint.version)
@@ -44,10 +45,9 @@ export function planWorkers(snapshot: EndpointSnapshot, capacity: Capacity, nowM
 
   const missing = Math.max(0, scale.desired - current.length)
   const underMax = Math.max(0, endpoint.workersMax - workers.length)
-  const free = capacity.freeWorkers ?? Number.POSITIVE_INFINITY
   const backoff = backoffOf(snapshot)
   const held = backoff.untilMs > nowMs
-  const start = held ? 0 : Math.min(missing, underMax, free, backoff.crashes > 0 ? 1 : Number.POSITIVE_INFINITY)
+  const start = held ? 0 : Math.min(missing, underMax, backoff.crashes > 0 ? 1 : Number.POSITIVE_INFINITY)
   const shortUntilMs = held ? backoff.untilMs : nowMs + SHORT_MS
   const wakes = [surplus.wakeAtMs, scale.wakeAtMs, missing > start ? shortUntilMs : null]
   return { start, drain: drains, desired: scale.desired, wakeAtMs: earliest(wakes) }

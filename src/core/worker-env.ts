@@ -1,4 +1,5 @@
 import type { EndpointId, VolumeId, WorkerId } from './ids.ts'
+import type { Placement } from './placement.ts'
 import { PING_MS } from './worker-watch.ts'
 
 /** What the variables of the worker protocol are made of. */
@@ -10,7 +11,8 @@ export interface WorkerEnvironment {
   readonly token: string
   /** Origin of the worker surface, without a trailing slash. */
   readonly baseUrl: string
-  readonly gpuCount: number
+  /** What of it is known to the worker: GPUs, vCPUs and memory. */
+  readonly placement: Placement
   /** The network volume of its endpoint; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
 }
@@ -21,7 +23,8 @@ export interface WorkerEnvironment {
  */
 export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
   const base = `${worker.baseUrl}/v2/${worker.endpointId}`
-  const query = `?gpu=${worker.gpuCount > 0 ? 'GPU' : 'CPU'}`
+  const { gpus, vcpus, memoryMb } = worker.placement
+  const query = `?gpu=${gpus.length > 0 ? 'GPU' : 'CPU'}`
   return {
     RUNPOD_POD_ID: worker.workerId,
     RUNPOD_POD_HOSTNAME: `${worker.workerId}-${worker.hostSuffix}`,
@@ -33,7 +36,13 @@ export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
     RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID${query}`,
     RUNPOD_PING_INTERVAL: String(PING_MS),
     RUNPOD_LOG_LEVEL: 'INFO',
-    RUNPOD_GPU_COUNT: String(worker.gpuCount),
+    RUNPOD_GPU_COUNT: String(gpus.length),
+    // The SDK would look for a GPU on the machine, and fail on one that it may not use.
+    ...(gpus[0] === undefined
+      ? { RUNPOD_SKIP_GPU_CHECK: 'true' }
+      : { RUNPOD_GPU_NAME: encodeURIComponent(gpus[0].type).replaceAll('%20', '+') }),
+    ...(vcpus === null ? {} : { RUNPOD_CPU_COUNT: String(vcpus) }),
+    ...(memoryMb === null ? {} : { RUNPOD_MEM_GB: String(Math.floor(memoryMb / 1024)) }),
     ...(worker.volume === null ? {} : { RUNPOD_VOLUME_ID: worker.volume.id, RUNPOD_VOLUME_PATH: worker.volume.path }),
     NO_PROXY: new URL(worker.baseUrl).hostname,
   }

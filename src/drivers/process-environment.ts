@@ -46,9 +46,24 @@ export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources):
     // They look at the machine's disk and network, which say nothing about a process on it.
     RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true',
     ...spec.env,
+    ...visibleGpus(spec),
     HOME: home,
     TMPDIR: tmp,
     ...spec.protocolEnv,
     [WORKER_VARIABLE]: spec.workerId,
+  }
+}
+
+/**
+ * A worker sees the GPUs that it was given and no others, whatever its endpoint's variables say. ROCm counts those of HIP among
+ * the ones that are left by ROCR.
+ */
+function visibleGpus({ placement: { gpus } }: WorkerSpec): Record<string, string> {
+  const isAmd = gpus[0]?.type.startsWith('AMD ') === true
+  const places = gpus.map((_, index) => index).join(',')
+  return {
+    CUDA_VISIBLE_DEVICES: isAmd ? places : gpus.map(({ uuid, index }) => uuid ?? String(index)).join(','),
+    ROCR_VISIBLE_DEVICES: isAmd ? gpus.map(({ index }) => index).join(',') : '',
+    HIP_VISIBLE_DEVICES: isAmd ? places : '',
   }
 }

@@ -1,19 +1,12 @@
-/** A GPU of this machine. */
-export interface MachineGpu {
-  /** Its name as the vendor's tool tells it, which is the catalogue's id for the types that are in it. */
-  readonly name: string
-  readonly memoryGb: number
-}
+import type { MachineParts } from '../core/inventory.ts'
 
-/** What this machine has. */
-export interface MachineParts {
-  readonly vcpus: number
-  readonly memoryGb: number
-  readonly gpus: readonly MachineGpu[]
-}
-
-/** The machine that workers run on. */
+/**
+ * The machine that workers run on. It publishes the topic `machine` when what it has turns out to be other than before.
+ */
 export interface Machine {
-  /** What it has, as far as it can be seen; a tool that is missing or fails means none of what it would tell. */
+  /**
+   * What it has, as far as it can be seen. The first answer may take some seconds; later ones come at once, with what
+   * was read last, and lead to another look where that is old. Never rejects: what cannot be read is told in it.
+   */
   parts(): Promise<MachineParts>
 }

@@ -1,6 +1,7 @@
 import { type Availability, availabilityOf, cpuAvailability } from '../core/catalog.ts'
 import { CPU_FLAVORS, type CpuFlavor, GPU_POOLS } from '../core/catalog-data.ts'
 import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../core/catalog-types.ts'
+import { cataloged, gpuKey, typesHere } from '../core/inventory.ts'
 import { CATALOG_PRICES, dollars, hourlyPrice, type PriceList } from '../core/prices.ts'
 import type { Ports } from '../ports/ports.ts'
 
@@ -9,27 +10,44 @@ export interface PricedGpu extends GpuType {
   /** US dollars; null where no price is known. */
   readonly pricePerHour: number | null
   readonly here: number
+  /** How many of them no worker has. */
+  readonly free: number
 }
 
 /** The catalogue of hardware and places, with what this machine really has. */
 export class Catalog {
   readonly #machine: Ports['machine']
+  readonly #store: Ports['store']
   readonly #prices: PriceList
 
   /** @param prices what it shows; the hosted service's, for people who compare, where this installation has none */
-  constructor({ machine }: Pick<Ports, 'machine'>, prices: PriceList = CATALOG_PRICES) {
+  constructor({ machine, store }: Pick<Ports, 'machine' | 'store'>, prices: PriceList = CATALOG_PRICES) {
     this.#machine = machine
+    this.#store = store
     this.#prices = prices
   }
 
-  /** All GPU types that are known. */
+  /** All GPU types that are known or that this machine has, whose pools are those that they have here. */
   async gpus(): Promise<PricedGpu[]> {
-    const { gpus } = await this.#machine.parts()
-    return GPU_TYPES.map(type => ({
-      ...type,
-      pricePerHour: this.#gpuPrice(type.pool),
-      here: gpus.filter(gpu => gpu.name === type.id).length,
-    }))
+    const parts = await this.#machine.parts()
+    const local = typesHere(parts)
+    const types = [...GPU_TYPES.filter(({ id }) => !local.some(type => type.id === id)), ...local]
+    const taken = local.length === 0 ? new Set() : await this.#taken()
+    const well = parts.gpus.filter(({ problem }) => problem === null).map(cataloged)
+    return types.sort(byId).map(type => {
+      const here = well.filter(gpu => gpu.type === type.id)
+      return {
+        ...type,
+        pricePerHour: this.#gpuPrice(type.pool),
+        here: here.length,
+        free: here.filter(({ gpu }) => !taken.has(gpuKey(gpu))).length,
+      }
+    })
+  }
+
+  async #taken(): Promise<ReadonlySet<string>> {
+    const workers = await this.#store.workers.alive()
+    return new Set(workers.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
   }
 
   /** What an hour of a vCPU costs in a serverless worker, in US dollars. */
@@ -44,9 +62,9 @@ export class Catalog {
     return known ? dollars(hourlyPrice(this.#prices, `gpu:${pool}`).micros) : null
   }
 
-  /** How many workers with `count` of a GPU type this machine can run at once. */
+  /** How many more workers with `count` of a GPU type this machine can run at once. */
   gpuAvailability(gpu: PricedGpu, count: number): Availability {
-    return availabilityOf(Math.floor(gpu.here / count))
+    return availabilityOf(Math.floor(gpu.free / count))
   }
 
   /** All CPU flavors that endpoints can use. */
@@ -63,4 +81,8 @@ export class Catalog {
   dataCenters(): readonly DataCenter[] {
     return DATA_CENTERS
   }
+}
+
+function byId(a: GpuType, b: GpuType): number {
+  return a.id < b.id ? -1 : 1
 }

@@ -10,6 +10,7 @@ import {
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import { type FieldNames, GRAPHQL_NAMES } from '../core/field-names.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../core/ids.ts'
+import { typesHere } from '../core/inventory.ts'
 import type { Page, PageRequest } from '../core/page.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../core/template.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -306,7 +307,8 @@ export class Endpoints {
 
   /** @param before what is changed; what it refers to was checked when it was saved */
   async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<string[]> {
-    const failures = endpointFailures(config, this.#names)
+    const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
+    const failures = endpointFailures(config, this.#names, local)
     for (const id of config.networkVolumeIds) {
       if (before?.networkVolumeIds.includes(id) === true) continue
       const volume = await this.#ports.store.volumes.find(owner, id)

@@ -3,6 +3,8 @@ import { notFound } from '../core/errors.ts'
 import { type ExplainContext, type Explanation, explainEndpoint, explainJob } from '../core/explain.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { Job } from '../core/job.ts'
+import { PLACE_RULES, type PlaceRules } from '../core/place-input.ts'
+import { withoutGpus } from '../core/place-room.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Fleet } from './fleet.ts'
@@ -16,18 +18,26 @@ export interface EndpointExplanation {
 
 /** Answers why something waits, from what the store, the driver and the workers' output say. */
 export class Explaining {
-  readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
+  readonly #placing: Partial<PlaceRules>
 
-  constructor(ports: Pick<Ports, 'store' | 'driver' | 'clock'>, fleet: Fleet) {
+  /** @param placing how workers share the machine; what is left out is as core/place says */
+  constructor(
+    ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
+    fleet: Fleet,
+    placing: Partial<PlaceRules> = {},
+  ) {
     this.#ports = ports
     this.#fleet = fleet
+    this.#placing = placing
   }
 
   /** @throws AppError `not_found` */
   async endpoint(id: EndpointId): Promise<EndpointExplanation> {
     const { snapshot, context } = await this.#look(id)
-    return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
+    const explanation = await this.#withHardware(snapshot.endpoint, explainEndpoint(snapshot, context))
+    return { endpoint: snapshot.endpoint, snapshot, explanation }
   }
 
   /** As {@link endpoint}, of a picture that somebody has taken. */
@@ -41,13 +51,22 @@ export class Explaining {
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
-    return { job, explanation: explainJob(job, snapshot, context, batch) }
+    const explanation = explainJob(job, snapshot, context, batch)
+    return { job, explanation: await this.#withHardware(snapshot.endpoint, explanation) }
   }
 
   /** All endpoints of an owner, each with its explanation. */
   async all(owner: OwnerId): Promise<EndpointExplanation[]> {
     const endpoints = await this.#ports.store.endpoints.list(owner)
     return Promise.all(endpoints.map(endpoint => this.endpoint(endpoint.id)))
+  }
+
+  /** Says so where workers of a GPU endpoint run without one. */
+  async #withHardware({ compute }: Endpoint, explanation: Explanation): Promise<Explanation> {
+    if (compute.kind !== 'gpu' || explanation.cause === 'finished') return explanation
+    const rules = { ...PLACE_RULES, ...this.#placing }
+    if (!withoutGpus({ parts: await this.#ports.machine.parts(), rules })) return explanation
+    return { ...explanation, summary: `${explanation.summary}; this machine has no GPU, so its workers run on the CPU` }
   }
 
   async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {

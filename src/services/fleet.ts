@@ -1,7 +1,7 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, VolumeId, WorkerId } from '../core/ids.ts'
-import { type Placement, UNPLACED } from '../core/placement.ts'
+import { type Placement, type QueuedWorker, UNPLACED } from '../core/placement.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
@@ -63,14 +63,19 @@ export class Fleet {
    * Records one worker of the endpoint's current version, unless its max is reached, and starts it; does not wait for
    * the start, which may take minutes. A worker whose process cannot be started is recorded as ended with the reason,
    * so that the back-off sees it.
+   * @param queued the one that has waited for this place: it becomes the worker
    */
-  async start(endpoint: Endpoint, placement: Placement = UNPLACED): Promise<void> {
+  async start(
+    endpoint: Endpoint,
+    placement: Placement = UNPLACED,
+    queued: Pick<QueuedWorker, 'id' | 'queuedAtMs'> | null = null,
+  ): Promise<void> {
     const { store, vault, random, emit } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
     const url = urlFor(this.#addresses(), template.image)
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
-    const worker = this.#newWorker(endpoint, placement, place)
+    const worker = this.#newWorker(endpoint, placement, place, queued)
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
     const launch: Launch = { percent: null }
     this.#launching.set(worker.id, launch)
@@ -131,6 +136,18 @@ export class Fleet {
   /** Gives the worker no more jobs; it is stopped when it holds none. */
   async drain(workerId: WorkerId, reason: StopReason): Promise<void> {
     await this.#retire(workerId, 'DRAINING', reason)
+  }
+
+  /** As {@link drain}, to make room for another endpoint. False, and nothing happens, when the worker has work now. */
+  async evict(workerId: WorkerId): Promise<boolean> {
+    const move = await this.#ports.store.workers.evict(workerId, this.#ports.clock.now())
+    if (move !== null) this.moved(move)
+    return move !== null
+  }
+
+  /** An id for a worker that there will be. */
+  newId(): WorkerId {
+    return shortId(this.#ports.random) as WorkerId
   }
 
   /** Tells the worker to end: its polls are answered, then it gets SIGTERM. */
@@ -269,7 +286,6 @@ export class Fleet {
     const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
     const { endpointId, id: workerId, baseUrl } = worker
     const placement = worker.placement ?? UNPLACED
-    const gpuCount = placement.gpus.length
     const volume = await this.#volumeOf(endpoint)
     const spec = {
       ...{ workerId, endpointId, image: template.image, args: template.args, placement, volume },
@@ -277,7 +293,7 @@ export class Fleet {
       credential:
         template.registry === null ? null : await this.#registries.credential(endpoint.owner, template.registry),
       env: await this.#withSecrets(endpoint.owner, env),
-      protocolEnv: protocolEnv({ endpointId, workerId, hostSuffix, token, baseUrl, gpuCount, volume }),
+      protocolEnv: protocolEnv({ endpointId, workerId, hostSuffix, token, baseUrl, placement, volume }),
     }
     return driver.start(spec, this.#watch(worker))
   }
@@ -342,12 +358,18 @@ export class Fleet {
     return names.filter(name => !known.has(name))
   }
 
-  #newWorker(endpoint: Endpoint, placement: Placement, place: Pick<Worker, 'driver' | 'baseUrl'>): Worker {
-    const { random, clock } = this.#ports
-    const id = shortId(random) as WorkerId
+  #newWorker(
+    endpoint: Endpoint,
+    placement: Placement,
+    place: Pick<Worker, 'driver' | 'baseUrl'>,
+    queued: Pick<QueuedWorker, 'id' | 'queuedAtMs'> | null,
+  ): Worker {
+    const { clock } = this.#ports
+    const id = queued?.id ?? this.newId()
+    const createdAtMs = queued?.queuedAtMs ?? clock.now()
     return {
       ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
-      ...{ ...place, handle: null, createdAtMs: clock.now(), startedAtMs: null },
+      ...{ ...place, handle: null, createdAtMs, startedAtMs: null },
       ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
       ...{ placement, placedAtMs: clock.now(), pullStartedAtMs: null, pullEndedAtMs: null },
       ...{ stoppingAtMs: null, problemAtMs: null },

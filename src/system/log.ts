@@ -14,6 +14,8 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'webhook.failed': 'warn',
   'worker.start_failed': 'error',
   'worker.problem': 'warn',
+  'worker.clamped': 'warn',
+  'machine.problem': 'warn',
   'loop.failed': 'error',
   'request.answered': 'debug',
   'request.failed': 'error',

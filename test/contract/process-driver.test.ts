@@ -4,6 +4,7 @@ import { platform } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
+import { type AssignedGpu, UNPLACED } from '../../src/core/placement.ts'
 import type { ProcessIdentity } from '../../src/drivers/process-table.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { exitOf, isRefusal } from './driver.ts'
@@ -42,14 +43,24 @@ describe('the environment of a process worker', { timeout: 120_000 }, () => {
     const secrets = { AWS_SECRET_ACCESS_KEY: 'x', RUNPOD_API_KEY: 'x', RUNYARD_API_KEY: 'x', NODE_OPTIONS: '--inspect' }
     const others = { USER: 'x', SHELL: 'x', PYTHONPATH: 'x', LD_PRELOAD: 'x', XDG_CONFIG_HOME: 'x', UNSET: undefined }
     const listed = { LANG: 'C', LC_ALL: 'C', LC_TIME: 'C', TZ: 'UTC', LD_LIBRARY_PATH: '/nowhere' }
-    const cuda = { CUDA_VISIBLE_DEVICES: '0', NVIDIA_VISIBLE_DEVICES: 'all' }
+    const cuda = { CUDA_DEVICE_ORDER: 'PCI_BUS_ID', NVIDIA_VISIBLE_DEVICES: 'all' }
+    const gpus = { CUDA_VISIBLE_DEVICES: '', ROCR_VISIBLE_DEVICES: '', HIP_VISIBLE_DEVICES: '' }
     const spec = machine.spec('report', { env: { TZ: 'Asia/Tokyo', 'odd.name': 'kept', RUNPOD_LOG_LEVEL: 'TRACE' } })
-    const hostEnv = { ...secrets, ...others, ...listed, ...cuda, PATH: path, HOME: machine.hostHome }
+    const hostEnv = {
+      ...secrets,
+      ...others,
+      ...listed,
+      ...cuda,
+      CUDA_VISIBLE_DEVICES: '0',
+      PATH: path,
+      HOME: machine.hostHome,
+    }
     const { env } = await report({ ...spec, protocolEnv: { ...spec.protocolEnv, RUNPOD_LOG_LEVEL: 'INFO' } }, hostEnv)
     const folder = join(machine.folder, 'workers', spec.workerId)
     const expected = {
       ...listed,
       ...cuda,
+      ...gpus,
       PATH: path,
       TZ: 'Asia/Tokyo',
       'odd.name': 'kept',
@@ -65,6 +76,22 @@ describe('the environment of a process worker', { timeout: 120_000 }, () => {
     }
     const system = Object.entries(env).filter(([name]) => !name.startsWith('__CF_'))
     assert.deepEqual(Object.fromEntries(system), expected)
+  })
+
+  test('shows a worker the GPUs that it was given, and nothing that its endpoint says changes that', async () => {
+    const card = { type: 'NVIDIA L4', memoryGb: 24 }
+    const nvidia = [
+      { ...card, index: 2, uuid: 'GPU-c' },
+      { ...card, index: 0, uuid: null },
+    ]
+    const amd = [1, 3].map(index => ({ index, uuid: 'x', type: 'AMD Instinct MI300X OAM', memoryGb: 192 }))
+    const seen = async (gpus: AssignedGpu[]) => {
+      const placement = { ...UNPLACED, gpus }
+      const { env } = await report(machine.spec('report', { placement, env: { CUDA_VISIBLE_DEVICES: '7' } }))
+      return [env.CUDA_VISIBLE_DEVICES, env.ROCR_VISIBLE_DEVICES, env.HIP_VISIBLE_DEVICES]
+    }
+    assert.deepEqual(await seen(nvidia), ['GPU-c,0', '', ''])
+    assert.deepEqual(await seen(amd), ['0,1', '1,3', '0,1'])
   })
 
   test('does not lead to the keys in the home of the person who runs the server', async () => {

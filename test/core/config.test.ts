@@ -36,6 +36,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false, prices: null },
+    placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
   })
   assert.deepEqual(
@@ -52,6 +53,7 @@ test('each setting is read from its option', () => {
     ...{ storeHost: 'thread', webhookPublicOnly: true, metricsPublic: true, logLevel: 'debug' },
     ...{ directWorkers: true, maxConnections: '70', maxBodyMemory: '40' },
     ...{ container: true, docker: 'unix:///e.sock', dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
+    ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -62,6 +64,7 @@ test('each setting is read from its option', () => {
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
     ...{ masterKeys: [], limitJobs: false, prices: null },
+    placing: { requireGpu: true, dwellMs: 60_000, cpuOvercommit: 1.5, memoryOvercommit: 1 },
     ...{
       directWorkers: true,
       container: true,
@@ -132,6 +135,7 @@ const OTHER: Record<string, string> = {
     queueUrl: 'http://y',
   },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
+  ...{ requireGpu: 'true', dwell: '5', cpuOvercommit: '3', memoryOvercommit: '3' },
   ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true' },
   ...{ docker: 'off', dockerNetwork: 'n', dockerWorkerAddress: 'a', storeHost: 'inline' },
   ...{ webhookPublicOnly: 'true', rateLimits: 'minute=5', jobRateLimits: 'true', prices: 'catalog' },
@@ -177,6 +181,9 @@ const wrong: [option: string, text: string, mistake: string][] = [
   ['maxWorkers', '0', "--max-workers must be a whole number from 1 to 10000, not '0'"],
   ['maxConnections', '63', "--max-connections must be a whole number from 64 to 1000000, not '63'"],
   ['maxBodyMemory', '31', "--max-body-memory must be a whole number from 32 to 1000000, not '31'"],
+  ['dwell', '-1', "--dwell must be a whole number from 0 to 86400, not '-1'"],
+  ['cpuOvercommit', '0.5', "--cpu-overcommit must be a number from 1 to 100, not '0.5'"],
+  ['memoryOvercommit', 'x', "--memory-overcommit must be a number from 1 to 100, not 'x'"],
   ['storeHost', 'disk', "--store-host must be one of auto, inline, thread, not 'disk'"],
   [
     'docker',

@@ -132,7 +132,8 @@ test('of whatever situation exactly one cause is named, and it and all that is s
         assert.equal(Number(inSeconds), Math.ceil((untilMs - NOW) / 1000))
       }
     }),
-    { numRuns: 3_000 },
+    // A seed with which every cause comes up.
+    { numRuns: 3_000, seed: 7 },
   )
   // Those that need more than an endpoint are tried elsewhere.
   const elsewhere = ['finished', 'batch_turn', 'engine_away', 'secret_missing', 'volume_missing']

@@ -2,21 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { type Capacity, earliest, planWorkers, type WorkerPlan } from '../../src/core/plan.ts'
+import { earliest, planWorkers, type WorkerPlan } from '../../src/core/plan.ts'
 import { backoffOf, type EndpointSnapshot } from '../../src/core/scale.ts'
 import { takesJobs, type WorkerLoad } from '../../src/core/worker.ts'
 import { anExit, aSnapshot, aWorker, NOW } from '../support/snapshots.ts'
 
-const ROOM: Capacity = { freeWorkers: null, bound: 'nothing' }
-const room = (freeWorkers: number): Capacity => ({ freeWorkers, bound: 'the test' })
 const scaler = { type: 'REQUEST_COUNT', requestCount: 1 } as const
 /** A queue of QUEUE_DELAY whose workers are known to be slow: it wants one worker for each job. */
 const slow = { averageExecutionMs: 60_000 }
 
 type Fields = Parameters<typeof aSnapshot>[0]
 
-function plan(fields: Fields, capacity = ROOM): { start: number; drain: string[]; wakeInMs: number | null } {
-  const { start, drain, wakeAtMs } = planWorkers(aSnapshot(fields), capacity, NOW)
+function plan(fields: Fields): { start: number; drain: string[]; wakeInMs: number | null } {
+  const { start, drain, wakeAtMs } = planWorkers(aSnapshot(fields), NOW)
   const drains = drain.map(({ worker, reason }) => `${worker.id} ${reason}`)
   return { start, drain: drains, wakeInMs: wakeAtMs === null ? null : wakeAtMs - NOW }
 }
@@ -33,13 +31,6 @@ test('a worker that is ending still counts against the maximum', () => {
   const short = plan({ queue: { queued: 5 }, ...slow, workers })
   assert.deepEqual(short, { start: 1, drain: [], wakeInMs: 1_000 })
   assert.equal(plan({ endpoint: { workersMax: 2 }, queue: { queued: 5 }, ...slow, workers }).start, 0)
-})
-
-test('no more is started than there is room for, and the rest is tried again after a second', () => {
-  const wanted = { queue: { queued: 5 }, ...slow }
-  assert.deepEqual(plan(wanted, room(2)), { start: 2, drain: [], wakeInMs: 1_000 })
-  assert.deepEqual(plan(wanted, room(0)), { start: 0, drain: [], wakeInMs: 1_000 })
-  assert.deepEqual(plan(wanted, room(3)), { start: 3, drain: [], wakeInMs: null })
 })
 
 test('an idle worker is drained when its time is over and not before', () => {
@@ -121,7 +112,7 @@ const WORKERS: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
   idleSinceMs: fc.nat(30_000).map(ms => NOW - ms),
   createdAtMs: fc.nat(60_000).map(ms => NOW - ms),
 })
-const SITUATIONS: fc.Arbitrary<{ snapshot: EndpointSnapshot; capacity: Capacity }> = fc
+const SITUATIONS: fc.Arbitrary<{ snapshot: EndpointSnapshot }> = fc
   .record({
     range: fc.tuple(fc.nat(6), fc.nat(6)),
     counted: fc.boolean(),
@@ -129,9 +120,8 @@ const SITUATIONS: fc.Arbitrary<{ snapshot: EndpointSnapshot; capacity: Capacity 
     averageExecutionMs: fc.option(fc.nat(60_000)),
     workers: fc.array(WORKERS, { maxLength: 8 }),
     crashes: fc.array(fc.nat(20_000), { maxLength: 4 }),
-    free: fc.option(fc.nat(5)),
   })
-  .map(({ range, counted, crashes, free, ...rest }) => ({
+  .map(({ range, counted, crashes, ...rest }) => ({
     snapshot: aSnapshot({
       ...rest,
       endpoint: {
@@ -140,7 +130,6 @@ const SITUATIONS: fc.Arbitrary<{ snapshot: EndpointSnapshot; capacity: Capacity 
       },
       exits: crashes.map(ago => anExit({ version: 2, exitedAtMs: NOW - ago })),
     }),
-    capacity: { freeWorkers: free, bound: 'the test' },
   }))
 
 /** The snapshot once a plan has been carried out. */
@@ -157,12 +146,11 @@ function carriedOut(snapshot: EndpointSnapshot, { start, drain }: WorkerPlan): E
 
 test('no plan starts a worker above the maximum, beyond the room, or during a back-off', () => {
   fc.assert(
-    fc.property(SITUATIONS, ({ snapshot, capacity }) => {
-      const { start } = planWorkers(snapshot, capacity, NOW)
+    fc.property(SITUATIONS, ({ snapshot }) => {
+      const { start } = planWorkers(snapshot, NOW)
       assert.ok(Number.isInteger(start) && start >= 0)
       if (start === 0) return
       assert.ok(snapshot.workers.length + start <= snapshot.endpoint.workersMax)
-      assert.ok(start <= (capacity.freeWorkers ?? start))
       assert.ok(backoffOf(snapshot).untilMs <= NOW)
     }),
   )
@@ -170,8 +158,8 @@ test('no plan starts a worker above the maximum, beyond the room, or during a ba
 
 test('every plan drains each worker at most once, and only those that could still get jobs', () => {
   fc.assert(
-    fc.property(SITUATIONS, ({ snapshot, capacity }) => {
-      const { drain } = planWorkers(snapshot, capacity, NOW)
+    fc.property(SITUATIONS, ({ snapshot }) => {
+      const { drain } = planWorkers(snapshot, NOW)
       assert.equal(new Set(drain.map(({ worker }) => worker.id)).size, drain.length)
       const outdated = snapshot.workers.filter(worker => takesJobs(worker) && worker.version === 1)
       assert.deepEqual(
@@ -185,8 +173,8 @@ test('every plan drains each worker at most once, and only those that could stil
 
 test('no plan drains below the minimum for idleness, or a worker whose time is not over', () => {
   fc.assert(
-    fc.property(SITUATIONS, ({ snapshot, capacity }) => {
-      const { drain } = planWorkers(snapshot, capacity, NOW)
+    fc.property(SITUATIONS, ({ snapshot }) => {
+      const { drain } = planWorkers(snapshot, NOW)
       const idle = drain.filter(({ reason }) => reason === 'idle').map(({ worker }) => worker)
       if (idle.length === 0) return
       const { endpoint, workers } = snapshot
@@ -202,11 +190,11 @@ test('no plan drains below the minimum for idleness, or a worker whose time is n
 
 test('a plan that is carried out is not undone by the next one', () => {
   fc.assert(
-    fc.property(SITUATIONS, ({ snapshot, capacity }) => {
-      const plan = planWorkers(snapshot, capacity, NOW)
+    fc.property(SITUATIONS, ({ snapshot }) => {
+      const plan = planWorkers(snapshot, NOW)
       const idle = plan.drain.some(({ reason }) => reason === 'idle')
       assert.ok(!(plan.start > 0 && idle), 'it starts a worker and lets one go')
-      const next = planWorkers(carriedOut(snapshot, plan), ROOM, NOW)
+      const next = planWorkers(carriedOut(snapshot, plan), NOW)
       assert.deepEqual(next.drain, [])
       if (idle) assert.equal(next.start, 0, 'it starts again what it let go')
     }),
@@ -215,8 +203,8 @@ test('a plan that is carried out is not undone by the next one', () => {
 
 test('whatever is missing, there is an instant to look again', () => {
   fc.assert(
-    fc.property(SITUATIONS, ({ snapshot, capacity }) => {
-      const { start, desired, wakeAtMs } = planWorkers(snapshot, capacity, NOW)
+    fc.property(SITUATIONS, ({ snapshot }) => {
+      const { start, desired, wakeAtMs } = planWorkers(snapshot, NOW)
       const current = snapshot.workers.filter(worker => takesJobs(worker) && worker.version === 2).length
       if (current + start < desired) assert.ok(wakeAtMs !== null)
       if (wakeAtMs !== null) assert.ok(wakeAtMs > NOW)

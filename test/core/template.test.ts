@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, VolumeId, WorkerId } from '../../src/core/ids.ts'
+import { type Placement, UNPLACED } from '../../src/core/placement.ts'
 import { resolveSecrets, secretFailures, secretNames } from '../../src/core/secret.ts'
 import { envFailures, TEMPLATE_DEFAULTS, type TemplateInput, templateFailures } from '../../src/core/template.ts'
 import { protocolEnv } from '../../src/core/worker-env.ts'
@@ -92,9 +93,21 @@ test('a reference becomes its value, which is taken as it is', () => {
   assert.deepEqual(resolveSecrets(env, values), { A: '<$& $1 {{ RUNPOD_SECRET_two }}>', B: 'IIII', C: 'plain' })
 })
 
-const protocol = (gpuCount: number) =>
+const rtx = { uuid: null, type: 'NVIDIA GeForce RTX 4090', memoryGb: 24 }
+const placed = (gpuCount: number) => ({
+  ...UNPLACED,
+  gpus: Array.from({ length: gpuCount }, (_, index) => ({ ...rtx, index })),
+})
+
+const protocol = (gpuCount: number, placement: Placement = placed(gpuCount)) =>
   protocolEnv({
-    ...{ endpointId: 'e1' as EndpointId, workerId: 'w1' as WorkerId, hostSuffix: '0a1b2c3d', token: 'rpw_t', gpuCount },
+    ...{
+      endpointId: 'e1' as EndpointId,
+      workerId: 'w1' as WorkerId,
+      hostSuffix: '0a1b2c3d',
+      token: 'rpw_t',
+      placement,
+    },
     baseUrl: 'http://172.17.0.1:8081',
     volume: null,
   })
@@ -108,12 +121,27 @@ test('a worker is told where to get jobs and who it is', () => {
     RUNPOD_WEBHOOK_POST_STREAM: 'http://172.17.0.1:8081/v2/e1/job-stream/$RUNPOD_POD_ID/$ID?gpu=CPU',
     RUNPOD_WEBHOOK_PING: 'http://172.17.0.1:8081/v2/e1/ping/$RUNPOD_POD_ID?gpu=CPU',
     ...{ RUNPOD_PING_INTERVAL: '10000', RUNPOD_LOG_LEVEL: 'INFO', RUNPOD_GPU_COUNT: '0', NO_PROXY: '172.17.0.1' },
+    RUNPOD_SKIP_GPU_CHECK: 'true',
   })
+})
+
+test('a worker is told what it has of the machine', () => {
+  const { RUNPOD_GPU_COUNT, RUNPOD_GPU_NAME, RUNPOD_SKIP_GPU_CHECK } = protocol(2)
+  assert.deepEqual([RUNPOD_GPU_COUNT, RUNPOD_GPU_NAME], ['2', 'NVIDIA+GeForce+RTX+4090'])
+  assert.equal(RUNPOD_SKIP_GPU_CHECK, undefined)
+  const { RUNPOD_CPU_COUNT, RUNPOD_MEM_GB } = protocol(0, { ...UNPLACED, vcpus: 4, memoryMb: 8_192 })
+  assert.deepEqual([RUNPOD_CPU_COUNT, RUNPOD_MEM_GB], ['4', '8'])
 })
 
 test('a worker is told of the network volume of its endpoint', () => {
   const { RUNPOD_VOLUME_ID, RUNPOD_VOLUME_PATH } = protocolEnv({
-    ...{ endpointId: 'e1' as EndpointId, workerId: 'w1' as WorkerId, hostSuffix: '0a1b2c3d', token: 't', gpuCount: 0 },
+    ...{
+      endpointId: 'e1' as EndpointId,
+      workerId: 'w1' as WorkerId,
+      hostSuffix: '0a1b2c3d',
+      token: 't',
+      placement: UNPLACED,
+    },
     ...{ baseUrl: 'http://172.17.0.1:8081', volume: { id: 'v1' as VolumeId, path: '/data/volumes/v1' } },
   })
   assert.deepEqual([RUNPOD_VOLUME_ID, RUNPOD_VOLUME_PATH], ['v1', '/data/volumes/v1'])

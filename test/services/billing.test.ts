@@ -7,6 +7,7 @@ import type { Clock } from '../../src/ports/clock.ts'
 import type { Store } from '../../src/ports/store.ts'
 import { Billing } from '../../src/services/billing.ts'
 import { EXIT, workerOf } from '../contract/store-world.ts'
+import { aGpu, aMachine } from '../support/machines.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
 const MINUTE = 60_000
@@ -42,6 +43,7 @@ async function pastWorker(rig: Rig, endpointId: EndpointId, startMs: number, rea
 
 test('a worker is paid for from its first request on, up to now, in the hours in which it ran', async t => {
   const rig = await openRig(t, { prices: PRICES })
+  rig.machine = aMachine([aGpu(0), aGpu(1)])
   await rig.clock.advance(HOUR - (rig.clock.now() % HOUR) - 4 * MINUTE)
   const fields = { instanceIds: undefined, gpuIds: 'ADA_24', gpuCount: 2 }
   const { endpoint, worker } = await rig.endpointWithWorker(fields)

@@ -1,13 +1,14 @@
 /** The catalogue through GraphQL: everything that is known, and of it what this machine really has. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { aGpu, aMachine } from '../support/machines.ts'
 import { openRig } from '../support/rig.ts'
 
 const RTX = 'NVIDIA GeForce RTX 4090'
 
 async function machineWith(t: Parameters<typeof openRig>[0], gpus: number) {
   const rig = await openRig(t)
-  rig.machine = { vcpus: 8, memoryGb: 32, gpus: Array.from({ length: gpus }, () => ({ name: RTX, memoryGb: 24 })) }
+  rig.machine = aMachine(Array.from({ length: gpus }, (_, index) => aGpu(index, RTX)))
   return rig
 }
 

@@ -15,8 +15,10 @@ import {
   type TemplateId,
   type WorkerId,
 } from '../../src/core/ids.ts'
+import type { MachineParts } from '../../src/core/inventory.ts'
 import type { Job } from '../../src/core/job.ts'
 import { type ApiKey, FULL_SCOPE } from '../../src/core/permission.ts'
+import type { PlaceRules } from '../../src/core/place-input.ts'
 import type { Capacity } from '../../src/core/plan.ts'
 import type { PriceList } from '../../src/core/prices.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/rate-limit.ts'
@@ -24,7 +26,6 @@ import type { Worker, WorkerLoad } from '../../src/core/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
-import type { MachineParts } from '../../src/ports/machine.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store.ts'
@@ -37,6 +38,7 @@ import { createVault } from '../../src/system/vault.ts'
 import { readLine } from '../../src/system/worker-log-lines.ts'
 import { FakeOutbound } from './fake-outbound.ts'
 import { type Fault, faultyStore, PlannedFaults, watchedStore } from './faulty-store.ts'
+import { aMachine } from './machines.ts'
 import { MemoryVolumes } from './memory-volumes.ts'
 import { createSeededRandom } from './seeded-random.ts'
 import { VirtualClock } from './virtual-clock.ts'
@@ -49,6 +51,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly capacity?: (running: number) => Capacity
   readonly check?: (image: string, args: string) => string | null
   readonly drainTimeoutMs?: number
+  /** How workers share the machine. */
+  readonly placing?: Partial<PlaceRules>
   readonly metricsPublic?: boolean
   /** What hardware costs. */
   readonly prices?: PriceList
@@ -111,7 +115,7 @@ export class Rig {
   readonly outbound = new FakeOutbound(this.clock)
   readonly volumes = new MemoryVolumes()
   /** What the machine of the workers has. */
-  machine: MachineParts = { vcpus: 8, memoryGb: 32, gpus: [] }
+  machine: MachineParts = aMachine([], { vcpus: 64, memoryGb: 512 })
   readonly events: Happening[] = []
   readonly logs = new SimLogs(() => this.clock.now())
   readonly fleet: MockFleet
@@ -165,8 +169,8 @@ export class Rig {
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const leader = { isLeader: () => true }
     const machine = { parts: async () => this.machine }
-    const { metricsPublic = false, prices } = this.#options
-    const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, prices }
+    const { metricsPublic = false, placing, prices } = this.#options
+    const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, placing, prices }
     this.ports = { ...ports, leader, machine, metrics, volumes: this.volumes, logs: this.logs }
     this.#app = createApp(this.ports, config)
     this.#fetch = this.#app.fetch()

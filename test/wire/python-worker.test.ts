@@ -155,7 +155,7 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     assert.match(env.RUNPOD_AI_API_KEY, /^rpw_/)
     assert.ok(env.HOME.startsWith(`${server.dataDir}/workers/`))
     const known =
-      /^(RUNPOD_|WIRE_|CUDA_|NVIDIA_|LC_|PATH$|LANG$|TZ$|HOME$|TMPDIR$|PWD$|NO_PROXY$|HF_HOME$|XDG_CACHE_HOME$|LD_LIBRARY_PATH$|PYTHON)/
+      /^(RUNPOD_|WIRE_|CUDA_|ROCR_|HIP_|NVIDIA_|LC_|PATH$|LANG$|TZ$|HOME$|TMPDIR$|PWD$|NO_PROXY$|HF_HOME$|XDG_CACHE_HOME$|LD_LIBRARY_PATH$|PYTHON)/
     assert.deepEqual(
       Object.keys(env).filter(name => !known.test(name)),
       [],

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../../core/endpoint.ts'
-import type { EndpointId, VolumeId } from '../../core/ids.ts'
+import type { EndpointId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { Caller } from '../../core/permission.ts'
+import type { QueuedWorker } from '../../core/placement.ts'
 import type { Template } from '../../core/template.ts'
 import type { NetworkVolume } from '../../core/volume.ts'
 import type { Worker } from '../../core/worker.ts'
@@ -19,6 +20,8 @@ export interface Loaders {
   template(endpoint: Endpoint): Promise<Template | null>
   /** Those that have not ended. */
   workers(endpoint: Endpoint): Promise<readonly Worker[]>
+  /** Those that wait for a place on the machine. */
+  queued(endpoint: Endpoint): Promise<readonly QueuedWorker[]>
   key(endpoint: Endpoint): Promise<string | null>
   volume(id: VolumeId): Promise<NetworkVolume | null>
   gpus(): Promise<readonly PricedGpu[]>
@@ -40,10 +43,13 @@ export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders 
         : await parts.store.volumes.list(owner)
     return new Map(found.flatMap(volume => (volume === null ? [] : [[volume.id, volume]])))
   })
+  let waiting: Promise<readonly QueuedWorker[]> | null = null
+  const queued = (owner: OwnerId) => (waiting ??= parts.store.queuedWorkers.list(owner))
   let gpus: Promise<readonly PricedGpu[]> | null = null
   return {
     template: endpoint => templates.load(endpoint),
     workers: async endpoint => (await workers.load(endpoint)) ?? [],
+    queued: async ({ id, owner }) => (await queued(owner)).filter(({ endpointId }) => endpointId === id),
     key: async endpoint => (caller === null ? null : keys.load(endpoint)),
     volume: id => volumes.load(id),
     gpus: () => (gpus ??= parts.catalog.gpus()),

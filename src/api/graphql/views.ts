@@ -1,5 +1,6 @@
 import { cpuMemoryGb } from '../../core/catalog.ts'
 import { type Endpoint, formatGpuIds } from '../../core/endpoint.ts'
+import type { QueuedWorker } from '../../core/placement.ts'
 import type { Registry } from '../../core/registry.ts'
 import type { Secret } from '../../core/secret.ts'
 import type { Template } from '../../core/template.ts'
@@ -95,6 +96,11 @@ export function volumeView({ id, name, sizeGb, dataCenter }: NetworkVolume) {
 export function workerView({ id, state, placement }: Worker) {
   const desiredStatus = state === 'STARTING' || state === 'READY' ? 'RUNNING' : 'EXITED'
   return { id, desiredStatus, gpuCount: placement?.gpus.length ?? 0 }
+}
+
+/** A worker that waits for a place, as GraphQL shows it: there is to be one. */
+export function queuedView({ id }: QueuedWorker) {
+  return { id, desiredStatus: 'RUNNING' }
 }
 
 function instant(ms: number): string {

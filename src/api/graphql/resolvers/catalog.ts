@@ -53,11 +53,14 @@ export function catalogFields({ catalog }: GraphqlParts) {
     GpuType: {
       lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<{ gpuCount: number; secureCloud: boolean }>) => {
         // Machines of one's own are the secure cloud; there is no other.
-        const here = input?.secureCloud === false ? 0 : gpu.here
-        const stock = catalog.gpuAvailability({ ...gpu, here }, Math.max(1, input?.gpuCount ?? 1))
+        const isHere = input?.secureCloud !== false
+        const stock = catalog.gpuAvailability(
+          { ...gpu, free: isHere ? gpu.free : 0 },
+          Math.max(1, input?.gpuCount ?? 1),
+        )
         return {
           ...{ gpuName: gpu.name, gpuTypeId: gpu.id, minimumBidPrice: null, uninterruptablePrice: 0 },
-          ...{ rentedCount: null, totalCount: here, stockStatus: STOCK[stock] },
+          ...{ rentedCount: null, totalCount: isHere ? gpu.here : 0, stockStatus: STOCK[stock] },
         }
       },
     },

@@ -8,7 +8,7 @@ import type { GraphqlContext, Writing } from '../context.ts'
 import { type EndpointInput, readEndpointInput } from '../inputs.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { readTemplateFields } from '../template-inputs.ts'
-import { type EndpointView, endpointView, templateView, volumeView, workerView } from '../views.ts'
+import { type EndpointView, endpointView, queuedView, templateView, volumeView, workerView } from '../views.ts'
 
 /** What of an endpoint is read only where it is asked for. */
 export const endpointFields = {
@@ -16,8 +16,10 @@ export const endpointFields = {
     const template = await loaders.template(endpoint)
     return template === null ? null : templateView(template)
   },
-  pods: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) =>
-    (await loaders.workers(endpoint)).map(workerView),
+  pods: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => [
+    ...(await loaders.workers(endpoint)).map(workerView),
+    ...(await loaders.queued(endpoint)).map(queuedView),
+  ],
   aiKey: ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => loaders.key(endpoint),
   networkVolume: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => {
     const [id] = endpoint.networkVolumeIds

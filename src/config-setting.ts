@@ -1,4 +1,4 @@
-/** What the texts of settings must be. Each check gives the rest of a sentence behind the setting's name; null when all is well. */
+/** What the table of settings is made of. Each check gives the rest of a sentence behind the name of a setting; null when all is well. */
 
 /** What is wrong with a text; null when nothing is. */
 export type Check = (text: string) => string | null
@@ -45,4 +45,45 @@ export function postgresUrl(text: string): string | null {
   return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)
     ? null
     : 'must be like postgres://user:password@host:5432/database'
+}
+
+/** A factor of overcommitment. */
+export function factor(text: string): string | null {
+  const isNumber = /^\d+(\.\d+)?$/.test(text)
+  return isNumber && Number(text) >= 1 && Number(text) <= 100 ? null : 'must be a number from 1 to 100'
+}
+
+/** One setting. `read` gives the value, or says what is wrong with the text in a sentence that follows the option. */
+export interface Setting {
+  readonly flag: string
+  readonly variable: string
+  readonly argument: string | null
+  readonly many?: true
+  /** Its value is never repeated. */
+  readonly secret?: true
+  readonly fallback: string | null
+  readonly help: string
+  readonly check: Check
+}
+
+/** A setting with a value. */
+export function setting(
+  flag: string,
+  variable: string,
+  argument: string,
+  fallback: string | null,
+  help: string,
+  check: Check,
+): Setting {
+  return { flag, variable, argument, fallback, help, check }
+}
+
+/** One that may be given several times. */
+export function many(single: Setting): Setting {
+  return { ...single, many: true }
+}
+
+/** One that is on or off, off by default. */
+export function flag(name: string, variable: string, help: string): Setting {
+  return { flag: name, variable, argument: null, fallback: 'false', help, check: oneOf(['true', 'false']) }
 }
