@@ -1,6 +1,7 @@
 import type { WorkerId } from '../src/core/ids.ts'
 import type { Checks } from './checks/checks.ts'
 import { Life } from './life.ts'
+import type { SimMachine } from './machine.ts'
 import type { Operator } from './operator.ts'
 import type { SeededRandom } from './random.ts'
 import type { Server } from './server.ts'
@@ -11,6 +12,7 @@ export interface Cast {
   readonly server: Server
   readonly operator: Operator
   readonly checks: Checks
+  readonly machine: SimMachine
   /** The workers whose processes run. */
   readonly running: () => WorkerId[]
   readonly kill: (worker: WorkerId) => void
@@ -53,6 +55,7 @@ export class Director {
       this.#life.after(random.int(5_000, playMs - 30_000), () => void this.#troubleStore())
     }
     for (let n = random.int(0, 2); n > 0; n -= 1) this.#life.after(random.int(5_000, playMs), () => this.#setClock())
+    if (random.chance(0.4)) this.#life.after(random.int(5_000, playMs - 60_000), () => void this.#breakCard())
     await this.#life.sleep(playMs)
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
@@ -116,6 +119,16 @@ export class Director {
     this.#world.troubleStore(isBroken ? 0 : random.int(5, 30), isBroken)
     await this.#life.sleep(isBroken ? random.int(500, 6_000) : random.int(3_000, 10_000))
     this.#world.troubleStore(0, false)
+  }
+
+  /** A card falls off, and comes back after a restart of its driver. */
+  async #breakCard(): Promise<void> {
+    const { machine, server } = this.#cast
+    machine.breakCard()
+    server.machineChanged()
+    await this.#life.sleep(this.#random.int(5_000, 40_000))
+    machine.mend()
+    server.machineChanged()
   }
 
   /** Somebody sets the clock of the machine: forwards by minutes, or backwards by a little. */

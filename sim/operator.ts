@@ -1,5 +1,6 @@
 import type { EndpointId } from '../src/core/ids.ts'
 import { Life } from './life.ts'
+import type { SimMachine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { SeededRandom } from './random.ts'
 import { API_KEY } from './server.ts'
@@ -24,6 +25,7 @@ export class Operator {
   endpoints: readonly Managed[] = []
   readonly #world: World
   readonly #network: Network
+  readonly #machine: SimMachine
   readonly #random: SeededRandom
   readonly #life: Life
   #changes = 0
@@ -32,10 +34,11 @@ export class Operator {
   readonly #deleting: (endpoint: EndpointId) => void
 
   /** @param deleting is told of an endpoint before it goes */
-  constructor(world: World, network: Network, deleting: (endpoint: EndpointId) => void) {
+  constructor(world: World, network: Network, machine: SimMachine, deleting: (endpoint: EndpointId) => void) {
     this.#deleting = deleting
     this.#world = world
     this.#network = network
+    this.#machine = machine
     this.#random = world.random('operator')
     this.#life = new Life(world.clock)
   }
@@ -50,15 +53,35 @@ export class Operator {
         ...{ isServerless: true, env: [{ key: 'CHANGE', value: '0' }] },
       })
       const workersMax = random.int(1, 6)
-      const workersMin = random.chance(0.25) ? 1 : 0
+      const gpus = random.chance(0.5) ? this.#drawGpus() : null
+      // Of GPUs there may be fewer than endpoints that would keep one.
+      const workersMin = gpus === null && random.chance(0.25) ? 1 : 0
       const scaler = random.chance(0.5)
         ? { scalerType: 'QUEUE_DELAY', scalerValue: random.int(1, 6) }
         : { scalerType: 'REQUEST_COUNT', scalerValue: random.int(1, 4) }
       const input = {
-        ...{ name, templateId: template.id, instanceIds: ['cpu3g-2-8'], workersMin, workersMax, ...scaler },
+        ...{
+          name,
+          templateId: template.id,
+          ...(gpus ?? { instanceIds: ['cpu3g-2-8'] }),
+          workersMin,
+          workersMax,
+          ...scaler,
+        },
         ...{ idleTimeout: random.int(1, 20), executionTimeoutMs: random.int(12_000, 40_000) },
       }
       await this.#create({ name, templateId: template.id, workersMin, workersMax, input })
+    }
+  }
+
+  /** GPUs that the machine has. */
+  #drawGpus(): { gpuIds: string; gpuCount: number } {
+    const random = this.#random
+    const pool = random.pick(['ADA_24', 'AMPERE_24'] as const)
+    const other = pool === 'ADA_24' ? 'AMPERE_24' : 'ADA_24'
+    return {
+      gpuIds: random.chance(0.4) ? `${pool},${other}` : pool,
+      gpuCount: random.chance(0.3) ? this.#machine.countOf(pool) : 1,
     }
   }
 

@@ -3,6 +3,7 @@ import { DEFAULT_OWNER } from '../src/core/ids.ts'
 import type { MockDriver, MockFleet } from '../src/drivers/mock.ts'
 import type { Emit } from '../src/events.ts'
 import type { Driver } from '../src/ports/driver.ts'
+import type { Notifier } from '../src/ports/notifier.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store.ts'
 import { singleLeader } from '../src/system/leader.ts'
@@ -10,6 +11,7 @@ import { createFaultyNotifier } from './faults/notifier.ts'
 import type { Receiver } from './faults/receiver.ts'
 import { type CrashPoint, StoreGate } from './faults/store-gate.ts'
 import { Life } from './life.ts'
+import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { World } from './world.ts'
 
@@ -17,13 +19,14 @@ import type { World } from './world.ts'
 export const API_KEY = 'rpa_simulated'
 /** How long workers may finish their jobs when the server stops. */
 const DRAIN_MS = 8_000
-/** Most workers on the simulated machine. */
-export const MACHINE_WORKERS = 14
+/** A worker that is ready stays so long before it makes room; short, so that turns come within a run. */
+const DWELL_MS = 5_000
 
 /** What stays when a server ends. */
 export interface Remains {
   readonly store: Store
   readonly fleet: MockFleet
+  readonly machine: SimMachine
   readonly network: Network
   readonly random: Ports['random']
   readonly vault: Ports['vault']
@@ -39,6 +42,7 @@ interface Run {
   readonly app: App
   readonly gate: StoreGate
   readonly driver: MockDriver
+  readonly notifier: Notifier
 }
 
 /** The server: the real application, started again over the same store whenever it has ended. */
@@ -87,6 +91,11 @@ export class Server {
     this.#run?.gate.crashAt(point)
   }
 
+  /** The machine has something else than before, and the server finds out. */
+  machineChanged(): void {
+    this.#run?.notifier.publish('machine')
+  }
+
   /** Ends it now, without a word to anybody. */
   crash(): void {
     if (this.#run === null) return
@@ -123,7 +132,7 @@ export class Server {
   }
 
   #open(): Run {
-    const { store, fleet, random, vault, logs, receiver, emit } = this.#remains
+    const { store, fleet, machine, random, vault, logs, receiver, emit } = this.#remains
     const { clock } = this.#world
     const life = new Life(clock)
     const gate = new StoreGate(this.#world, store, life, () => this.crash())
@@ -138,14 +147,14 @@ export class Server {
       driver: gatedDriver(driver, life),
       outbound: receiver.outbound(life),
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
-      machine: { parts: async () => ({ vcpus: 8, memoryGb: 32, gpus: [], hadGpus: false, problem: null }) },
+      machine: { parts: async () => machine.parts },
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
       emit: (name, fields) => {
         if (!life.over) emit(name, fields)
       },
     }
-    const app = createApp(ports, { rateWindows: [], drainTimeoutMs: DRAIN_MS })
-    return { life, app, gate, driver }
+    const app = createApp(ports, { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing: { dwellMs: DWELL_MS } })
+    return { life, app, gate, driver, notifier }
   }
 }
 

@@ -3,6 +3,7 @@ import { createMockFleet, type MockFleet } from '../src/drivers/mock.ts'
 import type { Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store.ts'
 import { Checks } from './checks/checks.ts'
+import type { PlaceChecker } from './checks/place-checker.ts'
 import { nonceOf } from './checks/run-checker.ts'
 import { BatchClient } from './clients/batch-client.ts'
 import { SimClient } from './clients/client.ts'
@@ -10,6 +11,7 @@ import { Inspector } from './clients/inspector.ts'
 import { Director } from './director.ts'
 import { Receiver } from './faults/receiver.ts'
 import { SimLogs } from './logs.ts'
+import { SimMachine } from './machine.ts'
 import { type Call, Network } from './network.ts'
 import { Operator } from './operator.ts'
 import { Server } from './server.ts'
@@ -56,21 +58,23 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const database = openDatabase(world)
   const workers = new Map<WorkerId, SimWorker>()
   const logs = new SimLogs(() => world.clock.now())
+  const machine = new SimMachine(world)
   const fleet = createFleet(world, workers, logs, () => ({
     network,
     runs: checks.runs,
+    places: checks.places,
     serverRun: () => server.starts,
   }))
   const holds = (worker: WorkerId, job: JobId) => workers.get(worker)?.holds(job) === true
-  const checks: Checks = new Checks(world, database, fleet, { holds })
+  const checks: Checks = new Checks(world, database, fleet, machine, { holds })
   database.onCommit = commit => checks.committed(commit)
   const network: Network = new Network(world, {
     arrived: call => noteResult(checks, call),
     answered: answered => checks.answered(answered),
   })
-  const operator = new Operator(world, network, endpoint => void checks.clients.deleted.add(endpoint))
+  const operator = new Operator(world, network, machine, endpoint => void checks.clients.deleted.add(endpoint))
   const server: Server = new Server(world, {
-    ...{ fleet, network, logs, random: world.random('server'), vault: createSimVault() },
+    ...{ fleet, machine, network, logs, random: world.random('server'), vault: createSimVault() },
     receiver: new Receiver(world, received => checks.webhooks.received(received)),
     store: options.breakStore?.(database) ?? database.store,
     emit: (name, fields) => {
@@ -82,7 +86,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   })
   const clients: { readonly done: boolean }[] = []
   const director = new Director(world, {
-    ...{ server, operator, checks },
+    ...{ server, operator, checks, machine },
     running: () => fleet.running(),
     kill: worker => {
       workers.get(worker)?.die()
@@ -130,14 +134,16 @@ function createFleet(
   world: World,
   workers: Map<WorkerId, SimWorker>,
   logs: SimLogs,
-  around: () => Pick<Surroundings, 'network' | 'runs' | 'serverRun'>,
+  around: () => Pick<Surroundings, 'network' | 'runs' | 'serverRun'> & { readonly places: PlaceChecker },
 ): MockFleet {
   const random = world.random('machine')
   const fleet: MockFleet = createMockFleet({
     onStart: async spec => {
+      const { places, ...rest } = around()
+      places.started(spec)
       const surroundings = {
         world,
-        ...around(),
+        ...rest,
         exit: (worker: WorkerId, code: number) => fleet.exit(worker, { code }),
         print: logs.append.bind(logs),
       }

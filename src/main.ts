@@ -78,8 +78,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
     const hardware = describeGpus(machine, systemClock, config.placing)
     const ports: Ports = {
-      clock: systemClock,
-      random: systemRandom,
+      ...{ clock: systemClock, random: systemRandom },
       leader: singleLeader,
       vault: createVault(...keys),
       store,

@@ -2,8 +2,8 @@ import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
 import type { MockFleet } from '../../src/drivers/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { Commit } from '../ledger.ts'
+import { MACHINE_WORKERS, type SimMachine } from '../machine.ts'
 import type { Answered, Call } from '../network.ts'
-import { MACHINE_WORKERS } from '../server.ts'
 import type { Database } from '../store.ts'
 import type { World } from '../world.ts'
 import { BatchChecker, type BatchRow } from './batch-checker.ts'
@@ -12,8 +12,9 @@ import { CounterChecker, type Counters } from './counter-checker.ts'
 import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from './fleet-checker.ts'
 import { HoldChecker } from './hold-checker.ts'
 import { JobChecker } from './job-checker.ts'
-import { remains, strayWorkers } from './leftovers.ts'
+import { queuedWorkers, remains, strayWorkers } from './leftovers.ts'
 import { OrderChecker } from './order-checker.ts'
+import { PlaceChecker } from './place-checker.ts'
 import { PurgeChecker } from './purge-checker.ts'
 import { RunChecker, type WorkerSight } from './run-checker.ts'
 import { WebhookChecker } from './webhook-checker.ts'
@@ -64,6 +65,7 @@ export class Checks {
   readonly clients: ClientChecker
   readonly purges: PurgeChecker
   readonly webhooks: WebhookChecker
+  readonly places: PlaceChecker
   /** The number of the last change of a job. */
   lastChange = 0
   readonly #why: WhyChecker
@@ -76,7 +78,7 @@ export class Checks {
   #restSinceMs: number | null = null
   #aftermathSinceMs: number | null = null
 
-  constructor(world: World, database: Database, machine: MockFleet, sight: WorkerSight) {
+  constructor(world: World, database: Database, machine: MockFleet, hardware: SimMachine, sight: WorkerSight) {
     const report = (problem: string) => world.report(problem)
     const { clock } = world
     this.batches = new BatchChecker(report, clock)
@@ -89,6 +91,9 @@ export class Checks {
     this.clients = new ClientChecker(report)
     this.purges = new PurgeChecker(report, clock.latest.bind(clock))
     this.webhooks = new WebhookChecker(report, database)
+    this.places = new PlaceChecker(report, database, {
+      ...{ parts: () => hardware.parts, running: () => machine.running(), maxWorkers: MACHINE_WORKERS },
+    })
     this.#why = new WhyChecker(report, database, () => machine.running().length >= MACHINE_WORKERS)
     this.#holds = new HoldChecker(report, sinceMs => world.wasSlow(sinceMs))
     this.#world = world
@@ -125,7 +130,11 @@ export class Checks {
     else if (told.name === 'worker.created' || told.name === 'endpoint.saved') this.#countWorkers()
     else if (told.name === 'worker.moved') this.fleet.moved(told.fields)
     else if (told.name === 'worker.exited') this.fleet.exited(told.fields)
-    else if (told.name === 'loop.failed' || told.name === 'request.failed') this.#failed(name, told.fields.problem)
+    else if (told.name === 'worker.evicted') this.#world.count(`evictions${told.fields.afterJob ? ' after a job' : ''}`)
+    else if (told.name === 'worker.unplaced') {
+      this.#world.count(`workers without a place: ${told.fields.resource}`)
+      this.places.unplaced(told.fields)
+    } else if (told.name === 'loop.failed' || told.name === 'request.failed') this.#failed(name, told.fields.problem)
   }
 
   /** A request has its answer. */
@@ -157,11 +166,17 @@ export class Checks {
     const workers = query<WorkerRow>(WORKERS)
     const nowMs = this.#world.clock.monotonic()
     const isSlow = this.#world.wasSlow(nowMs - 5_000)
-    if (!scene.serverReady || isSlow) this.fleet.resync(workers)
+    if (!scene.serverReady || isSlow) {
+      this.fleet.resync(workers)
+      this.places.resync()
+    }
     const endpoints = this.#countWorkers()
     for (const row of query<Counters & { id: EndpointId }>(COUNTERS)) this.counters.compare(row.id, row, 'the store')
     for (const row of query<BatchRow>(BATCHES)) this.batches.compare(row)
-    if (scene.serverReady && !isSlow) this.#lookForLeftovers(workers)
+    if (scene.serverReady && !isSlow) {
+      this.#lookForLeftovers(workers)
+      this.places.look(nowMs)
+    }
     for (const { call, fromMs } of scene.open) this.#holds.waiting(call, fromMs, nowMs)
     if (!scene.calm) return nowMs > LONGEST_MS ? this.#giveUp(['the play goes on']) : 'go on'
     if (this.#aftermathSinceMs !== null) return this.#lookAtAftermath(nowMs - this.#aftermathSinceMs)
@@ -218,6 +233,7 @@ export class Checks {
       ),
       ...stops.map(({ job_id, worker_id }) => `worker ${worker_id} has yet to stop job ${job_id}`),
       ...strayWorkers(this.#database),
+      ...queuedWorkers(this.#database),
       ...this.webhooks.pending(),
     ]
   }

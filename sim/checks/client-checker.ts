@@ -14,6 +14,8 @@ export interface SeenJob {
 interface Followed {
   readonly endpoint: EndpointId
   keptUntilMs: number
+  /** The end of the shortest ttl that was ever asked for: its request may come late, after a retry. */
+  askedUntilMs: number
   final: { readonly status: JobStatus; readonly result: string } | null
   /** A retry was asked for, and may happen or have happened. */
   retrying: boolean
@@ -84,13 +86,15 @@ export class ClientChecker {
     }
     if (this.#jobs.has(id)) return
     const cancelledSince = Number.POSITIVE_INFINITY
-    this.#jobs.set(id, { endpoint, keptUntilMs, final: null, retrying: false, since: 0, cancelledSince })
+    const askedUntilMs = Number.POSITIVE_INFINITY
+    this.#jobs.set(id, { endpoint, keptUntilMs, askedUntilMs, final: null, retrying: false, since: 0, cancelledSince })
   }
 
   /** A client has asked for another ttl, and got it or not. */
   keeps(id: JobId, untilMs: number, granted: boolean): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined) return
+    if (!granted) followed.askedUntilMs = Math.min(untilMs, followed.askedUntilMs)
     followed.keptUntilMs = granted ? untilMs : Math.min(untilMs, followed.keptUntilMs)
   }
 
@@ -149,6 +153,6 @@ export class ClientChecker {
     if (order < followed.since) return
     followed.final = null
     followed.since = order
-    followed.keptUntilMs = keptUntilMs
+    followed.keptUntilMs = Math.min(keptUntilMs, followed.askedUntilMs)
   }
 }

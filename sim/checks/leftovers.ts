@@ -15,6 +15,12 @@ export function strayWorkers({ query }: Pick<Database, 'query'>): string[] {
   return rows.map(({ id, state }) => `worker ${id} is ${state}, and its endpoint is gone`)
 }
 
+/** Workers that wait for a place when nobody needs one. */
+export function queuedWorkers({ query }: Pick<Database, 'query'>): string[] {
+  const rows = query<{ id: string; reason: string }>('SELECT id, reason FROM queued_workers ORDER BY id')
+  return rows.map(({ id, reason }) => `worker ${id} waits for a place: ${reason}`)
+}
+
 /** What is still in the store long after everything is over. @param overByMs when all was over, on the wall */
 export function remains({ query }: Pick<Database, 'query'>, overByMs: number): string[] {
   const counts = EMPTY.map(table => ({ table, left: query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)[0]!.n }))

@@ -29,6 +29,8 @@ interface Facts {
   /** Whether the worker that ended last did so by itself, or because it was of no use. */
   readonly crashed: boolean
   readonly machineFull: boolean
+  /** How many workers wait for a place on the machine. */
+  readonly queued: number
 }
 
 /** Compares why something is said to wait with what is the matter, at the instant of the answer. */
@@ -63,12 +65,12 @@ export class WhyChecker {
 
   #facts(id: EndpointId): Facts | null {
     const { query } = this.#database
-    const [row] = query<{ max: number; waiting: number; normal: number; running: number }>(FACTS, id, id, id, id)
+    const [row] = query<Pick<Facts, 'max' | 'waiting' | 'normal' | 'running' | 'queued'>>(FACTS, id, id, id, id, id)
     if (row === undefined) return null
     const workers = query<AliveRow>(ALIVE, id)
     const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
     return {
-      ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running },
+      ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running, queued: row.queued },
       states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
       ailing: workers.some(({ problem }) => problem !== null),
       crashed: last !== undefined && (last.stop_reason === null || FAULTS.includes(last.stop_reason)),
@@ -91,7 +93,8 @@ const FAULTS = ['unhealthy', 'wedged', 'silent', 'hung_start']
 const FACTS = `SELECT workers_max AS max,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
-  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,
+  (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued
   FROM endpoints WHERE id = ?`
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
@@ -114,7 +117,8 @@ function ofEndpoint(said: Said, facts: Facts): string | null {
 }
 
 /** Null when the cause is true of an endpoint whose jobs wait. */
-function ofWaiting(cause: string, { max, normal, states, crashed, ailing, machineFull }: Facts): string | null {
+function ofWaiting(cause: string, facts: Facts): string | null {
+  const { max, normal, states, crashed, ailing, machineFull, queued } = facts
   const has = (state: WorkerState) => states.includes(state)
   if ((max === 0) !== (cause === 'paused')) return max === 0 ? 'it is paused' : 'it is not paused'
   switch (cause) {
@@ -136,12 +140,14 @@ function ofWaiting(cause: string, { max, normal, states, crashed, ailing, machin
       return states.length >= max ? null : 'there may be more workers'
     case 'throttled':
     case 'no_capacity':
-      return machineFull ? null : 'the machine has room'
+      return machineFull || queued > 0 ? null : 'the machine has room'
     case 'low_priority':
       return normal === 0 ? null : 'others wait too'
     case 'running':
+      if (queued > 0) return 'a worker waits for a place'
       return has('READY') ? null : 'no worker is ready'
     case 'about_to_start':
+      if (queued > 0) return 'a worker waits for a place'
       return has('READY') || has('STARTING') ? 'workers are there' : null
     default:
       return 'there is no such cause here'

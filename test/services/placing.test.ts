@@ -45,7 +45,7 @@ test('a second endpoint waits behind the first with the reason, everywhere, and 
 
   const reason = 'no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat'
   const { json } = await rig.ask('GET', `/v2/${second}/explain/${waiting}`)
-  assert.deepEqual([json.cause, json.summary], ['no_capacity', `there is no room for another worker: ${reason}`])
+  assert.deepEqual([json.cause, json.summary], ['no_capacity', `there is no room for a worker: ${reason}`])
   assert.match(json.action, /^wait, lower workersMin or workersMax/)
   assert.deepEqual((await rig.health(second)).workers.throttled, 1)
   const { workers, summary } = (await rig.ask('GET', `/v2/serverless/${second}/workers`)).json

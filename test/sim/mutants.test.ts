@@ -5,6 +5,7 @@ import { settle } from '../../sim/run.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import type { Database } from '../../sim/store.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
+import { UNPLACED } from '../../src/core/placement.ts'
 import { NO_JOB_USAGE } from '../../src/core/usage.ts'
 import type { FinishRequest, JobOutcomeStore, JobStore, Store, StreamStore } from '../../src/ports/store.ts'
 
@@ -127,6 +128,30 @@ const MUTANTS: readonly Mutant[] = [
       return { ...store, endpoints: { ...store.endpoints, snapshot } }
     },
     found: /is said to be about_to_start .*, but workers are there/,
+  },
+  {
+    name: 'forgets what workers were given of the machine',
+    break: ({ store }) => {
+      const loads: Store['workers']['loads'] = async () =>
+        (await store.workers.loads()).map(worker => ({ ...worker, placement: UNPLACED }))
+      return { ...store, workers: { ...store.workers, loads } }
+    },
+    found: /was given GPU \d+, which worker .* has/,
+  },
+  {
+    name: 'keeps none of the workers that wait for a place',
+    break: ({ store }) => ({ ...store, queuedWorkers: { ...store.queuedWorkers, replace: async () => {} } }),
+    found: /is said to have workers without a place, and the store has none/,
+  },
+  {
+    name: 'never lets go of workers that wait for a place',
+    break: ({ store }) => {
+      const replace: Store['queuedWorkers']['replace'] = async (endpoint, workers) => {
+        if (workers.length > 0) await store.queuedWorkers.replace(endpoint, workers)
+      }
+      return { ...store, queuedWorkers: { ...store.queuedWorkers, replace } }
+    },
+    found: /waits for a place, and nobody wants it/,
   },
   {
     name: 'keeps ended workers for ever',

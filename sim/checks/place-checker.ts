@@ -1,0 +1,176 @@
+import type { EndpointConfig } from '../../src/core/endpoint.ts'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { cataloged, type MachineParts } from '../../src/core/inventory.ts'
+import type { Events } from '../../src/events.ts'
+import type { WorkerSpec } from '../../src/ports/driver.ts'
+import type { Database } from '../store.ts'
+
+/** A worker that waits for a place, as the store has it. */
+interface QueuedRow {
+  readonly id: WorkerId
+  readonly endpoint_id: EndpointId
+  readonly resource: string
+  readonly current: 0 | 1
+}
+
+interface EndpointRow {
+  readonly id: EndpointId
+  readonly workers_min: number
+  readonly workers_max: number
+  readonly config: string
+  readonly waiting: number
+  readonly busy: number
+  readonly alive: number
+  readonly queued: number
+  readonly last_reason: string | null
+  readonly has_exits: number
+}
+
+/** What the checker looks at besides the store. */
+export interface PlaceSight {
+  readonly parts: () => MachineParts
+  /** The workers whose processes run. */
+  readonly running: () => readonly WorkerId[]
+  readonly maxWorkers: number
+}
+
+const QUEUED = `SELECT id, endpoint_id, resource,
+  version = (SELECT version FROM endpoints WHERE id = queued_workers.endpoint_id) AS current
+  FROM queued_workers ORDER BY id`
+const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_QUEUE' AND low_priority = 0) AS waiting,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_PROGRESS') AS busy,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state <> 'EXITED') AS alive,
+  (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = endpoints.id) AS queued,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state = 'EXITED') AS has_exits,
+  (SELECT stop_reason FROM workers WHERE endpoint_id = endpoints.id AND state = 'EXITED'
+    ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1) AS last_reason
+  FROM endpoints ORDER BY id`
+
+/** So long something may be wrong about those who wait, since what they wait for is looked at every few seconds. */
+const NOTICE_MS = 8_000
+/** So long it may take until a wake-up that was lost is made good. */
+const LOOK_ANYWAY_MS = 40_000
+/** Nobody may wait without any worker for longer than the turns of all others take. */
+const STARVED_MS = 240_000
+
+/** Reports GPUs that two workers have, workers that wait although there is room, and endpoints that never get any. */
+export class PlaceChecker {
+  readonly #report: (problem: string) => void
+  readonly #database: Pick<Database, 'query'>
+  readonly #sight: PlaceSight
+  /** Who has each GPU, by its id. */
+  readonly #holders = new Map<string, WorkerId>()
+  readonly #since = new Map<string, number>()
+  readonly #told = new Map<EndpointId, number>()
+
+  /** @param report is given one sentence per problem */
+  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, sight: PlaceSight) {
+    this.#report = report
+    this.#database = database
+    this.#sight = sight
+  }
+
+  /** The process of a worker is being started. */
+  started({ workerId, placement: { gpus, pool } }: WorkerSpec): void {
+    const running = new Set(this.#sight.running())
+    for (const gpu of gpus) {
+      const key = gpu.uuid ?? String(gpu.index)
+      const holder = this.#holders.get(key)
+      if (holder !== undefined && holder !== workerId && running.has(holder))
+        this.#report(`worker ${workerId} was given GPU ${gpu.index}, which worker ${holder} has`)
+      this.#holders.set(key, workerId)
+    }
+    const sql =
+      'SELECT config FROM endpoints WHERE id = (SELECT endpoint_id FROM workers WHERE id = ? AND version = endpoints.version)'
+    const [row] = this.#database.query<{ config: string }>(sql, workerId)
+    const compute = row === undefined ? null : (JSON.parse(row.config) as EndpointConfig).compute
+    if (compute === null) return
+    const isRight =
+      compute.kind === 'cpu'
+        ? gpus.length === 0
+        : gpus.length === compute.count && pool !== null && compute.pools.includes(pool)
+    if (!isRight)
+      this.#report(`worker ${workerId} was given ${gpus.length} GPUs of pool ${pool}, and not what is wanted`)
+  }
+
+  /** The server has said how many workers of an endpoint have no place. */
+  unplaced({ endpointId, count }: Events['worker.unplaced']): void {
+    this.#told.set(endpointId, count)
+  }
+
+  /** Looks, while the server is up and nothing is on its way, for what may be so for a moment and no longer. */
+  look(nowMs: number): void {
+    const wrong = new Map<string, number>()
+    const queued = this.#database.query<QueuedRow>(QUEUED)
+    const endpoints = this.#database.query<EndpointRow>(ENDPOINTS)
+    for (const endpoint of endpoints) {
+      for (const [what, limitMs] of this.#ofEndpoint(endpoint, queued)) wrong.set(what, limitMs)
+    }
+    for (const what of this.#since.keys()) if (!wrong.has(what)) this.#since.delete(what)
+    for (const [what, limitMs] of wrong) {
+      const sinceMs = this.#since.get(what) ?? nowMs
+      this.#since.set(what, sinceMs)
+      if (nowMs - sinceMs < limitMs) continue
+      this.#report(`${what}, since ${nowMs - sinceMs} ms`)
+      this.#since.set(what, Number.POSITIVE_INFINITY)
+    }
+  }
+
+  /** After a crash or while the server is away: the times of {@link look} begin anew. */
+  resync(): void {
+    this.#since.clear()
+    this.#told.clear()
+  }
+
+  #ofEndpoint(endpoint: EndpointRow, all: readonly QueuedRow[]): [what: string, limitMs: number][] {
+    const {
+      id,
+      workers_min,
+      workers_max: max,
+      waiting,
+      alive,
+      queued,
+      has_exits: exits,
+      last_reason: reason,
+    } = endpoint
+    const { scaler } = JSON.parse(endpoint.config) as EndpointConfig
+    // A scaler by requests wants workers for those that run, too.
+    const isWanted = waiting > 0 || alive < workers_min || (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)
+    const own = all.filter(row => row.endpoint_id === id)
+    const wrong: [string, number][] = []
+    if (queued > 0 && !isWanted)
+      wrong.push([`a worker of endpoint ${id} waits for a place, and nobody wants it`, NOTICE_MS])
+    if (alive + queued > Math.max(max, alive))
+      wrong.push([`endpoint ${id} has ${alive} workers and ${queued} that wait, and its max is ${max}`, NOTICE_MS])
+    for (const row of own) {
+      if (row.current === 0) wrong.push([`worker ${row.id} waits for a place for an old version`, NOTICE_MS])
+    }
+    const hasCrashed = exits > 0 && (reason === null || FAULTS.includes(reason))
+    if (waiting > 0 && alive === 0 && max > 0 && queued === 0 && !hasCrashed)
+      wrong.push([`endpoint ${id} has neither a worker nor one that waits for a place`, LOOK_ANYWAY_MS])
+    if (queued === 0 && (this.#told.get(id) ?? 0) > 0)
+      wrong.push([`endpoint ${id} is said to have workers without a place, and the store has none`, NOTICE_MS])
+    if (queued > 0 && alive === 0) wrong.push([`endpoint ${id} gets no worker`, STARVED_MS])
+    if (own.some(row => row.resource === 'gpu') && this.#hasRoom(endpoint, all))
+      wrong.push([`a worker of endpoint ${id} waits for a GPU, and there is one`, NOTICE_MS])
+    return wrong
+  }
+
+  /** Whether nobody else could want what the endpoint waits for, and it is there. */
+  #hasRoom({ id, config }: EndpointRow, all: readonly QueuedRow[]): boolean {
+    const { compute } = JSON.parse(config) as EndpointConfig
+    const running = this.#sight.running()
+    if (compute.kind !== 'gpu' || running.length >= this.#sight.maxWorkers) return false
+    if (all.some(row => row.endpoint_id !== id)) return false
+    const alive = new Set(running)
+    const free = this.#sight.parts().gpus.filter(gpu => {
+      const holder = this.#holders.get(gpu.uuid ?? String(gpu.index))
+      return gpu.problem === null && (holder === undefined || !alive.has(holder))
+    })
+    return compute.pools.some(pool => free.filter(gpu => cataloged(gpu).pool === pool).length >= compute.count)
+  }
+}
+
+/** Ends for these reasons count like crashes. */
+const FAULTS = ['unhealthy', 'wedged', 'silent', 'hung_start']

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { PlaceChecker } from '../../sim/checks/place-checker.ts'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import type { WorkerSpec } from '../../src/ports/driver.ts'
+import { aGpu, aMachine } from '../support/machines.ts'
+import { given, gpus } from '../support/placing.ts'
+
+const endpointId = 'endpoint' as EndpointId
+const [w1, w2] = ['worker1', 'worker2'] as [WorkerId, WorkerId]
+
+/** A machine with two GPUs, one endpoint and a worker that waits for a place. */
+function places(row: Record<string, unknown> = {}, queued: Record<string, unknown>[] = []) {
+  const problems: string[] = []
+  const running = [w1, w2]
+  const config = JSON.stringify({ compute: gpus(), scaler: { type: 'QUEUE_DELAY' } })
+  const endpoint = { id: endpointId, workers_min: 0, workers_max: 3, config, waiting: 0, busy: 0, alive: 0 }
+  const rest = { queued: queued.length, last_reason: null, has_exits: 0, ...row }
+  const query = <Row>(sql: string) =>
+    (sql.includes('FROM queued_workers ORDER')
+      ? queued
+      : sql.startsWith('SELECT config')
+        ? []
+        : [{ ...endpoint, ...rest }]) as Row[]
+  const sight = { parts: () => aMachine([aGpu(0), aGpu(1)]), running: () => running, maxWorkers: 9 }
+  const checker = new PlaceChecker(problem => problems.push(problem), { query }, sight)
+  const lookFor = (ms: number) => {
+    for (let atMs = 0; atMs <= ms; atMs += 1_000) checker.look(atMs)
+    return problems
+  }
+  const start = (workerId: WorkerId, index: number) =>
+    checker.started({ workerId, placement: given(index) } as WorkerSpec)
+  return { problems, running, start, lookFor, checker }
+}
+
+test('a GPU that two workers have is reported, and one that was let go of is not', () => {
+  const { problems, running, start } = places()
+  start(w1, 0)
+  start(w2, 1)
+  running.shift()
+  start(w2, 0)
+  assert.deepEqual(problems, [])
+  running.push(w1)
+  start(w1, 1)
+  assert.deepEqual(problems, ['worker worker1 was given GPU 1, which worker worker2 has'])
+})
+
+test('workers that wait in vain, for nobody, or beyond the max are reported, after a while', () => {
+  const row = { id: 'q', endpoint_id: endpointId, resource: 'gpu', current: 1 }
+  assert.match(places({ waiting: 1 }, [row]).lookFor(9_000).join(), /waits for a GPU, and there is one/)
+  assert.match(
+    places({}, [{ ...row, resource: 'cpu' }])
+      .lookFor(9_000)
+      .join(),
+    /and nobody wants it/,
+  )
+  assert.match(
+    places({ waiting: 1, workers_max: 0 }, [{ ...row, resource: 'cpu' }])
+      .lookFor(9_000)
+      .join(),
+    /its max is 0/,
+  )
+  assert.match(
+    places({ waiting: 1 }, [{ ...row, resource: 'cpu', current: 0 }])
+      .lookFor(9_000)
+      .join(),
+    /an old version/,
+  )
+  assert.match(places({ waiting: 1 }).lookFor(41_000).join(), /neither a worker nor one that waits/)
+  assert.match(
+    places({ waiting: 1 }, [{ ...row, resource: 'cpu' }])
+      .lookFor(241_000)
+      .join(),
+    /gets no worker/,
+  )
+  assert.deepEqual(places({ waiting: 1, alive: 1 }).lookFor(300_000), [])
+  assert.deepEqual(places({ waiting: 1 }, [{ ...row, resource: 'cpu' }]).lookFor(60_000), [])
+})
+
+test('workers that are said to wait and that the store does not have are reported', () => {
+  const { checker, lookFor } = places({ alive: 1 })
+  checker.unplaced({ endpointId, count: 2, resource: 'gpu', reason: 'none is free' })
+  assert.match(lookFor(9_000).join(), /is said to have workers without a place, and the store has none/)
+})
