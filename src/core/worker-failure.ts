@@ -23,10 +23,12 @@ interface Rule {
 }
 
 const ENGINE_AWAY =
-  /docker daemon|(docker|podman)\S*\.sock|container engine (is away|does not answer|cannot be reached|stopped)|engine (is away|does not answer)/i
+  /docker daemon|(docker|podman)\S{0,40}\.sock|no container engine was found|container engine( at \S{1,200})? (is away|does not answer|does not work|cannot be reached|is overloaded|was lost|was stopped)/i
 const SECRET_MISSING = /refers to (unknown )?secrets\b/
 const VOLUME_MISSING = /^its network volume \S+ does not exist$/
-const OUT_OF_MEMORY = /out of memory|\boom\b|memory limit|more memory than/i
+const OUT_OF_MEMORY = /out of memory|\boom\b|memory limit|more memory than|more than its \d+ MB of memory/i
+/** An init says so of a program that it could not start. */
+const NO_PROGRAM = / because its program\b/
 const CHECK_FAILED = /^(its check .{1,100}|a check) failed/
 
 const ARCHITECTURE =
@@ -50,23 +52,29 @@ const START_RULES: readonly Rule[] = [
     advice: 'start a container engine and the server anew, or use an image dir:<folder>, which needs none',
   },
   {
-    tells: /no matching manifest|exec format error|wrong architecture|does not match the .{0,80}platform/i,
+    tells:
+      /no matching manifest|exec format error|wrong architecture|does not match the .{0,80}platform|another kind of processor|not built for a machine|no program for this machine/i,
     advice: ARCHITECTURE,
   },
   {
     tells:
-      /unauthorized|authentication required|incorrect username or password|access denied|no basic auth|\b40[13]\b|forbidden/i,
+      /unauthorized|authentication required|incorrect username or password|access denied|no basic auth|wants a credential|does not accept the credential|or it is private|not for the credential|\b40[13]\b|forbidden/i,
     advice: CREDENTIALS,
   },
   {
     tells:
-      /no such host|name resolution|i\/o timeout|timeout exceeded|deadline exceeded|network is unreachable|connection refused|TLS handshake|x509|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|registry .{0,80}(unreachable|cannot be reached|does not answer)/i,
+      /no such host|name resolution|i\/o timeout|timeout exceeded|deadline exceeded|network is unreachable|connection refused|TLS handshake|x509|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|cannot be downloaded: \S{1,200} cannot be reached|nothing came for \d+ minutes/i,
     advice:
       'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
   },
   {
     tells:
-      /manifest unknown|manifest .{0,200}not found|no such image|repository .{0,200}not found|not found: manifest|image .{0,200}(does not exist|not found|is not there)/i,
+      /executable file not found|not found in PATH|no such file or directory|no handler\.py|does not exist in the image|names no command/i,
+    advice: 'name a command in args that exists in the image',
+  },
+  {
+    tells:
+      /manifest unknown|manifest .{0,200}not found|no such image|repository .{0,200}not found|not found: manifest|image .{0,200}(does not exist|not found|is not there|no longer there)|has no such image/i,
     advice: 'check the name and the tag of the image, and that it was pushed or built on this machine',
   },
   {
@@ -75,16 +83,20 @@ const START_RULES: readonly Rule[] = [
       'make the entry point executable (chmod +x, and a first line #! that names its interpreter), or name another command in args',
   },
   {
-    tells: /executable file not found|not found in PATH|no such file or directory|no handler\.py/i,
-    advice: 'name a command in args that exists in the image',
-  },
-  {
-    tells: /no space left on device|ENOSPC|disk quota/i,
+    tells: /no space left on|ENOSPC|disk quota/i,
     advice: 'free disk space where images and containers are kept (docker system df shows what takes it)',
   },
   {
-    tells: /could not select device driver|nvidia-container|\bCDI\b/i,
+    tells: /could not select device driver|nvidia-container|NVIDIA Container Toolkit|\bCDI\b/i,
     advice: "install the GPU vendor's container toolkit for the engine (runyard doctor checks it)",
+  },
+  {
+    tells: /allows no more downloads|toomanyrequests/i,
+    advice: 'wait, or save a registry credential, for which the registry allows more downloads',
+  },
+  {
+    tells: /too few for a container/,
+    advice: 'choose a CPU flavor with more memory',
   },
   {
     tells: /outside of the process roots|no --process-root is set/,
@@ -111,7 +123,8 @@ export function crashCauseOf(worker: Worker): CrashCause {
   if (stopReason === 'wedged' || stopReason === 'silent') return 'unhealthy'
   if (stopReason === 'unhealthy' || (problem !== null && isCheckProblem(problem))) return 'fitness_failed'
   if (exit === null) return 'crash_loop'
-  if (neverStarted(worker)) return startFailureOf(exit.cause)
+  if (neverStarted(worker) || NO_PROGRAM.test(exit.cause)) return startFailureOf(exit.cause)
+  if (/when the container engine was stopped/.test(exit.cause)) return 'engine_away'
   return OUT_OF_MEMORY.test(exit.cause) ? 'out_of_memory' : 'crash_loop'
 }
 
@@ -125,7 +138,7 @@ export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean
   if (startedAtMs !== null || stopReason !== null || exit === null || exit.code !== null || exit.signal !== null)
     return false
   // One whose start was not recorded, because the server ended just then.
-  return !/^(ended|was not found)/.test(exit.cause)
+  return !/^(ended|was not found|is not known)/.test(exit.cause)
 }
 
 /** Rules about how a worker ended, before anything that it printed counts. */
@@ -144,6 +157,10 @@ const CAUSE_RULES: readonly Rule[] = [
     tells: /nothing was heard from it/,
     advice:
       'see what it does (runyard logs <worker>): its process is there, but neither works nor answers; a full machine does that too',
+  },
+  {
+    tells: /when the container engine was stopped/,
+    advice: 'nothing, if that was on purpose; else look at the log of the engine (journalctl -u docker)',
   },
   {
     tells: OUT_OF_MEMORY,
@@ -231,6 +248,7 @@ const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 
 
 /** What usually helps after a worker ended like this. */
 export function adviceFor(exit: WorkerExit): string {
+  if (NO_PROGRAM.test(exit.cause)) return adviceForStart(exit.cause)
   const found = adviceIn(CAUSE_RULES, exit.cause) ?? adviceIn(OUTPUT_RULES, exit.lastLines.join('\n').slice(-MAX_READ))
   if (found !== null) return found
   const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]

@@ -10,6 +10,8 @@ import {
   missingVolumeText,
   startFailureOf,
 } from '../../src/core/worker-failure.ts'
+import { startRefusal } from '../../src/drivers/docker/engine-error.ts'
+import { type ContainerEnd, containerExit } from '../../src/drivers/docker/exit-cause.ts'
 import { anExit } from '../support/snapshots.ts'
 
 const CUDA = 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB'
@@ -144,6 +146,77 @@ for (const [problem, cause, advice] of starts) {
     assert.match(adviceForStart(problem), advice)
     const never = anExit({ startedAtMs: null, readyAtMs: null }, { code: null, cause: problem })
     assert.equal(crashCauseOf(never), cause)
+  })
+}
+
+/** What the driver of containers says, in its own words. */
+const refusals: [thrown: object, cause: CrashCause, advice: RegExp][] = [
+  [{ code: 'ENOENT' }, 'engine_away', /start the container engine/],
+  [{ code: 'ECONNREFUSED' }, 'engine_away', /start the container engine/],
+  [{ message: 'socket hang up' }, 'engine_away', /start the container engine/],
+  [{ statusCode: 503, message: 'shutting down' }, 'engine_away', /start the container engine/],
+  [{ statusCode: 500, message: 'could not select device driver "nvidia"' }, 'image_error', /container toolkit/],
+  [{ statusCode: 400, message: 'No command specified' }, 'image_error', /command in args/],
+  [{ statusCode: 500, message: 'exec: "x": executable file not found in $PATH' }, 'image_error', /command in args/],
+  [{ statusCode: 500, message: 'exec: "/x": permission denied: unknown' }, 'image_error', /chmod \+x/],
+  [{ statusCode: 500, message: 'exec format error' }, 'image_error', /--platform/],
+  [{ statusCode: 500, message: 'no space left on device' }, 'image_error', /free disk space/],
+]
+
+test('what the driver of containers says of a start is understood', () => {
+  for (const [thrown, cause, advice] of refusals) {
+    const { message } = startRefusal(thrown)
+    assert.equal(startFailureOf(message), cause, message)
+    assert.match(adviceForStart(message), advice, message)
+  }
+})
+
+/** Its sentences about downloads, as `pull` makes them. */
+const pulls: [said: string, advice: RegExp][] = [
+  ['r.io wants a credential, and the template names none (unauthorized)', /registry credential/],
+  ['r.io does not accept the credential of the template (unauthorized)', /registry credential/],
+  ['r.io has no such image, or it is private and the template names no credential (denied)', /registry credential/],
+  ['r.io has no such image (manifest unknown)', /name and the tag/],
+  ['r.io cannot be reached (dial tcp: lookup r.io: no such host)', /reaches the registry/],
+  ['nothing came for 5 minutes', /reaches the registry/],
+  ['it was not built for a machine of this kind (no matching manifest for linux/arm64)', /--platform/],
+  ['r.io allows no more downloads for now (toomanyrequests)', /allows more downloads/],
+  ['there is no space left on the disk of the container engine (no space left on device)', /free disk space/],
+]
+
+test('what the driver of containers says of a download is understood', () => {
+  for (const [said, advice] of pulls) {
+    const problem = `image 'r.io/a:1' cannot be downloaded: ${said}`
+    assert.equal(startFailureOf(problem), 'image_error', problem)
+    assert.match(adviceForStart(problem), advice, problem)
+  }
+})
+
+const ENDED: ContainerEnd = {
+  ...{ code: 1, outOfMemory: false, withEngine: false, asked: false, memoryMb: 512, tail: '', architecture: 'amd64' },
+}
+const init = (reason: string) => `[FATAL tini (7)] exec /run.sh failed: ${reason}`
+
+const containerEnds: [what: string, end: Partial<ContainerEnd>, cause: CrashCause, advice: RegExp][] = [
+  ['too much memory', { code: 137, outOfMemory: true }, 'out_of_memory', /more memory/],
+  ['too much memory of the machine', { code: 137, outOfMemory: true, memoryMb: null }, 'out_of_memory', /more memory/],
+  [
+    'a program that is not there',
+    { code: 127, tail: init('No such file or directory') },
+    'image_error',
+    /command in args/,
+  ],
+  ['a program that is not executable', { code: 126, tail: init('Permission denied') }, 'image_error', /chmod \+x/],
+  ['a program for another processor', { code: 126, tail: init('Exec format error') }, 'image_error', /--platform/],
+  ['the end of its engine', { code: 137, withEngine: true }, 'engine_away', /log of the engine/],
+  ['an end of its own', { code: 3 }, 'crash_loop', /read its output/],
+]
+
+for (const [what, end, cause, advice] of containerEnds) {
+  test(`after ${what} of a container the cause is ${cause}, with advice`, () => {
+    const ended = anExit({}, { ...containerExit({ ...ENDED, ...end }), lastLines: [] })
+    assert.equal(crashCauseOf(ended), cause, ended.exit?.cause ?? '')
+    assert.match(adviceFor(ended.exit!), advice)
   })
 }
 
