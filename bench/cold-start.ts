@@ -1,152 +1,318 @@
 /**
- * Cold start of the Node example, from `run` to COMPLETED, by phases, beside the start of the same worker alone: the same
- * handler and Node, spawned by hand against a bare HTTP server that notes when its first take comes.
+ * Cold start of a TypeScript worker, from `run` to COMPLETED, by who spends the time: the engine that starts its process or
+ * container, the worker itself, and the server with its relay and all that goes over sockets. The worker notes when its process
+ * began and when it calls. What the same worker takes with a server that answers at once is taken off the server's share.
  *
  *     ./bin/node bench/cold-start.ts [rounds]
+ *
+ * With RUNYARD_TEST_DOCKER (an engine's address) and RUNYARD_TEST_DOCKER_IMAGE (made by `.ci/docker image`) a container, too.
  */
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { ready } from './ready.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 10)
-const FOLDER = 'examples/hello-node'
+const REPOSITORY = dirname(dirname(fileURLToPath(import.meta.url)))
+/** How long a worker may be idle in between; the server knows whole seconds. */
+const IDLE_S = 1
 
-interface LogLine {
-  readonly msg: string
-  readonly time: string
-  readonly to?: string
-  readonly transition?: string
+const HANDLER = `import './cold-start-notes.mjs'
+const { start } = await import('@runyard/worker')
+await start({ handler: ({ input }) => input })
+`
+
+/** A kind of worker, and where its notes are found. */
+interface Subject {
+  readonly name: string
+  readonly serve: readonly string[]
+  readonly endpoint: Record<string, unknown>
+  readonly notes: string
 }
+
+interface Answer {
+  readonly status: string
+  readonly id: string
+}
+
+type Row = Readonly<Record<string, number>>
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
-try {
-  const alone = await measureAlone()
-  const rows = await measureServer()
-  print(rows, alone)
-} finally {
-  rmSync(folder, { recursive: true, force: true })
+/** A folder with the worker. */
+function makeImage(): string {
+  const image = join(folder, 'image')
+  mkdirSync(join(image, 'node_modules', '@runyard'), { recursive: true })
+  symlinkSync(join(REPOSITORY, 'packages', 'worker'), join(image, 'node_modules', '@runyard', 'worker'))
+  copyFileSync(join(REPOSITORY, 'bench', 'cold-start-notes.mjs'), join(image, 'cold-start-notes.mjs'))
+  writeFileSync(join(image, 'handler.mjs'), HANDLER)
+  return image
 }
 
-/** Milliseconds from spawn to the first take, without Runyard. */
-async function measureAlone(): Promise<number[]> {
-  const times: number[] = []
-  let taken: () => void = () => {}
-  const stub = createServer((request, response) => {
-    if (request.url?.includes('/job-take/')) taken()
-    if (request.url?.includes('/ping/')) response.end('{}')
+function processSubject(image: string): Subject {
+  const notes = join(folder, 'notes')
+  return {
+    name: 'process',
+    serve: ['--process-root', folder],
+    endpoint: { image: `dir:${image}`, env: { BENCH_NOTES: notes } },
+    notes,
+  }
+}
+
+/** The worker's files reach the container over a network volume, and its notes come back over it. Null where there is no engine. */
+function containerSubject(image: string): Subject | null {
+  const { RUNYARD_TEST_DOCKER: engine = '', RUNYARD_TEST_DOCKER_IMAGE: reference = '' } = process.env
+  if (engine === '' || reference === '') return null
+  return {
+    name: 'container',
+    serve: ['--docker', engine],
+    endpoint: {
+      image: reference,
+      args: 'node /runpod-volume/handler.mjs',
+      env: { BENCH_NOTES: '/runpod-volume/notes' },
+    },
+    notes: image,
+  }
+}
+
+/**
+ * The same worker with a server that answers at once: what it takes to start its process, to get a job and to hand in a result
+ * when nobody does anything in between.
+ */
+async function measureAlone(image: string): Promise<Row[]> {
+  const rows: Row[] = []
+  let done: () => void = () => {}
+  const bare = createServer((request, response) => {
+    const { url = '' } = request
+    request.resume()
+    if (url.includes('/job-take/')) response.setHeader('content-type', 'application/json').end('{"id":"a","input":{}}')
+    else if (url.includes('/job-stop/')) return
+    else response.end('{}', () => (url.includes('/job-done/') ? done() : undefined))
   })
-  await new Promise<void>(resolve => stub.listen(0, '127.0.0.1', resolve))
-  const base = `http://127.0.0.1:${(stub.address() as AddressInfo).port}/v2/x`
-  const env = {
-    PATH: process.env.PATH,
-    RUNPOD_POD_ID: 'w',
-    RUNPOD_AI_API_KEY: 't',
+  await new Promise<void>(resolve => bare.listen(0, '127.0.0.1', resolve))
+  const base = `http://127.0.0.1:${(bare.address() as AddressInfo).port}/v2/x`
+  for (let round = -1; round < ROUNDS; round += 1) {
+    const notes = join(folder, `alone${round}`)
+    const finished = new Promise<void>(resolve => {
+      done = resolve
+    })
+    const asked = now()
+    const worker = spawn(process.execPath, ['handler.mjs'], { cwd: image, env: aloneEnv(base, notes), stdio: 'ignore' })
+    await finished
+    const ended = now()
+    worker.kill('SIGKILL')
+    await new Promise(resolve => worker.once('exit', resolve))
+    const noted = readNotes(notes)
+    const [began, taken, posted] = [at(noted, 'began'), at(noted, 'take-answered'), at(noted, 'done-asked')]
+    if (round >= 0) rows.push({ start: began - asked, take: taken - at(noted, 'take-asked'), done: ended - posted })
+  }
+  bare.closeAllConnections()
+  bare.close()
+  return rows
+}
+
+function aloneEnv(base: string, notes: string): Record<string, string> {
+  return {
+    ...{ PATH: process.env.PATH ?? '', BENCH_NOTES: notes, RUNPOD_POD_ID: 'w', RUNPOD_AI_API_KEY: 't' },
     RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID?gpu=CPU`,
     RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/w/$ID?gpu=CPU`,
     RUNPOD_WEBHOOK_PING: `${base}/ping/w?gpu=CPU`,
   }
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const start = performance.now()
-    const first = new Promise<void>(resolve => {
-      taken = resolve
-    })
-    const worker = spawn(process.execPath, ['handler.mjs'], { cwd: FOLDER, env, stdio: 'ignore' })
-    await first
-    times.push(performance.now() - start)
-    worker.kill('SIGKILL')
-    await new Promise(resolve => worker.once('exit', resolve))
-  }
-  stub.closeAllConnections()
-  stub.close()
-  return times
 }
 
-async function measureServer(): Promise<Record<string, number>[]> {
-  const args = ['serve', '--sample', '--port', '0', '--json', '--log-level', 'debug', '--data-dir', folder]
-  const server = spawn('./bin/runyard', args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  const lines: LogLine[] = []
-  createInterface({ input: server.stderr! }).on('line', line => lines.push(JSON.parse(line)))
+async function measure({ name, serve, endpoint, notes }: Subject): Promise<Row[]> {
+  const data = join(folder, `data-${name}`)
+  const args = ['serve', ...serve, '--port', '0', '--json', '--log-level', 'warn', '--data-dir', data]
+  const server = spawn(join(REPOSITORY, 'bin', 'runyard'), args, { stdio: ['ignore', 'pipe', 'inherit'] })
   try {
     const { url, key } = await ready(server)
-    await idleAfterOneSecond(url, key)
-    const rows: Record<string, number>[] = []
-    for (let round = 0; round < ROUNDS; round += 1) {
-      await untilNoWorkers(url, key)
-      lines.length = 0
-      const sentAt = Date.now()
-      const answer = await fetch(`${url}/v2/hellonode/runsync`, {
-        method: 'POST',
-        headers: { authorization: key },
-        body: '{"input":{}}',
-      })
-      const { status } = (await answer.json()) as { status: string }
-      if (status !== 'COMPLETED') throw new Error(`the job ended ${status}`)
-      rows.push(phases(sentAt, Date.now(), lines))
+    const api = new Api(url, key)
+    const file = name === 'container' ? await api.volumeWith(data, notes) : { path: notes, id: null }
+    const id = await api.create({ ...endpoint, ...(file.id === null ? {} : { networkVolumes: [file.id] }) })
+    const rows: Row[] = []
+    // The first round opens files and compiles code, which no later one does.
+    for (let round = -1; round < ROUNDS; round += 1) {
+      await api.untilNoWorkers(id)
+      rmSync(file.path, { force: true })
+      const row = await oneRound(api, id, file.path)
+      if (round >= 0) rows.push(row)
     }
     return rows
   } finally {
-    server.kill('SIGTERM')
-    await new Promise(resolve => server.once('exit', resolve))
+    await stop(server)
   }
 }
 
-function phases(sentAt: number, answeredAt: number, lines: readonly LogLine[]): Record<string, number> {
-  const at = (matches: (line: LogLine) => boolean) => {
-    const line = lines.find(matches)
-    if (line === undefined) throw new Error('an event is missing from the log')
-    return Date.parse(line.time)
+async function oneRound(api: Api, id: string, file: string): Promise<Row> {
+  const sent = now()
+  const { status } = await api.ask<Answer>('POST', `/v2/${id}/runsync`, { input: { hello: 'world' } })
+  const answered = now()
+  if (status !== 'COMPLETED') throw new Error(`the job ended ${status}`)
+  const worker = await api.newestWorker(id)
+  const notes = readNotes(file)
+  const [began, asked, taken, posted] = [
+    at(notes, 'began'),
+    at(notes, 'take-asked'),
+    at(notes, 'take-answered'),
+    at(notes, 'done-asked'),
+  ]
+  return { sent, created: Date.parse(worker.createdAt), began, asked, taken, posted, answered }
+}
+
+class Api {
+  readonly #url: string
+  readonly #key: string
+
+  constructor(url: string, key: string) {
+    this.#url = url
+    this.#key = key
   }
-  const accepted = at(({ msg }) => msg === 'job.accepted')
-  const created = at(({ msg }) => msg === 'worker.created')
-  const ready = at(({ msg, to }) => msg === 'worker.moved' && to === 'READY')
-  const finished = at(({ transition }) => transition === 'finish')
-  return {
-    'request to accepted (stored)': accepted - sentAt,
-    'accepted to worker created': created - accepted,
-    'worker created to its first take': ready - created,
-    'first take to result stored': finished - ready,
-    'result stored to answer': answeredAt - finished,
-    'all of it': answeredAt - sentAt,
+
+  async ask<Body>(method: string, path: string, body?: unknown): Promise<Body> {
+    const answer = await fetch(`${this.#url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    if (!answer.ok) throw new Error(`${method} ${path} is ${answer.status}: ${await answer.text()}`)
+    return (await answer.json()) as Body
+  }
+
+  async create(fields: Record<string, unknown>): Promise<string> {
+    const { id } = await this.ask<{ id: string }>('POST', '/v2/serverless', {
+      ...{ name: 'bench', type: 'QUEUE', cpu: [{ id: 'cpu3g', vcpuCount: 2 }] },
+      ...{ workers: { min: 0, max: 1, idleTimeout: IDLE_S }, scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } },
+      ...fields,
+    })
+    return id
+  }
+
+  /** A network volume with the files of the worker; `path` is where its notes come to be. */
+  async volumeWith(data: string, image: string): Promise<{ id: string; path: string }> {
+    const volume = { name: 'bench', size: 10, dataCenter: 'EU-RO-1' }
+    const { id } = await this.ask<{ id: string }>('POST', '/v2/network-volumes', volume)
+    const path = join(data, 'volumes', id)
+    for (const name of readdirSync(image).filter(file => file.endsWith('.mjs')))
+      copyFileSync(join(image, name), join(path, name))
+    mkdirSync(join(path, 'node_modules', '@runyard'), { recursive: true })
+    symlinkSync('/opt/worker', join(path, 'node_modules', '@runyard', 'worker'))
+    chmodSync(path, 0o777)
+    return { id, path: join(path, 'notes') }
+  }
+
+  async newestWorker(id: string): Promise<{ createdAt: string }> {
+    const { workers } = await this.ask<{ workers: { id: string }[] }>('GET', `/v2/serverless/${id}/workers`)
+    return this.ask('GET', `/v2/serverless/${id}/workers/${workers.at(-1)!.id}`)
+  }
+
+  async untilNoWorkers(id: string): Promise<void> {
+    for (let tries = 0; tries < 400; tries += 1) {
+      const { workers } = await this.ask<{ workers: unknown[] }>('GET', `/v2/serverless/${id}/workers`)
+      if (workers.length === 0) return
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+    throw new Error('the worker did not go away')
   }
 }
 
-async function idleAfterOneSecond(url: string, key: string): Promise<void> {
-  const query = 'mutation { saveEndpoint(input: {id: "hellonode", name: "hello-node", idleTimeout: 1}) { id } }'
-  const headers = { authorization: key, 'content-type': 'application/json' }
-  await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) })
+async function stop(server: ChildProcess): Promise<void> {
+  server.kill('SIGTERM')
+  if (server.exitCode === null) await new Promise(resolve => server.once('exit', resolve))
 }
 
-async function untilNoWorkers(url: string, key: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries += 1) {
-    const answer = await fetch(`${url}/v2/hellonode/explain`, { headers: { authorization: key } })
-    const { workers } = (await answer.json()) as { workers: unknown[] }
-    if (workers.length === 0) return
-    await new Promise(resolve => setTimeout(resolve, 50))
+/** Unix time with fractions of milliseconds. */
+function now(): number {
+  return performance.timeOrigin + performance.now()
+}
+
+function readNotes(file: string): Map<string, number> {
+  const notes = new Map<string, number>()
+  for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
+    const [what = '', instant] = line.split(' ')
+    if (!notes.has(what)) notes.set(what, Number(instant))
   }
-  throw new Error('the worker did not go away')
+  return notes
 }
 
-function print(rows: readonly Record<string, number>[], alone: readonly number[]): void {
-  console.log(`cold start of ${FOLDER}, ${ROUNDS} rounds; milliseconds, median (least - most)`)
-  for (const name of Object.keys(rows[0]!))
-    console.log(
-      line(
-        name,
-        rows.map(row => row[name]!),
-      ),
-    )
-  console.log(line('the same worker alone, spawn to first take', alone))
+function at(notes: ReadonlyMap<string, number>, what: string): number {
+  const instant = notes.get(what)
+  if (instant === undefined) throw new Error(`the worker has not noted '${what}'`)
+  return instant
+}
+
+/** @param alone the same with a server that does nothing */
+function print(what: string, rows: readonly Row[], alone: readonly Row[]): void {
+  console.log(`cold start of a TypeScript worker in ${what}, ${ROUNDS} rounds; milliseconds, median (least - most)`)
+  for (const [name, value] of Object.entries(PARTS)) console.log(line(name, rows.map(value)))
+  console.log(
+    line(
+      'all of it',
+      rows.map(row => row.answered! - row.sent!),
+    ),
+  )
+  const idle = (part: string) => median(alone.map(row => row[part]!))
+  console.log(
+    line(
+      "the worker's share",
+      rows.map(row => row.asked! - row.began! + (row.posted! - row.taken!)),
+    ),
+  )
+  // Of a container all between the decision and the begin of its program counts as the engine's, which is nearly so.
+  const engine = (row: Row) => (what === 'a process' ? idle('start') : row.began! - row.created!)
+  console.log(
+    line(what === 'a process' ? "the system's share, of starting a process" : "the engine's share", rows.map(engine)),
+  )
+  const share = rows.map(row => {
+    const calls = row.taken! - row.asked! - idle('take') + (row.answered! - row.posted! - idle('done'))
+    return row.began! - row.sent! - engine(row) + calls
+  })
+  console.log(line("the server's share", share))
+  console.log(
+    `  (with a server that answers at once a take needs ${idle('take').toFixed(1)}, a result ${idle('done').toFixed(1)})`,
+  )
+}
+
+const PARTS: Readonly<Record<string, (row: Row) => number>> = {
+  'request to the decision for a worker': row => row.created! - row.sent!,
+  'decision to the begin of its program': row => row.began! - row.created!,
+  'begin to its first take': row => row.asked! - row.began!,
+  'take to its answer': row => row.taken! - row.asked!,
+  'answer to its result': row => row.posted! - row.taken!,
+  'result to the answer of the request': row => row.answered! - row.posted!,
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)]!
 }
 
 function line(name: string, values: readonly number[]): string {
-  const sorted = [...values].sort((a, b) => a - b)
-  const [median, least, most] = [sorted[Math.floor(sorted.length / 2)]!, sorted[0]!, sorted.at(-1)!].map(value =>
-    value.toFixed(0),
+  const [middle, least, most] = [median(values), Math.min(...values), Math.max(...values)].map(value =>
+    value.toFixed(1),
   )
-  return `  ${name.padEnd(44)} ${median} (${least} - ${most})`
+  return `  ${name.padEnd(60)} ${middle} (${least} - ${most})`
+}
+
+try {
+  const image = makeImage()
+  const alone = await measureAlone(image)
+  print('a process', await measure(processSubject(image)), alone)
+  const container = containerSubject(image)
+  if (container === null) console.log('no container: RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE are not set')
+  else print('a container', await measure(container), alone)
+} finally {
+  rmSync(folder, { recursive: true, force: true })
 }
