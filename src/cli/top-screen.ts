@@ -103,7 +103,7 @@ function summary({ atMs, endpoints }: TopAnswer, { url, rates, problem }: Around
       )}${states.length > 0 ? `: ${states.join(', ')}` : ''};  ${jobs}`,
       style: null,
     },
-    problem === null ? { text: '', style: null } : { text: `${problem}; trying again`, style: 'bad' },
+    problem === null ? { text: '', style: null } : { text: `trying again: ${problem}`, style: 'bad' },
   ]
 }
 

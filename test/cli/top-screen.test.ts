@@ -100,7 +100,7 @@ test('names cannot steer the terminal', () => {
 
 test('a server that is away is told of, with what was known last', () => {
   const lines = screen([endpoint()], { problem: 'no server answers at http://localhost:8080' })
-  assert.equal(lines[2], 'no server answers at http://localhost:8080; trying again')
+  assert.equal(lines[2], 'trying again: no server answers at http://localhost:8080')
   assert.ok(lines.some(line => line.includes('8g3n5t6r')))
 })
 
