@@ -30,6 +30,7 @@ const ROUNDS = Number(process.argv[2] ?? 10)
 const REPOSITORY = dirname(dirname(fileURLToPath(import.meta.url)))
 /** How long a worker may be idle in between; the server knows whole seconds. */
 const IDLE_S = 1
+const REST_MS = 500
 
 const HANDLER = `import './cold-start-notes.mjs'
 const { start } = await import('@runyard/worker')
@@ -221,7 +222,8 @@ class Api {
   async untilNoWorkers(id: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
       const { workers } = await this.ask<{ workers: unknown[] }>('GET', `/v2/serverless/${id}/workers`)
-      if (workers.length === 0) return
+      // What is left to be done after its end is no part of the next start.
+      if (workers.length === 0) return void (await new Promise(resolve => setTimeout(resolve, REST_MS)))
       await new Promise(resolve => setTimeout(resolve, 50))
     }
     throw new Error('the worker did not go away')
