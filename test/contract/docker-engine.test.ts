@@ -5,6 +5,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { startFailureOf } from '../../src/core/worker-failure.ts'
 import { Engine } from '../../src/drivers/docker/engine.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -93,7 +94,7 @@ test('the API is spoken in a version that the engine knows', { timeout: 20_000 }
 test('one that does not answer is said so, and used as soon as it does', { timeout: 20_000 }, async context => {
   const answers = new Map([['/info', () => {}]])
   const played = await play(context, { answers })
-  assert.match(String(await played.engine.problem()), /does not work: no answer within 5 s/)
+  assert.match(String(await played.engine.problem()), /does not answer as it should at unix:.*: no answer within 5 s/)
   answers.clear()
   await played.until(() => played.ups() === 1)
   assert.equal(await played.engine.problem(), null)
@@ -104,7 +105,7 @@ test('one that goes is noticed by its events, and found again', { timeout: 20_00
   await played.until(() => played.ups() === 1)
   await played.hangUp()
   await played.until(() => played.aways() === 1)
-  assert.match(String(await played.engine.problem()), /container engine/)
+  assert.equal(startFailureOf(String(await played.engine.problem())), 'engine_away')
   await assert.rejects(played.engine.call({ method: 'GET', path: '/x' }), { status: null, away: true })
   await played.listen()
   await played.until(() => played.ups() === 2)

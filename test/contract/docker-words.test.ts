@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { adviceFor, startFailureOf } from '../../src/core/worker-failure.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
 import { EngineError, startRefusal } from '../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../src/drivers/docker/exit-cause.ts'
@@ -44,6 +45,10 @@ test('an engine is looked for where it was named, else where Docker and Podman p
   assert.deepEqual([address?.connection.port, address?.connection.protocol], [2376, 'https'])
 })
 
+const killed: ContainerEnd = {
+  ...{ code: 137, outOfMemory: true, withEngine: false, asked: false, memoryMb: 5, tail: '', architecture: 'x86_64' },
+}
+
 test('the end of a container is told in a sentence', () => {
   const end = (changes: Partial<ContainerEnd>) => {
     const plain = { code: 1, outOfMemory: false, withEngine: false, asked: false, memoryMb: null, tail: '' }
@@ -59,6 +64,10 @@ test('the end of a container is told in a sentence', () => {
     'exited with code 1 after it had used more than its 5 MB of memory',
   )
   assert.deepEqual(end({ outOfMemory: true, code: 0 })[2], 'exited with code 0')
+  for (const memoryMb of [5, null]) {
+    const exit = containerExit({ ...killed, memoryMb })
+    assert.match(adviceFor({ ...exit, lastLines: [] }), /more memory, or load less/)
+  }
   const engine = 'when the container engine was stopped or restarted'
   assert.deepEqual(end({ code: 143, withEngine: true })[2], `was killed by SIGTERM ${engine}`)
   assert.deepEqual(end({ code: 143, withEngine: true, asked: true })[2], 'was killed by SIGTERM')
@@ -81,6 +90,9 @@ test('what an engine says about a start becomes a reason', () => {
   assert.match(reason('strange'), /^the container engine refuses it: strange$/)
   assert.match(reason('nobody listens there', null, true), /cannot be reached: nobody/)
   assert.match(reason('no answer within 10 s', null), /does not answer: no answer within 10 s/)
+  for (const away of [reason('nobody listens there', null, true), reason('no answer within 10 s', null)]) {
+    assert.equal(startFailureOf(away), 'engine_away')
+  }
 })
 
 test('frames of output are put together from any pieces', () => {

@@ -46,10 +46,10 @@ describe('an engine that comes and goes', { skip: noDocker, timeout: 200_000 }, 
   test('without one the job waits and it is told where was looked; once it is there the job runs', async () => {
     const job = await submit(server, endpoint, { first: true })
     const { cause, summary } = await explanationOf(server, endpoint)
-    assert.equal(cause, 'image_error')
+    assert.equal(cause, 'engine_away')
     assert.match(
       summary,
-      new RegExp(`no container engine was found at unix://${folder}/docker.sock; start Docker or Podman`),
+      new RegExp(`container engine is away: none was found at unix://${folder}/docker.sock; start Docker or Podman`),
     )
     tool('start', folder)
     tool('image', folder, workerImage)
@@ -64,7 +64,11 @@ describe('an engine that comes and goes', { skip: noDocker, timeout: 200_000 }, 
     const { cause } = await exitOf(worker)
     assert.match(String(cause), /when the container engine was stopped or restarted$/)
     assert.equal((await statusOf(server, endpoint, id)).status, 'IN_QUEUE')
-    assert.match((await explanationOf(server, endpoint)).summary, /container engine/)
+    const away = await until('the engine to be missed', async () => {
+      const found = await explanationOf(server, endpoint)
+      return found.cause === 'engine_away' && found
+    })
+    assert.match(String(away.action), /start the container engine/)
     tool('start', folder)
     const { status, retries, workerId } = await whenFinal(server, endpoint, id, START_MS)
     assert.deepEqual([status, retries], ['COMPLETED', 1])

@@ -122,6 +122,8 @@ describe('workers in containers', { skip: noDocker, timeout: 280_000 }, () => {
     )
     const image = `${depot.host}/private:1`
     const reason = await causeOf({ image, registry: saveRegistryAuth.id }, /does not accept the credential/)
+    assert.equal(reason.cause, 'image_error')
+    assert.match(String(reason.action), /registry credential/)
     assert.doesNotMatch(JSON.stringify(reason), /let me in/)
     await causeOf({ image }, /wants a credential, and the template names none/)
     await causeOf({ image: '127.0.0.1:1/away:1' }, /127\.0\.0\.1:1 cannot be reached/)

@@ -148,8 +148,8 @@ export class Container {
   }
 
   /** Stops copying its output; it goes on. */
-  close(): void {
-    this.#copy.close()
+  close(): Promise<void> {
+    return this.#copy.close()
   }
 
   async #settle(

@@ -180,7 +180,7 @@ class Containers implements DockerDriver {
     }
     forgetCopy(this.#noteFile(worker))
     if (known === undefined) return
-    known.close()
+    void known.close()
     this.#containers.delete(worker)
     this.#disks.forget(known)
     void this.#remove(known.handle.container, worker)
@@ -214,10 +214,10 @@ class Containers implements DockerDriver {
     this.#cancelPoll()
     this.#disks.close()
     for (const { stop } of this.#starts.values()) stop.abort()
-    for (const container of this.#containers.values()) container.close()
+    const copies = [...this.#containers.values()].map(container => container.close())
     const patience = Promise.withResolvers<void>()
     const cancel = this.#options.clock.after(CLOSE_MS, patience.resolve)
-    await Promise.race([Promise.allSettled(this.#removals.values()), patience.promise])
+    await Promise.race([Promise.allSettled([...copies, ...this.#removals.values()]), patience.promise])
     cancel()
     this.#engine.close()
   }

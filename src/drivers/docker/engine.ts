@@ -153,7 +153,7 @@ export class Engine {
       if (events !== null) {
         waitMs = RETRY_MS.first
         await this.#listen(events)
-        this.#problem = `the connection to the container engine at ${this.#facts?.address.text} was lost`
+        this.#problem = `the container engine is away: the connection to ${this.#facts?.address.text} was lost`
         this.#docker = null
         this.#facts = null
         if (this.#closed) return
@@ -178,13 +178,13 @@ export class Engine {
     const addresses = this.#options.addresses()
     const there = addresses.filter(({ socket }) => socket === null || existsSync(socket))
     const places = addresses.map(({ text }) => text).join(', ')
-    this.#problem = `no container engine was found at ${places === '' ? 'the address of DOCKER_HOST' : places}; start Docker or Podman, or give --docker`
+    this.#problem = `the container engine is away: none was found at ${places === '' ? 'the address of DOCKER_HOST' : places}; start Docker or Podman, or give --docker`
     for (const address of there) {
       try {
         return await this.#connect(address)
       } catch (thrown) {
         const { message, away } = engineError(thrown)
-        this.#problem = `the container engine at ${address.text} ${away ? 'cannot be reached' : 'does not work'}: ${message}`
+        this.#problem = `the container engine ${away ? 'cannot be reached' : 'does not answer as it should'} at ${address.text}: ${message}`
       }
     }
     return null

@@ -7,13 +7,10 @@ import { type FileHandle, open, readFile } from 'node:fs/promises'
 import type { Clock } from '../../ports/clock.ts'
 import type { Engine } from './engine.ts'
 import { FrameReader, type LogEntry } from './log-frames.ts'
+import { BEGIN, LogPosition, type Place } from './log-position.ts'
 
 /** How far an output was copied. */
-interface Note {
-  /** The time of the last entry, as {@link LogEntry}; empty before the first. */
-  readonly at: string
-  /** How many entries of that time there were: several are written at once, and parts of a long line have one time. */
-  readonly count: number
+interface Note extends Place {
   /** The size of the log behind it, in bytes. */
   readonly size: number
 }
@@ -30,14 +27,15 @@ export interface LogCopyOptions {
 
 const NOTE_MS = 200
 const AGAIN_MS = 500
-const NOTHING: Note = { at: '', count: 0, size: 0 }
 /** How much of the last output is looked at for what the init says of a program that it could not start. */
 const TAIL_BYTES = 1_024
 
 /** The copying of one output; goes on until the container has ended, across absences of the engine. */
 export class LogCopy {
   readonly #options: LogCopyOptions
-  #note: Note = NOTHING
+  #position = new LogPosition(BEGIN)
+  /** The size of the log behind what was copied. */
+  #size = 0
   #notedMs = Number.NEGATIVE_INFINITY
   #tail = Buffer.alloc(0)
   #closed = new AbortController()
@@ -64,7 +62,7 @@ export class LogCopy {
     const cancel = this.#options.clock.after(forMs, patience.resolve)
     await Promise.race([this.#finished, patience.promise])
     cancel()
-    this.close()
+    void this.close()
   }
 
   /** Looks for the output again, after the engine was away. */
@@ -72,16 +70,19 @@ export class LogCopy {
     this.#wake()
   }
 
-  /** Stops copying; another server may go on. */
-  close(): void {
+  /** Stops copying; another server may go on. Resolves when nothing is written any more. */
+  close(): Promise<void> {
     this.#closed.abort()
     this.#wake()
+    return this.#finished
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#closed
     try {
-      this.#note = await readNote(this.#options.noteFile)
+      const { size, ...place } = await readNote(this.#options.noteFile)
+      this.#position = new LogPosition(place)
+      this.#size = size
       for (;;) {
         const wasOver = this.#over
         const read = await this.#copy().catch(() => false)
@@ -90,34 +91,26 @@ export class LogCopy {
         else if (!read) break
       }
     } finally {
-      if (this.#note !== NOTHING) this.#keep(true)
+      if (this.#position.place.last !== '') this.#keep(true)
     }
   }
 
   /** Copies what there is, and what comes until the engine ends the stream. */
   async #copy(): Promise<boolean> {
     const { engine, container, logFile } = this.#options
-    const since = this.#note.at === '' ? 0 : Number(this.#note.at.split('.')[0])
     const stream = await engine.stream({
       ...{ method: 'GET', path: `/containers/${container}/logs`, signal: this.#closed.signal },
-      query: { stdout: true, stderr: true, follow: true, timestamps: true, since },
+      query: { stdout: true, stderr: true, follow: true, timestamps: true, since: this.#position.place.since },
     })
     const log = await open(logFile, 'a', 0o600)
     try {
       // What was written after the last note is there already.
-      let skip = Math.max(0, (await log.stat()).size - this.#note.size)
-      const known = this.#note
-      let seen = 0
+      let skip = Math.max(0, (await log.stat()).size - this.#size)
+      this.#position.begin()
       const frames = new FrameReader()
       for await (const chunk of stream) {
-        const fresh = frames.push(chunk).filter(({ at }) => {
-          if (at > known.at) return true
-          if (at === known.at) seen += 1
-          return at === known.at && seen > known.count
-        })
-        const skipped = Math.min(skip, lengthOf(fresh))
-        await this.#write(log, fresh, skipped)
-        skip -= skipped
+        const fresh = frames.push(chunk).filter(entry => this.#position.isNew(entry))
+        skip = await this.#write(log, fresh, skip)
       }
       return true
     } finally {
@@ -126,18 +119,19 @@ export class LogCopy {
     }
   }
 
-  async #write(log: FileHandle, entries: readonly LogEntry[], skipped: number): Promise<void> {
-    if (entries.length === 0) return
+  /** @param skip how much of the output is in the log already. Gives how much of that is left */
+  async #write(log: FileHandle, entries: readonly LogEntry[], skip: number): Promise<number> {
+    if (entries.length === 0) return skip
     const text = Buffer.concat(entries.map(entry => entry.text))
-    const before = this.#note.size
+    const skipped = Math.min(skip, text.length)
+    const left = skip - skipped
     if (skipped < text.length) await log.writeFile(text.subarray(skipped))
     this.#tail = Buffer.concat([this.#tail, text]).subarray(-TAIL_BYTES)
-    const { size } = await log.stat()
-    for (const { at } of entries) {
-      this.#note = { at, count: at === this.#note.at ? this.#note.count + 1 : 1, size }
-    }
+    const before = this.#size
+    this.#size = Math.max(0, (await log.stat()).size - left)
     // The log was cut meanwhile, so that the old size says nothing any more.
-    this.#keep(size < before + text.length)
+    this.#keep(this.#size < before + text.length)
+    return left
   }
 
   #keep(now: boolean): void {
@@ -145,7 +139,7 @@ export class LogCopy {
     if (!now && clock.monotonic() - this.#notedMs < NOTE_MS) return
     this.#notedMs = clock.monotonic()
     try {
-      writeFileSync(`${noteFile}.new`, JSON.stringify(this.#note), { mode: 0o600 })
+      writeFileSync(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, size: this.#size }), { mode: 0o600 })
       renameSync(`${noteFile}.new`, noteFile)
     } catch {
       // A full disk costs the note; some lines may then be there twice after a restart.
@@ -169,15 +163,12 @@ export function forgetCopy(noteFile: string): void {
   rmSync(`${noteFile}.new`, { force: true })
 }
 
-function lengthOf(entries: readonly LogEntry[]): number {
-  return entries.reduce((sum, { text }) => sum + text.length, 0)
-}
-
 async function readNote(file: string): Promise<Note> {
   try {
-    const { at, count, size } = JSON.parse(await readFile(file, 'utf8')) as Note
-    return typeof at === 'string' && Number.isInteger(count) && Number.isInteger(size) ? { at, count, size } : NOTHING
+    const { since, count, first, last, size } = JSON.parse(await readFile(file, 'utf8')) as Note
+    const isNote = [since, count, size].every(Number.isInteger) && [first, last].every(text => typeof text === 'string')
+    return isNote ? { since, count, first, last, size } : { ...BEGIN, size: 0 }
   } catch {
-    return NOTHING
+    return { ...BEGIN, size: 0 }
   }
 }

@@ -4,6 +4,8 @@
 export interface LogEntry {
   /** When it was written, as seconds and nanoseconds that sort as text. */
   readonly at: string
+  /** 1 for the standard output, 2 for standard error. */
+  readonly stream: number
   readonly text: Buffer
 }
 
@@ -23,7 +25,7 @@ export class FrameReader {
       const length = rest.readUInt32BE(4)
       if ((rest[0] ?? 9) > 3 || length > MAX_FRAME_BYTES) throw new Error('the engine sends output in an unknown form')
       if (rest.length < HEAD_BYTES + length) break
-      entries.push(entryOf(rest.subarray(HEAD_BYTES, HEAD_BYTES + length)))
+      entries.push(entryOf(rest[0] ?? 0, rest.subarray(HEAD_BYTES, HEAD_BYTES + length)))
       rest = rest.subarray(HEAD_BYTES + length)
     }
     this.#rest = rest
@@ -31,10 +33,10 @@ export class FrameReader {
   }
 }
 
-function entryOf(frame: Buffer): LogEntry {
+function entryOf(stream: number, frame: Buffer): LogEntry {
   const blank = frame.indexOf(0x20)
   const at = blank === -1 ? null : instantOf(frame.subarray(0, blank).toString('latin1'))
-  return at === null ? { at: '', text: frame } : { at, text: frame.subarray(blank + 1) }
+  return at === null ? { at: '', stream, text: frame } : { at, stream, text: frame.subarray(blank + 1) }
 }
 
 /** An instant of RFC 3339 with up to nine digits behind the point; null when the text is none. */

@@ -1,0 +1,108 @@
+/**
+ * How far an output was read. An engine hands out entries from a second on, in the order in which they were written; the times in
+ * them are not in order, since the parts of a long line all have the time of the first. So a position is a second and how many
+ * entries from it on were read.
+ */
+import type { LogEntry } from './log-frames.ts'
+
+/** A position, to be kept. */
+export interface Place {
+  /** The second, since 1970, from which on entries are asked for. */
+  readonly since: number
+  /** How many of those were read. */
+  readonly count: number
+  /** The times of the first and of the last that was read; empty before them. */
+  readonly first: string
+  readonly last: string
+}
+
+/** Before the first entry. */
+export const BEGIN: Place = { since: 0, count: 0, first: '', last: '' }
+
+/** Entries of one second. */
+interface Second {
+  count: number
+  /** Which of all entries was its first, and its time. */
+  readonly ordinal: number
+  readonly first: string
+}
+
+/** Entries of a stream come at most so much later than newer ones of the other, as far as they are whole lines. */
+const SLACK_S = 2
+/** A line that never ends does not hold the position back for longer than so many seconds with output. */
+const MAX_SECONDS = 1_000
+
+/** Follows an output, over several times of asking for it. */
+export class LogPosition {
+  #place: Place
+  /** What was asked for, and how much of it has come. */
+  #asked: Place
+  #come = 0
+  /** Whether the engine has thrown the oldest entries away, so that counting says nothing and times have to do. */
+  #rotated = false
+  #seconds = new Map<number, Second>()
+  #since: number
+  #newest = 0
+  /** When each stream began the line that it has not ended. */
+  readonly #unfinished = new Map<number, number>()
+
+  constructor(place: Place) {
+    this.#place = place
+    this.#asked = place
+    this.#since = place.since
+  }
+
+  /** The position behind all entries that were {@link isNew}. */
+  get place(): Place {
+    return this.#place
+  }
+
+  /** The output is asked for from `place.since` on; what comes begins there. */
+  begin(): void {
+    this.#asked = this.#place
+    this.#come = 0
+    this.#rotated = false
+    this.#seconds.clear()
+    this.#since = this.#place.since
+    this.#newest = 0
+    this.#unfinished.clear()
+  }
+
+  /** Whether an entry was not read before. Has to be told all entries in their order. */
+  isNew(entry: LogEntry): boolean {
+    const { count: known, first, last } = this.#asked
+    this.#come += 1
+    if (this.#come === 1 && known > 0 && entry.at !== first) this.#rotated = true
+    const isNew = this.#rotated ? entry.at > last : this.#come > known
+    this.#count(entry)
+    // Until all that is known has come again, the place is the one that it was.
+    if (this.#rotated || this.#come >= known) this.#move(isNew ? entry.at : this.#place.last)
+    return isNew
+  }
+
+  #count({ at, stream, text }: LogEntry): void {
+    const second = Number(at.split('.')[0] || this.#newest)
+    this.#newest = Math.max(this.#newest, second)
+    if (text.at(-1) === 0x0a) this.#unfinished.delete(stream)
+    else if (!this.#unfinished.has(stream)) this.#unfinished.set(stream, second)
+    const known = this.#seconds.get(second)
+    if (known === undefined) this.#seconds.set(second, { count: 1, ordinal: this.#come, first: at })
+    else known.count += 1
+  }
+
+  #move(last: string): void {
+    const held = this.#seconds.size > MAX_SECONDS ? [] : this.#unfinished.values()
+    const since = Math.min(this.#newest - SLACK_S, ...held)
+    if (since > this.#since) {
+      this.#since = since
+      for (const second of this.#seconds.keys()) if (second < since) this.#seconds.delete(second)
+    }
+    let count = 0
+    let oldest: Second | null = null
+    for (const second of this.#seconds.values()) {
+      count += second.count
+      if (oldest === null || second.ordinal < oldest.ordinal) oldest = second
+    }
+    this.#place = { since: this.#since, count, first: oldest?.first ?? '', last }
+  }
+}
