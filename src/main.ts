@@ -76,7 +76,6 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const keys = loadMasterKeys(keyFile(config), config.masterKeys)
     if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
-    const hardware = describeGpus(machine, systemClock, config.placing)
     const ports: Ports = {
       ...{ clock: systemClock, random: systemRandom },
       leader: singleLeader,
@@ -97,6 +96,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     let kept: RelayKeeper | null = null
     containers = openContainerAddress(app, config, log, () => kept)
     const listener = await bind(app, config, log, address => containers?.isContainer(address) === true)
+    const hardware = describeGpus(machine, systemClock, config.placing)
     const url = listener.url
     const publicUrl = config.publicUrl ?? url
     const direct = originOf(config.host, listener.port)

@@ -149,6 +149,7 @@ export class Checks {
   serverGone(): void {
     this.#resync = true
     this.jobs.serverGone()
+    this.places.resync()
   }
 
   /** Nothing is on its way any more. */

@@ -56,9 +56,18 @@ export function withoutGpus({ parts, rules }: Pick<Search, 'parts' | 'rules'>): 
   return !rules.requireGpu && !parts.hadGpus && parts.gpus.length === 0
 }
 
+/** What was read of machines, since one decision asks for it many times. */
+const CATALOGS = new WeakMap<MachineParts, readonly CatalogedGpu[]>()
+
+function catalogOf(parts: MachineParts): readonly CatalogedGpu[] {
+  const known = CATALOGS.get(parts) ?? parts.gpus.map(cataloged)
+  CATALOGS.set(parts, known)
+  return known
+}
+
 /** GPUs of the pools, without the excluded types. */
 export function chosenGpus(parts: MachineParts, { pools, excludedTypes }: GpuCompute): CatalogedGpu[] {
-  return parts.gpus.map(cataloged).filter(({ type, pool }) => pools.includes(pool) && !excludedTypes.includes(type))
+  return catalogOf(parts).filter(({ type, pool }) => pools.includes(pool) && !excludedTypes.includes(type))
 }
 
 /** Of {@link chosenGpus} those that are well, whose driver is new enough, and that can be one of so many. */

@@ -186,9 +186,10 @@ class Placing {
     }
     const search = this.#searchOf(standing)
     const all = this.#all()
-    const spare = new Map([...this.#standings].map(([id, { have, tenant }]) => [id, have - tenant.workersMin]))
+    const spare = new Map<EndpointId, number>()
     const stay = all.filter(worker => {
-      const left = spare.get(worker.endpointId) ?? 0
+      const owner = this.#standings.get(worker.endpointId)
+      const left = spare.get(worker.endpointId) ?? (owner === undefined ? 0 : owner.have - owner.tenant.workersMin)
       if (worker.phase === 'leaving') return false
       if (worker.phase === 'kept' || left <= 0 || !helps(search, worker)) return true
       spare.set(worker.endpointId, left - 1)
