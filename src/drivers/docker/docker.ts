@@ -103,7 +103,7 @@ class Containers implements DockerDriver {
       clock,
       new PulledImages({ file: join(stateDir, 'images.json'), clock, imageFolder }),
     )
-    this.#pollSoon(POLL_MS)
+    this.#pollSoon(AWAY_POLL_MS)
     this.#disks = new DiskWatch(this.#engine, clock)
   }
 
