@@ -56,6 +56,8 @@ export interface ExplainContext {
   readonly nowMs: number
   /** Of workers whose images are downloaded; unknown unless given. */
   readonly pullPercent?: PullPercent
+  /** Whether workers of GPU endpoints run without one here, since the machine has none. */
+  readonly noGpus?: boolean
 }
 
 /** What helps where workers lack something of the machine. */
@@ -80,7 +82,7 @@ function placeAction(resource: Resource): string {
 /** Why the jobs of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue } = snapshot
-  const notes = notesOn(snapshot)
+  const notes = notesOn(snapshot, context)
   if (queue.queued + queue.queuedLowPriority === 0) {
     const running = queue.inProgress > 0
     const summary = running ? `${counted(queue.inProgress, 'job')} running, none waiting` : 'no job is waiting'
@@ -127,7 +129,7 @@ export function explainJob(
     return {
       ...plain('running', `attempt ${job.attempt} runs on worker ${job.workerId}`),
       sinceMs: job.startedAtMs,
-      notes: notesOn(snapshot),
+      notes: notesOn(snapshot, context),
     }
   }
   const why = job.error === null ? '' : `: ${job.error}`
@@ -314,9 +316,10 @@ function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerLoad[] {
   return workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
 }
 
-function notesOn({ endpoint, workers }: EndpointSnapshot): string[] {
+function notesOn({ endpoint, workers }: EndpointSnapshot, { noGpus = false }: ExplainContext): string[] {
   const { compute } = endpoint
   if (compute.kind !== 'gpu') return []
+  if (noGpus) return [`this machine has no GPU, so workers of ${endpoint.name} run on the CPU`]
   const without = workers.filter(({ placement }) => placement !== null && placement.gpus.length === 0)
   if (without.length === 0) return []
   const [count, has] = [counted(without.length, 'worker'), without.length === 1 ? 'has' : 'have']

@@ -36,8 +36,7 @@ export class Explaining {
   /** @throws AppError `not_found` */
   async endpoint(id: EndpointId): Promise<EndpointExplanation> {
     const { snapshot, context } = await this.#look(id)
-    const explanation = await this.#withHardware(snapshot.endpoint, explainEndpoint(snapshot, context))
-    return { endpoint: snapshot.endpoint, snapshot, explanation }
+    return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
   }
 
   /** As {@link endpoint}, of a picture that somebody has taken. */
@@ -51,22 +50,13 @@ export class Explaining {
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
-    const explanation = explainJob(job, snapshot, context, batch)
-    return { job, explanation: await this.#withHardware(snapshot.endpoint, explanation) }
+    return { job, explanation: explainJob(job, snapshot, context, batch) }
   }
 
   /** All endpoints of an owner, each with its explanation. */
   async all(owner: OwnerId): Promise<EndpointExplanation[]> {
     const endpoints = await this.#ports.store.endpoints.list(owner)
     return Promise.all(endpoints.map(endpoint => this.endpoint(endpoint.id)))
-  }
-
-  /** Says so where workers of a GPU endpoint run without one. */
-  async #withHardware({ compute }: Endpoint, explanation: Explanation): Promise<Explanation> {
-    if (compute.kind !== 'gpu' || explanation.cause === 'finished') return explanation
-    const rules = { ...PLACE_RULES, ...this.#placing }
-    if (!withoutGpus({ parts: await this.#ports.machine.parts(), rules })) return explanation
-    return { ...explanation, summary: `${explanation.summary}; this machine has no GPU, so its workers run on the CPU` }
   }
 
   async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
@@ -76,9 +66,11 @@ export class Explaining {
   }
 
   async #around({ endpoint }: EndpointSnapshot): Promise<ExplainContext> {
-    const { driver, clock } = this.#ports
+    const { driver, clock, machine } = this.#ports
+    const rules = { ...PLACE_RULES, ...this.#placing }
+    const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
     const startProblem = await this.#fleet.startProblem(endpoint)
     const pullPercent = (worker: WorkerId) => this.#fleet.pullPercent(worker)
-    return { capacity: await driver.capacity(), startProblem, nowMs: clock.now(), pullPercent }
+    return { capacity: await driver.capacity(), startProblem, nowMs: clock.now(), pullPercent, noGpus }
   }
 }

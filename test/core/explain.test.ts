@@ -227,6 +227,8 @@ test('work that was to be done on GPUs and is done on the CPU is noted', () => {
   const card = { index: 0, uuid: null, type: 'card', memoryGb: 24 }
   assert.deepEqual(notes({ ...UNPLACED, gpus: [card], pool: 'ADA_24' }), [])
   assert.deepEqual(notes(null), [])
+  const none = explainEndpoint(aSnapshot({ endpoint: { compute }, queue: one }), context({ noGpus: true }))
+  assert.deepEqual(none.notes, ['this machine has no GPU, so workers of mine run on the CPU'])
 })
 
 test('an endpoint that is to keep workers ready and cannot says so although no job waits', () => {

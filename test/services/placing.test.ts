@@ -187,7 +187,8 @@ test('without any GPU workers of GPU endpoints run on the CPU and know it; or th
   await rig.clock.advance(40)
   const { protocolEnv } = rig.worker(0).spec
   assert.deepEqual([protocolEnv.RUNPOD_GPU_COUNT, protocolEnv.RUNPOD_SKIP_GPU_CHECK], ['0', 'true'])
-  assert.match((await rig.why(endpoint)).summary, /this machine has no GPU, so its workers run on the CPU/)
+  const { notes } = (await rig.ask('GET', `/v2/${endpoint}/explain`)).json
+  assert.match(notes.join(), /^this machine has no GPU, so workers of \w+ run on the CPU$/)
 
   const strict = await rigWith(t, [], { placing: { requireGpu: true } })
   const waits = await strict.endpoint(GPU)
