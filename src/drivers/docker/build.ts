@@ -7,6 +7,7 @@ import ignoring from '@balena/dockerignore'
 import type Docker from 'dockerode'
 import { pack } from 'tar-fs'
 import { AppError } from '../../core/errors.ts'
+import { engineRefusal } from './engine-error.ts'
 
 /** What is to be built. */
 export interface Build {
@@ -207,24 +208,8 @@ function failed(step: string, error: string, output: string): AppError {
 }
 
 function refusalOf(thrown: unknown): AppError {
-  if (thrown instanceof AppError) return thrown
-  const {
-    statusCode,
-    code,
-    message = '',
-    json,
-  } = thrown as {
-    statusCode?: number
-    code?: string
-    message?: string
-    json?: { message?: string } | null
-  }
-  const extras = { cause: thrown }
-  if (statusCode === undefined)
-    return new AppError('unavailable', `the container engine cannot be reached: ${code ?? message}`, extras)
-  return new AppError(
-    'invalid',
-    `the engine does not build it: ${(json?.message ?? message).replace(/^\(HTTP code \d+\) [\w ]+ - /, '').trim()}`,
-    extras,
-  )
+  return engineRefusal(thrown, said => {
+    const reason = said.replace(/^\(HTTP code \d+\) [\w ]+ - /, '').trim()
+    return new AppError('invalid', `the engine does not build it: ${reason}`, { cause: thrown })
+  })
 }

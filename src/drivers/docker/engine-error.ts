@@ -30,20 +30,18 @@ const AWAY: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'its host does not answer',
 }
 
+/** The members of what dockerode throws. */
+interface Thrown {
+  readonly statusCode?: number
+  readonly code?: string
+  readonly message?: string
+  readonly json?: { readonly message?: string } | null
+}
+
 /** What dockerode throws, as an {@link EngineError}. Messages of the engine may be long and of several lines. */
 export function engineError(thrown: unknown): EngineError {
   if (thrown instanceof EngineError) return thrown
-  const {
-    statusCode,
-    code,
-    message = '',
-    json,
-  } = (thrown ?? {}) as {
-    statusCode?: number
-    code?: string
-    message?: string
-    json?: { message?: string; cause?: string } | null
-  }
+  const { statusCode, code, message = '', json } = (thrown ?? {}) as Thrown
   if (statusCode !== undefined) return new EngineError(clean(json?.message ?? message), statusCode, false, thrown)
   const known = AWAY[code ?? '']
   const hangUp = /socket hang up|aborted/i.test(message)
@@ -53,6 +51,17 @@ export function engineError(thrown: unknown): EngineError {
     known !== undefined || hangUp,
     thrown,
   )
+}
+
+/**
+ * What dockerode throws, for the person who asked for something.
+ * @param answered what to say where the engine has answered, from its own words
+ */
+export function engineRefusal(thrown: unknown, answered: (said: string) => AppError): AppError {
+  if (thrown instanceof AppError) return thrown
+  const { statusCode, code, message = '', json } = thrown as Thrown
+  if (statusCode !== undefined) return answered(json?.message ?? message)
+  return new AppError('unavailable', `the container engine cannot be reached: ${code ?? message}`, { cause: thrown })
 }
 
 /** A problem of a start as the reason that people see. */

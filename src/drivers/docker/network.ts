@@ -7,6 +7,7 @@ import { networkInterfaces } from 'node:os'
 import type Docker from 'dockerode'
 import { AppError } from '../../core/errors.ts'
 import type { AddressRange, ContainerNetwork, FoundNetwork } from '../../ports/container-network.ts'
+import { engineRefusal } from './engine-error.ts'
 
 /** Names the installation that a network belongs to. */
 export const INSTALLATION_LABEL = 'runyard.installation'
@@ -41,7 +42,7 @@ class BridgeNetwork implements ContainerNetwork {
   ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
     this.#finding ??= this.#ensure(wanted)
       .catch(thrown => {
-        throw thrown instanceof AppError ? thrown : engineProblem(thrown)
+        throw engineProblem(thrown)
       })
       .finally(() => {
         this.#finding = null
@@ -181,24 +182,12 @@ function statusOf(thrown: unknown): number | undefined {
 
 /** What an engine says, as a sentence for the person who runs it. */
 function engineProblem(thrown: unknown): AppError {
-  const {
-    statusCode,
-    code,
-    message = '',
-    json,
-  } = thrown as {
-    statusCode?: number
-    code?: string
-    message?: string
-    json?: { message?: string }
-  }
-  const extras = { cause: thrown }
-  if (statusCode === undefined)
-    return new AppError('unavailable', `the container engine cannot be reached: ${code ?? message}`, extras)
-  const said = json?.message ?? message
-  if (/non-overlapping|address pool|subnet/i.test(said)) {
-    const advice = "remove unused networks with 'docker network prune', or name one with --docker-network"
-    return new AppError('unavailable', `the engine has no address range left for a network: ${advice}`, extras)
-  }
-  return new AppError('unavailable', `the engine makes no network for containers: ${said}`, extras)
+  return engineRefusal(thrown, said => {
+    const extras = { cause: thrown }
+    if (/non-overlapping|address pool|subnet/i.test(said)) {
+      const advice = "remove unused networks with 'docker network prune', or name one with --docker-network"
+      return new AppError('unavailable', `the engine has no address range left for a network: ${advice}`, extras)
+    }
+    return new AppError('unavailable', `the engine makes no network for containers: ${said}`, extras)
+  })
 }
