@@ -24,6 +24,8 @@ export interface HeldDataDir {
 }
 
 const BUSY = 5
+/** A database that nobody refers to is closed some time, and the lock would end with it. */
+const kept = new Set<DatabaseSync>()
 
 /**
  * Takes a data directory for this process, making it if need be. The lock is an exclusive transaction on a database of
@@ -41,6 +43,7 @@ export function lockDataDir(folder: string): DataDirLock | HeldDataDir {
     if (!isBusy(error)) throw error
     return { held: true, by: readInfo(infoFile) }
   }
+  kept.add(database)
   rmSync(infoFile, { force: true })
   return {
     held: false,
@@ -53,6 +56,7 @@ export function lockDataDir(folder: string): DataDirLock | HeldDataDir {
       if (!database.isOpen) return
       rmSync(infoFile, { force: true })
       database.close()
+      kept.delete(database)
     },
   }
 }
