@@ -65,9 +65,14 @@ export class EventWriter {
     return pieces.map(piece => (piece.kind === 'text' ? this.#sent(piece.text) : this.#event(piece.json))).join('')
   }
 
+  /** Whether the stream has said its last: clients leave then, without waiting for the end of the answer. */
+  get isDone(): boolean {
+    return DONE_LINE.test(this.#tail)
+  }
+
   /** The text that ends a stream well: `[DONE]`, unless the worker has said so itself. */
   done(): string {
-    return DONE_LINE.test(this.#tail) ? '' : this.#event('[DONE]')
+    return this.isDone ? '' : this.#event('[DONE]')
   }
 
   /** The text that ends a stream badly. */

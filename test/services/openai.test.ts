@@ -168,6 +168,21 @@ test('a client that goes away cancels its job, whether it waits, streams or is q
   assert.deepEqual(rig.happened('request.failed'), [])
 })
 
+test('a client that leaves when it has read the last event does not cancel its job', async t => {
+  const { rig, worker, chat, statusOf } = await openAi(t)
+  const connection = new AbortController()
+  const { answer, id } = await chat({ stream: true }, { signal: connection.signal })
+  for (const output of ['data: 1\n\n', 'data: [DONE]\n\n']) {
+    await worker.chunk(id, { output })
+    await rig.clock.settle()
+  }
+  connection.abort()
+  await answer
+  assert.equal(await statusOf(id), 'IN_PROGRESS')
+  await worker.done(id, { output: [] })
+  assert.equal(await statusOf(id), 'COMPLETED')
+})
+
 test('an answer that breaks off because its worker is lost is not begun again', async t => {
   const { rig, worker, chat, statusOf } = await openAi(t)
   const { answer, id } = await chat({ stream: true })

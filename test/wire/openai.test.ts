@@ -73,11 +73,13 @@ describe('the official OpenAI client', { skip }, () => {
   })
 
   test('a client that closes its stream or gives up cancels the job, and the worker stops it', async () => {
+    const cancelled = () => server.events('job.moved').filter(({ transition }) => transition === 'cancel')
+    // A client that has read the last event of a stream may be gone before its job has ended.
+    const before = cancelled().length
     const { streamed } = await client('close')
     assert.equal((await whenFinal(server, id, streamed)).status, 'CANCELLED')
-    const cancelled = () => server.events('job.moved').filter(({ transition }) => transition === 'cancel')
-    await until('both jobs to be cancelled', () => cancelled().length === 2)
-    assert.equal(cancelled()[0]!.jobId, streamed)
+    await until('both jobs to be cancelled', () => cancelled().length === before + 2)
+    assert.equal(cancelled()[before]!.jobId, streamed)
     const idle = async () => (await ask(server, `/v2/${id}/health`)).json.workers.idle === 1
     await until('the worker to let go of both', idle)
     assert.deepEqual(await client('models'), ['tiny'])

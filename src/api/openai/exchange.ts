@@ -105,6 +105,11 @@ export class Exchange {
       .catch(error => reportFailure(emit, 'openai', this.#request, error))
   }
 
+  /** Nobody waits any more. A job whose whole answer is out is about to end by itself. */
+  async #leave(): Promise<void> {
+    if (!this.#writer.isDone) await this.cancelJob()
+  }
+
   /** Nothing is read before the client has taken what was read before. */
   #events(first: Part): ReadableStream<Uint8Array> {
     let part: Part | null = first
@@ -121,7 +126,7 @@ export class Exchange {
         },
         cancel: async () => {
           this.#gone.abort()
-          await this.cancelJob()
+          await this.#leave()
         },
       },
       { highWaterMark: 0 },
@@ -143,7 +148,7 @@ export class Exchange {
       await this.cancelJob()
       return toAppError(error)
     } finally {
-      if (this.#isOver()) await this.cancelJob()
+      if (this.#isOver()) await this.#leave()
     }
   }
 
