@@ -48,8 +48,10 @@ export class Worker {
     const client = await createClient(this.#config)
     const { pingUrl, pingMs, stopUrl } = this.#config
     const ids = () => Array.from(this.#held, run => run.job.id)
-    if (pingUrl) startPinging(client, pingUrl, pingMs, version, ids)
     const taking = this.#takeLoop(client)
+    // The first take goes out before all else, because a job may wait for it.
+    await new Promise(resolve => setImmediate(resolve))
+    if (pingUrl) startPinging(client, pingUrl, pingMs, version, ids)
     if (stopUrl) void listenForStops(client, stopUrl, this.#over.signal, id => this.#stop(id))
     await taking
     while (this.#held.size > 0) await this.#change()
