@@ -59,9 +59,17 @@ export function parseRocm(text: string): MachineGpu[] {
 
 function gpuOf(index: number, uuid: unknown, name: unknown, memoryGb: number, driver: unknown): MachineGpu[] {
   if (!Number.isInteger(index) || typeof name !== 'string' || !(memoryGb > 0)) return []
+  // Some versions leave the vendor out, by which a type is known to be one of AMD.
+  const full = /^\s*AMD\b/i.test(name) ? name : `AMD ${name}`
   return [
     {
-      ...{ index, uuid: typeof uuid === 'string' ? uuid : null, name, vendor: 'AMD', memoryGb: Math.round(memoryGb) },
+      ...{
+        index,
+        uuid: typeof uuid === 'string' ? uuid : null,
+        name: full,
+        vendor: 'AMD',
+        memoryGb: Math.round(memoryGb),
+      },
       ...{ driver: typeof driver === 'string' ? driver : null, cuda: null, mig: null, problem: null },
     },
   ]

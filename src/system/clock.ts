@@ -11,7 +11,12 @@ export const systemClock: Clock = {
 }
 
 function startTimer(ms: number, callback: () => void): () => void {
-  let remaining = Math.max(0, ms)
+  // The shortest timer of Node takes a millisecond and more.
+  if (ms <= 0) {
+    const immediate = setImmediate(callback)
+    return () => clearImmediate(immediate)
+  }
+  let remaining = ms
   let timer: NodeJS.Timeout
   const arm = () => {
     const step = Math.min(remaining, LONGEST_TIMER_MS)

@@ -12,6 +12,8 @@ import type { ToolOptions } from './tool.ts'
 export const TOOL_MS = 10_000
 /** The machine is looked at again after this time, when somebody asks. */
 export const FRESH_MS = 30_000
+/** So much later than it was asked for: whoever asks is about to start a worker, and starting a tool would hold that up. */
+const LATER_MS = 200
 /** So long GPUs that cannot be read any more are taken for there still. */
 export const KEPT_MS = 600_000
 
@@ -75,12 +77,17 @@ class Here implements Machine {
   parts(): Promise<MachineParts> {
     const isOld = this.#options.clock.monotonic() - this.#readMs >= FRESH_MS
     if (isOld && this.#reading === null) {
-      this.#reading = this.#read().finally(() => {
+      const reading = this.#parts === null ? this.#read() : this.#later().then(() => this.#read())
+      this.#reading = reading.finally(() => {
         this.#reading = null
         this.#readMs = this.#options.clock.monotonic()
       })
     }
     return this.#parts === null ? this.#reading! : Promise.resolve(this.#parts)
+  }
+
+  #later(): Promise<void> {
+    return new Promise(resolve => void this.#options.clock.after(LATER_MS, resolve))
   }
 
   async #read(): Promise<MachineParts> {

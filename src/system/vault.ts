@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hash,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
 import { AppError } from '../core/errors.ts'
 import type { Vault } from '../ports/vault.ts'
 
@@ -30,7 +38,7 @@ export function createVault(current: Buffer, ...others: Buffer[]): Vault {
   const first = keys[0]!
   const open = (text: string) => openSealed(keys, text)
   return {
-    hash: text => createHash('sha256').update(text).digest('hex'),
+    hash: text => hash('sha256', text),
     equal(a, b) {
       const left = Buffer.from(a)
       const right = Buffer.from(b)

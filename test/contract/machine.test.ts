@@ -264,13 +264,14 @@ test('cards of AMD are told by amd-smi, in both of its forms, or by rocm-smi', a
     assert.deepEqual(gpu, { ...expected, driver: '6.7.0', cuda: null, mig: null, problem: null })
   }
   const rocm = {
-    card0: { 'Unique ID': '0x1234', 'VRAM Total Memory (B)': '206141652992', 'Card Series': 'AMD Instinct MI300X OAM' },
+    card0: { 'Unique ID': '0x1234', 'VRAM Total Memory (B)': '206141652992', 'Card Series': 'Instinct MI300X OAM' },
     system: { 'Driver version': '6.2.4' },
   }
   const { machine, install, later } = open(context)
   install('rocm-smi', `#!/bin/sh\necho '${JSON.stringify(rocm)}'\n`)
   const { gpus } = await machine.parts()
   assert.deepEqual([gpus[0]?.uuid, gpus[0]?.memoryGb, gpus[0]?.driver], ['GPU-1234', 192, '6.2.4'])
+  assert.equal(gpus[0]?.name, 'AMD Instinct MI300X OAM', 'the vendor is told even where the tool leaves it out')
   install('rocm-smi', '#!/bin/sh\necho rubbish\n')
   assert.equal((await later()).problem, 'rocm-smi printed what cannot be read: rubbish')
 })
