@@ -1,16 +1,27 @@
 /**
  * Cold start of a TypeScript worker, from `run` to COMPLETED, by who spends the time: the engine that starts its process or
- * container, the worker itself, and the server with its relay and all that goes over sockets. The worker notes when its process
- * began and when it calls. What the same worker takes with a server that answers at once is taken off the server's share.
+ * container, the worker itself, and the server with its relay and all that goes over sockets.
  *
  *     ./bin/node bench/cold-start.ts [rounds]
  *
  * With RUNYARD_TEST_DOCKER (an engine's address) and RUNYARD_TEST_DOCKER_IMAGE (made by `.ci/docker image`) a container, too.
+ *
+ * How it is counted. The worker notes when its process began and when it calls, the server when it calls its engine or starts a
+ * process. The engine has the time in which the server waits for one of its calls, and all from the call that starts the worker
+ * to the begin of its program. The worker has the time from there until its first take leaves it, from the job until its result
+ * leaves it, and the least that these calls take with a server that answers at once. All else is the server's own share, the
+ * client's part of the one request and what others of this machine keep it from the processor included.
+ *
+ * How to read it. On a machine that does other things, too, look at the least, and at the disturbance: how long server and relay
+ * were ready to go on and had no processor (where the system tells), and how long a loop took that is the same each time. The
+ * processor time of server and relay hardly depends on others.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -24,6 +35,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type Alone, printAlone, printReport, type Round, type Traced } from './cold-start-report.ts'
 import { ready } from './ready.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 10)
@@ -31,6 +43,9 @@ const REPOSITORY = dirname(dirname(fileURLToPath(import.meta.url)))
 /** How long a worker may be idle in between; the server knows whole seconds. */
 const IDLE_S = 1
 const REST_MS = 500
+
+/** Notes what the server does. */
+const TRACE = new URL('./cold-start-trace.mjs', import.meta.url).href
 
 const HANDLER = `import './cold-start-notes.mjs'
 const { start } = await import('@runyard/worker')
@@ -49,8 +64,6 @@ interface Answer {
   readonly status: string
   readonly id: string
 }
-
-type Row = Readonly<Record<string, number>>
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
 /** A folder with the worker. */
@@ -93,8 +106,8 @@ function containerSubject(image: string): Subject | null {
  * The same worker with a server that answers at once: what it takes to start its process, to get a job and to hand in a result
  * when nobody does anything in between.
  */
-async function measureAlone(image: string): Promise<Row[]> {
-  const rows: Row[] = []
+async function measureAlone(image: string): Promise<Alone[]> {
+  const rows: Alone[] = []
   let done: () => void = () => {}
   const bare = createServer((request, response) => {
     const { url = '' } = request
@@ -134,43 +147,84 @@ function aloneEnv(base: string, notes: string): Record<string, string> {
   }
 }
 
-async function measure({ name, serve, endpoint, notes }: Subject): Promise<Row[]> {
+async function measure({ name, serve, endpoint, notes }: Subject): Promise<Round[]> {
   const data = join(folder, `data-${name}`)
-  const args = ['serve', ...serve, '--port', '0', '--json', '--log-level', 'warn', '--data-dir', data]
-  const server = spawn(join(REPOSITORY, 'bin', 'runyard'), args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const trace = join(folder, `trace-${name}`)
+  const args = ['serve', ...serve, '--port', '0', '--json', '--log-level', 'error', '--data-dir', data]
+  const env = { ...process.env, BENCH_TRACE: trace, NODE_OPTIONS: `--import ${TRACE}` }
+  const server = spawn(join(REPOSITORY, 'bin', 'runyard'), args, { stdio: ['ignore', 'pipe', 'inherit'], env })
   try {
-    const { url, key } = await ready(server)
+    const { url, key, pid } = await ready(server)
+    const pids = [pid, relayOf(data)]
     const api = new Api(url, key)
     const file = name === 'container' ? await api.volumeWith(data, notes) : { path: notes, id: null }
     const id = await api.create({ ...endpoint, ...(file.id === null ? {} : { networkVolumes: [file.id] }) })
-    const rows: Row[] = []
+    const rounds: Round[] = []
     // The first round opens files and compiles code, which no later one does.
     for (let round = -1; round < ROUNDS; round += 1) {
       await api.untilNoWorkers(id)
-      rmSync(file.path, { force: true })
-      const row = await oneRound(api, id, file.path)
-      if (round >= 0) rows.push(row)
+      for (const path of [file.path, trace]) rmSync(path, { force: true })
+      const measured = await oneRound(api, id, pids)
+      await api.untilNoWorkers(id)
+      if (round >= 0) rounds.push(roundOf(measured, readNotes(file.path), readTrace(trace)))
     }
-    return rows
+    return rounds
   } finally {
     await stop(server)
   }
 }
 
-async function oneRound(api: Api, id: string, file: string): Promise<Row> {
+type Measured = Pick<Round, 'sent' | 'answered' | 'decided' | 'disturbance'>
+
+async function oneRound(api: Api, id: string, pids: readonly (number | null)[]): Promise<Measured> {
+  const loop = timedLoop()
+  const before = scheduled(pids)
   const sent = now()
   const { status } = await api.ask<Answer>('POST', `/v2/${id}/runsync`, { input: { hello: 'world' } })
   const answered = now()
+  const after = scheduled(pids)
   if (status !== 'COMPLETED') throw new Error(`the job ended ${status}`)
+  const told = before !== null && after !== null
+  const [busy, waited] = told ? [after.busy - before.busy, after.waited - before.waited] : [null, null]
   const worker = await api.newestWorker(id)
-  const notes = readNotes(file)
-  const [began, asked, taken, posted] = [
-    at(notes, 'began'),
-    at(notes, 'take-asked'),
-    at(notes, 'take-answered'),
-    at(notes, 'done-asked'),
-  ]
-  return { sent, created: Date.parse(worker.createdAt), began, asked, taken, posted, answered }
+  return { sent, answered, decided: Date.parse(worker.createdAt), disturbance: { loop, busy, waited } }
+}
+
+function roundOf(measured: Measured, notes: ReadonlyMap<string, number>, traced: readonly Traced[]): Round {
+  const [began, asked] = [at(notes, 'began'), at(notes, 'take-asked')]
+  return { ...measured, began, asked, taken: at(notes, 'take-answered'), posted: at(notes, 'done-asked'), traced }
+}
+
+/** Null where workers call the server itself. */
+function relayOf(data: string): number | null {
+  const file = join(data, 'relay', 'relay.json')
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid : null
+}
+
+/** What processes have had of the processors, and how long their main threads have waited for one, in ms; null where the system does not tell. */
+function scheduled(pids: readonly (number | null)[]): { busy: number; waited: number } | null {
+  const sum = { busy: 0, waited: 0 }
+  try {
+    for (const pid of pids.filter(one => one !== null)) {
+      for (const thread of readdirSync(`/proc/${pid}/task`)) {
+        const [busy, waited] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ').map(Number)
+        sum.busy += busy! / 1e6
+        // Other threads help at best.
+        if (thread === String(pid)) sum.waited += waited! / 1e6
+      }
+    }
+    return sum
+  } catch {
+    return null
+  }
+}
+
+/** How long a fixed piece of work takes, in ms: some 5 on a machine that does nothing else. */
+function timedLoop(): number {
+  const start = now()
+  let hash = Buffer.from('runyard')
+  for (let turn = 0; turn < 3_000; turn += 1) hash = createHash('sha256').update(hash).digest()
+  return now() - start
 }
 
 class Api {
@@ -249,72 +303,29 @@ function readNotes(file: string): Map<string, number> {
   return notes
 }
 
+function readTrace(file: string): Traced[] {
+  if (!existsSync(file)) return []
+  return readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as Traced)
+    .sort((a, b) => a.asked - b.asked)
+}
+
 function at(notes: ReadonlyMap<string, number>, what: string): number {
   const instant = notes.get(what)
   if (instant === undefined) throw new Error(`the worker has not noted '${what}'`)
   return instant
 }
 
-/** @param alone the same with a server that does nothing */
-function print(what: string, rows: readonly Row[], alone: readonly Row[]): void {
-  console.log(`cold start of a TypeScript worker in ${what}, ${ROUNDS} rounds; milliseconds, median (least - most)`)
-  for (const [name, value] of Object.entries(PARTS)) console.log(line(name, rows.map(value)))
-  console.log(
-    line(
-      'all of it',
-      rows.map(row => row.answered! - row.sent!),
-    ),
-  )
-  const idle = (part: string) => median(alone.map(row => row[part]!))
-  console.log(
-    line(
-      "the worker's share",
-      rows.map(row => row.asked! - row.began! + (row.posted! - row.taken!)),
-    ),
-  )
-  // Of a container all between the decision and the begin of its program counts as the engine's, which is nearly so.
-  const engine = (row: Row) => (what === 'a process' ? idle('start') : row.began! - row.created!)
-  console.log(
-    line(what === 'a process' ? "the system's share, of starting a process" : "the engine's share", rows.map(engine)),
-  )
-  const share = rows.map(row => {
-    const calls = row.taken! - row.asked! - idle('take') + (row.answered! - row.posted! - idle('done'))
-    return row.began! - row.sent! - engine(row) + calls
-  })
-  console.log(line("the server's share", share))
-  console.log(
-    `  (with a server that answers at once a take needs ${idle('take').toFixed(1)}, a result ${idle('done').toFixed(1)})`,
-  )
-}
-
-const PARTS: Readonly<Record<string, (row: Row) => number>> = {
-  'request to the decision for a worker': row => row.created! - row.sent!,
-  'decision to the begin of its program': row => row.began! - row.created!,
-  'begin to its first take': row => row.asked! - row.began!,
-  'take to its answer': row => row.taken! - row.asked!,
-  'answer to its result': row => row.posted! - row.taken!,
-  'result to the answer of the request': row => row.answered! - row.posted!,
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)]!
-}
-
-function line(name: string, values: readonly number[]): string {
-  const [middle, least, most] = [median(values), Math.min(...values), Math.max(...values)].map(value =>
-    value.toFixed(1),
-  )
-  return `  ${name.padEnd(60)} ${middle} (${least} - ${most})`
-}
-
 try {
   const image = makeImage()
   const alone = await measureAlone(image)
-  print('a process', await measure(processSubject(image)), alone)
+  printAlone(alone)
+  printReport('a process', await measure(processSubject(image)), alone)
   const container = containerSubject(image)
   if (container === null) console.log('no container: RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE are not set')
-  else print('a container', await measure(container), alone)
+  else printReport('a container', await measure(container), alone)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
