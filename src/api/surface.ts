@@ -1,3 +1,4 @@
+import { keyOfAuthorization } from '../core/authorization.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { Emit } from '../events.ts'
 
@@ -30,10 +31,7 @@ export function reportFailure(emit: Emit, surface: SurfaceName, request: Request
 
 /** The key of an Authorization header, with or without the word Bearer; null when there is none. */
 export function authorizationKey(request: Request): string | null {
-  const header = request.headers.get('authorization')?.trim()
-  if (header === undefined || header === '') return null
-  const bearer = /^bearer(?:\s+(.*))?$/i.exec(header)
-  return bearer === null ? header : (bearer[1] ?? '').trim()
+  return keyOfAuthorization(request.headers.get('authorization'))
 }
 
 /** The headers of a refusal: when to try again, and which methods the path takes. */

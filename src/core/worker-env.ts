@@ -2,19 +2,44 @@ import type { EndpointId, VolumeId, WorkerId } from './ids.ts'
 import type { Placement } from './placement.ts'
 import { PING_MS } from './worker-watch.ts'
 
-/** What the variables of the worker protocol are made of. */
-export interface WorkerEnvironment {
+/** Who a worker is, and what it has. */
+export interface WorkerIdentity {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId
   /** Eight hexadecimal digits that make the host name unique. */
   readonly hostSuffix: string
-  readonly token: string
-  /** Origin of the worker surface, without a trailing slash. */
-  readonly baseUrl: string
   /** What of it is known to the worker: GPUs, vCPUs and memory. */
   readonly placement: Placement
   /** The network volume of its endpoint; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
+}
+
+/** What the variables of the worker protocol are made of. */
+export interface WorkerEnvironment extends WorkerIdentity {
+  readonly token: string
+  /** Origin of the worker surface, without a trailing slash. */
+  readonly baseUrl: string
+}
+
+/** The variables that tell a worker who it is and what it has: all of them for one that serves requests and asks for no jobs. */
+export function identityEnv({
+  endpointId,
+  workerId,
+  hostSuffix,
+  placement,
+  volume,
+}: WorkerIdentity): Record<string, string> {
+  const { gpus, vcpus, memoryMb } = placement
+  return {
+    RUNPOD_POD_ID: workerId,
+    RUNPOD_POD_HOSTNAME: `${workerId}-${hostSuffix}`,
+    RUNPOD_ENDPOINT_ID: endpointId,
+    RUNPOD_GPU_COUNT: String(gpus.length),
+    ...(gpus[0] === undefined ? {} : { RUNPOD_GPU_NAME: encodeURIComponent(gpus[0].type).replaceAll('%20', '+') }),
+    ...(vcpus === null ? {} : { RUNPOD_CPU_COUNT: String(vcpus) }),
+    ...(memoryMb === null ? {} : { RUNPOD_MEM_GB: String(Math.floor(memoryMb / 1024)) }),
+    ...(volume === null ? {} : { RUNPOD_VOLUME_ID: volume.id, RUNPOD_VOLUME_PATH: volume.path }),
+  }
 }
 
 /**
@@ -23,12 +48,10 @@ export interface WorkerEnvironment {
  */
 export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
   const base = `${worker.baseUrl}/v2/${worker.endpointId}`
-  const { gpus, vcpus, memoryMb } = worker.placement
-  const query = `?gpu=${gpus.length > 0 ? 'GPU' : 'CPU'}`
+  const hasGpu = worker.placement.gpus.length > 0
+  const query = `?gpu=${hasGpu ? 'GPU' : 'CPU'}`
   return {
-    RUNPOD_POD_ID: worker.workerId,
-    RUNPOD_POD_HOSTNAME: `${worker.workerId}-${worker.hostSuffix}`,
-    RUNPOD_ENDPOINT_ID: worker.endpointId,
+    ...identityEnv(worker),
     RUNPOD_AI_API_KEY: worker.token,
     RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID${query}`,
     RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/$RUNPOD_POD_ID/$ID${query}`,
@@ -36,14 +59,8 @@ export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
     RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID${query}`,
     RUNPOD_PING_INTERVAL: String(PING_MS),
     RUNPOD_LOG_LEVEL: 'INFO',
-    RUNPOD_GPU_COUNT: String(gpus.length),
     // The SDK would look for a GPU on the machine, and fail on one that it may not use.
-    ...(gpus[0] === undefined
-      ? { RUNPOD_SKIP_GPU_CHECK: 'true' }
-      : { RUNPOD_GPU_NAME: encodeURIComponent(gpus[0].type).replaceAll('%20', '+') }),
-    ...(vcpus === null ? {} : { RUNPOD_CPU_COUNT: String(vcpus) }),
-    ...(memoryMb === null ? {} : { RUNPOD_MEM_GB: String(Math.floor(memoryMb / 1024)) }),
-    ...(worker.volume === null ? {} : { RUNPOD_VOLUME_ID: worker.volume.id, RUNPOD_VOLUME_PATH: worker.volume.path }),
+    ...(hasGpu ? {} : { RUNPOD_SKIP_GPU_CHECK: 'true' }),
     NO_PROXY: new URL(worker.baseUrl).hostname,
   }
 }

@@ -1,0 +1,38 @@
+/**
+ * How fast a line moves, measured between places that become free. Only as long as the same workers serve it: more of them
+ * make it faster, and nobody knows by how much before they do.
+ */
+export interface Pace {
+  /** The mean time between two free places, recent ones counting more. */
+  readonly everyMs: number
+  readonly measured: number
+}
+
+/** Nothing measured yet. */
+export const NO_PACE: Pace = { everyMs: 0, measured: 0 }
+
+/** With fewer measurements nothing is said. */
+const ENOUGH = 10
+/** How much the latest measurement counts. */
+const WEIGHT = 0.1
+/** Somebody is refused only if the line would have to move so much faster than it does. */
+const MARGIN = 2
+
+/** The pace after a place became free so long after the one before. */
+export function paceAfter(pace: Pace, sinceLastMs: number): Pace {
+  const weight = Math.max(WEIGHT, 1 / (pace.measured + 1))
+  return { everyMs: pace.everyMs + weight * (sinceLastMs - pace.everyMs), measured: pace.measured + 1 }
+}
+
+/**
+ * How long it will take until whoever comes now has a place, in milliseconds; null while that is not known.
+ * @param ahead how many wait already
+ */
+export function expectedWaitMs(pace: Pace, ahead: number): number | null {
+  return pace.measured < ENOUGH ? null : pace.everyMs * (ahead + 1)
+}
+
+/** Whether somebody who can wait for so long will surely have no place by then. */
+export function isHopelessWait(expectedMs: number | null, patienceMs: number): boolean {
+  return expectedMs !== null && expectedMs > MARGIN * patienceMs
+}

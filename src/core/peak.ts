@@ -1,0 +1,36 @@
+/** How many workers an endpoint has wanted at most lately: requests come and go faster than workers. */
+
+/** For so long at least fewer workers must have been enough before one that is in use ends. */
+export const PEAK_MS = 60_000
+/** Looks within this time count as one. */
+const BUCKET_MS = 5_000
+
+interface Bucket {
+  readonly atMs: number
+  most: number
+}
+
+/** What one endpoint has wanted, in a bounded number of buckets. */
+export class Peak {
+  readonly #buckets: Bucket[] = []
+  #sinceMs: number | null = null
+
+  /**
+   * Notes what is wanted now.
+   * @param windowMs how far back it is remembered, at least {@link PEAK_MS}
+   * @returns the most that was wanted within that time; null when it was not watched for so long
+   */
+  note(wanted: number, windowMs: number, nowMs: number): number | null {
+    const spanMs = Math.max(PEAK_MS, windowMs)
+    const last = this.#buckets.at(-1)
+    // A clock that was set back begins anew.
+    if (last !== undefined && nowMs < last.atMs) this.#buckets.length = 0
+    if (this.#sinceMs === null || nowMs < this.#sinceMs || this.#buckets.length === 0) this.#sinceMs = nowMs
+    const bucket = this.#buckets.at(-1)
+    if (bucket !== undefined && nowMs - bucket.atMs < BUCKET_MS) bucket.most = Math.max(bucket.most, wanted)
+    else this.#buckets.push({ atMs: nowMs, most: wanted })
+    while (nowMs - this.#buckets[0]!.atMs > spanMs + BUCKET_MS) this.#buckets.shift()
+    if (nowMs - this.#sinceMs < spanMs) return null
+    return Math.max(...this.#buckets.map(({ most }) => most))
+  }
+}

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { maxConcurrencyOf, servingOf, servingProblem } from '../../src/core/serving.ts'
+
+test('a worker serves port 80 and answers at /ping unless its variables say something else', () => {
+  assert.deepEqual(servingOf({}), { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 })
+  assert.deepEqual(servingOf({ PORT: '8000' }), {
+    port: 8000,
+    healthPort: 8000,
+    healthPath: '/ping',
+    initTimeoutMs: 480_000,
+  })
+  assert.deepEqual(servingOf({ PORT: '8000', PORT_HEALTH: '8001', HEALTH_CHECK_PATH: '/well?deep=1' }), {
+    ...{ port: 8000, healthPort: 8001, healthPath: '/well?deep=1', initTimeoutMs: 480_000 },
+  })
+  assert.equal(servingOf({ RUNPOD_INIT_TIMEOUT: '1200' }).initTimeoutMs, 1_200_000)
+  assert.equal(servingProblem({ PORT: '65535', PORT_HEALTH: '1', HEALTH_CHECK_PATH: '/' }), null)
+})
+
+test('the number of requests at once is limited only where a variable says so', () => {
+  assert.equal(maxConcurrencyOf({}), null)
+  assert.equal(maxConcurrencyOf({ RUNYARD_MAX_CONCURRENCY: '8' }), 8)
+  assert.equal(servingProblem({ RUNYARD_MAX_CONCURRENCY: '8' }), null)
+})
+
+const WRONG: [Record<string, string>, RegExp][] = [
+  ...['0', '65536', '', ' 80', '80.0', '-1', '1e3', 'http', '{{ RUNPOD_SECRET_PORT }}'].flatMap(
+    (text): [Record<string, string>, RegExp][] => [
+      [{ PORT: text }, /^the variable PORT must be a port from 1 to 65535, not '/],
+      [{ PORT_HEALTH: text }, /^the variable PORT_HEALTH must be a port from 1 to 65535, not '/],
+    ],
+  ),
+  ...['', 'ping', 'http://host/ping', '/a b', '/a\r\nx: y', '/ä', '/a#b', `/${'x'.repeat(2_000)}`].map(
+    (text): [Record<string, string>, RegExp] => [
+      { HEALTH_CHECK_PATH: text },
+      /must be a path that begins with a slash/,
+    ],
+  ),
+  ...['0', '-1', '', 'many', '1.5', '1000001'].map((text): [Record<string, string>, RegExp] => [
+    { RUNYARD_MAX_CONCURRENCY: text },
+    /^the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to 1000000, not '/,
+  ]),
+]
+
+for (const [env, sentence] of WRONG) {
+  test(`${JSON.stringify(env).slice(0, 60)} is refused with a sentence, and counts as not given`, () => {
+    assert.match(servingProblem(env)!, sentence)
+    assert.deepEqual(servingOf(env), servingOf({}))
+    assert.equal(maxConcurrencyOf(env), null)
+  })
+}
