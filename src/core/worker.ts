@@ -3,11 +3,13 @@
  *
  *     STARTING -> READY -> DRAINING -> STOPPING -> EXITED
  *
- * STARTING lasts until its first take. A DRAINING worker is given no more jobs and finishes those it holds. STOPPING has
+ * STARTING lasts until its first take, or, of a worker that serves requests, until it says that it is well for the first time.
+ * A DRAINING worker is given no more jobs or requests and finishes those it holds. STOPPING has
  * been told to end and its polls are answered at once. Any state may go straight to EXITED: processes die when they like.
  */
 import type { EndpointId, OwnerId, WorkerId } from './ids.ts'
 import type { Placement } from './placement.ts'
+import type { Serving } from './serving.ts'
 
 /** Every state of a worker, in the order of its life. */
 export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'] as const
@@ -15,7 +17,7 @@ export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXIT
 export type WorkerState = (typeof WORKER_STATES)[number]
 
 /** What was wrong with a worker that Runyard had to end. Each counts as a crash. */
-export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start'] as const
+export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start', 'never_healthy'] as const
 /** One of {@link FAULT_REASONS}. */
 export type FaultReason = (typeof FAULT_REASONS)[number]
 
@@ -54,7 +56,9 @@ export interface Worker {
   readonly driver: string
   /** What the driver needs to find it again after a restart of the server; null until it was started. */
   readonly handle: string | null
-  /** The address that it was given for its calls. */
+  /** How it serves requests; null for a worker that asks for jobs. */
+  readonly serves: Serving | null
+  /** The address that it was given for its calls; empty for one that makes none. */
   readonly baseUrl: string
   readonly createdAtMs: number
   /** What it is given of the machine; null for one of an older version. */
@@ -126,6 +130,15 @@ function clean(text: string, characters: number): string {
 const BACKOFF_FIRST_MS = 1_000
 const BACKOFF_MAX_MS = 300_000
 
+/** How long a worker that serves requests must have been ready to count as one that has worked: nobody counts its requests. */
+const WORKED_MS = 60_000
+
+/** Whether a worker that has ended was of use: it finished jobs, or served requests for a minute. */
+function hasWorked({ jobsFinished, serves, readyAtMs, exitedAtMs }: Worker): boolean {
+  if (serves === null) return jobsFinished > 0
+  return readyAtMs !== null && (exitedAtMs ?? 0) - readyAtMs >= WORKED_MS
+}
+
 /** How many workers crashed in a row, and until when no new one is started because of it. */
 export interface CrashBackoff {
   readonly crashes: number
@@ -134,7 +147,7 @@ export interface CrashBackoff {
 }
 
 /**
- * The back-off after crashes: nothing after a first crash of a worker that had finished jobs, else 1 s, doubled by each
+ * The back-off after crashes: nothing after a first crash of a worker that had worked, else 1 s, doubled by each
  * further crash in a row, at most 5 min. A worker that ended because it was asked to, or a new version, ends the row.
  * @param exits workers of the endpoint that have ended, newest first
  */
@@ -143,10 +156,10 @@ export function crashBackoff(exits: readonly Worker[], version: number): CrashBa
   for (const worker of exits) {
     if (worker.version !== version || !crashed(worker)) break
     crashes += 1
-    if (worker.jobsFinished > 0) break
+    if (hasWorked(worker)) break
   }
   const last = crashes === 0 ? null : (exits[0] ?? null)
-  if (last === null || (crashes === 1 && last.jobsFinished > 0)) return { crashes, untilMs: 0, last }
+  if (last === null || (crashes === 1 && hasWorked(last))) return { crashes, untilMs: 0, last }
   const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (crashes - 1), BACKOFF_MAX_MS)
   return { crashes, untilMs: (last.exitedAtMs ?? 0) + delay, last }
 }

@@ -20,7 +20,7 @@ import type {
   VolumeStore,
 } from './management-store.ts'
 import type { QueuedWorkerStore } from './queued-worker-store.ts'
-import type { UsageStore } from './usage-store.ts'
+import type { ServedTime, UsageStore } from './usage-store.ts'
 
 /**
  * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
@@ -321,7 +321,7 @@ export interface WorkerMove {
 export interface WorkerStore {
   /**
    * Adds a STARTING worker, unless its endpoint is gone or has `workersMax` that have not ended or wait for a place. The one
-   * that waited under the same id waits no longer.
+   * that waited under the same id waits no longer, and one of the endpoint that ended under it makes place for the new one.
    */
   insert(worker: Worker, tokenHash: string): Promise<boolean>
   find(id: WorkerId): Promise<Worker | null>
@@ -340,6 +340,11 @@ export interface WorkerStore {
   pulling(id: WorkerId, what: 'started' | 'ended', nowMs: number): Promise<void>
   /** Notes a request for jobs: makes a STARTING worker READY and keeps its capacity and SDK. */
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
+  /**
+   * Notes what workers that serve requests were about since this was noted last, so that their time is counted: those that
+   * have not ended.
+   */
+  served(times: readonly ServedTime[], nowMs: number): Promise<void>
   /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
   /** DRAINING for a READY worker that holds no job and has to stop none, with the reason `evicted`; else null. */

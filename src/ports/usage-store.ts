@@ -1,4 +1,4 @@
-import type { EndpointId, OwnerId } from '../core/ids.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { WorkerPhase } from '../core/prices.ts'
 import type { JobUsage, WorkerUsage } from '../core/usage.ts'
 
@@ -49,4 +49,13 @@ export interface UsageStore {
   countWorkers(nowMs: number, beforeMs: number, limit: number): Promise<number>
   /** Removes hours before `beforeMs`, at most `limit` of each kind. Returns how many of the more frequent kind there were. */
   removeOld(beforeMs: number, limit: number): Promise<number>
+}
+
+/** What a worker that serves requests was about for a while. */
+export interface ServedTime {
+  readonly id: WorkerId
+  /** For how long it had no request. */
+  readonly idleMs: number
+  /** Whether it has some now. */
+  readonly isBusy: boolean
 }

@@ -239,6 +239,21 @@ const workerUsageCases: Cases = {
     assert.deepEqual(await time(world, T0 + 4_000), [1_000, 2_000, 1_000])
   },
 
+  'a worker that serves requests counts as idle and running as it is noted, and nothing of one that has ended':
+    async world => {
+      const { workers, usage } = world.store
+      await workers.insert(workerOf(W1), 'token')
+      await workers.served([{ id: W1, idleMs: 7, isBusy: true }], T0 + 5)
+      await workers.seen(W1, 1, null, T0 + 1_000)
+      await workers.served([{ id: W1, idleMs: 2_000, isBusy: true }], T0 + 4_000)
+      await usage.countWorkers(T0 + 6_000, T0 + 6_000, 9)
+      assert.deepEqual(await time(world, T0 + 6_000), [1_000, 3_000, 2_000])
+      await workers.served([{ id: W1, idleMs: 500, isBusy: false }], T0 + 8_000)
+      await workers.exited(W1, EXIT, T0 + 10_000)
+      await workers.served([{ id: W1, idleMs: 900, isBusy: true }], T0 + 11_000)
+      assert.deepEqual(await time(world, T0 + 12_000), [1_000, 4_500, 4_500])
+    },
+
   'a late result of an idle worker loses none of its idle time': async world => {
     await world.holder(W1, 'a')
     await world.store.jobOutcomes.requeueLost(W1, 'it was lost', T0 + 100)

@@ -65,6 +65,33 @@ export const workerCases: Cases = {
     assert.equal(await workers.find(W2), null)
   },
 
+  'a worker that serves is kept with how it does': async ({ store: { workers } }) => {
+    const worker = workerOf(W1, {
+      serves: { port: 80, healthPort: 81, healthPath: '/well', initTimeoutMs: 1 },
+      baseUrl: '',
+    })
+    assert.equal(await workers.insert(worker, 'hash'), true)
+    assert.deepEqual(await workers.find(W1), worker)
+  },
+
+  'a worker that has ended is begun anew under its id, with nothing of what it was, and nobody else is':
+    async world => {
+      const { workers } = world.store
+      await workers.insert(workerOf(W1), 'first')
+      await workers.started(W1, 'handle', T0)
+      await workers.seen(W1, 4, 'sdk', T0 + 1)
+      await workers.noteProblem(W1, 'it is ill', T0 + 2)
+      assert.equal(await workers.insert(workerOf(W1), 'too early'), false)
+      await workers.retire(W1, 'STOPPING', 'idle', T0 + 3)
+      await workers.exited(W1, EXIT, T0 + 4)
+      assert.equal(await workers.insert(workerOf(W1, { endpointId: E2 }), 'of another endpoint'), false)
+      const again = workerOf(W1, { version: 2, createdAtMs: T0 + 10, capacity: 1 })
+      assert.equal(await workers.insert(again, 'second'), true)
+      assert.deepEqual(await workers.find(W1), again)
+      assert.equal(await workers.findByToken('first'), null)
+      assert.deepEqual(ids(await workers.alive()), [W1])
+    },
+
   'no worker is added beyond the max of its endpoint, those that have ended left out': async world => {
     const { workers, endpoints } = world.store
     await endpoints.insert(endpointOf(E2, { workersMax: 2 }))

@@ -117,6 +117,7 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
     state: 'STARTING',
     driver: 'mock',
     handle: null,
+    serves: null,
     baseUrl: 'http://10.0.0.1:8000',
     createdAtMs: T0,
     placement: null,

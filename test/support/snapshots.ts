@@ -56,7 +56,14 @@ export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
 export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
   return {
     ...{ id: 'w1' as WorkerId, owner: 'owner' as OwnerId, endpointId: 'endpoint' as EndpointId, version: 1 },
-    ...{ state: 'READY', driver: 'mock', handle: 'h', baseUrl: 'http://localhost', createdAtMs: NOW - 60_000 },
+    ...{
+      state: 'READY',
+      driver: 'mock',
+      handle: 'h',
+      serves: null,
+      baseUrl: 'http://localhost',
+      createdAtMs: NOW - 60_000,
+    },
     ...{ startedAtMs: NOW - 59_000, readyAtMs: NOW - 58_000, idleSinceMs: NOW - 1_000, stopRequestedAtMs: null },
     ...{ placement: null, placedAtMs: null, pullStartedAtMs: null, pullEndedAtMs: null },
     ...{

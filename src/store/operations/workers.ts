@@ -9,6 +9,7 @@ import {
   type WorkerState,
 } from '../../core/worker.ts'
 import type { WorkerMove, WorkerStore } from '../../ports/store.ts'
+import type { ServedTime } from '../../ports/usage-store.ts'
 import { type EndpointRow, toEndpoint } from '../rows/endpoints.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
 import { findEndpoint, lockEndpoint } from '../sql/endpoints.ts'
@@ -77,6 +78,12 @@ export const workers = {
     if (row !== null) return { worker: toWorker(row), from: 'STARTING' }
     yield* query(sql.workerSeen, [id, capacity, sdk, nowMs])
     return null
+  }),
+
+  served: write(function* (times: readonly ServedTime[], nowMs: number): Steps<void> {
+    for (const { id, idleMs, isBusy } of [...times].sort((a, b) => (a.id < b.id ? -1 : 1))) {
+      yield* query(sql.workerServed, [id, idleMs, isBusy ? null : nowMs])
+    }
   }),
 
   retire: write(function* (

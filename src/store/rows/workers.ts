@@ -1,5 +1,6 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Placement } from '../../core/placement.ts'
+import type { Serving } from '../../core/serving.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../../core/worker.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
@@ -27,6 +28,7 @@ export interface WorkerRow {
   readonly capacity: number
   readonly jobs_finished: number
   readonly sdk: string | null
+  readonly serves: string | null
   readonly placement: string | null
   readonly placed_at_ms: number | null
   readonly pull_started_at_ms: number | null
@@ -43,6 +45,7 @@ export function toWorker(row: WorkerRow): Worker {
     state: row.state,
     driver: row.driver,
     handle: row.handle,
+    serves: row.serves === null ? null : (JSON.parse(row.serves) as Serving),
     baseUrl: row.base_url,
     createdAtMs: row.created_at_ms,
     startedAtMs: row.started_at_ms,
@@ -83,5 +86,6 @@ export function ofNewWorker(worker: Worker, tokenHash: string, flavor: string): 
     flavor,
     worker.placement === null ? null : JSON.stringify(worker.placement),
     worker.placedAtMs,
+    worker.serves === null ? null : JSON.stringify(worker.serves),
   ]
 }

@@ -10,6 +10,7 @@ import { workerInstants } from './0007-worker-instants.ts'
 import { placement } from './0008-placement.ts'
 import { pinnedImages } from './0009-pinned-images.ts'
 import { queuedWorkers } from './0011-queued-workers.ts'
+import { servingWorkers } from './0015-serving-workers.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
@@ -25,6 +26,7 @@ export const migrations: readonly Migration[] = [
     placement,
     pinnedImages,
     queuedWorkers,
+    servingWorkers,
   ],
 ]
 

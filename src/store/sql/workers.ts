@@ -4,24 +4,40 @@ import { ALIVE, RUNNING } from './guards.ts'
 /** The columns of a worker; see rows/workers.ts. */
 export const WORKER_COLUMNS =
   'id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, started_at_ms, ready_at_ms, ' +
-  'problem_at_ms, stopping_at_ms, ' +
+  'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
   'placement, placed_at_ms, pull_started_at_ms, pull_ended_at_ms'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
 
+/** What a record gets that is begun anew: the columns of a new one, and nothing of what the old one had come to. */
+const BEGUN_ANEW = [
+  ...[
+    ...['owner', 'version', 'state', 'driver', 'handle', 'base_url', 'created_at_ms', 'token_hash', 'capacity', 'sdk'],
+    ...['jobs_finished', 'flavor', 'counted_until_ms', 'placement', 'placed_at_ms', 'serves'],
+  ].map(name => `${name} = excluded.${name}`),
+  ...[
+    ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
+    ...['stop_reason', 'exit', 'problem', 'problem_at_ms', 'pull_started_at_ms', 'pull_ended_at_ms'],
+  ].map(name => `${name} = NULL`),
+  ...['idle_ms = 0', 'counted_idle_ms = 0'],
+].join(', ')
+
 /**
  * A new worker; no row when its endpoint is gone or has as many as it may, those that wait for a place included. $10 is the
- * hash of its token, $13 its flavor. Its time counts from when it was placed.
+ * hash of its token, $13 its flavor. Its time counts from when it was placed. The record of one that has ended under the same id
+ * is begun anew.
  */
 export const insertWorker = `
   INSERT INTO workers (id, owner, endpoint_id, version, state, driver, handle, base_url, created_at_ms, token_hash,
-    capacity, jobs_finished, sdk, flavor, counted_until_ms, placement, placed_at_ms)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, COALESCE(CAST($15 AS {{integer}}), CAST($9 AS {{integer}})), $14, $15
+    capacity, jobs_finished, sdk, flavor, counted_until_ms, placement, placed_at_ms, serves)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, COALESCE(CAST($15 AS {{integer}}), CAST($9 AS {{integer}})), $14, $15, $16
   FROM endpoints WHERE id = $3
     AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $3 AND ${ALIVE})
       + (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = $3 AND id <> $1 AND version = endpoints.version) < workers_max
+  ON CONFLICT (id) DO UPDATE SET ${BEGUN_ANEW}
+    WHERE workers.state = 'EXITED' AND workers.endpoint_id = excluded.endpoint_id
   RETURNING id`
 
 /** $1 worker. */
@@ -107,6 +123,10 @@ export const workerFinished = `
   UPDATE workers SET jobs_finished = jobs_finished + 1, idle_ms = ${idleUntil('$2')},
     idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $2 END
   WHERE id = $1`
+
+/** $1 worker, $2 for how long it had no request lately, $3 since when it has none, null while it has some. */
+export const workerServed = `
+  UPDATE workers SET idle_ms = idle_ms + $2, idle_since_ms = $3 WHERE id = $1 AND ready_at_ms IS NOT NULL AND ${ALIVE}`
 
 /** $1 worker. */
 export const lockWorker = 'SELECT id FROM workers WHERE id = $1 {{lock}}'
