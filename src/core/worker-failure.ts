@@ -2,9 +2,16 @@
 import type { Worker, WorkerExit } from './worker.ts'
 
 /** Why no worker can be started, as one word. */
-export type StartFailure = 'image_error' | 'engine_away' | 'secret_missing' | 'volume_missing'
+export type StartFailure = 'image_error' | 'engine_away' | 'secret_missing' | 'volume_missing' | 'settings_invalid'
 /** Why workers end that should go on, as one word. */
-export type CrashCause = StartFailure | 'crash_loop' | 'out_of_memory' | 'fitness_failed' | 'hung_start' | 'unhealthy'
+export type CrashCause =
+  | StartFailure
+  | 'crash_loop'
+  | 'out_of_memory'
+  | 'fitness_failed'
+  | 'hung_start'
+  | 'unhealthy'
+  | 'never_healthy'
 
 /** The sentence for secrets that the environment names and that do not exist. */
 export function missingSecretsText(names: readonly string[]): string {
@@ -26,6 +33,7 @@ const ENGINE_AWAY =
   /docker daemon|(docker|podman)\S{0,40}\.sock|no container engine was found|container engine( at \S{1,200})? (is away|does not answer|does not work|cannot be reached|is overloaded|was lost|was stopped)/i
 const SECRET_MISSING = /refers to (unknown )?secrets\b/
 const VOLUME_MISSING = /^its network volume \S+ does not exist$/
+const SETTINGS_INVALID = /^the variable [A-Z_]+ must be /
 const OUT_OF_MEMORY = /out of memory|\boom\b|memory limit|more memory than|more than its \d+ MB of memory/i
 /** An init says so of a program that it could not start. */
 const NO_PROGRAM = / because its program\b/
@@ -46,10 +54,21 @@ const START_RULES: readonly Rule[] = [
     advice: 'start the container engine (systemctl start docker) and see that this server may use its socket',
   },
   { tells: SECRET_MISSING, advice: 'create the secrets (runyard secrets create), or take them out of the environment' },
+  { tells: SETTINGS_INVALID, advice: 'correct the variable in the environment of the endpoint or of its template' },
   { tells: VOLUME_MISSING, advice: 'create a network volume and name it in networkVolumes of the endpoint' },
   {
     tells: /needs a container engine, and none is configured/,
     advice: 'start a container engine and the server anew, or use an image dir:<folder>, which needs none',
+  },
+  {
+    tells: /has no device for the GPU/,
+    advice: "load the driver amdgpu on the engine's machine, and see that /dev/kfd is there",
+  },
+  { tells: /gives containers no GPUs of NVIDIA/, advice: 'use a newer Podman, or Docker (--docker names the engine)' },
+  { tells: /has no init for containers/, advice: 'install catatonit where the engine runs' },
+  {
+    tells: /would not reach what it serves/,
+    advice: 'use an engine of this machine (--docker), or run the folder without a container (image dir:<folder>)',
   },
   {
     tells:
@@ -108,6 +127,7 @@ const START_RULES: readonly Rule[] = [
 export function startFailureOf(problem: string): StartFailure {
   if (ENGINE_AWAY.test(problem.slice(0, MAX_READ))) return 'engine_away'
   if (SECRET_MISSING.test(problem)) return 'secret_missing'
+  if (SETTINGS_INVALID.test(problem)) return 'settings_invalid'
   return VOLUME_MISSING.test(problem) ? 'volume_missing' : 'image_error'
 }
 
@@ -118,9 +138,11 @@ export function adviceForStart(problem: string): string {
 
 /** Which kind of failure ended a worker that has crashed. */
 export function crashCauseOf(worker: Worker): CrashCause {
-  const { stopReason, problem, exit } = worker
+  const { stopReason, problem, exit, serves } = worker
   if (stopReason === 'hung_start') return 'hung_start'
+  if (stopReason === 'never_healthy') return 'never_healthy'
   if (stopReason === 'wedged' || stopReason === 'silent') return 'unhealthy'
+  if (stopReason === 'unhealthy' && serves !== null) return 'unhealthy'
   if (stopReason === 'unhealthy' || (problem !== null && isCheckProblem(problem))) return 'fitness_failed'
   if (exit === null) return 'crash_loop'
   if (neverStarted(worker) || NO_PROGRAM.test(exit.cause)) return startFailureOf(exit.cause)
@@ -148,6 +170,34 @@ const CAUSE_RULES: readonly Rule[] = [
     advice:
       'load less before the handler starts, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint',
   },
+  {
+    tells: /nothing listens on port \d+ \(its variable (\w+)\)/,
+    advice:
+      'let the program listen at all addresses (0.0.0.0) on the port in its variable $1, or set $1 to the port on which it listens',
+  },
+  {
+    tells: /it answers 404 at/,
+    advice: 'set HEALTH_CHECK_PATH to a path of the program that answers 200 when it is well',
+  },
+  {
+    tells: /it answers 40[13] at/,
+    advice: 'let the path in HEALTH_CHECK_PATH answer 200 without credentials',
+  },
+  {
+    tells: /it answers 204 at/,
+    advice:
+      'load less before the program answers 200, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment',
+  },
+  {
+    tells: /it answers \d+ at/,
+    advice:
+      'look at its output (runyard logs <worker>): the path in HEALTH_CHECK_PATH has to answer 200 when it is well',
+  },
+  {
+    tells: /it does not answer at/,
+    advice:
+      'look at its output (runyard logs <worker>); where it does one thing at a time, let it answer its health check from another thread, or on a port of its own (PORT_HEALTH)',
+  },
   { tells: /\bcheck\b.{0,120} failed/, advice: 'mend what the fitness check of the worker has found' },
   {
     tells: /its loop is stuck/,
@@ -161,6 +211,10 @@ const CAUSE_RULES: readonly Rule[] = [
   {
     tells: /when the container engine was stopped/,
     advice: 'nothing, if that was on purpose; else look at the log of the engine (journalctl -u docker)',
+  },
+  {
+    tells: / GB of its container disk$/,
+    advice: 'raise the container disk ("disk" of the endpoint), write less, or write to a network volume',
   },
   {
     tells: OUT_OF_MEMORY,

@@ -18,9 +18,11 @@ export function workerStory(worker: Worker): StoryLine[] {
   const { createdAtMs, startedAtMs, readyAtMs, stopRequestedAtMs, stoppingAtMs, exitedAtMs } = worker
   tell(createdAtMs, `created for version ${worker.version} of endpoint ${worker.endpointId}, driver ${worker.driver}`)
   tell(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
-  tell(readyAtMs, `asked for its first job ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
+  const first = worker.serves === null ? 'asked for its first job' : 'said that it is well'
+  tell(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
   if (worker.problem !== null) tell(problemAtMs(worker), `problem: ${worker.problem}`)
-  if (stopRequestedAtMs !== stoppingAtMs) tell(stopRequestedAtMs, `gets no more jobs: ${reasonOf(worker)}`)
+  if (stopRequestedAtMs !== stoppingAtMs)
+    tell(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${reasonOf(worker)}`)
   tell(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${reasonOf(worker)}` : 'told to end')
   tell(exitedAtMs, endOf(worker))
   // A sort keeps what is equal in its order, which is that of a worker's life.
@@ -34,7 +36,8 @@ function problemAtMs({ problemAtMs: atMs, stopRequestedAtMs, exitedAtMs }: Worke
 
 function endOf(worker: Worker): string {
   const cause = worker.exit?.cause ?? 'ended'
-  return worker.startedAtMs === null ? `could not be started: ${cause}` : `${cause}, after ${jobsOf(worker)}`
+  if (worker.startedAtMs === null) return `could not be started: ${cause}`
+  return worker.serves === null ? `${cause}, after ${jobsOf(worker)}` : cause
 }
 
 function sdkOf({ sdk }: Worker): string {
@@ -62,6 +65,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   wedged: 'its loop is stuck',
   silent: 'nothing was heard of it',
   hung_start: 'it never asked for a job',
+  never_healthy: 'it was never healthy',
   endpoint_deleted: 'its endpoint was deleted',
   server_stopped: 'the server stops',
   requested: 'somebody asked for it',

@@ -10,7 +10,7 @@ import {
   missingVolumeText,
   startFailureOf,
 } from '../../src/core/worker-failure.ts'
-import { startRefusal } from '../../src/drivers/docker/engine-error.ts'
+import { EngineError, startRefusal } from '../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../src/drivers/docker/exit-cause.ts'
 import { anExit } from '../support/snapshots.ts'
 
@@ -64,6 +64,11 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
     { signal: 'SIGKILL', cause: 'was ended because it did not ask for a job within 420 s' },
     /RUNPOD_INIT_TIMEOUT/,
   ],
+  [
+    'a full container disk',
+    { signal: 'SIGKILL', cause: 'was killed because it wrote more than the 5 GB of its container disk' },
+    /raise the container disk/,
+  ],
   ['a failed check', { cause: 'exited with code 1 because its check gpu failed: x' }, /mend what the fitness check/],
   ['a stuck loop', { signal: 'SIGKILL', cause: STUCK }, /concurrency_modifier/],
   [
@@ -96,6 +101,11 @@ test('output that was made to be slow to read does not hold the server up', () =
     assert.equal(startFailureOf(line), 'image_error')
   }
 })
+
+/** What an engine's refusal becomes. */
+function refused(message: string): string {
+  return startRefusal(new EngineError(message, 500, false)).message
+}
 
 const starts: [problem: string, cause: CrashCause, advice: RegExp][] = [
   [missingSecretsText(['A', 'B']), 'secret_missing', /runyard secrets create/],
@@ -136,6 +146,23 @@ const starts: [problem: string, cause: CrashCause, advice: RegExp][] = [
   ['exec: "serve": executable file not found in $PATH: unknown', 'image_error', /command in args/],
   ['write /var/lib/docker/tmp: no space left on device', 'image_error', /free disk space/],
   ['could not select device driver "" with capabilities: [[gpu]]', 'image_error', /container toolkit/],
+  [
+    refused('error gathering device information while adding custom device "/dev/kfd": no such file'),
+    'image_error',
+    /amdgpu/,
+  ],
+  [refused('container create: stat /dev/dri/renderD129: no such file or directory'), 'image_error', /amdgpu/],
+  [
+    refused('container-init binary not found on the host: stat /x: no such file or directory'),
+    'image_error',
+    /catatonit/,
+  ],
+  ['Podman 4.3.1 gives containers no GPUs of NVIDIA when it is asked over its API', 'image_error', /newer Podman/],
+  [
+    'a container of a load-balancing endpoint cannot be started: its engine is on another machine, and this server would not reach what it serves',
+    'image_error',
+    /engine of this machine/,
+  ],
   ["folder '/x' is outside of the process roots: /srv", 'image_error', /--process-root/],
   ['something else', 'image_error', /save the template/],
 ]
