@@ -1,5 +1,6 @@
+import { type Drain, planBalanced } from './plan-balanced.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
-import { type StopReason, takesJobs, type WorkerLoad } from './worker.ts'
+import { takesJobs, type WorkerLoad } from './worker.ts'
 
 /** When to look again after fewer workers could be started than are wanted. */
 const SHORT_MS = 1_000
@@ -10,12 +11,6 @@ export interface Capacity {
   readonly freeWorkers: number | null
   /** Which resource bounds it, for people: "the limit of 64 workers on this machine". */
   readonly bound: string
-}
-
-/** A worker to drain, and why. */
-export interface Drain {
-  readonly worker: WorkerLoad
-  readonly reason: StopReason
 }
 
 /** What to do for one endpoint now. `wakeAtMs` is when to look again if nothing happens before; null for never. */
@@ -32,10 +27,15 @@ export interface WorkerPlan {
  *
  * Old versions are drained, idle ones at once and busy ones too, since draining waits for their jobs. Idle workers
  * leave after their time, never below the number that is wanted now. Nothing new starts during a crash back-off; a
- * drained worker still counts against max until it has ended, so max is never exceeded.
+ * drained worker still counts against max until it has ended, so max is never exceeded. Workers that serve requests are
+ * planned by plan-balanced.ts.
  */
 export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPlan {
   const { endpoint, workers } = snapshot
+  if (endpoint.type === 'LOAD_BALANCER') {
+    const { drain, desired, missing, wakeAtMs } = planBalanced(snapshot, nowMs)
+    return { drain, desired, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
+  }
   const scale = desiredWorkers(snapshot, nowMs)
   const outdated = workers.filter(worker => takesJobs(worker) && worker.version !== endpoint.version)
   const current = workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
@@ -44,13 +44,24 @@ export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPl
   drains.push(...surplus.drain)
 
   const missing = Math.max(0, scale.desired - current.length)
+  const wakes = [surplus.wakeAtMs, scale.wakeAtMs]
+  return { drain: drains, desired: scale.desired, ...starts(snapshot, missing, wakes, nowMs) }
+}
+
+/** How many of the workers that are missing may be started now, as far as max and the back-off say. */
+function starts(
+  snapshot: EndpointSnapshot,
+  missing: number,
+  wakes: readonly (number | null)[],
+  nowMs: number,
+): Pick<WorkerPlan, 'start' | 'wakeAtMs'> {
+  const { endpoint, workers } = snapshot
   const underMax = Math.max(0, endpoint.workersMax - workers.length)
   const backoff = backoffOf(snapshot)
   const held = backoff.untilMs > nowMs
   const start = held ? 0 : Math.min(missing, underMax, backoff.crashes > 0 ? 1 : Number.POSITIVE_INFINITY)
   const shortUntilMs = held ? backoff.untilMs : nowMs + SHORT_MS
-  const wakes = [surplus.wakeAtMs, scale.wakeAtMs, missing > start ? shortUntilMs : null]
-  return { start, drain: drains, desired: scale.desired, wakeAtMs: earliest(wakes) }
+  return { start, wakeAtMs: earliest([...wakes, missing > start ? shortUntilMs : null]) }
 }
 
 /** The smallest instant, leaving out nulls; null when there is none. */

@@ -1,5 +1,5 @@
 import { type Endpoint, type EndpointCounters, idleTimeoutMs } from './endpoint.ts'
-import type { EndpointId } from './ids.ts'
+import type { EndpointId, WorkerId } from './ids.ts'
 import type { QueuedWorker } from './placement.ts'
 import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from './worker.ts'
 
@@ -24,6 +24,18 @@ export interface EndpointLoad {
   readonly workers: Readonly<Record<WorkerCondition, number>>
 }
 
+/** What is known of the requests of a load-balancing endpoint besides its line and what its workers hold. */
+export interface RequestFacts {
+  /** Most requests in flight per worker; null for no limit. */
+  readonly maxConcurrency: number | null
+  /** Workers that have ended and that requests wait for by name. */
+  readonly resumed: readonly WorkerId[]
+  /** Most workers that were wanted at once lately, for as long as core/peak says; null while that is not known. */
+  readonly peak: number | null
+  /** What health checks of workers say that are not healthy, each a clause. */
+  readonly answers: ReadonlyMap<WorkerId, string>
+}
+
 /** One endpoint with everything that scaling, planning and explaining look at. */
 export interface EndpointSnapshot {
   readonly endpoint: Endpoint
@@ -35,6 +47,8 @@ export interface EndpointSnapshot {
   readonly queuedWorkers: readonly QueuedWorker[]
   /** Workers that have ended, newest first, a bounded number. */
   readonly exits: readonly Worker[]
+  /** Of a load-balancing endpoint, whose line and workers tell of its requests; see core/balanced. */
+  readonly requests?: RequestFacts
 }
 
 /** How many workers there should be, and when the answer may change without anything happening. */
@@ -73,6 +87,7 @@ export function idleWorkers(snapshot: EndpointSnapshot): { worker: WorkerLoad; d
 
 function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision {
   const { endpoint, queue } = snapshot
+  if (endpoint.type === 'LOAD_BALANCER') return forRequests(snapshot)
   const work = queue.queued + queue.inProgress
   if (work === 0) return { desired: 0, wakeAtMs: null }
   if (endpoint.scaler.type === 'REQUEST_COUNT') {
@@ -80,6 +95,14 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
   }
   if (queue.queued === 0) return { desired: 1, wakeAtMs: null }
   return forQueueDelay(snapshot, endpoint.scaler.queueDelayS * 1000, nowMs)
+}
+
+/** What drains finishes what it has without anybody in its place; a limit below the target makes more workers needed. */
+function forRequests({ endpoint, queue, workers, requests }: EndpointSnapshot): ScaleDecision {
+  const inFlight = workers.filter(takesJobs).reduce((sum, { held }) => sum + held, 0)
+  const target = endpoint.scaler.type === 'REQUEST_COUNT' ? endpoint.scaler.requestCount : 1
+  const perWorker = Math.min(target, requests?.maxConcurrency ?? target)
+  return { desired: Math.ceil((queue.queued + inFlight) / perWorker), wakeAtMs: null }
 }
 
 /**
