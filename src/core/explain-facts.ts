@@ -1,4 +1,5 @@
 /** Facts about workers and lines, said to people: the evidence of an explanation. */
+import { wordsOf } from './explain-words.ts'
 import type { WorkerId } from './ids.ts'
 import type { QueuedWorker } from './placement.ts'
 import type { EndpointSnapshot } from './scale.ts'
@@ -41,25 +42,35 @@ const DOING: Readonly<Record<WorkerPhase, string>> = {
   exited: 'has ended',
 }
 
+/** The same of one that serves requests. */
+const DOING_REQUESTS: Partial<Record<WorkerPhase, string>> = {
+  initializing: 'runs and has not said that it is well yet',
+  draining: 'finishes its requests and ends',
+}
+
 /** Where a worker is: "worker w1 downloads its image (43 %), for 12 s". */
 export function whereWorkerIs(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
   const { phase, sinceMs } = phaseOf(worker)
+  const doing = (worker.serves === null ? undefined : DOING_REQUESTS[phase]) ?? DOING[phase]
   const percent = phase === 'pulling' ? pullPercent(worker.id) : null
   const much = percent === null ? '' : ` (${Math.round(percent)} %)`
-  return `worker ${worker.id} ${DOING[phase]}${much}, for ${lasting(nowMs - sinceMs)}`
+  return `worker ${worker.id} ${doing}${much}, for ${lasting(nowMs - sinceMs)}`
 }
 
 /** A line for each worker, the oldest first, and for those that wait for a place. */
 export function workerLines(
-  { workers, endpoint, queuedWorkers }: EndpointSnapshot,
+  { workers, endpoint, queuedWorkers, requests }: EndpointSnapshot,
   nowMs: number,
   pullPercent: PullPercent,
 ): string[] {
   const lines = workers.map(worker => {
     const old =
       worker.version === endpoint.version ? '' : `; of version ${worker.version}, now there is ${endpoint.version}`
-    const holds = worker.held > 0 ? `; holds ${counted(worker.held, 'job')}` : ''
-    const problem = worker.problem === null ? '' : `; ${worker.problem}`
+    const held =
+      worker.serves === null ? `holds ${counted(worker.held, 'job')}` : `has ${counted(worker.held, 'request')}`
+    const holds = worker.held > 0 ? `; ${held}` : ''
+    const wrong = worker.problem ?? requests?.answers.get(worker.id)
+    const problem = wrong === undefined ? '' : `; ${wrong}`
     return `${whereWorkerIs(worker, nowMs, pullPercent)}${holds}${old}${problem}`
   })
   return named([...lines, ...queuedLines(queuedWorkers, nowMs)])
@@ -74,14 +85,16 @@ export function queuedLines(queued: readonly QueuedWorker[], nowMs: number): str
   )
 }
 
-/** The line of jobs in numbers, and how many workers there are for it. */
-export function queueLine({ queue, endpoint, workers }: EndpointSnapshot, nowMs: number): string {
+/** The line of jobs or requests in numbers, and how many workers there are for it. */
+export function queueLine(snapshot: EndpointSnapshot, nowMs: number): string {
+  const { queue, endpoint, workers, requests } = snapshot
+  const { thing } = wordsOf(snapshot)
   const waiting = queue.queued + queue.queuedLowPriority
   const first = queue.headQueuedAtMs === null ? '' : `, the first for ${lasting(nowMs - queue.headQueuedAtMs)}`
   const low = queue.queuedLowPriority > 0 ? ` (${queue.queuedLowPriority} of low priority)` : ''
   const taking = workers.filter(takesJobs).length
   return (
-    `${counted(waiting, 'job')} in line${low}${first}; ${queue.inProgress} in progress; ` +
+    `${counted(waiting, thing)} in line${low}${first}; ${queue.inProgress} ${requests === undefined ? 'in progress' : 'in flight'}; ` +
     `${counted(taking, 'worker')}, at least ${endpoint.workersMin}, at most ${endpoint.workersMax}`
   )
 }

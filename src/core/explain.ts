@@ -7,6 +7,7 @@ import {
   whereWorkerIs,
   workerLines,
 } from './explain-facts.ts'
+import { wordsOf } from './explain-words.ts'
 import type { BatchId } from './ids.ts'
 import type { Job } from './job.ts'
 import type { Resource } from './placement.ts'
@@ -26,8 +27,8 @@ import { phaseOf } from './worker-phase.ts'
 /** Why something waits, and the words for what does not. */
 export const WAIT_CAUSES = [
   ...(['nothing_waits', 'finished', 'running', 'about_to_start', 'paused'] as const),
-  ...(['image_error', 'engine_away', 'secret_missing', 'volume_missing'] as const),
-  ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy'] as const),
+  ...(['image_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
+  ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),
   ...(['worker_starting', 'worker_restarting', 'max_reached', 'no_capacity', 'throttled'] as const),
   ...(['low_priority', 'batch_turn'] as const),
 ] as const
@@ -60,6 +61,9 @@ export interface ExplainContext {
   readonly noGpus?: boolean
 }
 
+/** After this time it is said what helps where a worker does not become healthy; many just take a while. */
+const LATE_MS = 20_000
+
 /** What helps where workers lack something of the machine. */
 function placeAction(resource: Resource): string {
   switch (resource) {
@@ -79,13 +83,17 @@ function placeAction(resource: Resource): string {
   }
 }
 
-/** Why the jobs of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
+/** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
-  const { queue } = snapshot
+  const { queue, requests } = snapshot
   const notes = notesOn(snapshot, context)
   if (queue.queued + queue.queuedLowPriority === 0) {
+    const { thing, underWay } = wordsOf(snapshot)
     const running = queue.inProgress > 0
-    const summary = running ? `${counted(queue.inProgress, 'job')} running, none waiting` : 'no job is waiting'
+    // Requests do not wait for long, and whoever asks why they were refused comes later.
+    const wrong = requests === undefined || running ? null : wrongWith(snapshot, context)
+    if (wrong !== null) return { ...wrong, notes }
+    const summary = running ? `${counted(queue.inProgress, thing)} ${underWay}, none waiting` : `no ${thing} is waiting`
     return {
       ...plain(running ? 'running' : 'nothing_waits', summary),
       notes: [...notes, ...failing(snapshot, context)],
@@ -93,9 +101,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
   }
   const found =
     paused(snapshot) ??
-    startProblem(context) ??
-    ailing(snapshot, context) ??
-    crashing(snapshot, context) ??
+    wrongWith(snapshot, context) ??
     starting(snapshot, context, false) ??
     restarting(snapshot, context) ??
     maxReached(snapshot, context) ??
@@ -144,10 +150,16 @@ function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   return { ...reason, cause: 'batch_turn', summary }
 }
 
-function paused({ endpoint, queue }: EndpointSnapshot): Explanation | null {
+/** What keeps workers from working, whether or not somebody waits for them. */
+function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  return startProblem(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
+}
+
+function paused(snapshot: EndpointSnapshot): Explanation | null {
+  const { endpoint, queue } = snapshot
   if (endpoint.workersMax > 0) return null
   return {
-    ...plain('paused', `${endpoint.name} is paused: workersMax is 0, so jobs are accepted and wait`),
+    ...plain('paused', `${endpoint.name} is paused: workersMax is 0, so ${wordsOf(snapshot).whilePaused}`),
     action: 'set workersMax to 1 or more',
     sinceMs: queue.headQueuedAtMs,
   }
@@ -171,7 +183,7 @@ function ailing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: Ex
   return {
     ...plain(
       isCheckProblem(worker.problem) ? 'fitness_failed' : 'unhealthy',
-      `worker ${worker.id} is unhealthy, gets no job and is replaced: ${worker.problem}`,
+      `worker ${worker.id} ${wordsOf(snapshot).ailing}: ${worker.problem}`,
     ),
     action: adviceFor({ code: null, signal: null, cause: worker.problem, lastLines: [] }),
     sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
@@ -218,12 +230,18 @@ function starting(
   const worker = current.find(({ state }) => state === 'STARTING')
   if (worker === undefined || (!besides && current.some(({ state }) => state === 'READY'))) return null
   const { phase, sinceMs } = phaseOf(worker)
+  const answer = snapshot.requests?.answers.get(worker.id)
+  const isLate = answer !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
+  const says = answer === undefined ? '' : `: ${answer}`
+  const patience = `wait; what it prints shows what takes long: runyard logs ${worker.id}`
   return {
-    ...plain('worker_starting', whereWorkerIs(worker, nowMs, pullPercent)),
+    ...plain('worker_starting', `${whereWorkerIs(worker, nowMs, pullPercent)}${says}`),
     action:
       phase === 'pulling'
         ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
-        : `wait; what it prints shows what takes long: runyard logs ${worker.id}`,
+        : isLate
+          ? adviceFor({ code: null, signal: null, cause: answer, lastLines: [] })
+          : patience,
     sinceMs,
     evidence: workerLines(snapshot, nowMs, pullPercent),
   }
@@ -235,7 +253,7 @@ function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
   const held = workers.reduce((sum, worker) => sum + worker.held, 0)
   const old = workers.filter(({ version }) => version !== endpoint.version).length
   const which = old === 0 ? '' : `, ${old} of an older version,`
-  const jobs = held === 0 ? 'end' : `finish ${counted(held, 'job')} and end`
+  const jobs = held === 0 ? 'end' : `finish ${counted(held, wordsOf(snapshot).thing)} and end`
   return {
     ...plain('worker_restarting', `${counted(workers.length, 'worker')}${which} ${jobs} before new ones start`),
     action: 'wait, or raise workersMax so that new workers need not wait for old ones',
@@ -245,15 +263,21 @@ function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
 }
 
 function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
-  const { workers, endpoint, queue, counters } = snapshot
+  const { workers, endpoint, queue, counters, requests } = snapshot
   if (workers.length < endpoint.workersMax) return null
+  const { thing, underWay } = wordsOf(snapshot)
+  const most = requests?.maxConcurrency ?? null
   const { averageExecutionMs: average } = counters
   const takes = average === null ? '' : `; a job takes ${taking(average)} on average`
   const max = `workersMax is ${endpoint.workersMax}, and there ${workers.length === 1 ? 'is' : 'are'}`
-  const busy = `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, 'running job')}`
+  const busy =
+    thing === 'job'
+      ? `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, 'running job')}`
+      : `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, thing)} ${underWay}`
+  const limit = most === null ? '' : `; a worker has at most ${counted(most, thing)} at once (RUNYARD_MAX_CONCURRENCY)`
   return {
-    ...plain('max_reached', `${max} ${busy}${takes}`),
-    action: 'wait, or raise workersMax',
+    ...plain('max_reached', `${max} ${busy}${takes}${limit}`),
+    action: most === null ? 'wait, or raise workersMax' : 'wait, or raise workersMax or RUNYARD_MAX_CONCURRENCY',
     sinceMs: queue.headQueuedAtMs,
     evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
   }
@@ -281,8 +305,9 @@ function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   const ready = currentWorkers(snapshot).filter(({ state }) => state === 'READY').length
   if (ready === 0) return null
   const enough = desiredWorkers(snapshot, nowMs).desired <= currentWorkers(snapshot).length
+  const served = snapshot.requests === undefined ? 'enough for the wait that the scaler allows' : 'about to get them'
   const more = enough
-    ? `${ready === 1 ? 'it is' : 'they are'} enough for the wait that the scaler allows`
+    ? `${ready === 1 ? 'it is' : 'they are'} ${served}`
     : `more are wanted${nextTry(backoffOf(snapshot), snapshot, context)}`
   return {
     ...plain('running', `${counted(ready, 'worker')} ${isAre(ready)} ready; ${more}`),
@@ -293,7 +318,8 @@ function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
 }
 
 /** Nobody works and nobody starts yet. */
-function undecided({ queue, endpoint }: EndpointSnapshot): Explanation {
+function undecided(snapshot: EndpointSnapshot): Explanation {
+  const { queue, endpoint } = snapshot
   const waiting = queue.queued + queue.queuedLowPriority
   if (queue.queued === 0) {
     return {
@@ -304,7 +330,7 @@ function undecided({ queue, endpoint }: EndpointSnapshot): Explanation {
   return {
     ...plain(
       'about_to_start',
-      `${counted(waiting, 'job')} waiting; a worker is about to be started for ${endpoint.name}`,
+      `${counted(waiting, wordsOf(snapshot).thing)} waiting; a worker is about to be started for ${endpoint.name}`,
     ),
     action: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
@@ -331,7 +357,7 @@ function notesOn({ endpoint, workers }: EndpointSnapshot, { noGpus = false }: Ex
 /** What would keep jobs waiting if there were some, of an endpoint that is to keep workers ready. */
 function failing(snapshot: EndpointSnapshot, context: ExplainContext): string[] {
   if (snapshot.endpoint.workersMin === 0) return []
-  const found = startProblem(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
+  const found = wrongWith(snapshot, context)
   if (found === null) return []
   const { workersMin } = snapshot.endpoint
   return [`${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${found.summary}`]

@@ -11,6 +11,7 @@ import {
 } from '../../src/core/explain.ts'
 import type { BatchId, WorkerId } from '../../src/core/ids.ts'
 import { type Placement, UNPLACED } from '../../src/core/placement.ts'
+import { servingProblem } from '../../src/core/serving.ts'
 import type { WorkerLoad } from '../../src/core/worker.ts'
 import { missingSecretsText, missingVolumeText } from '../../src/core/worker-failure.ts'
 import { aJob, anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
@@ -43,6 +44,7 @@ function startProblems(): [WaitCause, string, Fields, Partial<ExplainContext>][]
     ['engine_away', 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock'],
     ['secret_missing', missingSecretsText(['HF'])],
     ['volume_missing', missingVolumeText('v1')],
+    ['settings_invalid', servingProblem({ PORT: '0' })!],
   ]
   return problems.map(([cause, startProblem]) => [
     cause,
@@ -113,6 +115,19 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
         anExit(
           { stopReason: 'hung_start' },
           { cause: 'was ended because it did not ask for a job within 420 s of its start' },
+        ),
+      ],
+    },
+  ],
+  [
+    'never_healthy',
+    'the last worker was ended because it was not healthy within 480 s of its start: nothing listens on port 80; the next one starts in 1 s',
+    {
+      queue: one,
+      exits: [
+        anExit(
+          { stopReason: 'never_healthy' },
+          { cause: 'was ended because it was not healthy within 480 s of its start: nothing listens on port 80' },
         ),
       ],
     },
