@@ -9,6 +9,7 @@ import { createNoDriver } from './drivers/none.ts'
 import { createProcessDriver } from './drivers/process.ts'
 import { readBootId } from './drivers/process-table.ts'
 import { createRoutedDriver } from './drivers/routed.ts'
+import { PORT_RANGE } from './drivers/served-ports.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
@@ -16,6 +17,7 @@ import { isLoopback } from './server/listener.ts'
 import { systemClock } from './system/clock.ts'
 import { installationOf } from './system/installation.ts'
 import type { createLog } from './system/log.ts'
+import { systemRandom } from './system/random.ts'
 
 /** What drivers need of the rest. */
 export interface DriverParts {
@@ -60,8 +62,13 @@ function processDriver(config: Config, folders: readonly string[], { notifier, l
   return createProcessDriver({
     ...{ notifier, logs, roots: [...roots, ...folders], clock: systemClock, hostEnv: process.env },
     ...{ nodePath: process.execPath, workerDir: folderIn(config.dataDir, 'workers') },
-    ...{ maxWorkers: config.maxWorkers, bootId: readBootId() },
+    ...{ maxWorkers: config.maxWorkers, bootId: readBootId(), firstPort: randomPort() },
   })
+}
+
+function randomPort(): number {
+  const { first, last } = PORT_RANGE
+  return first + (Buffer.from(systemRandom.bytes(4)).readUInt32BE() % (last - first + 1))
 }
 
 function dockerDriver(config: Config, { notifier, logs, log, connection }: DriverParts): DockerDriver {

@@ -26,9 +26,14 @@ export interface ContainerWay {
   readonly host: string
   /** Entries for the hosts file of containers, as `name:address`. */
   readonly extraHosts: readonly string[]
-  /** Whether the ports of containers have to be published on loopback, because this machine has no route to them. */
-  readonly publishes: boolean
+  readonly serving: ContainerServing
 }
+
+/**
+ * How this machine reaches what containers serve: at their own addresses (`direct`), at ports that are published on its loopback
+ * address because there is no route to them, or not at all, since their engine is on another machine.
+ */
+export type ContainerServing = 'direct' | 'published' | 'none'
 
 /** A way, or why there is none and what to do about it. */
 export type ContainerReach = ContainerWay | { readonly how: 'none'; readonly problem: string }
@@ -50,7 +55,7 @@ export function containerReach(facts: EngineFacts, given: string | null): Contai
   if (platform !== 'linux' || IN_VIRTUAL_MACHINE.test(operatingSystem))
     return throughVirtualMachine(HOST_NAMES[product])
   if (gateway !== null && addresses.includes(gateway)) {
-    return { how: 'gateway', listenOn: gateway, host: gateway, extraHosts: [], publishes: false }
+    return { how: 'gateway', listenOn: gateway, host: gateway, extraHosts: [], serving: 'direct' }
   }
   if (rootless)
     return { how: 'none', problem: `the engine runs without root, so its networks end in it; ${GIVE_ADDRESS}` }
@@ -73,13 +78,14 @@ function givenWay({ rootless, local, platform, gateway, addresses }: EngineFacts
     return { how: 'none', problem: `--docker-worker-address ${given} leads containers to themselves` }
   }
   const routed = local && !rootless && platform === 'linux' && gateway !== null && addresses.includes(gateway)
-  return { how: 'given', listenOn: given, host: given, extraHosts: [], publishes: !routed }
+  const serving = routed ? 'direct' : local ? 'published' : 'none'
+  return { how: 'given', listenOn: given, host: given, extraHosts: [], serving }
 }
 
 function throughVirtualMachine(name: string): ContainerWay {
   // Podman writes its name into the hosts file by itself, and so do engines with names of their own.
   const extraHosts = name === HOST_NAMES.docker ? [`${name}:host-gateway`] : []
-  return { how: 'virtual_machine', listenOn: LOOPBACK, host: name, extraHosts, publishes: true }
+  return { how: 'virtual_machine', listenOn: LOOPBACK, host: name, extraHosts, serving: 'published' }
 }
 
 /** Whether a text is an IPv4 address in digits. */

@@ -5,6 +5,7 @@
 import { AppError } from '../core/errors.ts'
 import type { WorkerId } from '../core/ids.ts'
 import type { Capacity } from '../core/plan.ts'
+import type { ServedAt } from '../core/target.ts'
 import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
 
@@ -174,6 +175,15 @@ class FleetDriver implements MockDriver {
     if (found === undefined || found.exit !== null || (handle !== null && handle !== found.handle)) return false
     this.#learn(worker)
     return true
+  }
+
+  /** Worker number n is said to serve at port 20,000 + 2n, and the next where it has two; nothing listens there. */
+  async address(worker: WorkerId): Promise<ServedAt | null> {
+    const number = this.fleet.started.findIndex(({ workerId }) => workerId === worker)
+    const serves = this.fleet.started[number]?.serves ?? null
+    if (this.#known.get(worker)?.exit !== null || serves === null) return null
+    const traffic = { host: '127.0.0.1', port: 20_000 + 2 * number }
+    return { traffic, health: serves.port === serves.healthPort ? traffic : { ...traffic, port: traffic.port + 1 } }
   }
 
   async observe(worker: WorkerId): Promise<Observation> {

@@ -15,10 +15,12 @@ export function createNoDriver(reason: string): Driver {
     },
     adopt: async () => false,
     observe: async () => ({ state: 'exited', exit: { code: null, signal: null, cause: 'was not found' } }),
+    address: async () => null,
     terminate: async () => {},
     kill: async () => {},
     release: async () => {},
-    capacity: async () => ({ freeWorkers: 0, bound: reason }),
+    // It takes up nothing of what another driver beside it has; that nothing starts here is what `check` says.
+    capacity: async () => ({ freeWorkers: null, bound: reason }),
     tidy: async () => {},
   }
 }

@@ -24,21 +24,35 @@ export interface Command {
   readonly pythonFolder: string | null
 }
 
+/** What a worker does: takes jobs, or serves requests; `either` where that is not known. */
+export type Purpose = 'jobs' | 'requests' | 'either'
+
 /**
  * The command of an image.
  * @throws AppError `invalid` with the reason why it cannot be one
  */
-export async function resolveCommand(image: string, args: string, sources: CommandSources): Promise<Command> {
+export async function resolveCommand(
+  image: string,
+  args: string,
+  sources: CommandSources,
+  purpose: Purpose,
+): Promise<Command> {
   if (!image.startsWith(SCHEME)) {
     throw new AppError('invalid', `image '${image}' needs a container engine, and none is configured`)
   }
   const words = parseArgs(args)
   const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
   const python = join(folder, '.venv', 'bin')
-  const pythonFolder = (await isProgram(join(python, 'python'))) ? python : null
+  // Looked at all at once: somebody waits for each look at the disk.
+  const [hasPython, file] = await Promise.all([isProgram(join(python, 'python')), findFile(folder, FILES[purpose])])
+  const pythonFolder = hasPython ? python : null
   if (words.length > 0 && words[0] === '') throw new AppError('invalid', 'args begins with an empty word')
   if (words.length > 0) return { folder, words, pythonFolder }
-  return { folder, words: await handlerCommand(folder, pythonFolder, sources.nodePath), pythonFolder }
+  if (file === null) {
+    const names = `${FILES[purpose].slice(0, -1).join(', ')} or ${FILES[purpose].at(-1)}`
+    throw new AppError('invalid', `folder '${folder}' has no ${names}, and args gives no command`)
+  }
+  return { folder, words: fileCommand(file, pythonFolder, sources.nodePath), pythonFolder }
 }
 
 async function resolveFolder(path: string, roots: readonly string[]): Promise<string> {
@@ -51,9 +65,8 @@ async function resolveFolder(path: string, roots: readonly string[]): Promise<st
   }
   if (path === '' || path.includes('\0')) throw new AppError('invalid', `image '${SCHEME}' needs the path of a folder`)
   const wanted = resolve(first, path)
-  const real = await realPathOf(wanted)
+  const [real = null, ...realRoots] = await Promise.all([wanted, ...roots].map(realPathOf))
   if (real === null) throw new AppError('invalid', `folder '${wanted}' does not exist`)
-  const realRoots = await Promise.all(roots.map(realPathOf))
   if (!realRoots.some(root => root !== null && contains(root, real))) {
     const really = real === wanted ? '' : `, which is really '${real}',`
     throw new AppError('invalid', `folder '${wanted}'${really} is outside of the process roots: ${roots.join(', ')}`)
@@ -75,17 +88,21 @@ function contains(root: string, path: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-async function handlerCommand(folder: string, pythonFolder: string | null, nodePath: string): Promise<string[]> {
-  if (await exists(join(folder, 'handler.py'))) {
-    return [pythonFolder === null ? 'python3' : join(pythonFolder, 'python'), 'handler.py']
-  }
-  for (const name of ['handler.ts', 'handler.mjs', 'handler.js']) {
-    if (await exists(join(folder, name))) return [nodePath, name]
-  }
-  throw new AppError(
-    'invalid',
-    `folder '${folder}' has no handler.py, handler.ts, handler.mjs or handler.js, and args gives no command`,
-  )
+const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js']
+const SERVERS = ['server.py', 'server.ts', 'server.mjs', 'server.js']
+const FILES: Readonly<Record<Purpose, readonly string[]>> = {
+  ...{ jobs: HANDLERS, requests: SERVERS },
+  either: [...HANDLERS, ...SERVERS],
+}
+
+async function findFile(folder: string, names: readonly string[]): Promise<string | null> {
+  const found = await Promise.all(names.map(name => exists(join(folder, name))))
+  return names.find((_, index) => found[index]) ?? null
+}
+
+function fileCommand(file: string, pythonFolder: string | null, nodePath: string): string[] {
+  if (!file.endsWith('.py')) return [nodePath, file]
+  return [pythonFolder === null ? 'python3' : join(pythonFolder, 'python'), file]
 }
 
 /**
@@ -117,10 +134,10 @@ async function exists(path: string): Promise<boolean> {
 }
 
 async function isProgram(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => null)
-  if (found === null || !found.isFile()) return false
-  return access(path, constants.X_OK).then(
+  const mayRun = access(path, constants.X_OK).then(
     () => true,
     () => false,
   )
+  const found = await stat(path).catch(() => null)
+  return found?.isFile() === true && mayRun
 }

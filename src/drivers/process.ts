@@ -12,6 +12,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { WorkerId } from '../core/ids.ts'
+import type { ServedAt } from '../core/target.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
@@ -19,6 +20,7 @@ import type { WorkerLogs } from '../ports/worker-logs.ts'
 import { type Command, findProgram, resolveCommand } from './process-command.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
 import { findByVariable, isAlive, type ProcessIdentity, parseIdentity, readProcess, signal } from './process-table.ts'
+import { FreePorts, portsOf, type ServedPorts, servedAt } from './served-ports.ts'
 
 /** How often it is looked whether workers of an earlier server still run; those of this one report their end. */
 const POLL_MS = 500
@@ -39,6 +41,8 @@ export interface ProcessDriverOptions {
   readonly maxWorkers: number
   /** Names this boot of the machine, see `readBootId`. */
   readonly bootId: string
+  /** Where the search for ports of workers that serve begins, within `PORT_RANGE`. Another one each time keeps two servers apart. */
+  readonly firstPort: number
 }
 
 /** A driver that looks after processes. */
@@ -50,9 +54,19 @@ export interface ProcessDriver extends Driver {
 /** A worker that was started or adopted. */
 interface Running {
   readonly identity: ProcessIdentity
+  /** Where it serves; null when it does not. */
+  readonly ports: ServedPorts | null
   /** Null when an earlier server started it. */
   readonly child: ChildProcess | null
   exit: ObservedExit | null
+}
+
+/** What is started for a worker. */
+interface Launch {
+  readonly command: Command
+  readonly program: string
+  readonly env: Readonly<Record<string, string>>
+  readonly ports: ServedPorts | null
 }
 
 /**
@@ -77,11 +91,13 @@ class Processes implements ProcessDriver {
   readonly #options: ProcessDriverOptions
   readonly #workers = new Map<WorkerId, Running>()
   readonly #starting = new Map<WorkerId, Promise<string>>()
+  readonly #ports: FreePorts
   #cancelPoll: (() => void) | null = null
   #closed = false
 
   constructor(options: ProcessDriverOptions) {
     this.#options = options
+    this.#ports = new FreePorts(options.firstPort)
   }
 
   nameOf(): string {
@@ -90,7 +106,7 @@ class Processes implements ProcessDriver {
 
   async check(image: string, args: string): Promise<string | null> {
     try {
-      await resolveCommand(image, args, this.#options)
+      await resolveCommand(image, args, this.#options, 'either')
       return null
     } catch (thrown) {
       if (thrown instanceof AppError) return thrown.message
@@ -100,7 +116,7 @@ class Processes implements ProcessDriver {
 
   async start(spec: WorkerSpec): Promise<string> {
     const known = this.#workers.get(spec.workerId)
-    if (known !== undefined) return JSON.stringify(known.identity)
+    if (known !== undefined) return handleOf(known)
     const starting = this.#starting.get(spec.workerId) ?? this.#start(spec)
     this.#starting.set(spec.workerId, starting)
     try {
@@ -113,12 +129,15 @@ class Processes implements ProcessDriver {
   async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
     const known = this.#workers.get(worker)
     if (known !== undefined) return known.exit === null
-    const identity = handle === null ? await this.#findStarted(worker) : parseIdentity(handle)
+    const text = handle ?? (await this.#recorded(worker))
+    const identity = parseIdentity(text) ?? (handle === null ? await this.#findStarted(worker) : null)
     if (identity === null || !isAlive(identity, this.#options.bootId)) {
       await killStrays(worker)
       return false
     }
-    this.#workers.set(worker, { identity, child: null, exit: null })
+    const ports = portsOf(text)
+    if (ports !== null) this.#ports.hold(ports)
+    this.#workers.set(worker, { identity, ports, child: null, exit: null })
     this.#pollLater()
     return true
   }
@@ -127,6 +146,11 @@ class Processes implements ProcessDriver {
     const known = this.#workers.get(worker)
     if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
     return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+  }
+
+  async address(worker: WorkerId): Promise<ServedAt | null> {
+    const known = this.#workers.get(worker)
+    return known === undefined || known.exit !== null || known.ports === null ? null : servedAt(known.ports)
   }
 
   /** The whole group is asked, because shells do not hand the signal on to what they run. */
@@ -168,18 +192,31 @@ class Processes implements ProcessDriver {
 
   async #start(spec: WorkerSpec): Promise<string> {
     const { hostEnv } = this.#options
-    const command = await resolveCommand(spec.image, spec.args, this.#options)
+    const command = await resolveCommand(
+      spec.image,
+      spec.args,
+      this.#options,
+      spec.serves === null ? 'jobs' : 'requests',
+    )
     const folder = this.#folderOf(spec.workerId)
     const home = join(folder, 'home')
     const tmp = join(folder, 'tmp')
     const environment = buildEnvironment(spec, { hostEnv, home, tmp, pythonFolder: command.pythonFolder })
     const program = await findProgram(command, environment.PATH ?? '')
+    const ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
     try {
-      await mkdir(home, { recursive: true, mode: 0o700 })
-      await mkdir(tmp, { recursive: true, mode: 0o700 })
-      await rm(join(command.folder, STALE_LIST)).catch(() => {})
-      return await this.#spawn(spec.workerId, command, program, environment)
+      const folders = [home, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 }))
+      await Promise.all([...folders, rm(join(command.folder, STALE_LIST)).catch(() => {})])
+      // Known before there is a process, so that a server that dies between the two knows it afterwards.
+      if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
+      return await this.#spawn(spec.workerId, {
+        command,
+        program,
+        env: { ...environment, ...portVariables(ports) },
+        ports,
+      })
     } catch (thrown) {
+      if (ports !== null) this.#ports.release(ports)
       // The first problem is the one to tell.
       await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
       if (thrown instanceof AppError) throw thrown
@@ -190,7 +227,7 @@ class Processes implements ProcessDriver {
     }
   }
 
-  async #spawn(worker: WorkerId, command: Command, program: string, env: Record<string, string>): Promise<string> {
+  async #spawn(worker: WorkerId, { command, program, env, ports }: Launch): Promise<string> {
     const [name, ...words] = command.words as [string, ...string[]]
     const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
     let child: ChildProcess
@@ -206,8 +243,8 @@ class Processes implements ProcessDriver {
     if (pid === undefined) throw await startProblem(name, child)
     // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
-    const handle = JSON.stringify(identity)
-    const running: Running = { identity, child, exit: null }
+    const running: Running = { identity, ports, child, exit: null }
+    const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
     } catch (thrown) {
@@ -223,10 +260,12 @@ class Processes implements ProcessDriver {
     return handle
   }
 
+  /** What was written down when the worker was started. */
+  #recorded(worker: WorkerId): Promise<string> {
+    return readFile(this.#identityFile(worker), 'utf8').catch(() => '')
+  }
+
   async #findStarted(worker: WorkerId): Promise<ProcessIdentity | null> {
-    const text = await readFile(this.#identityFile(worker), 'utf8').catch(() => null)
-    const identity = text === null ? null : parseIdentity(text)
-    if (identity !== null) return identity
     const leader = (await findByVariable(WORKER_VARIABLE, worker)).find(({ pid, group }) => pid === group)
     return leader ? { pid: leader.pid, startTime: leader.startTime, bootId: this.#options.bootId } : null
   }
@@ -241,6 +280,7 @@ class Processes implements ProcessDriver {
 
   #ended(worker: WorkerId, running: Running, exit: ObservedExit): void {
     running.exit = exit
+    if (running.ports !== null) this.#ports.release(running.ports)
     this.#options.notifier.publish('fleet')
     void killStrays(worker)
   }
@@ -274,6 +314,15 @@ class Processes implements ProcessDriver {
   #identityFile(worker: WorkerId): string {
     return join(this.#folderOf(worker), 'process.json')
   }
+}
+
+/** What a worker is found by. */
+function handleOf({ identity, ports }: Running): string {
+  return JSON.stringify(ports === null ? identity : { ...identity, ports })
+}
+
+function portVariables(ports: ServedPorts | null): Record<string, string> {
+  return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
 }
 
 function exitOf(code: number | null, signalName: string | null): ObservedExit {

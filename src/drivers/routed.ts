@@ -1,4 +1,5 @@
 import type { WorkerId } from '../core/ids.ts'
+import type { ServedAt } from '../core/target.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../ports/driver.ts'
 
 /** What {@link createRoutedDriver} needs. */
@@ -51,6 +52,10 @@ class Routed implements Driver {
     const driver = this.#places.get(worker)
     if (driver !== undefined) return driver.observe(worker)
     return { state: 'exited', exit: { code: null, signal: null, cause: 'was not found' } }
+  }
+
+  async address(worker: WorkerId): Promise<ServedAt | null> {
+    return (await this.#places.get(worker)?.address(worker)) ?? null
   }
 
   async terminate(worker: WorkerId): Promise<void> {

@@ -1,6 +1,7 @@
 import type { EndpointId, VolumeId, WorkerId } from '../core/ids.ts'
 import type { Placement } from '../core/placement.ts'
 import type { Capacity } from '../core/plan.ts'
+import type { ServedAt } from '../core/target.ts'
 
 /** What a driver starts. */
 export interface WorkerSpec {
@@ -18,6 +19,11 @@ export interface WorkerSpec {
   readonly diskGb: number | null
   /** Ports of the template, as `8000/http`. */
   readonly ports: readonly string[]
+  /**
+   * The ports that its program serves, as its user's PORT and PORT_HEALTH name them; null for a queue's worker. The driver
+   * sets both variables, to others where workers share the ports of the machine.
+   */
+  readonly serves: { readonly port: number; readonly healthPort: number } | null
   /** The endpoint's network volume as a folder of this machine; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
   /** Who may download the image; null for anybody. */
@@ -89,6 +95,11 @@ export interface Driver {
   adopt(worker: WorkerId, handle: string | null, recorded?: string): Promise<boolean>
   /** What is known of a worker that was started or adopted; exited when it is not known at all. */
   observe(worker: WorkerId): Promise<Observation>
+  /**
+   * Where a worker that {@link WorkerSpec.serves} can be reached from here; null for others, and for one that does not run. It
+   * may be asked as soon as the worker was started, and does not change while it runs.
+   */
+  address(worker: WorkerId): Promise<ServedAt | null>
   /** Asks the worker to end by itself (SIGTERM). */
   terminate(worker: WorkerId): Promise<void>
   /** Ends the worker and everything that it started, at once. */

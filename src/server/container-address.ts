@@ -34,7 +34,7 @@ export interface ContainerAddressParts {
 }
 
 /** What a container needs to be able to call this server. */
-export interface Attached extends Pick<ContainerWay, 'extraHosts' | 'publishes'> {
+export interface Attached extends Pick<ContainerWay, 'extraHosts' | 'serving'> {
   readonly network: string
   /** Origin of the worker surface. */
   readonly url: string
@@ -55,6 +55,7 @@ export class ContainerAddress {
   #known: Known | null
   #listener: { readonly host: string; readonly listener: Listener } | null = null
   #attaching: Promise<Attached> | null = null
+  #attached: Attached | null = null
   #problem: string | null = null
   /** What was noted last. */
   #told: string | null = null
@@ -70,7 +71,12 @@ export class ContainerAddress {
    */
   attach(): Promise<Attached> {
     this.#attaching ??= this.#attach()
+      .then(attached => {
+        this.#attached = attached
+        return attached
+      })
       .catch(thrown => {
+        this.#attached = null
         const problem = toAppError(thrown).message
         if (problem !== this.#problem) this.#parts.note('containers.unreachable', { problem })
         this.#problem = problem
@@ -86,6 +92,15 @@ export class ContainerAddress {
   /** After a start: takes the address again that containers of an earlier run may call. What fails is tried again with the next one. */
   async resume(): Promise<void> {
     if (this.#known !== null) await this.attach().catch(() => {})
+  }
+
+  /**
+   * How a container is connected whose worker was given its address a moment ago: as it was found then, so that the engine is
+   * asked once for each start.
+   * @throws as {@link attach}
+   */
+  async connection(): Promise<Attached> {
+    return this.#attached ?? this.attach()
   }
 
   /** Origin for a new worker in a container. @throws as {@link attach} */
@@ -126,7 +141,7 @@ export class ContainerAddress {
       found,
       way.how,
     )
-    return { network: found.name, url, extraHosts: way.extraHosts, publishes: way.publishes }
+    return { network: found.name, url, extraHosts: way.extraHosts, serving: way.serving }
   }
 
   async #portOn({ listenOn: host }: ContainerWay): Promise<number> {

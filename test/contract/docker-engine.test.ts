@@ -1,47 +1,17 @@
 /** An engine that is too old, does not answer, breaks off or answers 503, played by the test. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import type { ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
+import util from 'node:util'
 import { startFailureOf } from '../../src/core/worker-failure.ts'
 import { Engine } from '../../src/drivers/docker/engine.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { fastClock, type Played, playEngine } from '../support/played-engine.ts'
 
-/** Fifty times as fast, so that deadlines come within a test. */
-const clock = { ...systemClock, after: (ms: number, callback: () => void) => systemClock.after(ms / 50, callback) }
-
-interface Played {
-  version?: { ApiVersion: string; MinAPIVersion: string }
-  /** What is done with a path; what is not here is answered with {}. */
-  readonly answers: Map<string, (response: ServerResponse) => void>
-}
-
-async function play(context: TestContext, played: Played) {
-  const folder = mkdtempSync(join(tmpdir(), 'runyard-engine-'))
-  const socket = join(folder, 'engine.sock')
-  const paths: string[] = []
-  const events: ServerResponse[] = []
-  const server = createServer((request, response) => {
-    const path = (request.url ?? '').split('?')[0] as string
-    paths.push(path)
-    const act = played.answers.get(path.replace(/^\/v1\.\d+/, ''))
-    if (act !== undefined) return act(response)
-    if (path === '/version') return response.end(JSON.stringify(played.version ?? V41))
-    if (path.endsWith('/events')) {
-      events.push(response)
-      return response.flushHeaders()
-    }
-    response.end('{}')
-  })
-  const listen = () => new Promise<void>(resolve => server.listen(socket, resolve))
-  const hangUp = () => {
-    server.closeAllConnections()
-    return new Promise(resolve => server.close(resolve))
-  }
-  await listen()
+/** @param clock a fast one brings deadlines within a test, on a busy machine also to calls that are being answered */
+async function play(context: TestContext, played: Played, clock = fastClock) {
+  const { url, ...playing } = await playEngine(context, played)
   let ups = 0
   let aways = 0
   const waiters = new Set<() => void>()
@@ -50,7 +20,7 @@ async function play(context: TestContext, played: Played) {
     for (const waiter of waiters) waiter()
   }
   const engine = new Engine({
-    ...{ clock, label: 'a=b', addresses: () => engineAddresses(`unix://${socket}`, {}), note: () => {} },
+    ...{ clock, label: 'a=b', addresses: () => engineAddresses(url, {}), note: () => {} },
     onUp: async () => {
       ups += 1
       wake()
@@ -64,24 +34,19 @@ async function play(context: TestContext, played: Played) {
       wake()
     },
   })
-  context.after(async () => {
-    engine.close()
-    await hangUp()
-    rmSync(folder, { recursive: true })
-  })
+  context.after(() => engine.close())
   return {
-    ...{ engine, paths, events, happened, listen, hangUp, ups: () => ups, aways: () => aways },
+    ...{ engine, ...playing, happened, ups: () => ups, aways: () => aways },
     async until(condition: () => boolean) {
       while (!condition()) await new Promise<void>(resolve => waiters.add(resolve))
     },
   }
 }
 
-const V41 = { ApiVersion: '1.41', MinAPIVersion: '1.12' }
-
 test('the API is spoken in a version that the engine knows', { timeout: 20_000 }, async context => {
   const spoken = async (ApiVersion: string, MinAPIVersion: string) => {
-    const { engine, paths } = await play(context, { version: { ApiVersion, MinAPIVersion }, answers: new Map() })
+    const played = { version: { ApiVersion, MinAPIVersion }, answers: new Map() }
+    const { engine, paths } = await play(context, played, systemClock)
     return (await engine.problem()) ?? paths.find(path => path.endsWith('/info'))
   }
   assert.equal(await spoken('1.41', '1.12'), '/v1.41/info')
@@ -117,6 +82,22 @@ test('one that hangs although its events stay open is taken for gone', { timeout
   await played.until(() => played.ups() === 1)
   answers.set('/_ping', () => {})
   await played.until(() => played.aways() === 1)
+})
+
+test('a call costs no more when many others are open', { timeout: 20_000 }, async context => {
+  const answers = new Map([['/follow', (response: ServerResponse) => response.flushHeaders()]])
+  const { engine } = await play(context, { answers }, systemClock)
+  await engine.problem()
+  // What the modem writes out of each call, whether or not anybody reads it.
+  const { mock } = context.mock.method(util, 'inspect')
+  const written = async () => {
+    await engine.call({ method: 'GET', path: '/x' })
+    return String(mock.calls.at(-1)?.result).length
+  }
+  const alone = await written()
+  for (let count = 0; count < 20; count += 1) await engine.stream({ method: 'GET', path: '/follow' })
+  assert.equal(await written(), alone)
+  assert.ok(alone < 2_000, `${alone} characters`)
 })
 
 test('a call that is not answered ends by its deadline, and a 503 is told', { timeout: 20_000 }, async context => {

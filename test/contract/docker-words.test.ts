@@ -10,7 +10,7 @@ import { EngineError, startRefusal } from '../../src/drivers/docker/engine-error
 import { type ContainerEnd, containerExit } from '../../src/drivers/docker/exit-cause.ts'
 import { isFloating, parseReference, sameRepository } from '../../src/drivers/docker/image-reference.ts'
 import { FrameReader } from '../../src/drivers/docker/log-frames.ts'
-import { PulledImages } from '../../src/drivers/docker/pulled-images.ts'
+import { freeShareOf, PulledImages } from '../../src/drivers/docker/pulled-images.ts'
 import { systemClock } from '../../src/system/clock.ts'
 
 const DIGEST = `sha256:${'a'.repeat(64)}`
@@ -45,6 +45,12 @@ test('an engine is looked for where it was named, else where Docker and Podman p
   assert.deepEqual([address?.connection.port, address?.connection.protocol], [2376, 'https'])
 })
 
+test('how full a disk is can be told of folders that are here', () => {
+  const share = freeShareOf(tmpdir())
+  assert.ok(share !== null && share >= 0 && share <= 1, String(share))
+  assert.deepEqual(['', '/nowhere/at/all'].map(freeShareOf), [null, null])
+})
+
 const killed: ContainerEnd = {
   ...{ code: 137, outOfMemory: true, withEngine: false, asked: false, memoryMb: 5, tail: '', architecture: 'x86_64' },
 }
@@ -75,7 +81,7 @@ test('the end of a container is told in a sentence', () => {
   assert.match(String(tini('Exec format error')), /'start' is no program for this machine \(x86_64\)$/)
   assert.match(String(tini('Too many levels')), /could not be started: Too many levels$/)
   assert.match(
-    String(end({ code: 127, tail: 'catatonit: failed to exec pid1: No such file or directory\n' })[2]),
+    String(end({ code: 127, tail: 'ERROR (catatonit:6): failed to exec pid1: No such file or directory\n' })[2]),
     /because its program does not exist/,
   )
 })
@@ -114,23 +120,36 @@ test('frames of output are put together from any pieces', () => {
   assert.throws(() => new FrameReader().push(Buffer.from('plain text, no frames at all')), /unknown form/)
 })
 
-test('an image is kept for a day, and as long as a release runs it', context => {
+test('an image is kept for a day, for an hour while the disk is nearly full, and as long as a release runs it', context => {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-images-'))
   context.after(() => rmSync(folder, { recursive: true }))
   let nowMs = 1_000
+  let free: number | null = 0.5
   const clock = { ...systemClock, now: () => nowMs }
-  const options = { file: join(folder, 'images.json'), clock, imageFolder: () => folder }
+  const options = { file: join(folder, 'images.json'), clock, freeShare: () => free }
   const images = new PulledImages(options)
   images.add('sha256:1', ['a:1', `a@${DIGEST}`, 'sha256:1'])
   nowMs += 3_600_000
   images.used('a:1')
   const unused = (keep: string[] = []) =>
     new PulledImages(options).unused(new Set(keep)).map(({ references }) => references)
-  nowMs += 24 * 3_600_000 - 1
+  nowMs += 3_600_000 - 1
+  free = 0.09
+  assert.deepEqual(unused(), [], 'somebody has used it within the hour')
+  nowMs += 1
+  assert.equal(unused().length, 1)
+  assert.deepEqual(unused(['a:1']), [])
+  for (free of [0.1, 1, null]) assert.deepEqual(unused(), [], `${free} of the disk is free`)
+  nowMs += 23 * 3_600_000 - 1
   assert.deepEqual(unused(), [])
   nowMs += 1
   assert.deepEqual(unused(), [['a:1', `a@${DIGEST}`]])
   for (const kept of ['a:1', `a@${DIGEST}`, 'sha256:1']) assert.deepEqual(unused([kept]), [])
+  assert.deepEqual(
+    ['a', 'docker.io/library/a:2', `a@${DIGEST}`, 'b', 'me/a'].map(name => images.has('sha256:1', name)),
+    [true, true, true, false, false],
+  )
   images.forget('sha256:1')
+  assert.equal(images.has('sha256:1', 'a'), false)
   assert.deepEqual(unused(), [])
 })

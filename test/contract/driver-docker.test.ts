@@ -6,6 +6,7 @@ const SCRIPTS: Record<Behaviour, string> = {
   obedient: 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done',
   stubborn: 'trap "echo asked" TERM; echo ready; while :; do sleep 0.05; done',
   failing: 'exit 3',
+  serving: 'cd /; for p in $PORT $PORT_HEALTH; do python3 -m http.server $p & done; echo ready; wait',
 }
 
 if (noDocker === false) {
@@ -17,7 +18,9 @@ if (noDocker === false) {
       get driver() {
         return driver
       },
-      spec: behaviour => machine.spec(['sh', '-c', SCRIPTS[behaviour]]),
+      spec: (behaviour, changes) => machine.spec(['sh', '-c', SCRIPTS[behaviour]], changes),
+      sharesPorts: false,
+      answers: true,
       unusable: { image: 'Not an image', args: '' },
       ready: worker => machine.said(worker, 'ready'),
       asked: worker => machine.said(worker, 'asked'),

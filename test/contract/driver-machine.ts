@@ -7,6 +7,7 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/placement.ts'
 import { createProcessDriver, type ProcessDriver, type ProcessDriverOptions } from '../../src/drivers/process.ts'
 import { readBootId } from '../../src/drivers/process-table.ts'
+import { PORT_RANGE } from '../../src/drivers/served-ports.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
@@ -29,6 +30,7 @@ export interface Told {
  */
 const PROGRAM = `
 import { spawn } from 'node:child_process'
+import { createServer } from 'node:http'
 import { connect } from 'node:net'
 const behaviour = process.argv[2] ?? 'obedient'
 if (behaviour === 'failing') process.exit(3)
@@ -40,13 +42,21 @@ line.on('error', () => {})
 line.on('close', () => process.exit(9))
 line.on('data', text => {
   if (String(text) === 'exit') process.exit(0)
+  if (String(text) === 'serve') return createServer().listen(Number(process.env.PORT), '127.0.0.1')
   console.log(String(text))
 })
 process.on('SIGHUP', () => {})
-process.on('SIGTERM', () => (behaviour === 'obedient' ? process.exit(0) : tell('asked')))
+process.on('SIGTERM', () => (['obedient', 'serving'].includes(behaviour) ? process.exit(0) : tell('asked')))
 if (behaviour === 'parent' || behaviour === 'daemons') {
   const detached = behaviour === 'daemons'
   spawn(process.execPath, [process.argv[1], 'child'], { stdio: 'ignore', detached })
+}
+if (behaviour === 'serving') {
+  const { PORT, PORT_HEALTH } = process.env
+  for (const [port, text] of [[PORT, 'traffic'], ...(PORT_HEALTH === PORT ? [] : [[PORT_HEALTH, 'health']])]) {
+    const server = createServer((_request, response) => response.end(text))
+    await new Promise(resolve => server.listen(Number(port), '127.0.0.1', resolve))
+  }
 }
 if (behaviour === 'child') tell('child')
 else tell(process.argv.length > 3 || behaviour === 'report' ? 'report' : 'ready', {
@@ -59,7 +69,7 @@ else tell(process.argv.length > 3 || behaviour === 'report' ? 'report' : 'ready'
 /** A started process of a test, by its connection. */
 export interface Life {
   readonly told: Told
-  /** Makes the process print a line, or end itself when the line is `exit`. */
+  /** Makes the process print a line, or end itself when the line is `exit`, or listen at its PORT when it is `serve`. */
   say(line: string): void
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>
@@ -93,6 +103,8 @@ export async function openMachine() {
     nodePath: process.execPath,
     maxWorkers: 8,
     bootId: readBootId(),
+    // Test files run at the same time.
+    firstPort: PORT_RANGE.first + ((process.pid * 97) % (PORT_RANGE.last - PORT_RANGE.first)),
   }
   return {
     folder,
@@ -118,7 +130,7 @@ export async function openMachine() {
         args: `'${process.execPath}' worker.mjs ${words}`,
         env: {},
         protocolEnv: { LIFELINE: join(folder, 'line'), RUNPOD_POD_ID: workerId },
-        ...{ placement: UNPLACED, diskGb: null, ports: [], volume: null, credential: null },
+        ...{ placement: UNPLACED, diskGb: null, ports: [], serves: null, volume: null, credential: null },
         ...changes,
       }
     },

@@ -16,7 +16,7 @@ driverContract('mock', async () => {
       if (spec.args === 'failing') fleet.exit(spec.workerId, { code: 3 })
     },
     onTerminate(worker) {
-      if (behaviours.get(worker) === 'obedient') fleet.exit(worker)
+      if (behaviours.get(worker) !== 'stubborn') fleet.exit(worker)
     },
   })
   const open = () =>
@@ -32,7 +32,9 @@ driverContract('mock', async () => {
     get driver() {
       return driver
     },
-    spec: behaviour => spec(`worker${count++}`, behaviour),
+    spec: (behaviour, changes) => ({ ...spec(`worker${count++}`, behaviour), ...changes }),
+    sharesPorts: true,
+    answers: false,
     unusable: { image: 'unusable', args: '' },
     ready: async () => {},
     asked: async worker => assert.ok(fleet.terminated.has(worker)),
@@ -81,6 +83,6 @@ function spec(name: string, args: string): WorkerSpec {
   const workerId = name as WorkerId
   return {
     ...{ workerId, endpointId: 'endpoint' as EndpointId, image: 'image', args, env: {}, protocolEnv: {} },
-    ...{ placement: UNPLACED, diskGb: null, ports: [], volume: null, credential: null },
+    ...{ placement: UNPLACED, diskGb: null, ports: [], serves: null, volume: null, credential: null },
   }
 }

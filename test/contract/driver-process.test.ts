@@ -9,7 +9,9 @@ driverContract('process', async () => {
     get driver() {
       return driver
     },
-    spec: behaviour => machine.spec(behaviour),
+    spec: (behaviour, changes) => machine.spec(behaviour, changes),
+    sharesPorts: true,
+    answers: true,
     unusable: { image: 'registry.example.org/some/image:1', args: '' },
     ready: async worker => void (await machine.life(worker)),
     asked: async worker => void (await machine.life(worker, 'asked')),

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/placement.ts'
 import { createMockFleet } from '../../src/drivers/mock.ts'
+import { createNoDriver } from '../../src/drivers/none.ts'
 import { createRoutedDriver } from '../../src/drivers/routed.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
@@ -13,7 +14,7 @@ const id = (name: string) => name as WorkerId
 function spec(name: string, image: string): WorkerSpec {
   return {
     ...{ workerId: id(name), endpointId: 'endpoint' as EndpointId, image, args: '', env: {}, protocolEnv: {} },
-    ...{ placement: UNPLACED, diskGb: null, ports: [], volume: null, credential: null },
+    ...{ placement: UNPLACED, diskGb: null, ports: [], serves: null, volume: null, credential: null },
   }
 }
 
@@ -44,6 +45,14 @@ test('folders run as processes and everything else in containers, and both count
   await driver.kill(id('b'))
   for (const name of ['a', 'b']) assert.equal((await driver.observe(id(name))).state, 'exited')
   assert.deepEqual([fleets.process.terminated.size, fleets.docker.killed.size], [1, 1])
+})
+
+test('where containers are off, processes have all the room', async () => {
+  const { fleets } = machine()
+  const folders = fleets.process.driver({ notifier: createNotifier() })
+  const driver = createRoutedDriver({ folders, containers: createNoDriver('they are off'), maxWorkers: MAX })
+  assert.equal((await driver.capacity()).freeWorkers, MAX)
+  assert.equal(await driver.check('python:3', ''), 'they are off')
 })
 
 test('after a restart each worker is found again by the driver that was recorded with it', async () => {

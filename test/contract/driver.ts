@@ -3,18 +3,27 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { AppError } from '../../src/core/errors.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
+import type { SocketAddress } from '../../src/core/target.ts'
 import type { Driver, ObservedExit, WorkerSpec } from '../../src/ports/driver.ts'
 import type { Notifier } from '../../src/ports/notifier.ts'
+import { statusAt } from '../support/answers.ts'
 
-/** How a worker of the contract behaves: it ends when asked, it does not, or it ends at once with code 3. */
-export type Behaviour = 'obedient' | 'stubborn' | 'failing'
+/**
+ * How a worker of the contract behaves: it ends when asked, it does not, it ends at once with code 3, or it answers every request
+ * with 200 at its PORT and PORT_HEALTH.
+ */
+export type Behaviour = 'obedient' | 'stubborn' | 'failing' | 'serving'
 
 /** A machine with one driver on it. */
 export interface DriverHarness {
   readonly notifier: Notifier
   readonly driver: Driver
   /** Something to start; a new worker at each call. */
-  spec(behaviour: Behaviour): WorkerSpec
+  spec(behaviour: Behaviour, changes?: Partial<WorkerSpec>): WorkerSpec
+  /** Whether workers have the ports of the machine, so that no two can have the same. */
+  readonly sharesPorts: boolean
+  /** Whether workers that serve really listen. */
+  readonly answers: boolean
   /** An image and arguments that can never be started. */
   readonly unusable: { readonly image: string; readonly args: string }
   /** Waits until a started worker does as it should. */
@@ -195,5 +204,78 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual(await harness.driver.capacity(), before)
     })
+
+    addressContract(() => harness)
+  })
+}
+
+/** Where workers that serve are reached. */
+function addressContract(harness: () => DriverHarness): void {
+  const startServing = async (port: number, healthPort: number) => {
+    const spec = harness().spec('serving', { serves: { port, healthPort } })
+    const handle = await harness().driver.start(spec)
+    const served = await harness().driver.address(spec.workerId)
+    assert.ok(served !== null, 'it has an address as soon as it was started')
+    await harness().ready(spec.workerId)
+    return { worker: spec.workerId, handle, served }
+  }
+  const answers = async (address: SocketAddress) => {
+    if (harness().answers) assert.equal(await statusAt(address), 200)
+  }
+
+  test('a worker that serves answers at its address for as long as it runs', async () => {
+    const { worker, served } = await startServing(8000, 8001)
+    assert.notDeepEqual(served.traffic, served.health)
+    await answers(served.traffic)
+    await answers(served.health)
+    assert.deepEqual(await harness().driver.address(worker), served)
+    await harness().driver.kill(worker)
+    await exitOf(harness().notifier, harness().driver, worker)
+    assert.equal(await harness().driver.address(worker), null)
+    await harness().driver.release(worker)
+    assert.equal(await harness().driver.address(worker), null)
+  })
+
+  test('a worker with one port for both has one address', async () => {
+    const { worker, served } = await startServing(80, 80)
+    assert.deepEqual(served.traffic, served.health)
+    await answers(served.traffic)
+    await harness().driver.kill(worker)
+  })
+
+  test('no two workers have the same address', async () => {
+    const all = await Promise.all([startServing(80, 80), startServing(80, 81), startServing(80, 80)])
+    const places = all.map(({ served }) => served.traffic)
+    const texts = places.map(({ host, port }) => (harness().sharesPorts ? String(port) : `${host}:${port}`))
+    assert.equal(new Set(texts).size, 3, texts.join(', '))
+    await Promise.all(places.map(answers))
+    for (const { worker } of all) await harness().driver.kill(worker)
+  })
+
+  test('the next server finds the same address, whether it knows the handle or not', async () => {
+    const [known, lost] = [await startServing(80, 81), await startServing(80, 80)]
+    const next = await harness().restart()
+    assert.equal(await next.address(known.worker), null)
+    await next.adopt(known.worker, known.handle)
+    await next.adopt(lost.worker, null)
+    for (const { worker, served } of [known, lost]) {
+      assert.deepEqual(await next.address(worker), served)
+      await answers(served.traffic)
+    }
+    const another = await startServing(80, 81)
+    for (const { served } of [known, lost]) {
+      assert.notDeepEqual(another.served.traffic, served.traffic)
+      assert.notDeepEqual(another.served.health, served.health)
+    }
+    for (const { worker } of [known, lost, another]) await next.kill(worker)
+    await exitOf(harness().notifier, next, known.worker)
+    assert.equal(await next.address(known.worker), null)
+  })
+
+  test('a worker that does not serve has no address', async () => {
+    const spec = harness().spec('obedient')
+    await harness().driver.start(spec)
+    assert.equal(await harness().driver.address(spec.workerId), null)
+    await harness().driver.kill(spec.workerId)
   })
 }

@@ -30,8 +30,13 @@ async function program(path: string, code: number): Promise<void> {
 }
 
 /** The code with which a worker of this image ends. */
-async function codeOf(image: string, args: string, hostEnv = machine.options.hostEnv): Promise<number | null> {
-  const spec = machine.spec('', { image, args })
+async function codeOf(
+  image: string,
+  args: string,
+  hostEnv = machine.options.hostEnv,
+  serves: WorkerSpec['serves'] = null,
+): Promise<number | null> {
+  const spec = machine.spec('', { image, args, serves })
   const driver = machine.driver({ hostEnv })
   await driver.start(spec)
   return (await exitOf(machine.notifier, driver, spec.workerId)).code
@@ -179,7 +184,7 @@ describe('the folder of a process worker', { timeout: 120_000 }, () => {
     await refused('dir:missing', /folder '.*missing' does not exist/)
     await refused('dir:file', /is not a folder/)
     await refused('dir:', /needs the path of a folder/)
-    await refused('dir:app', /has no handler\.py, handler\.ts, handler\.mjs or handler\.js/)
+    await refused('dir:app', /has no handler\.py, .*, server\.mjs or server\.js/)
     await refused('dir:app', /no --process-root is set/, [])
     await refused('python:3.12', /image 'python:3.12' needs a container engine, and none is configured/)
     const driver = machine.driver()
@@ -219,6 +224,23 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     await program('py/.venv/bin/python', 44)
     assert.equal(await codeOf('dir:py', '', hostEnv), 44)
     assert.equal(await codeOf('dir:py', 'python handler.py', hostEnv), 44)
+  })
+
+  test('is a server for a worker that serves, and neither is taken for the other', async () => {
+    await mkdir(join(machine.root, 'both'))
+    await writeFile(join(machine.root, 'both', 'handler.mjs'), 'process.exit(46)')
+    await writeFile(join(machine.root, 'both', 'server.mjs'), 'process.exit(47)')
+    assert.equal(await codeOf('dir:both', ''), 46)
+    assert.equal(await codeOf('dir:both', '', undefined, { port: 80, healthPort: 80 }), 47)
+    await mkdir(join(machine.root, 'api'))
+    await writeFile(join(machine.root, 'api', 'server.js'), '')
+    const driver = machine.driver()
+    assert.equal(await driver.check('dir:api', ''), null, 'it may be for either')
+    await assert.rejects(
+      driver.start(machine.spec('', { image: 'dir:api', args: '' })),
+      /has no handler.py, handler.ts, handler.mjs or handler.js, and args gives no command/,
+    )
+    assert.match((await driver.check('dir:app', '')) ?? '', /has no handler.py, .*, server.mjs or server.js, and args/)
   })
 
   test('may be a program of the folder', async () => {

@@ -51,7 +51,12 @@ const ways: [name: string, facts: Partial<EngineFacts>, given: string | null, wa
     'given 192.0.2.7 as 192.0.2.7, published',
   ],
   ['over TCP', { local: false }, null, 'none: the engine is on another machine'],
-  ['over TCP, with an address', { ...elsewhere, local: false }, '192.0.2.7', 'given 192.0.2.7 as 192.0.2.7, published'],
+  [
+    'over TCP, with an address',
+    { ...elsewhere, local: false },
+    '192.0.2.7',
+    'given 192.0.2.7 as 192.0.2.7, serves nothing',
+  ],
   [
     'a server in a container of its own',
     elsewhere,
@@ -65,13 +70,15 @@ const ways: [name: string, facts: Partial<EngineFacts>, given: string | null, wa
   ['a name is chosen', {}, 'host.lima.internal', 'virtual_machine 127.0.0.1 as host.lima.internal, published'],
 ]
 
+const SERVING = { published: 'published', none: 'serves nothing' }
+
 for (const [name, facts, given, wanted] of ways) {
   test(`${name}: ${wanted}`, () => {
     const reach = containerReach({ ...debian, ...facts }, given)
     const said =
       reach.how === 'none'
         ? `none: ${reach.problem}`.slice(0, wanted.length)
-        : `${reach.how} ${[`${reach.listenOn} as ${reach.host}`, ...(reach.publishes ? ['published'] : []), ...reach.extraHosts].join(', ')}`
+        : `${reach.how} ${[`${reach.listenOn} as ${reach.host}`, ...(reach.serving === 'direct' ? [] : [SERVING[reach.serving]]), ...reach.extraHosts].join(', ')}`
     assert.equal(said, wanted)
   })
 }

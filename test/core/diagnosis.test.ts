@@ -21,7 +21,7 @@ const noGpus: diagnosis.GpuFacts = { nvidia: [], nvidiaDriver: false, amd: false
 const port: diagnosis.PortFacts = { host: '127.0.0.1', port: 8080, serverUrl: null, problem: null, holder: null }
 const network = { name: 'runyard-abc', isolated: true }
 const gateway: ContainerReach = {
-  ...{ how: 'gateway', listenOn: '172.18.0.1', host: '172.18.0.1', extraHosts: [], publishes: false },
+  ...{ how: 'gateway', listenOn: '172.18.0.1', host: '172.18.0.1', extraHosts: [], serving: 'direct' },
 }
 
 /** Each finding as one line. */

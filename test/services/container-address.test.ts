@@ -186,13 +186,26 @@ test('a gateway that is gone when it is to be bound is said with the address', a
   await assert.rejects(world.open().url(), /cannot listen on 172\.18\.0\.1, .*EADDRNOTAVAIL/)
 })
 
+test('a container is connected as its address was found, without another look', async t => {
+  const world = new World(t)
+  const address = world.open()
+  const attached = await address.attach()
+  assert.deepEqual(await address.connection(), attached)
+  assert.equal(world.wanted.length, 1)
+  world.problem = 'the container engine cannot be reached: ENOENT'
+  await assert.rejects(address.url(), AppError)
+  await assert.rejects(address.connection(), /ENOENT/, 'what was found before holds no longer')
+  world.problem = null
+  assert.equal((await address.connection()).network, 'runyard-abc')
+})
+
 test('in a virtual machine containers call the loopback address of the relay by a name', async t => {
   const world = new World(t)
   world.network = { operatingSystem: 'Docker Desktop', gateway: '172.30.0.1' }
   const attached = await world.open().attach()
   assert.deepEqual(attached, {
     ...{ network: 'runyard-abc', url: `http://host.docker.internal:${RELAY_PORT}` },
-    ...{ extraHosts: ['host.docker.internal:host-gateway'], publishes: true },
+    ...{ extraHosts: ['host.docker.internal:host-gateway'], serving: 'published' },
   })
   assert.deepEqual(world.bound, [])
 })

@@ -26,6 +26,9 @@ export const noDocker: string | false =
     ? 'set RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE to run the tests with containers; .ci/docker makes both'
     : false
 
+/** Whether the engine is Podman's, by the name of its socket; why it is, for tests of what it does not do. */
+export const onPodman: string | false = /podman/.test(engineUrl) ? 'Podman does not do this' : false
+
 /** An engine by its address, past the driver. */
 export function engineAt(url: string): Dockerode {
   return new Dockerode({ socketPath: url.replace('unix://', ''), host: undefined, port: undefined } as object)
@@ -49,7 +52,7 @@ export async function openDockerMachine(url = engineUrl) {
     ...{ clock: systemClock, notifier, logs, installation, stateDir: folder, maxWorkers: 8, bootId: readBootId() },
     addresses: () => engineAddresses(url, {}),
     note: what => notes.push(what),
-    connection: async () => ({ name: 'bridge', extraHosts: [] }),
+    connection: async () => ({ name: 'bridge', extraHosts: [], serving: 'direct' }),
   }
   const own = () =>
     engine.listContainers({ all: true, filters: { label: [`dev.runyard.installation=${installation}`] } })
@@ -67,8 +70,8 @@ export async function openDockerMachine(url = engineUrl) {
       const workerId = `w${process.pid}x${count}` as WorkerId
       return {
         ...{ workerId, endpointId: 'endpoint' as EndpointId, image: workerImage, args: JSON.stringify({ cmd: words }) },
-        ...{ env: {}, protocolEnv: { RUNPOD_POD_ID: workerId }, placement: UNPLACED, diskGb: null, ports: [] },
-        ...{ volume: null, credential: null },
+        ...{ env: {}, protocolEnv: { RUNPOD_POD_ID: workerId }, placement: UNPLACED, diskGb: null },
+        ...{ ports: [], serves: null, volume: null, credential: null },
         ...changes,
       }
     },

@@ -74,6 +74,44 @@ test('a chosen network is used as it is, and those that workers must not be in a
   }
 })
 
+test('a network that is known is asked for with one call, and all is asked anew when it is gone', async () => {
+  const calls: string[] = []
+  const networks = ['one']
+  const inspect = (id: string) => async () => {
+    calls.push(`inspect ${id}`)
+    if (!networks.includes(id)) throw Object.assign(new Error('no such network'), { statusCode: 404 })
+    const options = { 'com.docker.network.bridge.enable_icc': 'false' }
+    return {
+      Id: id,
+      Name: 'runyard-abc',
+      Options: options,
+      IPAM: { Config: [{ Subnet: '127.0.0.0/8', Gateway: '127.0.0.1' }] },
+    }
+  }
+  const told = <Answer>(call: string, answer: Answer) => {
+    calls.push(call)
+    return Promise.resolve(answer)
+  }
+  const engine = {
+    info: () => told('info', { OperatingSystem: 'Debian' }),
+    version: () => told('version', {}),
+    listNetworks: () =>
+      told(
+        'list',
+        networks.map(Id => ({ Id, Created: '' })),
+      ),
+    getNetwork: (id: string) => ({ inspect: inspect(id) }),
+  } as unknown as Docker
+  const network = createContainerNetwork({ engine, installation: 'abc', given: null, local: true })
+  const first = await network.ensure(null)
+  assert.deepEqual(calls.splice(0), ['list', 'inspect one', 'info', 'version'])
+  assert.deepEqual(await network.ensure(null), first)
+  assert.deepEqual(calls.splice(0), ['inspect one'])
+  networks[0] = 'two'
+  assert.equal((await network.ensure(null)).id, 'two')
+  assert.deepEqual(calls.splice(0), ['inspect one', 'list', 'inspect two', 'info', 'version'])
+})
+
 /** An engine that has no networks and refuses to make one with this. */
 function refusing(thrown: object) {
   const engine = {

@@ -1,8 +1,10 @@
 /** What a container is made with. The rules are told in docs/guides/containers.md. */
+import type { ContainerServing } from '../../core/container-reach.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { parseContainerArgs } from '../command-line.ts'
+import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 
 /** How containers are connected. */
 export interface ContainerConnection {
@@ -10,6 +12,8 @@ export interface ContainerConnection {
   readonly name: string
   /** Entries for the hosts file, as `name:address`. */
   readonly extraHosts: readonly string[]
+  /** How this machine reaches what they serve. */
+  readonly serving: ContainerServing
 }
 
 /** What a container depends on besides its worker. */
@@ -23,6 +27,7 @@ export interface ContainerContext {
   readonly memoryBytes: number
   /** Whether the engine can bound what a container writes. */
   readonly boundsDisk: boolean
+  readonly gpus: GpuContext
 }
 
 /** Names of the labels of our containers. */
@@ -32,6 +37,8 @@ export const LABELS = {
   endpoint: 'dev.runyard.endpoint',
   /** How much it may write, where the engine does not see to it. */
   diskGb: 'dev.runyard.disk-gb',
+  /** Its port for requests and the one for health, as `80,8080`. */
+  serves: 'dev.runyard.serves',
 } as const
 
 /** Where containers find the files of their endpoint. */
@@ -39,6 +46,7 @@ const VOLUME_PATH = '/runpod-volume'
 /** What servers need that start as root and go on as somebody else; of Docker's usual ones all that make devices, packets or new rights are left out. */
 const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_BIND_SERVICE', 'SETGID', 'SETUID']
 const MAX_PROCESSES = 8_192
+const MAX_PORT = 65_535
 const SHARED_MEMORY_BYTES = 64 * 1024 * 1024
 const MIB = 1024 * 1024
 
@@ -56,10 +64,12 @@ export function containerSpec(spec: WorkerSpec, context: ContainerContext): Reco
     Env: Object.entries(environment(spec)).map(([name, value]) => `${name}=${value}`),
     ...(entrypoint === null ? {} : { Entrypoint: entrypoint }),
     ...(cmd === null ? {} : { Cmd: cmd }),
+    ...exposedPorts(spec),
     Labels: {
       [LABELS.installation]: context.installation,
       [LABELS.worker]: spec.workerId,
       [LABELS.endpoint]: spec.endpointId,
+      ...(spec.serves === null ? {} : { [LABELS.serves]: `${spec.serves.port},${spec.serves.healthPort}` }),
       ...(spec.diskGb === null || context.boundsDisk ? {} : { [LABELS.diskGb]: String(spec.diskGb) }),
     },
     HostConfig: hostConfig(spec, context),
@@ -68,20 +78,16 @@ export function containerSpec(spec: WorkerSpec, context: ContainerContext): Reco
 
 /** The user's variables, and those that win over them. */
 function environment(spec: WorkerSpec): Record<string, string> {
-  const { placement, volume } = spec
+  const { placement, volume, serves } = spec
   return {
     // The init hands signals on to the whole group, because shells do not.
     TINI_KILL_PROCESS_GROUP: '1',
     ...spec.env,
     ...spec.protocolEnv,
+    ...(serves === null ? {} : { PORT: String(serves.port), PORT_HEALTH: String(serves.healthPort) }),
     ...(volume === null ? {} : { RUNPOD_VOLUME_PATH: VOLUME_PATH }),
-    // Where the engine gives GPUs by this variable, an image or a user could ask for all of them.
-    NVIDIA_VISIBLE_DEVICES: placement.gpus.length === 0 ? 'void' : deviceIds(spec).join(','),
+    ...gpuVariables(placement.gpus),
   }
-}
-
-function deviceIds({ placement }: WorkerSpec): string[] {
-  return placement.gpus.map(({ uuid, index }) => uuid ?? String(index))
 }
 
 function hostConfig(spec: WorkerSpec, context: ContainerContext): Record<string, unknown> {
@@ -102,26 +108,40 @@ function hostConfig(spec: WorkerSpec, context: ContainerContext): Record<string,
     ShmSize: sharedMemory(spec, memory ?? context.memoryBytes),
     ...(diskGb !== null && context.boundsDisk ? { StorageOpt: { size: `${diskGb}G` } } : {}),
     LogConfig: { Type: 'json-file', Config: { 'max-size': '16m', 'max-file': '2' } },
+    ...publishedPorts(spec, context.connection),
     Mounts: volume === null ? [] : [{ Type: 'bind', Source: volume.path, Target: VOLUME_PATH }],
-    ...gpus(spec),
+    ...gpuOptions(placement.gpus, context.gpus),
   }
+}
+
+/** The ports that its program serves, as the engine writes them. */
+function servedPorts({ serves }: WorkerSpec): string[] {
+  return serves === null ? [] : [...new Set([serves.port, serves.healthPort])].map(port => `${port}/tcp`)
+}
+
+/** Tells the engine of ports, which opens none of them. */
+function exposedPorts(spec: WorkerSpec): Record<string, unknown> {
+  const named = spec.ports
+    .map(text => text.split('/') as [string, string])
+    .filter(([port]) => Number(port) >= 1 && Number(port) <= MAX_PORT)
+    .map(([port, protocol]) => `${Number(port)}/${protocol === 'udp' ? 'udp' : 'tcp'}`)
+  const all = [...new Set([...servedPorts(spec), ...named])]
+  return all.length === 0 ? {} : { ExposedPorts: Object.fromEntries(all.map(port => [port, {}])) }
+}
+
+/** Where this machine has no route to containers: ports of its own, which the engine chooses. */
+function publishedPorts(spec: WorkerSpec, { serving }: ContainerConnection): Record<string, unknown> {
+  if (spec.serves === null || serving === 'direct') return {}
+  if (serving === 'none') {
+    const problem = 'its engine is on another machine, and this server would not reach what it serves'
+    throw new AppError('invalid', `a container of a load-balancing endpoint cannot be started: ${problem}`)
+  }
+  const binding = [{ HostIp: '127.0.0.1', HostPort: '' }]
+  return { PortBindings: Object.fromEntries(servedPorts(spec).map(port => [port, binding])) }
 }
 
 /** Programs that share a model between processes need much of it. It counts as memory of the container. */
 function sharedMemory({ placement }: WorkerSpec, memoryBytes: number): number {
   if (placement.gpus.length === 0) return SHARED_MEMORY_BYTES
   return Math.max(SHARED_MEMORY_BYTES, Math.floor(memoryBytes / 2))
-}
-
-function gpus(spec: WorkerSpec): Record<string, unknown> {
-  const { gpus: assigned } = spec.placement
-  if (assigned.length === 0) return {}
-  if (assigned.some(({ type }) => type.startsWith('AMD'))) {
-    throw new AppError('invalid', 'GPUs of AMD cannot be given to containers by this version')
-  }
-  return {
-    DeviceRequests: [{ Driver: '', Count: 0, DeviceIDs: deviceIds(spec), Capabilities: [['gpu']], Options: {} }],
-    // Memory that GPUs read directly must not move.
-    Ulimits: [{ Name: 'memlock', Soft: -1, Hard: -1 }],
-  }
 }

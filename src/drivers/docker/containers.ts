@@ -1,32 +1,22 @@
 /** One container of a worker, from its start to its end. */
 import { readFileSync } from 'node:fs'
+import type { ServedAt } from '../../core/target.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { ObservedExit } from '../../ports/driver.ts'
 import { isAlive, type ProcessIdentity, readProcess, signal } from '../process-table.ts'
+import { LABELS } from './container-spec.ts'
 import type { Engine } from './engine.ts'
 import { engineError } from './engine-error.ts'
 import { containerExit } from './exit-cause.ts'
+import type { InspectedContainer } from './inspected-container.ts'
 import { LogCopy } from './log-copy.ts'
+import { servedAddress } from './served-address.ts'
 
 /** What finds a container again; as JSON it is the handle of its worker. */
 export interface ContainerHandle {
   readonly container: string
   /** Its first process, where that can be seen from here: so its end is noticed while the engine is away. */
   readonly process: ProcessIdentity | null
-}
-
-/** What an engine says of a container. */
-export interface InspectedContainer {
-  readonly Id: string
-  readonly Config?: { readonly Labels?: Readonly<Record<string, string>> | null }
-  readonly HostConfig?: { readonly Memory?: number }
-  readonly State: {
-    readonly Running: boolean
-    readonly Pid?: number
-    readonly ExitCode?: number
-    readonly OOMKilled?: boolean
-    readonly Error?: string
-  }
 }
 
 /** What a {@link Container} needs. */
@@ -57,6 +47,11 @@ export class Container {
   #settling = false
   #outOfMemory = false
   #memoryMb: number | null = null
+  #diskGb: number | null = null
+  /** Whether the engine has said what it is made with. */
+  #learned = false
+  /** Where it serves; null while that is not known. */
+  #served: ServedAt | null = null
   /** Why it is ended by us although nobody asked for it. */
   #fault: string | null = null
   /** What it was asked, for when the engine is back. */
@@ -72,6 +67,25 @@ export class Container {
   /** How it ended; null while it runs. */
   get exit(): ObservedExit | null {
     return this.#exit
+  }
+
+  /** How much it may write, in GB, where the engine does not see to it; null for no limit. */
+  get diskGb(): number | null {
+    return this.#diskGb
+  }
+
+  /** Takes over what the engine says of it while it runs. */
+  learn(found: InspectedContainer): void {
+    this.#learned = true
+    this.#memoryMb = memoryOf(found)
+    this.#diskGb = Number(found.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN) || null
+    if (found.State.Running) this.#served = servedAddress(found) ?? this.#served
+  }
+
+  /** Where it serves; null when it does not, has ended, or the engine cannot be asked yet. */
+  async address(): Promise<ServedAt | null> {
+    if (this.#served === null && this.#exit === null) await this.#inspect().catch(() => {})
+    return this.#exit === null ? this.#served : null
   }
 
   /** A process of it was killed because memory ran out. */
@@ -125,6 +139,8 @@ export class Container {
     if (this.#exit !== null || this.#settling) return
     if (summary === 'running') {
       this.#copy.resume()
+      // An engine that comes back may have given it another address, and one that was taken over unseen is not known yet.
+      if (withEngine || !this.#learned) await this.#inspect().catch(() => {})
       if (this.#asked !== null) await this.signal(this.#asked)
       return
     }
@@ -180,7 +196,7 @@ export class Container {
     const path = `/containers/${this.handle.container}/json`
     const { engine } = this.#options
     const found = await engine.call<InspectedContainer>({ method: 'GET', path, deadlineMs: INSPECT_MS })
-    this.#memoryMb = memoryOf(found)
+    this.learn(found)
     return found
   }
 

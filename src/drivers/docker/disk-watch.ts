@@ -7,30 +7,27 @@ const EVERY_MS = 60_000
 const LOOK_MS = 30_000
 const GB = 1_000_000_000
 
+/** What a container has done that wrote so much, as "wrote more than it may"; null when it has done nothing. */
+export function diskFault(writtenBytes: number, mostGb: number): string | null {
+  return writtenBytes > mostGb * GB ? `wrote more than the ${mostGb} GB of its container disk` : null
+}
+
 /**
  * Containers whose disk the engine does not bound: whoever has written too much is ended before the disk of the machine is full.
  */
 export class DiskWatch {
   readonly #engine: Engine
   readonly #clock: Clock
-  readonly #limits = new Map<Container, number>()
+  readonly #containers: () => Iterable<Container>
   #cancel: () => void = () => {}
   #closed = false
 
-  constructor(engine: Engine, clock: Clock) {
+  /** @param containers all that there are; those without a limit are left alone */
+  constructor(engine: Engine, clock: Clock, containers: () => Iterable<Container>) {
     this.#engine = engine
     this.#clock = clock
+    this.#containers = containers
     this.#soon()
-  }
-
-  /** Looks after a container that may write so much. */
-  watch(container: Container, mostGb: number): void {
-    this.#limits.set(container, mostGb)
-  }
-
-  /** A container is gone. */
-  forget(container: Container): void {
-    this.#limits.delete(container)
   }
 
   /** Stops looking. */
@@ -47,13 +44,15 @@ export class DiskWatch {
   }
 
   async #look(): Promise<void> {
-    for (const [container, mostGb] of this.#limits) {
-      if (container.exit !== null || this.#closed) continue
+    for (const container of [...this.#containers()]) {
+      const mostGb = container.diskGb
+      if (mostGb === null || container.exit !== null || this.#closed) continue
       const path = `/containers/${container.handle.container}/json`
       const { SizeRw = 0 } = await this.#engine
         .call<{ SizeRw?: number }>({ method: 'GET', path, query: { size: true }, deadlineMs: LOOK_MS })
         .catch(() => ({ SizeRw: 0 }))
-      if (SizeRw > mostGb * GB) await container.end(`wrote more than the ${mostGb} GB of its container disk`)
+      const fault = diskFault(SizeRw, mostGb)
+      if (fault !== null) await container.end(fault)
     }
   }
 }

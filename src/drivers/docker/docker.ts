@@ -8,20 +8,23 @@
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
+import type { ServedAt } from '../../core/target.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, ObservedExit, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { parseContainerArgs } from '../command-line.ts'
-import { type ContainerConnection, containerName, containerSpec, LABELS } from './container-spec.ts'
-import { Container, type ContainerHandle, handleOf, type InspectedContainer, parseHandle } from './containers.ts'
+import { ContainerCalls } from './container-calls.ts'
+import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
+import { Container, type ContainerHandle, handleOf, parseHandle } from './containers.ts'
 import { DiskWatch } from './disk-watch.ts'
 import { Engine, type EngineEvent, type EngineOptions } from './engine.ts'
 import { engineError, startRefusal } from './engine-error.ts'
 import { parseReference } from './image-reference.ts'
-import { Images } from './images.ts'
+import { Images, type ImageWish } from './images.ts'
+import type { InspectedContainer } from './inspected-container.ts'
 import { forgetCopy } from './log-copy.ts'
-import { PulledImages } from './pulled-images.ts'
+import { freeShareOf, PulledImages } from './pulled-images.ts'
 
 /** What {@link createDockerDriver} needs. */
 export interface DockerDriverOptions {
@@ -39,6 +42,8 @@ export interface DockerDriverOptions {
   readonly bootId: string
   /** How new containers are connected. @throws AppError with the reason why they cannot be */
   readonly connection: () => Promise<ContainerConnection>
+  /** How much of the disk of a folder is free, from 0 to 1, null when it is not known; asked of the system unless given. */
+  readonly freeShare?: (folder: string) => number | null
 }
 
 /** A driver that looks after containers. */
@@ -53,7 +58,6 @@ interface Start {
   readonly stop: AbortController
 }
 
-const CREATE_MS = 60_000
 const REMOVE_MS = 60_000
 const POLL_MS = 10_000
 /** While the engine is away, processes of containers are looked for this often. */
@@ -71,6 +75,7 @@ class Containers implements DockerDriver {
   readonly name = 'docker'
   readonly #options: DockerDriverOptions
   readonly #engine: Engine
+  readonly #calls: ContainerCalls
   readonly #images: Images
   readonly #containers = new Map<WorkerId, Container>()
   readonly #starts = new Map<WorkerId, Start>()
@@ -79,7 +84,6 @@ class Containers implements DockerDriver {
   /** Containers that are being removed. */
   readonly #removals = new Map<string, Promise<void>>()
   readonly #disks: DiskWatch
-  #boundsDisk = true
   #cancelPoll: () => void = () => {}
   #closed = false
 
@@ -97,14 +101,16 @@ class Containers implements DockerDriver {
       onAway: () => this.#pollSoon(AWAY_POLL_MS),
       onEvent: event => this.#happened(event),
     })
-    const imageFolder = () => this.#engine.facts?.rootFolder ?? ''
+    this.#calls = new ContainerCalls(this.#engine, options.installation)
+    const { freeShare: share = freeShareOf } = options
+    const freeShare = () => share(this.#engine.facts?.rootFolder ?? '')
     this.#images = new Images(
       this.#engine,
       clock,
-      new PulledImages({ file: join(stateDir, 'images.json'), clock, imageFolder }),
+      new PulledImages({ file: join(stateDir, 'images.json'), clock, freeShare }),
     )
     this.#pollSoon(AWAY_POLL_MS)
-    this.#disks = new DiskWatch(this.#engine, clock)
+    this.#disks = new DiskWatch(this.#engine, clock, () => this.#containers.values())
   }
 
   nameOf(): string {
@@ -145,7 +151,7 @@ class Containers implements DockerDriver {
     if ((await this.#engine.problem()) !== null) return this.#adoptUnseen(worker, given)
     let found: InspectedContainer | null
     try {
-      found = await this.#find(given?.container ?? containerName(worker), worker)
+      found = await this.#calls.find(given?.container ?? containerName(worker), worker)
     } catch {
       return this.#adoptUnseen(worker, given)
     }
@@ -161,6 +167,10 @@ class Containers implements DockerDriver {
     const known = this.#containers.get(worker)
     if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
     return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+  }
+
+  async address(worker: WorkerId): Promise<ServedAt | null> {
+    return (await this.#containers.get(worker)?.address()) ?? null
   }
 
   async terminate(worker: WorkerId): Promise<void> {
@@ -182,7 +192,6 @@ class Containers implements DockerDriver {
     if (known === undefined) return
     void known.close()
     this.#containers.delete(worker)
-    this.#disks.forget(known)
     void this.#remove(known.handle.container, worker)
   }
 
@@ -199,7 +208,7 @@ class Containers implements DockerDriver {
   async tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void> {
     if (this.#engine.facts === null) return
     try {
-      for (const { id, worker } of await this.#list()) {
+      for (const { id, worker } of await this.#calls.list()) {
         if (!alive.has(worker) && !this.#containers.has(worker) && !this.#starts.has(worker))
           await this.#remove(id, worker)
       }
@@ -228,13 +237,10 @@ class Containers implements DockerDriver {
       const problem = await this.check(image, spec.args)
       if (problem !== null) throw new AppError('invalid', problem)
       const connection = await this.#options.connection()
-      const exact = await this.#images.ensure({ image, credential: spec.credential, watch, signal })
-      stopIfAsked(signal)
-      const id = await this.#create(spec, exact, connection)
+      const id = await this.#createFrom({ image, credential: spec.credential, watch, signal }, spec, connection)
       try {
         stopIfAsked(signal)
-        await this.#engine.call({ method: 'POST', path: `/containers/${id}/start`, deadlineMs: CREATE_MS })
-        const found = await this.#inspect(id)
+        const found = await this.#calls.start(id)
         const container = this.#track(workerId, found)
         if (!found.State.Running || this.#deaths.has(id)) void container.ended(found.State.ExitCode ?? null)
         if (signal.aborted) await container.signal('SIGKILL')
@@ -248,29 +254,21 @@ class Containers implements DockerDriver {
     }
   }
 
-  async #create(spec: WorkerSpec, image: string, connection: ContainerConnection): Promise<string> {
-    const { cpus = 1, memoryBytes = 0 } = this.#engine.facts ?? {}
-    const { installation } = this.#options
-    const make = async (boundsDisk: boolean) => {
-      const body = containerSpec(spec, { image, installation, connection, cpus, memoryBytes, boundsDisk })
-      const query = { name: containerName(spec.workerId) }
-      const call = { method: 'POST', path: '/containers/create', query, body, deadlineMs: CREATE_MS } as const
-      return (await this.#engine.call<{ Id: string }>(call)).Id
-    }
-    if (!this.#boundsDisk || spec.diskGb === null) return make(false)
+  async #createFrom(wish: ImageWish, spec: WorkerSpec, connection: ContainerConnection): Promise<string> {
+    const exact = await this.#images.ensure(wish)
+    stopIfAsked(wish.signal)
     try {
-      return await make(true)
+      return await this.#calls.create(spec, exact, connection)
     } catch (thrown) {
-      if (!/storage-opt|storage opt|project quota|pquota/i.test(engineError(thrown).message)) throw thrown
-      this.#boundsDisk = false
-      return make(false)
+      // Somebody has removed it since it was looked for.
+      if (engineError(thrown).status !== 404 || !this.#images.doubt(exact)) throw thrown
     }
+    return this.#calls.create(spec, await this.#images.ensure(wish), connection)
   }
 
   #track(worker: WorkerId, found: InspectedContainer): Container {
-    const diskGb = Number(found.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN)
     const container = this.#trackAs(worker, handleOf(found, this.#options.bootId))
-    if (!Number.isNaN(diskGb)) this.#disks.watch(container, diskGb)
+    container.learn(found)
     return container
   }
 
@@ -292,39 +290,12 @@ class Containers implements DockerDriver {
     return true
   }
 
-  async #find(container: string, worker: WorkerId): Promise<InspectedContainer | null> {
-    try {
-      const found = await this.#inspect(container)
-      const labels = found.Config?.Labels ?? {}
-      const ours = labels[LABELS.installation] === this.#options.installation && labels[LABELS.worker] === worker
-      return ours ? found : null
-    } catch (thrown) {
-      if (engineError(thrown).status === 404) return null
-      throw thrown
-    }
-  }
-
-  #inspect(container: string): Promise<InspectedContainer> {
-    return this.#engine.call({ method: 'GET', path: `/containers/${container}/json` })
-  }
-
-  /** All containers of this installation. */
-  async #list(): Promise<readonly { id: string; worker: WorkerId; running: boolean }[]> {
-    const filters = JSON.stringify({ label: [`${LABELS.installation}=${this.#options.installation}`] })
-    const all = await this.#engine.call<readonly { Id: string; State: string; Labels: Record<string, string> }[]>({
-      ...{ method: 'GET', path: '/containers/json', query: { all: true, filters } },
-    })
-    return all.map(({ Id, State, Labels }) => ({
-      id: Id,
-      worker: (Labels[LABELS.worker] ?? '') as WorkerId,
-      running: State === 'running' || State === 'paused',
-    }))
-  }
-
   /** Compares what should run with what does. */
   async #reconcile(when: 'engine came' | 'sometime'): Promise<void> {
     const known = [...this.#containers.values()]
-    const found = new Map((await this.#list()).map(({ id, running }) => [id, running ? 'running' : 'ended'] as const))
+    const found = new Map(
+      (await this.#calls.list()).map(({ id, running }) => [id, running ? 'running' : 'ended'] as const),
+    )
     const withEngine = when === 'engine came'
     await Promise.all(
       known.map(container => container.reconcile(found.get(container.handle.container) ?? 'gone', withEngine)),

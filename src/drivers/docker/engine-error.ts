@@ -87,6 +87,11 @@ const REFUSALS: readonly (readonly [RegExp, Refusal])[] = [
     /could not select device driver|nvidia-container-cli|unknown or invalid runtime name: nvidia/i,
     message => `the engine cannot give GPUs to containers; install the NVIDIA Container Toolkit (${message})`,
   ],
+  [
+    /\/dev\/(?:kfd|dri\/\w+).*no such file/i,
+    message => `the engine's machine has no device for the GPU; its driver amdgpu has to be loaded there (${message})`,
+  ],
+  [/container-init binary not found/i, message => `Podman has no init for containers; install catatonit (${message})`],
   [/no command specified/i, 'the image names no command, and args gives none'],
   [/no space left on device/i, 'there is no space left on the disk of the container engine'],
   [/minimum memory limit/i, (_, memoryMb) => `${memoryMb} MB of memory are too few for a container`],

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
+import { inspect } from 'node:util'
 import type Docker from 'dockerode'
 import type { Clock } from '../../ports/clock.ts'
 import type { EngineAddress } from './engine-address.ts'
@@ -31,6 +32,8 @@ export interface EngineFacts {
   readonly architecture: string
   /** Where it keeps images and containers; of use only when it runs on this machine. */
   readonly rootFolder: string
+  /** The version of Podman; null for Docker. */
+  readonly podman: string | null
 }
 
 /** Something that happened to a container of ours. */
@@ -52,6 +55,14 @@ export interface EngineOptions {
   readonly onEvent: (event: EngineEvent) => void
   /** Tells that it came or went; for the log. */
   readonly note: (what: 'engine.found' | 'engine.away', fields: Readonly<Record<string, unknown>>) => void
+}
+
+/** What an engine says of its versions. */
+interface Version {
+  readonly ApiVersion?: string
+  readonly MinAPIVersion?: string
+  readonly Version?: string
+  readonly Components?: readonly { readonly Name?: string }[]
 }
 
 type Payload = AsyncIterable<Buffer> & { destroy(): void }
@@ -193,14 +204,13 @@ export class Engine {
   async #connect(address: EngineAddress): Promise<Payload> {
     // Loaded here because it takes a tenth of a second, which installations without containers need not spend.
     const { default: Dockerode } = await import('dockerode')
-    // Kept connections would answer for an engine that is about to go.
-    const agent = address.connection.protocol === 'https' ? new SecureAgent() : new Agent()
+    const agent = agentFor(address)
     const speaking = (version?: string) =>
       new Dockerode({ ...address.connection, agent, version } as Docker.DockerOptions)
     let docker = speaking()
     const ask = (path: string, more: Partial<EngineCall> = {}, isStream = false) =>
       this.#within(docker, { method: 'GET', path, deadlineMs: PING_MS, ...more }, isStream)
-    const { ApiVersion = '', MinAPIVersion = '' } = (await ask('/version')) as Record<string, string>
+    const { ApiVersion = '', MinAPIVersion = '', Version = '', Components } = (await ask('/version')) as Version
     docker = speaking(`v${apiVersion(ApiVersion, MinAPIVersion)}`)
     const info = (await ask('/info')) as Record<string, unknown>
     const filters = JSON.stringify({ type: ['container'], label: [this.#options.label] })
@@ -212,6 +222,7 @@ export class Engine {
       memoryBytes: Number(info.MemTotal ?? 0),
       architecture: String(info.Architecture ?? ''),
       rootFolder: String(info.DockerRootDir ?? ''),
+      podman: (Components ?? []).some(({ Name }) => /podman/i.test(Name ?? '')) ? Version : null,
     }
     return events
   }
@@ -266,6 +277,13 @@ export class Engine {
       }
     })
   }
+}
+
+/** Kept connections would answer for an engine that is about to go. */
+function agentFor({ connection }: EngineAddress): Agent {
+  const agent = connection.protocol === 'https' ? new SecureAgent() : new Agent()
+  // The modem writes out its agent for each call, with all open connections: more than a millisecond, and longer with each container.
+  return Object.assign(agent, { [inspect.custom]: () => '[agent]' })
 }
 
 /** The version to speak: the wanted one where the engine still knows it. @throws EngineError when it is too old */

@@ -39,7 +39,7 @@ export function containerExit(end: ContainerEnd): ObservedExit {
 /** How the inits of Docker and of Podman say that they could not start the program. */
 const INITS = [
   /\[FATAL tini \(\d+\)\] exec (?<program>.+) failed: (?<reason>.+)/,
-  /catatonit: failed to exec pid1: (?<reason>.+)/,
+  /catatonit(?::\d+\))?: failed to exec pid1: (?<reason>.+)/,
 ]
 
 function startProblem({ code, tail, architecture }: ContainerEnd): string | null {

@@ -30,12 +30,15 @@ interface FoundImage {
 
 const REGISTRY_MS = 5_000
 const REMOVE_MS = 60_000
+const MAX_SEEN = 1_000
 
 /** The images of one engine. */
 export class Images {
   readonly #engine: Engine
   readonly #pulls: Pulls
   readonly #pulled: PulledImages
+  /** Exact references that were there when somebody looked last; the engine says so when one is gone. */
+  readonly #seen = new Set<string>()
 
   constructor(engine: Engine, clock: Clock, pulled: PulledImages) {
     this.#engine = engine
@@ -61,6 +64,11 @@ export class Images {
     return this.#use(chosen)
   }
 
+  /** Whether an image, which {@link ensure} gave, may be gone after all: it is looked for again then. */
+  doubt(exact: string): boolean {
+    return this.#seen.delete(exact)
+  }
+
   /**
    * Removes what was downloaded for workers and is of no use any more.
    * @param keep references that endpoints run or ran before
@@ -81,7 +89,7 @@ export class Images {
 
   /** Whether an image that a release is pinned to is there, or could be downloaded again. */
   async #have(exact: string, wish: ImageWish): Promise<boolean> {
-    if ((await this.#inspect(exact)) !== null) return true
+    if (this.#seen.has(exact) || (await this.#inspect(exact)) !== null) return true
     // Built or loaded here and removed since: the name may stand for another one by now.
     if (exact.startsWith('sha256:')) return false
     await this.#download(exact, wish)
@@ -90,16 +98,16 @@ export class Images {
 
   async #resolve(image: string, wish: ImageWish): Promise<string> {
     const found = await this.#inspect(image)
-    if (found !== null && !(await this.#isOutdated(image, found, wish))) return exactOf(image, found)
+    if (found !== null && !(await this.#isOutdated(image, found, wish))) return this.#exactOf(image, found)
     try {
       await this.#download(image, wish)
     } catch (thrown) {
       if (found === null || wish.signal.aborted) throw thrown
-      return exactOf(image, found)
+      return this.#exactOf(image, found)
     }
     const downloaded = await this.#inspect(image)
     if (downloaded === null) throw new AppError('invalid', `image '${image}' was downloaded and is not there`)
-    return exactOf(image, downloaded)
+    return this.#exactOf(image, downloaded)
   }
 
   /**
@@ -123,13 +131,23 @@ export class Images {
     }
   }
 
+  /**
+   * The reference that always means this very image: by its digest in the registry, else by its id on the engine. Podman tells a
+   * digest for images that were built here, too, so there only those count that were downloaded for workers.
+   */
+  #exactOf(image: string, found: FoundImage): string {
+    const isTold = (this.#engine.facts?.podman ?? null) === null || this.#pulled.has(found.Id, image)
+    return (isTold ? digestsOf(image, found)[0] : undefined) ?? found.Id
+  }
+
   async #download(image: string, { credential, watch, signal }: ImageWish): Promise<void> {
     const before = await this.#ids()
     watch?.pulling(null)
     await this.#pulls.pull({ image, credential, signal, onPercent: percent => watch?.pulling(percent) })
     watch?.pulled()
     const found = await this.#inspect(image)
-    if (found !== null && !before.has(found.Id)) this.#pulled.add(found.Id, [image, exactOf(image, found)])
+    if (found !== null && !before.has(found.Id))
+      this.#pulled.add(found.Id, [image, digestsOf(image, found)[0] ?? found.Id])
   }
 
   async #ids(): Promise<ReadonlySet<string>> {
@@ -138,6 +156,8 @@ export class Images {
   }
 
   #use(exact: string): string {
+    if (this.#seen.size >= MAX_SEEN) this.#seen.clear()
+    this.#seen.add(exact)
     this.#pulled.used(exact)
     return exact
   }
@@ -152,6 +172,7 @@ export class Images {
   }
 
   async #remove(reference: string): Promise<void> {
+    this.#seen.clear()
     try {
       await this.#engine.call({ method: 'DELETE', path: `/images/${reference}`, deadlineMs: REMOVE_MS })
     } catch (thrown) {
@@ -160,11 +181,6 @@ export class Images {
       if (status !== 404 && status !== 409) throw thrown
     }
   }
-}
-
-/** The reference that always means this very image: by its digest in the registry, else by its id on the engine. */
-function exactOf(image: string, found: FoundImage): string {
-  return digestsOf(image, found)[0] ?? found.Id
 }
 
 function digestsOf(image: string, { RepoDigests }: FoundImage): readonly string[] {

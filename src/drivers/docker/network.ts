@@ -30,9 +30,18 @@ export function createContainerNetwork(options: ContainerNetworkOptions): Contai
   return new BridgeNetwork(options)
 }
 
+/** What does not change as long as there is a network of this id. */
+interface Known {
+  readonly id: string
+  readonly engine: OfEngine
+  /** The gateway, where that is an address of this machine. */
+  readonly address: string | null
+}
+
 class BridgeNetwork implements ContainerNetwork {
   readonly #options: ContainerNetworkOptions
   #finding: Promise<FoundNetwork> | null = null
+  #known: Known | null = null
 
   constructor(options: ContainerNetworkOptions) {
     this.#options = options
@@ -62,21 +71,28 @@ class BridgeNetwork implements ContainerNetwork {
   }
 
   async #ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
-    const { engine, given, local } = this.#options
-    const [network, facts] = await Promise.all([
-      given === null ? this.#ownOne(wanted) : this.#chosen(given),
-      engineFacts(engine),
-    ])
+    const { given, local } = this.#options
+    const before = this.#known
+    // Where anything fails, everything is asked anew.
+    this.#known = null
+    const network = given === null ? await this.#ownOne(wanted, before?.id ?? null) : await this.#chosen(given)
     const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
     const told = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
     // Of the network that every engine has, some do not tell it.
     const gateway = told?.replace(/\/\d+$/, '') ?? firstOf(ranges[0]?.Subnet)
+    const known = before?.id === network.Id ? before : await this.#learn(network.Id, gateway)
+    this.#known = known
     return {
-      ...{ ...facts, local, id: network.Id, name: network.Name, gateway },
-      addresses: [...ownAddresses(), ...(gateway !== null && (await isOwn(gateway)) ? [gateway] : [])],
+      ...{ ...known.engine, local, id: network.Id, name: network.Name, gateway },
+      addresses: [...ownAddresses(), ...(known.address === null ? [] : [known.address])],
       subnets: ranges.flatMap(({ Subnet }) => (Subnet === undefined ? [] : [Subnet])),
       isolated: network.Options?.[ISOLATION] === 'false',
     }
+  }
+
+  async #learn(id: string, gateway: string | null): Promise<Known> {
+    const engine = await engineFacts(this.#options.engine)
+    return { id, engine, address: gateway !== null && (await isOwn(gateway)) ? gateway : null }
   }
 
   async #chosen(name: string): Promise<Docker.NetworkInspectInfo> {
@@ -96,17 +112,24 @@ class BridgeNetwork implements ContainerNetwork {
     return network
   }
 
-  async #ownOne(wanted: AddressRange | null): Promise<Docker.NetworkInspectInfo> {
-    const { engine } = this.#options
-    const [found] = await this.#own()
-    if (found !== undefined) {
-      // The list of some engines leaves fields out.
-      const network: Docker.NetworkInspectInfo = await engine.getNetwork(found.Id).inspect()
-      if (network.Options?.[ISOLATION] === 'false') return network
-      throw new AppError('unavailable', `containers in the network '${network.Name}' would reach each other; remove it`)
+  /** @param knownId the network that was found last; one call tells whether it is there still */
+  async #ownOne(wanted: AddressRange | null, knownId: string | null): Promise<Docker.NetworkInspectInfo> {
+    const known = knownId === null ? null : await this.#inspect(knownId)
+    // The list of some engines leaves fields out.
+    const network = known ?? (await this.#inspect((await this.#own())[0]?.Id ?? null))
+    if (network === null) return (await this.#make(wanted)).inspect()
+    if (network.Options?.[ISOLATION] === 'false') return network
+    throw new AppError('unavailable', `containers in the network '${network.Name}' would reach each other; remove it`)
+  }
+
+  async #inspect(id: string | null): Promise<Docker.NetworkInspectInfo | null> {
+    if (id === null) return null
+    try {
+      return await this.#options.engine.getNetwork(id).inspect()
+    } catch (thrown) {
+      if (statusOf(thrown) === 404) return null
+      throw thrown
     }
-    const made = await this.#make(wanted)
-    return made.inspect()
   }
 
   async #own(): Promise<Docker.NetworkInspectInfo[]> {

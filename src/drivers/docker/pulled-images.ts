@@ -1,6 +1,7 @@
 /** Which images of the engine were downloaded for workers, and when each was last used: in a file, since engines keep no such notes. */
 import { readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
 import type { Clock } from '../../ports/clock.ts'
+import { parseReference, sameRepository } from './image-reference.ts'
 
 /** An image that was downloaded for workers. */
 export interface PulledImage {
@@ -22,8 +23,8 @@ const MAX_IMAGES = 1_000
 export interface PulledImagesOptions {
   readonly file: string
   readonly clock: Clock
-  /** The folder of the engine's images; empty when it is not known. */
-  readonly imageFolder: () => string
+  /** How much of the engine's disk is free, from 0 to 1; null when it is not known. */
+  readonly freeShare: () => number | null
 }
 
 /** The images that may be removed again. */
@@ -47,6 +48,13 @@ export class PulledImages {
     this.#write()
   }
 
+  /** Whether the image was downloaded under a name of this repository. */
+  has(id: string, name: string): boolean {
+    const repository = parseReference(name)?.name ?? name
+    const references = this.#images.get(id)?.references ?? []
+    return references.some(known => sameRepository(parseReference(known)?.name ?? known, repository))
+  }
+
   /** Notes that a worker was started from an image. */
   used(reference: string): void {
     for (const image of this.#images.values()) {
@@ -58,7 +66,8 @@ export class PulledImages {
 
   /** Those that nobody wants and that have not been used for long enough. */
   unused(keep: ReadonlySet<string>): readonly PulledImage[] {
-    const keepMs = this.#diskIsFull() ? KEEP_MS.full : KEEP_MS.usual
+    const free = this.#options.freeShare()
+    const keepMs = free !== null && free < FULL_BELOW ? KEEP_MS.full : KEEP_MS.usual
     const nowMs = this.#options.clock.now()
     return [...this.#images.values()].filter(
       ({ id, references, usedAtMs }) =>
@@ -72,22 +81,21 @@ export class PulledImages {
     this.#write()
   }
 
-  #diskIsFull(): boolean {
-    const folder = this.#options.imageFolder()
-    if (folder === '') return false
-    try {
-      const { bavail, blocks } = statfsSync(folder)
-      return blocks > 0 && bavail / blocks < FULL_BELOW
-    } catch {
-      // The engine runs elsewhere, or hides its folder.
-      return false
-    }
-  }
-
   #write(): void {
     const { file } = this.#options
     writeFileSync(`${file}.new`, JSON.stringify([...this.#images.values()]), { mode: 0o600 })
     renameSync(`${file}.new`, file)
+  }
+}
+
+/** How much of the disk of a folder is free for programs, from 0 to 1; null for a folder that is not on this machine, or hidden. */
+export function freeShareOf(folder: string): number | null {
+  if (folder === '') return null
+  try {
+    const { bavail, blocks } = statfsSync(folder)
+    return blocks > 0 ? bavail / blocks : null
+  } catch {
+    return null
   }
 }
 

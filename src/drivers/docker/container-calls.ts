@@ -1,0 +1,91 @@
+/** The calls of an engine that concern the containers of an installation. */
+import type { WorkerId } from '../../core/ids.ts'
+import type { WorkerSpec } from '../../ports/driver.ts'
+import { amdDevices } from './amd-devices.ts'
+import { type ContainerConnection, containerName, containerSpec, LABELS } from './container-spec.ts'
+import type { Engine } from './engine.ts'
+import { engineError } from './engine-error.ts'
+import type { InspectedContainer } from './inspected-container.ts'
+
+/** A container in the list of an installation. */
+export interface ListedContainer {
+  readonly id: string
+  readonly worker: WorkerId
+  readonly running: boolean
+}
+
+const CREATE_MS = 60_000
+
+/** Makes, starts and finds containers. */
+export class ContainerCalls {
+  readonly #engine: Engine
+  readonly #installation: string
+  #boundsDisk = true
+
+  constructor(engine: Engine, installation: string) {
+    this.#engine = engine
+    this.#installation = installation
+  }
+
+  /**
+   * Makes the container of a worker.
+   * @param image the exact one
+   * @returns its id
+   * @throws EngineError, or AppError `invalid` when it can never be made
+   */
+  async create(spec: WorkerSpec, image: string, connection: ContainerConnection): Promise<string> {
+    const { cpus = 1, memoryBytes = 0, podman = null } = this.#engine.facts ?? {}
+    const gpus = { podman, amdDevices }
+    const make = async (boundsDisk: boolean) => {
+      const context = { image, installation: this.#installation, connection, cpus, memoryBytes, boundsDisk, gpus }
+      const body = containerSpec(spec, context)
+      const query = { name: containerName(spec.workerId) }
+      const call = { method: 'POST', path: '/containers/create', query, body, deadlineMs: CREATE_MS } as const
+      return (await this.#engine.call<{ Id: string }>(call)).Id
+    }
+    if (!this.#boundsDisk || spec.diskGb === null) return make(false)
+    try {
+      return await make(true)
+    } catch (thrown) {
+      if (!/storage-opt|storage opt|project quota|pquota/i.test(engineError(thrown).message)) throw thrown
+      this.#boundsDisk = false
+      return make(false)
+    }
+  }
+
+  /** Starts it, and tells what it is like then. @throws EngineError */
+  async start(container: string): Promise<InspectedContainer> {
+    await this.#engine.call({ method: 'POST', path: `/containers/${container}/start`, deadlineMs: CREATE_MS })
+    return this.#inspect(container)
+  }
+
+  /** The container of a worker, by its name or id; null when there is none, or it is somebody else's. @throws EngineError */
+  async find(container: string, worker: WorkerId): Promise<InspectedContainer | null> {
+    try {
+      const found = await this.#inspect(container)
+      const labels = found.Config?.Labels ?? {}
+      const ours = labels[LABELS.installation] === this.#installation && labels[LABELS.worker] === worker
+      return ours ? found : null
+    } catch (thrown) {
+      if (engineError(thrown).status === 404) return null
+      throw thrown
+    }
+  }
+
+  /** All containers of this installation. @throws EngineError */
+  async list(): Promise<readonly ListedContainer[]> {
+    const filters = JSON.stringify({ label: [`${LABELS.installation}=${this.#installation}`] })
+    const all = await this.#engine.call<readonly { Id: string; State: string; Labels: Record<string, string> }[]>({
+      ...{ method: 'GET', path: '/containers/json', query: { all: true, filters } },
+    })
+    return all.map(({ Id, State, Labels }) => ({
+      id: Id,
+      worker: (Labels[LABELS.worker] ?? '') as WorkerId,
+      running: State === 'running' || State === 'paused',
+    }))
+  }
+
+  #inspect(container: string): Promise<InspectedContainer> {
+    return this.#engine.call({ method: 'GET', path: `/containers/${container}/json` })
+  }
+}

@@ -1,0 +1,98 @@
+/** Ports of this machine for workers that serve by themselves. */
+import { createServer } from 'node:net'
+import { AppError } from '../core/errors.ts'
+import type { ServedAt } from '../core/target.ts'
+
+/** The ports of one worker; the same twice where its user's are. */
+export interface ServedPorts {
+  readonly port: number
+  readonly healthPort: number
+}
+
+/**
+ * Where ports are looked for: above those that programs are usually given, below those that the operating system gives to outgoing
+ * connections, and below those that Kubernetes catches on its nodes.
+ */
+export const PORT_RANGE = { first: 20_000, last: 29_999 } as const
+
+const HOST = '127.0.0.1'
+
+/** Finds ports that nobody uses, and gives none to two workers. */
+export class FreePorts {
+  readonly #held = new Set<number>()
+  #next: number
+
+  /** @param first where the search begins; each goes on where the last one ended, so that what just ended is not mistaken for its successor */
+  constructor(first: number) {
+    this.#next = first
+  }
+
+  /**
+   * Ports for a worker, held until {@link release}. Another program may still be faster than the worker; the worker then ends, and
+   * the next one gets others.
+   * @param wanted as its user named them
+   * @throws AppError `unavailable` when all are in use
+   */
+  async pick(wanted: ServedPorts): Promise<ServedPorts> {
+    const port = await this.#one()
+    if (wanted.port === wanted.healthPort) return { port, healthPort: port }
+    try {
+      return { port, healthPort: await this.#one() }
+    } catch (thrown) {
+      this.#held.delete(port)
+      throw thrown
+    }
+  }
+
+  /** Holds the ports of a worker of an earlier run. */
+  hold({ port, healthPort }: ServedPorts): void {
+    this.#held.add(port).add(healthPort)
+  }
+
+  /** The worker has ended. */
+  release({ port, healthPort }: ServedPorts): void {
+    this.#held.delete(port)
+    this.#held.delete(healthPort)
+  }
+
+  async #one(): Promise<number> {
+    const { first, last } = PORT_RANGE
+    for (let tries = first; tries <= last; tries += 1) {
+      const port = this.#next
+      this.#next = port >= last ? first : port + 1
+      if (this.#held.has(port)) continue
+      // Held before it is tried: another start may look meanwhile.
+      this.#held.add(port)
+      if (await isFree(port)) return port
+      this.#held.delete(port)
+    }
+    throw new AppError('unavailable', `no port from ${first} to ${last} of this machine is free for a worker to serve`)
+  }
+}
+
+/** Where a worker with these ports is reached. */
+export function servedAt({ port, healthPort }: ServedPorts): ServedAt {
+  return { traffic: { host: HOST, port }, health: { host: HOST, port: healthPort } }
+}
+
+/** The ports that a handle names; null when it names none. */
+export function portsOf(handle: string): ServedPorts | null {
+  try {
+    const { port, healthPort } = (JSON.parse(handle) as { ports: ServedPorts }).ports
+    return isPort(port) && isPort(healthPort) ? { port, healthPort } : null
+  } catch {
+    return null
+  }
+}
+
+function isPort(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 65_536
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ host: HOST, port, exclusive: true }, () => server.close(() => resolve(true)))
+  })
+}

@@ -1,0 +1,58 @@
+/** A container engine that is played by the test: what it answers, and when it goes and comes. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { systemClock } from '../../src/system/clock.ts'
+
+/** Fifty times as fast, so that deadlines come within a test. */
+export const fastClock = {
+  ...systemClock,
+  after: (ms: number, callback: () => void) => systemClock.after(ms / 50, callback),
+}
+
+/** How it answers one path, which is told without the version of the API. */
+export type PlayedAnswer = (response: ServerResponse, request: IncomingMessage) => void
+
+/** What it is like. */
+export interface Played {
+  readonly version?: { readonly ApiVersion: string; readonly MinAPIVersion: string }
+  /** What is done with a path; what is not here is answered with {}. May be changed at any time. */
+  readonly answers: Map<string, PlayedAnswer>
+}
+
+const V41 = { ApiVersion: '1.41', MinAPIVersion: '1.12' }
+
+/** Plays one until the test is over. */
+export async function playEngine(context: TestContext, played: Played) {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-engine-'))
+  const socket = join(folder, 'engine.sock')
+  /** All that was asked, as paths with their version. */
+  const paths: string[] = []
+  /** The streams of events that were ever opened. */
+  const events: ServerResponse[] = []
+  const server = createServer((request, response) => {
+    const path = (request.url ?? '').split('?')[0] as string
+    paths.push(path)
+    const act = played.answers.get(path.replace(/^\/v1\.\d+/, ''))
+    if (act !== undefined) return act(response, request)
+    if (path === '/version') return response.end(JSON.stringify(played.version ?? V41))
+    if (path.endsWith('/events')) {
+      events.push(response)
+      return response.flushHeaders()
+    }
+    response.end('{}')
+  })
+  const listen = () => new Promise<void>(resolve => server.listen(socket, resolve))
+  const hangUp = () => {
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  }
+  await listen()
+  context.after(async () => {
+    await hangUp()
+    rmSync(folder, { recursive: true })
+  })
+  return { ...{ folder, paths, events, listen, hangUp }, url: `unix://${socket}` }
+}
