@@ -1,0 +1,12 @@
+import type { Answer } from '../core/health.ts'
+import type { SocketAddress } from '../core/target.ts'
+
+/** Asks workers whether they are well. */
+export interface Probes {
+  /**
+   * One GET of a path over a connection of its own; nothing of the answer counts but its status.
+   * @param timeoutMs how long it may take until the status is there
+   * @returns never rejects; see {@link Answer}
+   */
+  probe(address: SocketAddress, path: string, timeoutMs: number): Promise<Answer>
+}
