@@ -4,6 +4,7 @@
  */
 import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/job.ts'
+import type { Passed } from './core/passed.ts'
 import type { JobUsage } from './core/usage.ts'
 import type { StopReason, WorkerState } from './core/worker.ts'
 import type { ColdStartPhase } from './core/worker-phase.ts'
@@ -48,6 +49,12 @@ export interface Events {
   'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   /** Something is wrong with a worker: it says so itself, or a rule of core/worker-watch does. */
   'worker.problem': { endpointId: EndpointId; workerId: WorkerId; problem: string }
+  /** So many requests to it failed in a row, so that it gets none for a while, as long as others are ready. */
+  'worker.avoided': { endpointId: EndpointId; workerId: WorkerId; failures: number; forMs: number }
+  /** It was avoided, and has answered again. */
+  'worker.trusted': { endpointId: EndpointId; workerId: WorkerId }
+  /** A worker that serves requests goes out of rotation, and why; or it comes back. */
+  'worker.health': { endpointId: EndpointId; workerId: WorkerId; healthy: boolean; problem: string | null }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
   'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
   'endpoint.saved': { endpointId: EndpointId; version: number; created: boolean }
@@ -68,6 +75,8 @@ export interface Events {
   'worker.evicted': { endpointId: EndpointId; workerId: WorkerId; for: EndpointId; afterJob: boolean }
   /** So many workers of an endpoint have no place, and why; 0 once all have one. */
   'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
+  /** A request or a socket of a load-balancing endpoint that was let in is over. */
+  'gateway.passed': Passed
   'loop.failed': { loop: string; problem: string }
   /** An answer began; `surface` is null where none is at the path. */
   'request.answered': { surface: string | null; status: number; tookMs: number }

@@ -14,9 +14,11 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'webhook.failed': 'warn',
   'worker.start_failed': 'error',
   'worker.problem': 'warn',
+  'worker.avoided': 'warn',
   'worker.clamped': 'warn',
   'machine.problem': 'warn',
   'loop.failed': 'error',
+  'gateway.passed': 'debug',
   'request.answered': 'debug',
   'request.failed': 'error',
 }
