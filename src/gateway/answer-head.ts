@@ -1,0 +1,177 @@
+import { hasOption, isOfOneHop, nominated, WORKER_ID, withoutNominated } from './fields.ts'
+
+/** How long the body of an answer is: so many bytes, in chunks, or until the connection ends. */
+export type Framing = number | 'chunked' | 'until-close'
+
+/** Everything of an answer before its body. */
+export interface AnswerHead {
+  readonly status: number
+  readonly reason: string
+  /** Names and values in turn: what is passed on. Neither framing by chunks nor anything of one connection only. */
+  readonly headers: string[]
+  readonly framing: Framing
+  /** Whether the connection may be used again after this answer. */
+  readonly keepAlive: boolean
+  /** For how long the worker keeps an idle connection, by its `Keep-Alive` field; null when it does not say. */
+  readonly idleSeconds: number | null
+  /** The value of `Upgrade`; null for none. */
+  readonly upgrade: string | null
+}
+
+/** What a worker sent is no HTTP/1.1, or could be read in two ways. */
+export class MalformedAnswer extends Error {
+  constructor(problem: string) {
+    super(problem)
+    this.name = 'MalformedAnswer'
+  }
+}
+
+/** One expression for the whole head, so that nothing in it escapes: no bare CR or LF, no folded lines, only tokens as names. */
+const HEAD =
+  /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*)*$/
+
+/** Field lines alone, as trailers are. */
+const FIELDS =
+  /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*)*$/
+
+/** What the fields of a head say about its connection. */
+interface Found {
+  contentLength: string | null
+  transferEncoding: string | null
+  connection: string | null
+  keepAlive: string | null
+  upgrade: string | null
+  trailer: string | null
+}
+
+/**
+ * Reads a head.
+ * @param text the head in latin1, without the empty line at its end
+ * @param toHead whether it answers a HEAD request, so that it has no body
+ * @throws MalformedAnswer
+ */
+export function parseAnswerHead(text: string, toHead: boolean): AnswerHead {
+  if (!HEAD.test(text)) throw new MalformedAnswer(problemOf(text))
+  const lineEnd = text.indexOf('\r\n')
+  const status = Number(text.slice(9, 12))
+  const reason = lineEnd < 0 ? text.slice(13) : text.slice(13, lineEnd)
+  const found: Found = {
+    contentLength: null,
+    transferEncoding: null,
+    connection: null,
+    keepAlive: null,
+    upgrade: null,
+    trailer: null,
+  }
+  const bodiless = toHead || status < 200 || status === 204 || status === 304
+  const headers = lineEnd < 0 ? [] : readFields(text, lineEnd + 2, found)
+  const framing = framingOf(found, text.charCodeAt(7) === 0x30, bodiless)
+  const { connection, keepAlive, upgrade, contentLength } = found
+  const names = connection === null ? null : nominated(connection)
+  const passed = names === null ? headers : withoutNominated(headers, names)
+  // No 204 has a length (RFC 9110, 8.6).
+  if (contentLength !== null && status !== 204 && status >= 200) passed.push('Content-Length', contentLength)
+  if (found.trailer !== null && framing === 'chunked') passed.push('Trailer', found.trailer)
+  // Says which protocol it would be, and is nothing without it (RFC 9110, 15.5.22).
+  if (status === 426 && upgrade !== null) passed.push('Upgrade', upgrade, 'Connection', 'Upgrade, close')
+  return {
+    status,
+    reason,
+    framing,
+    upgrade,
+    headers: passed,
+    keepAlive:
+      framing !== 'until-close' &&
+      text.charCodeAt(7) === 0x31 &&
+      (connection === null || !hasOption(connection, 'close')),
+    idleSeconds: keepAlive === null ? null : idleSecondsOf(keepAlive),
+  }
+}
+
+/**
+ * Reads trailers.
+ * @param text in latin1, without the empty line at its end
+ * @returns names and values in turn
+ * @throws MalformedAnswer
+ */
+export function parseTrailers(text: string): string[] {
+  if (!FIELDS.test(text)) throw new MalformedAnswer('its trailers are no fields')
+  const fields: string[] = []
+  for (const line of text.split('\r\n')) {
+    const colon = line.indexOf(':')
+    fields.push(line.slice(0, colon).trimEnd(), line.slice(colon + 1).trim())
+  }
+  return fields
+}
+
+/** Fills `found`, and gives the others in turn. */
+function readFields(text: string, from: number, found: Found): string[] {
+  const headers: string[] = []
+  for (let at = from; ; ) {
+    const end = text.indexOf('\r\n', at)
+    const line = end < 0 ? text.slice(at) : text.slice(at, end)
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon).trimEnd()
+    const value = line.slice(colon + 1).trim()
+    const lower = name.toLowerCase()
+    if (!special(lower, value, found)) headers.push(name, value)
+    if (end < 0) return headers
+    at = end + 2
+  }
+}
+
+/** Whether a field is not passed on as it is. */
+function special(lower: string, value: string, found: Found): boolean {
+  switch (lower) {
+    case 'content-length':
+      if (found.contentLength !== null) throw new MalformedAnswer('it has more than one Content-Length')
+      found.contentLength = value
+      return true
+    case 'transfer-encoding':
+      if (found.transferEncoding !== null) throw new MalformedAnswer('it has more than one Transfer-Encoding')
+      found.transferEncoding = value
+      return true
+    case 'connection':
+      found.connection = found.connection === null ? value : `${found.connection}, ${value}`
+      return true
+    case 'keep-alive':
+      found.keepAlive = value
+      return true
+    case 'upgrade':
+      found.upgrade = value
+      return true
+    case 'trailer':
+      found.trailer = found.trailer === null ? value : `${found.trailer}, ${value}`
+      return true
+    default:
+      return isOfOneHop(lower) || lower === WORKER_ID.toLowerCase()
+  }
+}
+
+/** RFC 9112, 6.3, without its leniency. */
+function framingOf({ contentLength, transferEncoding }: Found, isOld: boolean, bodiless: boolean): Framing {
+  if (transferEncoding !== null) {
+    if (contentLength !== null) throw new MalformedAnswer('it has a Content-Length and a Transfer-Encoding')
+    if (isOld) throw new MalformedAnswer('it is HTTP/1.0 and has a Transfer-Encoding')
+    if (transferEncoding.toLowerCase() !== 'chunked') {
+      throw new MalformedAnswer(`its Transfer-Encoding is not chunked alone`)
+    }
+    return bodiless ? 0 : 'chunked'
+  }
+  if (contentLength === null) return bodiless ? 0 : 'until-close'
+  if (!/^\d{1,15}$/.test(contentLength)) throw new MalformedAnswer('its Content-Length is no number')
+  return bodiless ? 0 : Number(contentLength)
+}
+
+function idleSecondsOf(keepAlive: string): number | null {
+  const timeout = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(keepAlive)?.[1]
+  return timeout === undefined ? null : Number(timeout)
+}
+
+/** Why a head does not match, for the person who looks after the worker. */
+function problemOf(text: string): string {
+  if (!/^HTTP\/1\.[01] [1-9]\d\d/.test(text)) return 'it does not begin with a status line of HTTP/1.1'
+  if (/\r\n[ \t]/.test(text)) return 'it has a folded header line'
+  if (/\r(?!\n)|(?<!\r)\n/.test(text)) return 'it has a bare CR or LF in its head'
+  return 'it has a header line that is none'
+}

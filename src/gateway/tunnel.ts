@@ -1,0 +1,106 @@
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** What went through a tunnel. */
+export interface Tunnelled {
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** Whether both sides ended their directions, and neither broke off. */
+  readonly orderly: boolean
+  /** Whether it was the worker that broke off. */
+  readonly byWorker: boolean
+}
+
+/** So much may wait for a side that does not read. */
+const MOST_UNSENT_BYTES = 65_536
+
+/** Two connections that are joined: bytes go both ways as they come, and each direction ends by itself. */
+export class Tunnel {
+  readonly #client: Duplex
+  readonly #worker: Socket
+  readonly #onEnd: (tunnelled: Tunnelled) => void
+  #bytesIn = 0
+  #bytesOut = 0
+  #open = 2
+  #broken: 'client' | 'worker' | null = null
+  #moved = true
+  #quietSinceMs = 0
+
+  /**
+   * @param early what the client sent before the worker agreed
+   * @param rest what the worker sent right after its head
+   * @param onEnd is told once, when both sides are closed
+   */
+  constructor(
+    client: Duplex,
+    worker: Socket,
+    early: readonly Buffer[],
+    rest: Buffer,
+    onEnd: (tunnelled: Tunnelled) => void,
+  ) {
+    this.#client = client
+    this.#worker = worker
+    this.#onEnd = onEnd
+    client.on('data', (bytes: Buffer) => this.#toWorker(bytes))
+    worker.on('data', (bytes: Buffer) => this.#toClient(bytes))
+    client.on('drain', () => worker.resume())
+    worker.on('drain', () => client.resume())
+    client.on('end', () => worker.end())
+    worker.on('end', () => client.end())
+    client.on('error', () => {})
+    worker.on('error', () => {})
+    client.on('close', () => this.#closed('client', client, worker))
+    worker.on('close', () => this.#closed('worker', worker, client))
+    if (rest.length > 0) this.#toClient(rest)
+    for (const bytes of early) this.#toWorker(bytes)
+    client.resume()
+    worker.resume()
+  }
+
+  /** Ends it when nothing moved for too long. */
+  tick(nowMs: number, idleMs: number): void {
+    if (this.#moved) {
+      this.#moved = false
+      this.#quietSinceMs = nowMs
+    } else if (nowMs - this.#quietSinceMs >= idleMs) this.destroy()
+  }
+
+  /** Ends both sides at once. */
+  destroy(): void {
+    this.#client.destroy()
+    this.#worker.destroy()
+  }
+
+  #toWorker(bytes: Buffer): void {
+    this.#moved = true
+    this.#bytesIn += bytes.length
+    if (this.#worker.writable && !this.#worker.write(bytes) && this.#worker.writableLength >= MOST_UNSENT_BYTES) {
+      this.#client.pause()
+    }
+  }
+
+  #toClient(bytes: Buffer): void {
+    this.#moved = true
+    this.#bytesOut += bytes.length
+    if (this.#client.writable && !this.#client.write(bytes) && this.#client.writableLength >= MOST_UNSENT_BYTES) {
+      this.#worker.pause()
+    }
+  }
+
+  #closed(name: 'client' | 'worker', side: Duplex, other: Duplex): void {
+    this.#open -= 1
+    if (!side.readableEnded || side.errored !== null) {
+      this.#broken ??= name
+      // A side that broke off is seen to break off by the other one, too.
+      if (!other.destroyed) reset(other)
+    }
+    if (this.#open > 0) return
+    const byWorker = this.#broken === 'worker'
+    this.#onEnd({ bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, orderly: this.#broken === null, byWorker })
+  }
+}
+
+function reset(side: Duplex): void {
+  if ('resetAndDestroy' in side) (side as Socket).resetAndDestroy()
+  else side.destroy()
+}
