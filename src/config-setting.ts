@@ -59,6 +59,8 @@ export interface Setting {
   readonly variable: string
   readonly argument: string | null
   readonly many?: true
+  /** What is between several in the variable; a colon where nothing else is said. */
+  readonly separator?: string
   /** Its value is never repeated. */
   readonly secret?: true
   readonly fallback: string | null

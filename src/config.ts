@@ -1,4 +1,5 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
+import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './config-gateway.ts'
 import {
   engineAddress,
   factor,
@@ -18,7 +19,7 @@ import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 import { type RateWindow, readWindows, WINDOWS_PROBLEM } from './core/rate-limit.ts'
 
 /** The settings of one run of the server, checked and frozen. */
-export interface Config {
+export interface Config extends GatewayConfig {
   readonly port: number
   readonly host: string
   readonly dataDir: string
@@ -126,6 +127,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'address of the job operations in answers (default: the public one)',
     httpUrl,
   ),
+  ...GATEWAY_SETTINGS,
   worker: many(
     setting(
       '--worker',
@@ -332,6 +334,7 @@ function configOf(
     processRoots: texts('processRoot').map(absolute),
     publicUrl: url('publicUrl'),
     queueUrl: url('queueUrl'),
+    ...gatewayConfig(texts, absolute),
     workers: texts('worker').map(absolute),
     container: one('container') === 'true',
     sample: one('sample') === 'true',
@@ -383,7 +386,10 @@ function textsOf(
   if (value !== undefined) return { texts: (Array.isArray(value) ? value : [value]).map(String), source: option.flag }
   const text = env[`RUNYARD_${option.variable}`]
   if (text !== undefined && text !== '') {
-    return { texts: option.many === true ? text.split(':') : [text], source: `RUNYARD_${option.variable}` }
+    return {
+      texts: option.many === true ? text.split(option.separator ?? ':') : [text],
+      source: `RUNYARD_${option.variable}`,
+    }
   }
   return { texts: option.fallback === null ? [] : [option.fallback], source: option.flag }
 }

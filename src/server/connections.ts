@@ -12,6 +12,8 @@ export interface ConnectionLimits {
   readonly bodyGraceMs: number
   /** What a body must have brought on average for the time after its grace. */
   readonly bodyBytesPerSecond: number
+  /** How long a body may take in all. */
+  readonly bodyMs: number
   /** How long a client may take nothing of an answer that waits for it. */
   readonly unreadMs: number
   /** Most bytes of answers that wait for their clients, all connections together. */
@@ -25,6 +27,8 @@ export interface ConnectionLimits {
 export const CONNECTION_LIMITS: Omit<ConnectionLimits, 'maxConnections'> = {
   bodyGraceMs: 20_000,
   bodyBytesPerSecond: 240,
+  // The slowest that a body of the largest size may come in.
+  bodyMs: 600_000,
   unreadMs: 60_000,
   unreadBytes: 128 * 1024 * 1024,
   discardBytes: 256 * 1024 * 1024,
@@ -73,6 +77,7 @@ export class Connections {
   readonly #idle = new Map<Socket, number>()
   readonly #exchanges = new Set<Exchange>()
   readonly #bodies = new Set<Exchange>()
+  readonly #untimed = new WeakSet<IncomingMessage>()
   readonly #timer: NodeJS.Timeout
 
   /** @param onFull is told each time that a connection is turned away */
@@ -87,6 +92,30 @@ export class Connections {
   /** Stops looking. */
   close(): void {
     clearInterval(this.#timer)
+  }
+
+  /** Whoever takes this request has bounds of its own for how its body comes in. To be said before it is looked at. */
+  untimed(incoming: IncomingMessage): void {
+    this.#untimed.add(incoming)
+  }
+
+  /** Whether something that was asked on it is not answered yet, or it has left HTTP. */
+  isBusy(socket: Socket): boolean {
+    return (this.#open.get(socket) ?? 0) > 0
+  }
+
+  /** Its socket has left HTTP: it counts for as long as it lives, and never makes room for others. */
+  upgraded(socket: Socket): void {
+    if (!this.#open.has(socket)) return
+    this.#open.set(socket, this.#open.get(socket)! + 1)
+    this.#silent.delete(socket)
+    this.#idle.delete(socket)
+    socket.setTimeout(0)
+  }
+
+  /** Ends all that are left, upgraded ones too, which the server itself knows nothing of any more. */
+  endAll(): void {
+    for (const socket of this.#open.keys()) socket.destroy()
   }
 
   /** One too many takes the place of one that does nothing. */
@@ -146,7 +175,7 @@ export class Connections {
       if (outgoing.writableLength > LARGE_BYTES) this.#cutUnread(performance.now())
     })
     if (incoming.headers['content-length'] === undefined && incoming.headers['transfer-encoding'] === undefined) return
-    this.#bodies.add(exchange)
+    if (!this.#untimed.has(incoming)) this.#bodies.add(exchange)
     incoming.once('close', () => this.#bodies.delete(exchange))
     outgoing.once('finish', () => this.#discardRest(exchange))
   }
@@ -180,7 +209,9 @@ export class Connections {
 
   /** A body whose buffer is full waits for us and not for its client. */
   #isTooSlow({ incoming, socket, sinceMs, bytesBefore }: Exchange, nowMs: number): boolean {
-    if (incoming.complete || incoming.readableLength >= incoming.readableHighWaterMark) return false
+    if (incoming.complete) return false
+    if (nowMs - sinceMs > this.#limits.bodyMs) return true
+    if (incoming.readableLength >= incoming.readableHighWaterMark) return false
     const { bodyGraceMs, bodyBytesPerSecond } = this.#limits
     const lateMs = nowMs - sinceMs - bodyGraceMs
     return lateMs > 0 && socket.bytesRead - bytesBefore < (lateMs / 1000) * bodyBytesPerSecond

@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import type { Delivery, Surface } from '../api/surface.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from './connections.ts'
+import { type Mount, mounted } from './mount.ts'
 
 /**
  * Workers reuse idle connections for 15 s, and a reset then loses a result; so ours live longer
@@ -10,8 +12,6 @@ import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from './connect
  */
 const KEEP_ALIVE_MS = 75_000
 const HEADERS_MS = 30_000
-/** The slowest that a body of the largest size may come in. */
-const REQUEST_MS = 600_000
 /** Line and headers of a request together; more are answered with 431. */
 const HEADER_BYTES = 16_384
 const CHECK_MS = 5_000
@@ -25,6 +25,8 @@ export interface ListenOptions {
   readonly onFull?: () => void
   /** Whether callers at this address are refused, whatever they ask; nobody is unless given. */
   readonly refuses?: (address: string | undefined) => boolean
+  /** Load-balancing endpoints; none unless given. */
+  readonly mount?: Mount
   /** Other bounds than the usual ones. */
   readonly limits?: Partial<ConnectionLimits>
 }
@@ -44,6 +46,9 @@ export interface Listener {
  */
 export async function listen(surface: Surface, options: ListenOptions): Promise<Listener> {
   const { host, port, maxConnections, onFull = () => {}, refuses = () => false, limits = {} } = options
+  const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
+  const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
+  const mount = options.mount === undefined ? null : mounted(options.mount, { refuses, isBusy, upgraded })
   const answer = getRequestListener(
     (request, env) => surface(request, { delivery: deliveryOf(env.outgoing as ServerResponse) }),
     {
@@ -55,14 +60,17 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   )
   const server = createServer(
     {
-      ...{ keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS },
+      ...{ keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: 0 },
       ...{ connectionsCheckingInterval: CHECK_MS, maxHeaderSize: HEADER_BYTES, noDelay: true },
+      ...(mount === null ? {} : { shouldUpgradeCallback: mount.shouldUpgrade }),
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (refuses(incoming.socket.remoteAddress)) refuse(outgoing)
+      else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else void answer(incoming, outgoing)
     },
   )
+  mount?.attach(server)
   const connections = new Connections(server, { ...CONNECTION_LIMITS, ...limits, maxConnections }, onFull)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -75,7 +83,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   return {
     ...{ url: originOf(host, address.port), port: address.port },
     async close(graceMs) {
-      await closeServer(server, graceMs)
+      await closeServer(server, graceMs, connections)
       connections.close()
     },
   }
@@ -118,10 +126,13 @@ function deliveryOf(outgoing: ServerResponse): Delivery {
   }
 }
 
-async function closeServer(server: Server, graceMs: number): Promise<void> {
+async function closeServer(server: Server, graceMs: number, connections: Connections): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
   server.closeIdleConnections()
-  const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+  const timer = setTimeout(() => {
+    server.closeAllConnections()
+    connections.endAll()
+  }, graceMs)
   await closed
   clearTimeout(timer)
 }

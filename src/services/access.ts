@@ -7,6 +7,8 @@ import type { Ports } from '../ports/ports.ts'
 import { JobLimiting } from './job-limiting.ts'
 
 const CACHE_MS = 5_000
+/** For so long a key that was valid is taken for valid while the store is away. */
+const STALE_MS = 300_000
 const CACHE_SIZE = 1_000
 /** How often it is noted that a key is used. */
 const USE_MS = 60_000
@@ -17,7 +19,7 @@ const SAVE_MS = 5_000
 export class Access {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>
   readonly #windows: readonly RateWindow[]
-  readonly #cache = new Map<string, { key: ApiKey | null; untilMs: number }>()
+  readonly #cache = new Map<string, { readonly key: ApiKey | null; readonly readMs: number; untilMs: number }>()
   readonly #jobLimiting: JobLimiting
   readonly #used = new Map<KeyId, number>()
   /** Grows with each change of a key, so that nothing read before it is kept after it. */
@@ -136,9 +138,20 @@ export class Access {
     const known = this.#cache.get(hash)
     if (known !== undefined && known.untilMs > nowMs) return known.key
     const changes = this.#changes
-    const key = await this.#ports.store.keys.findByHash(hash)
+    let key: ApiKey | null
+    try {
+      key = await this.#ports.store.keys.findByHash(hash)
+    } catch (error) {
+      const away = error instanceof AppError && error.code === 'unavailable'
+      if (!away || known === undefined || nowMs - known.readMs >= STALE_MS) throw error
+      // Who is known does not have to wait for the store again.
+      known.untilMs = nowMs + CACHE_MS
+      return known.key
+    }
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
-    if (key !== null && changes === this.#changes) this.#cache.set(hash, { key, untilMs: nowMs + CACHE_MS })
+    if (key !== null && changes === this.#changes) {
+      this.#cache.set(hash, { key, readMs: nowMs, untilMs: nowMs + CACHE_MS })
+    }
     return key
   }
 

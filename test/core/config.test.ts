@@ -38,6 +38,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ masterKeys: [], limitJobs: false, prices: null },
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
+    ...{ lbFolders: [], lbDomain: null, lbPublic: [], trustedProxies: [] },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -55,6 +56,7 @@ test('each setting is read from its option', () => {
     ...{ container: true, docker: 'unix:///e.sock', dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
     ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
+    ...{ lb: ['api'], lbDomain: 'LB.example', lbPublic: ['chat', 'e1'], trustedProxy: ['10.0.0.0/8', '::1'] },
   }
   const { rateWindows: _, ...rest } = config(options)
   assert.deepEqual(rest, {
@@ -71,6 +73,12 @@ test('each setting is read from its option', () => {
       docker: 'unix:///e.sock',
       dockerNetwork: 'mine',
       dockerWorkerAddress: '192.0.2.7',
+    },
+    ...{
+      lbFolders: ['/here/api'],
+      lbDomain: 'lb.example',
+      lbPublic: ['chat', 'e1'],
+      trustedProxies: ['10.0.0.0/8', '::1'],
     },
   })
 })
@@ -134,6 +142,7 @@ const OTHER: Record<string, string> = {
     publicUrl: 'http://x',
     queueUrl: 'http://y',
   },
+  ...{ lb: 'k:l', lbDomain: 'z', lbPublic: 'one,two', trustedProxy: '::1,10.0.0.0/8' },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ requireGpu: 'true', dwell: '5', cpuOvercommit: '3', memoryOvercommit: '3' },
   ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true' },
@@ -145,9 +154,9 @@ const OTHER: Record<string, string> = {
 test('each setting is read from its variable, and the option wins over it', () => {
   assert.deepEqual(Object.keys(OTHER), Object.keys(SETTINGS))
   for (const [name, text] of Object.entries(OTHER)) {
-    const { variable, many } = SETTINGS[name]!
+    const { variable, many, separator = ':' } = SETTINGS[name]!
     const env = { [`RUNYARD_${variable}`]: text }
-    const given = many === true ? text.split(':') : text
+    const given = many === true ? text.split(separator) : text
     assert.deepEqual(config({}, env), config({ [name]: given }), name)
     assert.notDeepEqual(config({}, env), config(), name)
     const shadowed = { [`RUNYARD_${variable}`]: 'x'.repeat(3) }
@@ -177,6 +186,14 @@ const wrong: [option: string, text: string, mistake: string][] = [
   ['publicUrl', 'x.example', "--public-url must be an http or https origin without a path, not 'x.example'"],
   ['publicUrl', 'http://x/y', "--public-url must be an http or https origin without a path, not 'http://x/y'"],
   ['queueUrl', 'http://x?y', "--queue-url must be an http or https origin without a path, not 'http://x?y'"],
+  ['lbDomain', '*.x.example', "--lb-domain must be an IPv4 address or a host name, not '*.x.example'"],
+  ['lbPublic', '', "--lb-public must not be empty, not ''"],
+  ...['10.0.0.0/33', '10.0.0', '256.0.0.1', '::1/129', 'fd00::g', '10.0.0.1/8/8', '10.0.0.1/', 'proxy'].map(
+    (text): [string, string, string] => [
+      ...(['trustedProxy', text] as const),
+      `--trusted-proxy must be an IP address or a network such as 10.0.0.0/8, not '${text}'`,
+    ],
+  ),
   ['drainTimeout', '1.5', "--drain-timeout must be a whole number from 0 to 86400, not '1.5'"],
   ['maxWorkers', '0', "--max-workers must be a whole number from 1 to 10000, not '0'"],
   ['maxConnections', '63', "--max-connections must be a whole number from 64 to 1000000, not '63'"],

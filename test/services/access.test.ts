@@ -215,3 +215,20 @@ test('a limited operation is 429 with Retry-After, the others go on, and a call 
   assert.equal((await cancels()).filter(status => status === 429).length, 5)
   assert.equal((await rig.ask('POST', `/v2/${endpoint}/cancel/x`)).status, 404)
 })
+
+test('while the store is away a key that was valid stays so, for minutes, and no other becomes it', async t => {
+  const rig = await openRig(t)
+  const access = new Access(rig.ports, [])
+  const { keyId } = await access.authenticate(KEY)
+  for (let second = 0; second < 295; second += 5) {
+    await rig.clock.advance(5_000)
+    rig.failNext('keys.findByHash', 'before')
+    assert.equal((await access.authenticate(KEY)).keyId, keyId)
+    assert.equal((await access.authenticate(KEY)).keyId, keyId, 'the store is not asked each time')
+  }
+  rig.failNext('keys.findByHash', 'before')
+  await assert.rejects(access.authenticate('rpa_other'), { code: 'unavailable' })
+  await rig.clock.advance(5_000)
+  rig.failNext('keys.findByHash', 'before')
+  await assert.rejects(access.authenticate(KEY), { code: 'unavailable' })
+})

@@ -1,7 +1,8 @@
 import { cpuMemoryGb } from '../../core/catalog.ts'
 import type { Endpoint } from '../../core/endpoint.ts'
+import { servingOf } from '../../core/serving.ts'
 import type { Template } from '../../core/template.ts'
-import type { Addresses } from '../addresses.ts'
+import { type Addresses, balancedUrl } from '../addresses.ts'
 import type { EndpointBody } from './schemas/endpoint.ts'
 
 /** The full REST representation of an endpoint with the container configuration of its template. */
@@ -28,9 +29,8 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
 
 function requestUrls(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody['requestUrls'] {
   if (endpoint.type === 'LOAD_BALANCER') {
-    const base = `${addresses.publicUrl}/lb/${endpoint.id}`
-    const path = endpoint.env.HEALTH_CHECK_PATH ?? template.env.HEALTH_CHECK_PATH ?? '/ping'
-    return { base, health: `${base}${path}` }
+    const base = balancedUrl(addresses, endpoint.id)
+    return { base, health: `${base}${servingOf({ ...template.env, ...endpoint.env }).healthPath}` }
   }
   const base = `${addresses.queueUrl}/v2/${endpoint.id}`
   return {

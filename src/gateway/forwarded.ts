@@ -1,0 +1,93 @@
+/** Who a request comes from. What it says about that itself counts only where a proxy says it that the server trusts. */
+import { BlockList, isIP } from 'node:net'
+
+/** Who sent a request, and what the client called us. */
+export interface Sender {
+  /** For `X-Forwarded-For`: the client, then the trusted proxies behind it, the last of which came to us. */
+  readonly client: string
+  readonly protocol: 'http' | 'https'
+  readonly host: string
+  /** What a trusted proxy took from the path before it came to us; empty for nothing. */
+  readonly prefix: string
+  /** Without what is said here. */
+  readonly rawHeaders: readonly string[]
+}
+
+/** A request as it came in, as far as that matters for its {@link Sender}. */
+export interface CameIn {
+  readonly peer: string
+  readonly host: string
+  readonly rawHeaders: readonly string[]
+}
+
+/** Whether an address is one of the given addresses and networks, such as `10.0.0.0/8` or `::1`. */
+export function addressList(networks: readonly string[]): (address: string) => boolean {
+  if (networks.length === 0) return () => false
+  const list = new BlockList()
+  for (const network of networks) {
+    const [base = '', length] = network.split('/')
+    const family = isIP(base) === 6 ? 'ipv6' : 'ipv4'
+    if (length === undefined) list.addAddress(base, family)
+    else list.addSubnet(base, Number(length), family)
+  }
+  return address => {
+    const family = isIP(address)
+    return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4')
+  }
+}
+
+/**
+ * Who sent a request. All that is said about that by others than trusted proxies is dropped.
+ * @param trusts whether what a peer at this address says is believed
+ */
+export function senderOf({ peer, host, rawHeaders }: CameIn, trusts: (address: string) => boolean): Sender {
+  const client = peer.replace(/^::ffff:(?=\d+\.)/i, '')
+  const rest = withoutForwarded(rawHeaders)
+  const direct: Sender = { client, protocol: 'http', host, prefix: '', rawHeaders: rest }
+  if (rest === rawHeaders || !trusts(client)) return direct
+  const said = (name: string) => saidIn(rawHeaders, name)
+  const [protocol] = said('x-forwarded-proto')
+  const [theirHost] = said('x-forwarded-host')
+  const [prefix] = said('x-forwarded-prefix')
+  return {
+    client: [...chain(said('x-forwarded-for'), trusts), client].join(', '),
+    protocol: protocol?.toLowerCase() === 'https' ? 'https' : 'http',
+    host: theirHost ?? host,
+    prefix: prefix?.startsWith('/') === true ? prefix.replace(/\/+$/, '') : '',
+    rawHeaders: rest,
+  }
+}
+
+/** From the first address of the right that nobody vouches for; anybody can have written what is left of it. */
+function chain(addresses: readonly string[], trusts: (address: string) => boolean): string[] {
+  const found: string[] = []
+  for (const address of addresses.toReversed()) {
+    if (isIP(address) === 0) break
+    found.unshift(address)
+    if (!trusts(address)) break
+  }
+  return found
+}
+
+function saidIn(rawHeaders: readonly string[], wanted: string): string[] {
+  const values: string[] = []
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]!.toLowerCase() === wanted) values.push(...rawHeaders[index + 1]!.split(','))
+  }
+  return values.map(value => value.trim()).filter(value => value !== '')
+}
+
+/** The same array where there is nothing to drop. */
+function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (says(rawHeaders[at]!)) return rawHeaders.filter((_, index) => !says(rawHeaders[index - (index % 2)]!))
+  }
+  return rawHeaders
+}
+
+/** Whether a header says something about the sender; only few begin like those that do. */
+function says(name: string): boolean {
+  const first = name[0]
+  const begins = first === 'x' || first === 'X' || first === 'f' || first === 'F'
+  return begins && /^(?:x-forwarded-|forwarded$|x-real-ip$)/i.test(name)
+}

@@ -1,0 +1,129 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { AppError, toAppError } from '../core/errors.ts'
+import type { EndpointId } from '../core/ids.ts'
+import type { Passing } from '../ports/metrics.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Traffic } from '../ports/targets.ts'
+import type { Access } from '../services/access.ts'
+import { Admission, type AdmissionRules, type Arriving, CLOSED, type Preflight } from './admission.ts'
+import type { BalancedCall, Forwarding } from './call.ts'
+import { answerError, refuseUpgrade } from './error-answer.ts'
+import { stopping } from './refusal.ts'
+import type { Entrance, Route } from './route.ts'
+
+/** What a {@link Gateway} is made of. */
+export interface GatewayParts {
+  readonly access: Pick<Access, 'authenticate' | 'requireJobs'>
+  readonly forwarding: Forwarding
+  readonly traffic: Traffic
+  readonly rules?: AdmissionRules
+  /** Aborts when the server begins to stop: nobody is let in any more. */
+  readonly stopping: AbortSignal
+}
+
+const NOTHING = { requests: 0, sockets: 0 }
+
+/** The way in to load-balancing endpoints: lets requests in, hands them on, and tells how each of them went. */
+export class Gateway implements Entrance {
+  readonly #ports: Pick<Ports, 'clock' | 'emit'>
+  readonly #parts: GatewayParts
+  readonly #admission: Admission
+  readonly #passing = new Map<EndpointId, typeof NOTHING>()
+  /** What each request or socket that was let in hangs on. */
+  readonly #open = new Set<ServerResponse | Duplex>()
+
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit'>, parts: GatewayParts) {
+    this.#ports = ports
+    this.#parts = parts
+    this.#admission = new Admission(ports, parts.access, parts.rules ?? CLOSED)
+  }
+
+  /** Answers a request whatever happens. */
+  handle(incoming: IncomingMessage, outgoing: ServerResponse, route: Route): void {
+    void this.#through(incoming, route, {
+      carrier: outgoing,
+      preflight: ({ headers }) => void outgoing.writeHead(204, headers).end(),
+      refuse: error => answerError(incoming, outgoing, error),
+      pass: call => this.#parts.forwarding.forward(incoming, outgoing, call),
+    })
+  }
+
+  /** Answers an upgrade whatever happens. */
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void {
+    void this.#through(incoming, route, {
+      carrier: socket,
+      preflight: () => refuseUpgrade(socket, new AppError('unauthorized', 'the API key is missing')),
+      refuse: error => refuseUpgrade(socket, error),
+      pass: call => this.#parts.forwarding.upgrade(incoming, socket, head, { ...call, toHealth: false }),
+    })
+  }
+
+  /** What passes right now. */
+  passing(id: EndpointId): Passing {
+    const { waiting, workers } = this.#parts.traffic.load(id)
+    const busyWorkers = workers.filter(({ inFlight }) => inFlight > 0).length
+    return { ...(this.#passing.get(id) ?? NOTHING), waiting, busyWorkers }
+  }
+
+  /** Ends what still passes, and lets nothing in any more. */
+  close(): void {
+    this.#admission.close()
+    for (const carrier of this.#open) carrier.destroy()
+  }
+
+  async #through(incoming: IncomingMessage, route: Route, way: Way): Promise<void> {
+    const { clock, emit } = this.#ports
+    const startMs = clock.monotonic()
+    const { carrier } = way
+    try {
+      if (this.#parts.stopping.aborted) throw stopping()
+      const admitted = await this.#admission.admit(arrivingOf(incoming, route))
+      if ('headers' in admitted) {
+        way.preflight(admitted)
+        emit('request.answered', { surface: 'gateway', status: 204, tookMs: clock.monotonic() - startMs })
+        return
+      }
+      if (this.#parts.stopping.aborted) throw stopping()
+      const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
+      this.#count(carrier, route.endpointId, kind, 1)
+      const passed = await way.pass(admitted).finally(() => this.#count(carrier, route.endpointId, kind, -1))
+      emit('gateway.passed', passed)
+    } catch (thrown) {
+      const error = toAppError(thrown)
+      way.refuse(error)
+      if (error.status >= 500 && error.cause !== undefined) {
+        const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
+        const path = route.path.replace(/\?.*$/s, '')
+        emit('request.failed', { surface: 'gateway', method: incoming.method ?? '', path, problem })
+      }
+      emit('request.answered', {
+        surface: 'gateway',
+        status: error.status,
+        tookMs: clock.monotonic() - startMs,
+      })
+    }
+  }
+
+  #count(carrier: ServerResponse | Duplex, id: EndpointId, kind: keyof typeof NOTHING, by: 1 | -1): void {
+    const before = this.#passing.get(id) ?? NOTHING
+    const after = { ...before, [kind]: before[kind] + by }
+    if (after.requests + after.sockets === 0) this.#passing.delete(id)
+    else this.#passing.set(id, after)
+    if (by === 1) this.#open.add(carrier)
+    else this.#open.delete(carrier)
+  }
+}
+
+/** How a request, or an upgrade, is answered. */
+interface Way {
+  readonly carrier: ServerResponse | Duplex
+  preflight(preflight: Preflight): void
+  refuse(error: AppError): void
+  pass(call: BalancedCall): ReturnType<Forwarding['forward']>
+}
+
+function arrivingOf(incoming: IncomingMessage, route: Route): Arriving {
+  const { method = 'GET', socket, headers, rawHeaders } = incoming
+  return { method, peer: socket.remoteAddress ?? '', host: route.host ?? headers.host ?? '', rawHeaders, route }
+}

@@ -1,0 +1,147 @@
+/** Where load-balancing endpoints hang in a listener: names of hosts, and paths below `/lb/`. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type EndpointId, isEndpointId } from '../core/ids.ts'
+import type { Entrance, Route } from '../gateway/route.ts'
+
+/** What a listener that has load-balancing endpoints is told about them. */
+export interface Mount {
+  readonly entrance: Entrance
+  /** Endpoints are hosts below this domain; null for those below `localhost` alone. */
+  readonly domain: string | null
+  /** Hosts that are never endpoints, although they lie below the domain. */
+  readonly ownHosts: readonly string[]
+}
+
+const PREFIX = '/lb/'
+
+/** What a request says about where it goes. */
+export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
+
+/**
+ * Tells for each request which endpoint it names; null for a request that is for the rest of the server. A host wins over
+ * the path. Names of hosts are compared without case, port and a dot at the end.
+ */
+export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: Asked) => Route | null {
+  const domains = ['.localhost', ...(domain === null ? [] : [`.${plainHost(domain)}`])]
+  const own = new Set(ownHosts.map(plainHost))
+  const ofHost = remembered(host => {
+    const name = plainHost(host)
+    if (own.has(name)) return null
+    const found = domains.find(end => name.endsWith(end))
+    const label = name.slice(0, name.length - (found?.length ?? 0))
+    return found !== undefined && isEndpointId(label) ? label : null
+  })
+  return ({ url = '/', headers: { host } }) => {
+    const target = url.startsWith('/') ? null : absolute(url)
+    // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
+    const endpointId = ofHost(target?.host ?? host ?? '')
+    const path = target?.path ?? url
+    const route = endpointId === null ? ofPath(path) : { endpointId, prefix: null, path }
+    return route === null ? null : { ...route, host: target?.host ?? null }
+  }
+}
+
+function ofPath(path: string): Omit<Route, 'host'> | null {
+  if (!path.startsWith(PREFIX)) return null
+  const end = path.slice(PREFIX.length).search(/[/?]/)
+  const id = end < 0 ? path.slice(PREFIX.length) : path.slice(PREFIX.length, PREFIX.length + end)
+  if (!isEndpointId(id)) return null
+  const rest = path.slice(PREFIX.length + id.length)
+  return { endpointId: id, prefix: PREFIX + id, path: rest.startsWith('/') ? rest : `/${rest}` }
+}
+
+/** One client asks for the same host again and again, and most have the same. */
+function remembered(find: (host: string) => EndpointId | null): (host: string) => EndpointId | null {
+  let latest: { readonly host: string; readonly found: EndpointId | null } | null = null
+  return host => {
+    if (latest?.host !== host) latest = { host, found: find(host) }
+    return latest.found
+  }
+}
+
+function plainHost(host: string): string {
+  return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+}
+
+function absolute(url: string): { readonly host: string; readonly path: string } | null {
+  const found = /^https?:\/\/([^/?]*)(.*)$/is.exec(url)
+  if (found === null) return null
+  const [, host = '', path = ''] = found
+  return { host, path: path.startsWith('/') ? path : `/${path}` }
+}
+
+/** What else becomes of requests. */
+export interface Others {
+  /** Whether callers at this address are refused, whatever they ask. */
+  readonly refuses: (address: string | undefined) => boolean
+  /** Whether requests that came before on this connection have no answer yet. */
+  readonly isBusy: (socket: Duplex) => boolean
+  /** A socket has left HTTP. */
+  readonly upgraded: (socket: Duplex) => void
+}
+
+/** A server's way to its load-balancing endpoints. */
+export interface Mounted {
+  /** For the options of the server: upgrades of all others are answered as if they were none. */
+  shouldUpgrade(incoming: IncomingMessage): boolean
+  /** Whether the request was for an endpoint, and is taken care of. */
+  takes(incoming: IncomingMessage, outgoing: ServerResponse): boolean
+  /** Listens to what the server says besides of `request`. */
+  attach(server: Server): void
+}
+
+/** Hangs load-balancing endpoints into a server. */
+export function mounted(mount: Mount, { refuses, isBusy, upgraded }: Others): Mounted {
+  const routeOf = routing(mount)
+  const { entrance } = mount
+  const isFor = (incoming: IncomingMessage) => !refuses(incoming.socket.remoteAddress) && routeOf(incoming) !== null
+  return {
+    // Clients offer the upgrade to HTTP/2 unasked, with requests that they want answered in any case. And what is not HTTP any
+    // more would come before the answers that are still to come.
+    shouldUpgrade: incoming =>
+      !/\bh2c?\b/i.test(incoming.headers.upgrade ?? '') && !isBusy(incoming.socket) && isFor(incoming),
+    takes(incoming, outgoing) {
+      const route = routeOf(incoming)
+      if (route === null) return false
+      entrance.handle(incoming, outgoing, route)
+      return true
+    },
+    attach(server) {
+      server.on('checkContinue', (incoming, outgoing) => {
+        // The entrance says it once it knows that it wants the body.
+        if (!isFor(incoming)) outgoing.writeContinue()
+        server.emit('request', incoming, outgoing)
+      })
+      server.on('upgrade', (incoming, socket, head) => {
+        // What goes wrong with it ends it, and who has it then hears of that.
+        socket.on('error', () => {})
+        upgraded(socket)
+        const route = routeOf(incoming)
+        if (route === null) refuse(socket, 400, 'there is nothing to upgrade to at this path')
+        else entrance.upgrade(incoming, socket, head, route)
+      })
+      server.on('connect', (_incoming, socket) => {
+        socket.on('error', () => {})
+        refuse(socket, 405, 'this server is no proxy, so it takes no CONNECT')
+      })
+    },
+  }
+}
+
+const TITLES = { 400: 'Bad Request', 405: 'Method Not Allowed' } as const
+
+function refuse(socket: Duplex, status: keyof typeof TITLES, error: string): void {
+  const body = JSON.stringify({ error })
+  const lines = [
+    `HTTP/1.1 ${status} ${TITLES[status]}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...(status === 405 ? ['allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
+    'connection: close',
+    '',
+    body,
+  ]
+  socket.resume()
+  socket.end(lines.join('\r\n'), () => socket.destroy())
+}
