@@ -15,17 +15,28 @@ import { Courier } from './control/courier.ts'
 import { Inspector, type InspectorParts } from './control/inspector.ts'
 import { Loop } from './control/loop.ts'
 import { Placer } from './control/placer.ts'
+import { Prober } from './control/prober.ts'
 import { Reaper } from './control/reaper.ts'
+import { ServedTime } from './control/served-time.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoint.ts'
 import { REST_NAMES } from './core/field-names.ts'
-import { DEFAULT_OWNER } from './core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type WorkerId } from './core/ids.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
+import { earliest } from './core/plan.ts'
 import { NO_PRICES, type PriceList } from './core/prices.ts'
 import type { RateWindow } from './core/rate-limit.ts'
+import type { AdmissionRules } from './gateway/admission.ts'
+import { Forwarder } from './gateway/forwarder.ts'
+import { Gateway } from './gateway/gateway.ts'
+import type { LineLimits } from './gateway/line.ts'
+import { Lines } from './gateway/lines.ts'
+import type { Entrance } from './gateway/route.ts'
 import type { Ports } from './ports/ports.ts'
+import type { Targets, Traffic } from './ports/targets.ts'
 import { Access } from './services/access.ts'
 import { Accounts } from './services/accounts.ts'
+import { Balancing } from './services/balancing.ts'
 import { Batches } from './services/batches.ts'
 import { Billing } from './services/billing.ts'
 import { Catalog } from './services/catalog.ts'
@@ -70,6 +81,10 @@ export interface AppConfig {
   readonly bodyBytes?: number
   /** What hardware costs; nothing when left out. */
   readonly prices?: PriceList | undefined
+  /** Who gets in to load-balancing endpoints without a key, and who is believed; nobody when left out. */
+  readonly admission?: AdmissionRules
+  /** How many requests for load-balancing endpoints may wait, and how long; what is left out is as gateway/lines says. */
+  readonly lines?: Partial<LineLimits>
 }
 
 /** The use cases that the code which starts the server calls itself. */
@@ -84,20 +99,27 @@ export interface Services {
 export interface App {
   /** A function over the given surfaces; all of them by default. */
   fetch(offered?: readonly SurfaceName[]): Surface
+  /** The way in to load-balancing endpoints, for listeners. */
+  readonly entrance: Entrance
   readonly services: Services
+  /** The requests for load-balancing endpoints, which whoever lets them in passes through. */
+  readonly lines: Lines
   /** Adopts workers that an earlier run left and starts the loops. */
   start(addresses: AppAddresses): Promise<void>
   /**
    * Stops in order: no new work, held requests answered, workers drained for at most the configured time, their
-   * unfinished jobs given back. `hurry` ends the draining at once.
+   * unfinished jobs given back, what still passes to load-balancing endpoints ended. `hurry` ends the draining at once.
    */
   stop(hurry: AbortSignal): Promise<void>
   /** Stops the loops and nothing else; workers go on and the next start adopts them. */
   abandon(): Promise<void>
 }
 
-/** The only wiring: ports in, surfaces and loops out. */
-export function createApp(ports: Ports, config: AppConfig): App {
+/**
+ * The only wiring: ports in, surfaces and loops out.
+ * @param requests those of load-balancing endpoints; `lines` of the result has them unless given
+ */
+export function createApp(ports: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const stopping = new AbortController()
   const closed = new AbortController()
   let addresses: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
@@ -105,19 +127,28 @@ export function createApp(ports: Ports, config: AppConfig): App {
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const management = managementOf(ports, access, config.prices)
   const jobs = new Jobs(ports, waiting)
-  const watching = createWatching(ports, jobs, () => addresses)
+  const canResume = (id: EndpointId, worker: WorkerId) => balancing.canResume(id, worker)
+  const lines: Lines = new Lines(ports, { limits: config.lines ?? {}, canResume })
+  const balancing = new Balancing(ports, requests ?? lines)
+  const watching = { ...createWatching(ports, jobs, () => addresses), balancing }
   const batches = new Batches(ports, jobs)
   const endpoints = new Endpoints(ports, jobs, watching.fleet)
   const { explaining, workers } = lookersOf(ports, watching, config)
-  const logs = new LogReading(ports)
-  const streams = new Streams(ports, { jobs, waiting })
+  const read = { streams: new Streams(ports, { jobs, waiting }), logs: new LogReading(ports) }
   const ends = { stopping: stopping.signal, closed: closed.signal }
   const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
   const webhooks = new Webhooks(ports, jobs)
-  const { autoscaling, reaping, delivering } = createLoops(ports, config, { ...watching, jobs, batches, webhooks })
+  const balanced = createGateway(ports, config, access, lines, stopping.signal)
+  const loops = createLoops(ports, config, { ...watching, jobs, batches, webhooks })
+  const abandon = () => {
+    stopping.abort()
+    closed.abort()
+    balanced.close()
+    return loops.stop()
+  }
 
   const { store, clock, vault, emit } = ports
-  const running = { access, endpoints, jobs, batches, streams, webhooks, explaining, workers, logs, calls }
+  const running = { balancing, access, endpoints, jobs, batches, webhooks, explaining, workers, calls, ...read }
   const shared = { ...management, ...running, ...roomsOf(config), ...ends, store, clock, vault, emit }
   const rest = {
     ...shared,
@@ -125,53 +156,80 @@ export function createApp(ports: Ports, config: AppConfig): App {
     endpoints: new Endpoints(ports, jobs, watching.fleet, REST_NAMES),
     addresses: () => addresses,
   }
-  const surfaces: Record<SurfaceName, Surface> = {
-    rest: restSurface(shared, restRoutes(rest)),
-    restV1: restSurface(shared, v1Routes(rest), v1Error),
-    graphql: graphqlSurface(shared),
-    jobs: jobSurface(shared),
-    openai: openAiSurface(shared),
-    worker: workerSurface(shared),
-    ops: opsSurface({ ...shared, ...opsParts(ports, config, stopping.signal) }),
-  }
-  const abandon = async () => {
-    stopping.abort()
-    closed.abort()
-    await Promise.all([autoscaling.stop(), reaping.stop(), delivering.stop(0)])
-  }
+  const surfaces = surfacesOf(shared, rest, opsParts(ports, config, stopping.signal, balanced.gateway))
   return {
     fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports),
+    entrance: balanced.gateway,
     services: {
       access,
       keys: management.keys,
       folderEndpoint: folder => ensureFolderEndpoint(shared, DEFAULT_OWNER, folder),
     },
+    lines,
     async start(known) {
       addresses = known
       await management.accounts.ensureOperator()
       await watching.fleet.adoptAll()
-      autoscaling.start()
-      reaping.start()
-      delivering.start()
+      loops.start()
     },
     async stop(hurry) {
       stopping.abort()
-      await autoscaling.stop()
-      await drainAll(ports, watching.fleet, config.drainTimeoutMs, hurry)
+      lines.close()
+      await loops.autoscaling.stop()
+      await drainAll(ports, watching, config.drainTimeoutMs, hurry)
       // It would take what is killed now for lost.
-      await reaping.stop()
-      await killAll(ports, watching.fleet)
-      await Promise.all([delivering.stop(DELIVER_MS), access.saveCounts()])
+      await loops.reaping.stop()
+      await killAll(ports, watching.fleet, hurry)
+      await Promise.all([loops.delivering.stop(DELIVER_MS), access.saveCounts()])
       await abandon()
     },
     abandon,
   }
 }
 
+type Shared = Parameters<typeof restSurface>[0] &
+  Parameters<typeof graphqlSurface>[0] &
+  Parameters<typeof jobSurface>[0] &
+  Parameters<typeof openAiSurface>[0] &
+  Parameters<typeof workerSurface>[0]
+type RestParts = Parameters<typeof restRoutes>[0] & Parameters<typeof v1Routes>[0]
+type Ops = ReturnType<typeof opsParts>
+
+function surfacesOf(
+  shared: Shared & Omit<Parameters<typeof opsSurface>[0], keyof Ops>,
+  rest: RestParts,
+  ops: Ops,
+): Record<SurfaceName, Surface> {
+  return {
+    rest: restSurface(shared, restRoutes(rest)),
+    restV1: restSurface(shared, v1Routes(rest), v1Error),
+    graphql: graphqlSurface(shared),
+    jobs: jobSurface(shared),
+    openai: openAiSurface(shared),
+    worker: workerSurface(shared),
+    ops: opsSurface({ ...shared, ...ops }),
+  }
+}
+
+/** The way of requests to the workers of load-balancing endpoints. */
+function createGateway(ports: Ports, { admission }: AppConfig, access: Access, lines: Lines, stopping: AbortSignal) {
+  const { clock } = ports
+  const nextTurn = (callback: () => void) => void clock.after(0, callback)
+  const forwarding = new Forwarder({ clock, reservations: lines, nextTurn })
+  const rules = admission === undefined ? {} : { rules: admission }
+  const gateway = new Gateway(ports, { access, forwarding, traffic: lines, stopping, ...rules })
+  const close = () => {
+    lines.close()
+    gateway.close()
+    forwarding.close()
+  }
+  return { gateway, close }
+}
+
 /** What tells people how things are. */
-function lookersOf(ports: Ports, { fleet }: InspectorParts, { placing }: AppConfig) {
-  const explaining = new Explaining(ports, fleet, placing)
-  return { explaining, workers: new WorkerReading(ports, fleet, explaining) }
+function lookersOf(ports: Ports, parts: InspectorParts & { balancing: Balancing }, { placing }: AppConfig) {
+  const explaining = new Explaining(ports, parts, placing)
+  return { explaining, workers: new WorkerReading(ports, { ...parts, explaining }) }
 }
 
 /** The use cases of management that need no others. */
@@ -208,32 +266,53 @@ function roomsOf({ bodyBytes = BODY_BYTES }: AppConfig): { room: BodyRoom; resul
 interface Loops {
   readonly autoscaling: Loop
   readonly reaping: Loop
-  readonly delivering: { start(): void; stop(forMs: number): Promise<void> }
+  readonly delivering: { stop(forMs: number): Promise<void> }
+  start(): void
+  /** Ends all of them at once. */
+  stop(): Promise<void>
 }
 
 function createLoops(
   ports: Ports,
   { placing }: AppConfig,
-  services: InspectorParts & { jobs: Jobs; batches: Batches; webhooks: Webhooks },
+  services: InspectorParts & { balancing: Balancing; jobs: Jobs; batches: Batches; webhooks: Webhooks },
 ): Loops {
-  const placer = new Placer(ports, services.fleet, { ...PLACE_RULES, ...placing })
-  const autoscaler = new Autoscaler(ports, { fleet: services.fleet, placer }, () => autoscaling.wake())
+  const { fleet, balancing } = services
+  const placer = new Placer(ports, services, { ...PLACE_RULES, ...placing })
+  const served = new ServedTime(ports, balancing)
+  const autoscaler = new Autoscaler(ports, { fleet, balancing, placer, served }, () => autoscaling.wake())
+  const prober = new Prober(ports, services, () => asking.wake())
   const reaper = new Reaper(ports, services, new Inspector(ports, services))
   const courier = new Courier(ports, services.webhooks, () => loop.wake())
   const autoscaling: Loop = new Loop('autoscaler', ports, nowMs => autoscaler.step(nowMs))
+  const asking: Loop = new Loop('prober', ports, async nowMs =>
+    earliest([await prober.step(nowMs), await served.step(nowMs)]),
+  )
   const reaping = new Loop('reaper', ports, nowMs => reaper.step(nowMs))
   const loop: Loop = new Loop('courier', ports, nowMs => courier.step(nowMs))
   ports.notifier.subscribe('fleet', reaping.wake)
   ports.notifier.subscribe('webhooks', loop.wake)
-  const stop = async (forMs: number) => {
-    await loop.stop()
-    await courier.end(forMs)
+  const loops = [autoscaling, asking, reaping, loop]
+  const delivering = {
+    async stop(forMs: number) {
+      await loop.stop()
+      await courier.end(forMs)
+    },
   }
-  return { autoscaling, reaping, delivering: { start: () => loop.start(), stop } }
+  return {
+    ...{ autoscaling, reaping, delivering },
+    start() {
+      for (const one of loops) one.start()
+    },
+    async stop() {
+      await Promise.all([...loops.map(one => one.stop()), prober.end(), delivering.stop(0)])
+    },
+  }
 }
 
-function opsParts(ports: Ports, { metricsPublic = false }: AppConfig, stopping: AbortSignal) {
-  return { scraping: new Scraping(ports), metricsPublic, stopping, ready: () => isReady(ports, stopping) }
+function opsParts(ports: Ports, { metricsPublic = false }: AppConfig, stopping: AbortSignal, gateway: Gateway) {
+  const scraping = new Scraping(ports, id => gateway.passing(id))
+  return { scraping, metricsPublic, stopping, ready: () => isReady(ports, stopping) }
 }
 
 /** How long calls of webhooks may take to end when the server stops. */

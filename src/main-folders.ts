@@ -3,35 +3,57 @@ import { createHash } from 'node:crypto'
 import { basename, resolve } from 'node:path'
 import type { App } from './app.ts'
 import type { Config } from './config.ts'
-import type { Endpoint } from './core/endpoint.ts'
+import type { Endpoint, EndpointType } from './core/endpoint.ts'
 import { AppError, toAppError } from './core/errors.ts'
 import { buildImage } from './drivers/docker/build.ts'
 import { connectEngine, type EngineConnection } from './drivers/docker/connection.ts'
 import { StartError } from './main-listeners.ts'
 import type { createLog } from './system/log.ts'
 
-/** A folder that was given with `--worker`, with the endpoint that runs it. */
+/** A folder that was given with `--worker` or `--lb`, with the endpoint that runs it. */
 export interface ServedFolder {
   readonly folder: string
   readonly endpoint: Endpoint
 }
 
-/** Folders by what their workers run in. */
-export interface FoldersToServe {
-  readonly inProcesses: readonly string[]
-  readonly inContainers: readonly string[]
+/** A folder that is to be an endpoint. */
+interface FolderToServe {
+  readonly path: string
+  readonly type: EndpointType
+  readonly inContainer: boolean
+  /** The option that names it. */
+  readonly option: string
 }
 
-/** The folders that the settings name. @throws StartError when there is nothing to build */
-export function foldersIn({ workers, container, sample }: Config, sampleFolder: string): FoldersToServe {
-  if (container && workers.length === 0) throw new StartError('--container builds the folders of --worker; name one')
-  const samples = sample ? [sampleFolder] : []
-  return container
-    ? { inProcesses: samples, inContainers: workers }
-    : { inProcesses: [...workers, ...samples], inContainers: [] }
+/** The folders that the settings name. */
+export interface FoldersToServe {
+  readonly all: readonly FolderToServe[]
+  /** Paths of those that run in processes. */
+  readonly inProcesses: readonly string[]
+  /** The engine that builds, as the setting names it. */
+  readonly engine: string
+}
+
+/** The folders that the settings name. @throws StartError when there is nothing to build, or one is named as two things */
+export function foldersIn(config: Config, sampleFolder: string): FoldersToServe {
+  const { workers, lbFolders, container: inContainer, sample, docker } = config
+  if (inContainer && workers.length + lbFolders.length === 0) {
+    throw new StartError('--container builds the folders of --worker and --lb; name one')
+  }
+  const twice = workers.find(path => lbFolders.includes(path))
+  if (twice !== undefined)
+    throw new StartError(`${twice} is given with --worker and with --lb; it can be only one of them`)
+  const all: FolderToServe[] = [
+    ...workers.map(path => ({ path, type: 'QUEUE', inContainer, option: '--worker' }) as const),
+    ...lbFolders.map(path => ({ path, type: 'LOAD_BALANCER', inContainer, option: '--lb' }) as const),
+    ...(sample ? [{ path: sampleFolder, type: 'QUEUE', inContainer: false, option: '--sample' } as const] : []),
+  ]
+  const inProcesses = all.filter(folder => !folder.inContainer).map(({ path }) => path)
+  return { all, inProcesses, engine: docker }
 }
 
 type Log = ReturnType<typeof createLog>
+type Engine = EngineConnection['engine']
 
 /**
  * Makes the endpoints of the folders, or finds them again. Those for containers are built first, each time.
@@ -39,20 +61,19 @@ type Log = ReturnType<typeof createLog>
  */
 export async function serveFolders(app: App, folders: FoldersToServe, log: Log): Promise<ServedFolder[]> {
   const served: ServedFolder[] = []
-  const serve = async (folder: string, inContainer: boolean) => {
+  for (const { path: folder, type, inContainer, option } of folders.all) {
     const path = resolve(folder)
     const name = basename(path)
     const repository = repositoryOf(path)
     try {
-      const tag = inContainer ? await buildFolder(path, repository, log) : null
-      served.push({ folder: path, endpoint: await app.services.folderEndpoint({ name, path, repository, tag }) })
-      if (tag !== null) await removeOldTags(repository, tag)
+      const tag = inContainer ? await buildFolder(requireEngine(folders.engine), path, repository, log) : null
+      const endpoint = await app.services.folderEndpoint({ name, path, repository, type, tag })
+      served.push({ folder: path, endpoint })
+      if (tag !== null) await removeOldTags(requireEngine(folders.engine), repository, tag)
     } catch (error) {
-      throw new StartError(`--worker ${folder}: ${sentences(error)}`)
+      throw new StartError(`${option} ${folder}: ${sentences(error)}`)
     }
   }
-  for (const folder of folders.inContainers) await serve(folder, true)
-  for (const folder of folders.inProcesses) await serve(folder, false)
   return served
 }
 
@@ -71,8 +92,7 @@ function repositoryOf(path: string): string {
 }
 
 /** @returns the tag, which differs as the image does, so that another image is another version of its endpoint */
-async function buildFolder(folder: string, repository: string, log: Log): Promise<string> {
-  const engine = requireEngine()
+async function buildFolder(engine: Engine, folder: string, repository: string, log: Log): Promise<string> {
   log.info({ folder }, 'image.building')
   const labels = { 'runyard.folder': folder }
   const id = await buildImage({
@@ -86,8 +106,7 @@ async function buildFolder(folder: string, repository: string, log: Log): Promis
 }
 
 /** The engine keeps an image as long as a container has it, and says so; it goes at a later start. */
-async function removeOldTags(repository: string, tag: string): Promise<void> {
-  const engine = requireEngine()
+async function removeOldTags(engine: Engine, repository: string, tag: string): Promise<void> {
   const images = await engine.listImages({ filters: { reference: [repository] } }).catch(() => [])
   const names = images.flatMap(({ RepoTags }) => RepoTags ?? [])
   const kept = [`${repository}:${tag}`, `${repository}:latest`]
@@ -99,11 +118,13 @@ async function removeOldTags(repository: string, tag: string): Promise<void> {
   }
 }
 
-function requireEngine(): EngineConnection['engine'] {
-  const connection = connectEngine('auto', process.env, 0)
+function requireEngine(setting: string): Engine {
+  const connection = connectEngine(setting, process.env, 0)
   if (connection !== null) return connection.engine
+  if (setting === 'off')
+    throw new AppError('unavailable', '--container needs a container engine, which --docker off forbids')
   throw new AppError(
     'unavailable',
-    '--container needs a container engine; install Docker or Podman, or set DOCKER_HOST',
+    '--container needs a container engine; install Docker or Podman, or name one with --docker or DOCKER_HOST',
   )
 }

@@ -11,6 +11,7 @@ import { keepRelay, type RelayKeeper } from './relay/keeper.ts'
 import { connectionsWithin } from './server/connections.ts'
 import { ContainerAddress } from './server/container-address.ts'
 import { type Listener, listen } from './server/listener.ts'
+import type { Mount } from './server/mount.ts'
 import { systemClock } from './system/clock.ts'
 import { installationOf } from './system/installation.ts'
 import type { createLog } from './system/log.ts'
@@ -53,7 +54,7 @@ export async function connected(relay: RelayKeeper | null, server: string, log: 
 const FULL_LOG_MS = 60_000
 
 /**
- * Listens with all surfaces.
+ * Listens with all surfaces and the load-balancing endpoints.
  * @param refuses whether a caller is a container, which has an address of its own to call
  * @throws StartError
  */
@@ -73,7 +74,8 @@ export async function bind(
     log.warn({ maxConnections }, 'connections are turned away because there are too many')
   }
   try {
-    return await listen(app.fetch(), { host: config.host, port: config.port, maxConnections, onFull, refuses })
+    const { host, port } = config
+    return await listen(app.fetch(), { host, port, maxConnections, onFull, refuses, mount: mountOf(app, config) })
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     if (code === 'EADDRINUSE') {
@@ -86,6 +88,11 @@ export async function bind(
   }
 }
 
+function mountOf({ entrance }: App, { lbDomain, publicUrl, queueUrl }: Config): Mount {
+  const own = [publicUrl, queueUrl].filter(url => url !== null)
+  return { entrance, domain: lbDomain, ownHosts: own.map(url => new URL(url).host) }
+}
+
 function connectionLimit(config: Config): number {
   return Math.min(config.maxConnections, connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY))
 }
@@ -93,9 +100,10 @@ function connectionLimit(config: Config): number {
 /** How new containers are connected. @param containers their address, once there is one */
 export function connectionTo(containers: () => ContainerAddress | null): () => Promise<ContainerConnection> {
   return async () => {
-    const attached = await containers()?.attach()
+    const attached = await containers()?.connection()
     if (attached === undefined) throw new AppError('unavailable', 'the server is still starting')
-    return { name: attached.network, extraHosts: attached.extraHosts }
+    const { network: name, extraHosts, serving } = attached
+    return { name, extraHosts, serving }
   }
 }
 

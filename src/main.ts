@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Addresses } from './api/addresses.ts'
 import { type App, type AppConfig, createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { toAppError } from './core/errors.ts'
@@ -31,6 +32,7 @@ import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
 import { createOutbound } from './system/outbound.ts'
 import { createPostgresNotifier } from './system/postgres-notifier.ts'
+import { createProbes } from './system/probe.ts'
 import { systemRandom } from './system/random.ts'
 import { createVault } from './system/vault.ts'
 import { createVolumeFolders } from './system/volume-folders.ts'
@@ -84,7 +86,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       driver,
       notifier,
       logs,
-      outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
+      ...{ outbound: createOutbound({ publicOnly: config.webhookPublicOnly }), probes: createProbes() },
       volumes: volumesIn(config.dataDir, log),
       machine,
       emit,
@@ -98,13 +100,12 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const listener = await bind(app, config, log, address => containers?.isContainer(address) === true)
     const hardware = describeGpus(machine, systemClock, config.placing)
     const url = listener.url
-    const publicUrl = config.publicUrl ?? url
     const direct = originOf(config.host, listener.port)
     kept = await connected(await relay, direct, log)
     await containers?.resume()
     await app.start({
       ...(containers === null ? {} : { containers }),
-      ...{ publicUrl, queueUrl: config.queueUrl ?? publicUrl, otherWorkerUrls: [direct] },
+      ...{ ...originsOf(config, url), otherWorkerUrls: [direct] },
       get workerUrl() {
         return kept?.url ?? direct
       },
@@ -126,13 +127,21 @@ export async function startServer(config: Config, sampleFolder: string): Promise
   }
 }
 
+/** What answers call this server. @param url where it listens */
+function originsOf({ publicUrl, queueUrl, lbDomain }: Config, url: string): Addresses {
+  const origin = publicUrl ?? url
+  return { publicUrl: origin, queueUrl: queueUrl ?? origin, lbDomain }
+}
+
 function warnOfOutside({ host }: Config, log: Log): void {
   if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
 }
 
 function appConfigOf(config: Config): AppConfig {
   const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices } = config
-  return { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices: prices ?? undefined }
+  const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
+  const chosen = { placing, prices: prices ?? undefined, admission }
+  return { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, ...chosen }
 }
 
 /** What a rotation came to, and which key there is now. */

@@ -18,7 +18,8 @@ const server = createServer(async (request, response) => {
 // The platform stops a worker with SIGTERM; what is being answered is finished first.
 process.on('SIGTERM', () => server.close(() => process.exit(0)))
 
-server.listen(Number(process.env.PORT ?? 8000), () => {
+// In a container on all addresses, as its Dockerfile says; in a process on loopback, so that nobody gets around the endpoint.
+server.listen(Number(process.env.PORT ?? 8000), process.env.HOST ?? '127.0.0.1', () => {
   // A real server loads its model here.
   ready = true
 })

@@ -153,8 +153,7 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
   const create = withBody(group.command('create').description(`create one ${one}`), createFields)
   create.action(async (options: BodyOptions & ConnectionOptions) => {
     const body = bodyOf(createFields, options)
-    // The type is the one thing that hardly anybody wants to say.
-    const whole = name === 'endpoints' ? { type: 'QUEUE', scaling: DEFAULT_SCALING, ...body } : body
+    const whole = name === 'endpoints' ? withScaling({ type: 'QUEUE', ...body }) : body
     await print(await ask(options, path, { method: 'POST', body: whole }))
   })
   const update = withBody(group.command('update').argument('<id>').description(`change one ${one}`), updateFields)
@@ -170,7 +169,11 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
   )
 }
 
-const DEFAULT_SCALING = { type: 'QUEUE_DELAY', queueDelay: 4 }
+/** Type and scaling are what hardly anybody wants to say. */
+function withScaling(body: Record<string, unknown>): Record<string, unknown> {
+  const requests = { type: 'REQUEST_COUNT', requestCount: 4 }
+  return { scaling: body.type === 'LOAD_BALANCER' ? requests : { type: 'QUEUE_DELAY', queueDelay: 4 }, ...body }
+}
 
 function addKeyVerbs(group: Command, { path }: Resource): void {
   const set = (verb: string, body: object, description: string) =>

@@ -73,17 +73,19 @@ function announce(server: RunningServer, config: Config): void {
     hardware,
     ...folders.flatMap(folder => folderLines(folder, server)),
   ]
-  if (folders.length === 0) lines.push('', 'Run a handler of your own: runyard serve --worker <folder>')
+  if (folders.length === 0)
+    lines.push('', 'Run a handler of your own: runyard serve --worker <folder>, or a server: --lb <folder>')
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
 function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile }: RunningServer): string[] {
-  const run = `${url}/v2/${endpoint.id}`
-  return [
-    '',
-    `Endpoint ${endpoint.name} (${endpoint.id}) runs ${folder}`,
-    `  ${run}/run`,
-    'Try it:',
-    `  curl -sS ${run}/runsync -H "Authorization: Bearer $(cat '${apiKeyFile}')" -H 'Content-Type: application/json' -d '{"input": {"name": "World"}}'`,
-  ]
+  const { id, name, type } = endpoint
+  const key = `-H "Authorization: Bearer $(cat '${apiKeyFile}')"`
+  const head = ['', `Endpoint ${name} (${id}) runs ${folder}`]
+  if (type === 'LOAD_BALANCER') {
+    return [...head, `  ${url}/lb/${id}/`, 'Try it:', `  curl -sS ${url}/lb/${id}/ ${key}`]
+  }
+  const run = `${url}/v2/${id}`
+  const json = `-H 'Content-Type: application/json' -d '{"input": {"name": "World"}}'`
+  return [...head, `  ${run}/run`, 'Try it:', `  curl -sS ${run}/runsync ${key} ${json}`]
 }

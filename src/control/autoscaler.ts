@@ -1,16 +1,29 @@
 import type { EndpointId } from '../core/ids.ts'
 import { earliest, planWorkers } from '../core/plan.ts'
+import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/plan-balanced.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { Balancing } from '../services/balancing.ts'
 import type { Fleet } from '../services/fleet.ts'
 import type { Placer } from './placer.ts'
+import type { ServedTime } from './served-time.ts'
 
 /** After this time an endpoint whose workers cannot be started is looked at again. */
 const RETRY_MS = 30_000
 /** While an endpoint has waiting jobs or keeps workers ready, it is looked at this often, whether or not it was notified. */
 const LOOK_AGAIN_MS = 5_000
+/** Workers of an endpoint that is gone and that finish their requests are looked at again after this time. */
+const DRAINED_AGAIN_MS = 1_000
 /** New endpoints are looked for, and all others looked at, this often: the notification of a first job may have been lost. */
 const LOOK_ANYWAY_MS = 30_000
+
+/** What {@link Autoscaler} works with. */
+export interface AutoscalerParts {
+  readonly fleet: Fleet
+  readonly placer: Placer
+  readonly balancing: Balancing
+  readonly served: ServedTime
+}
 
 /**
  * Starts and drains workers. Each step looks only at endpoints whose jobs or workers changed or whose time has come;
@@ -20,6 +33,8 @@ export class Autoscaler {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'notifier'>
   readonly #fleet: Fleet
   readonly #placer: Placer
+  readonly #balancing: Balancing
+  readonly #served: ServedTime
   readonly #wake: () => void
   /** When to look at an endpoint again; null for when something happens. */
   readonly #due = new Map<EndpointId, number | null>()
@@ -31,14 +46,12 @@ export class Autoscaler {
   #lastMs = 0
 
   /** @param wake asks for a step soon */
-  constructor(
-    ports: Pick<Ports, 'store' | 'machine' | 'notifier'>,
-    parts: { readonly fleet: Fleet; readonly placer: Placer },
-    wake: () => void,
-  ) {
+  constructor(ports: Pick<Ports, 'store' | 'machine' | 'notifier'>, parts: AutoscalerParts, wake: () => void) {
     this.#ports = ports
     this.#fleet = parts.fleet
     this.#placer = parts.placer
+    this.#balancing = parts.balancing
+    this.#served = parts.served
     this.#wake = wake
     const relist = () => {
       this.#relist = true
@@ -110,25 +123,29 @@ export class Autoscaler {
   }
 
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
-    const snapshot = await this.#ports.store.endpoints.snapshot(id)
-    if (snapshot === null) {
-      await this.#fleet.endStray(id)
-      return this.#forget(id)
-    }
-    await this.#stopDrained(snapshot)
-    if (snapshot.endpoint.type === 'LOAD_BALANCER') {
-      await this.#placer.noteWish(snapshot, 0, nowMs)
-      return null
-    }
+    const snapshot = await this.#balancing.look(id)
+    if (snapshot === null) return this.#endStray(id, nowMs)
+    const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
     const plan = planWorkers(snapshot, nowMs)
     for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
-    const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0
-    const next = Math.min(plan.wakeAtMs ?? Number.POSITIVE_INFINITY, nowMs + (waits ? LOOK_AGAIN_MS : LOOK_ANYWAY_MS))
+    const serves = snapshot.requests !== undefined && snapshot.workers.length > 0
+    const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
+    const latest = nowMs + (waits ? LOOK_AGAIN_MS : LOOK_ANYWAY_MS)
+    const next = earliest([plan.wakeAtMs, drainedAtMs, latest]) ?? latest
     const isBlocked = plan.start > 0 && (await this.#fleet.startProblem(snapshot.endpoint)) !== null
     await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs)
     if (!isBlocked) return next
     this.#blocked.add(id)
     return nowMs + RETRY_MS
+  }
+
+  /** Ends the workers of an endpoint that is gone; those that serve may finish their requests for a short while. */
+  async #endStray(id: EndpointId, nowMs: number): Promise<number | null> {
+    const left = await this.#fleet.endStray(id, worker => {
+      const sinceMs = worker.stopRequestedAtMs ?? nowMs
+      return nowMs - sinceMs < DRAIN_DELETED_MS && this.#balancing.inFlight(id, worker.id) > 0
+    })
+    return left > 0 ? nowMs + DRAINED_AGAIN_MS : this.#forget(id)
   }
 
   #forget(id: EndpointId): null {
@@ -140,8 +157,19 @@ export class Autoscaler {
     return null
   }
 
-  async #stopDrained(snapshot: EndpointSnapshot): Promise<void> {
-    const drained = snapshot.workers.filter(worker => worker.state === 'DRAINING' && worker.held === 0)
-    for (const worker of drained) await this.#fleet.stop(worker.id, worker.stopReason ?? 'scaled_down')
+  /** Returns when the time of the next one is over that drains and serves requests; null when none does. */
+  async #stopDrained(snapshot: EndpointSnapshot, nowMs: number): Promise<number | null> {
+    const overAtMs: number[] = []
+    for (const { id, state, held, serves, stopRequestedAtMs, stopReason } of snapshot.workers) {
+      if (state !== 'DRAINING') continue
+      const dueAtMs = serves === null ? Number.POSITIVE_INFINITY : (stopRequestedAtMs ?? nowMs) + DRAIN_MS
+      if (held > 0 && dueAtMs > nowMs) {
+        if (serves !== null) overAtMs.push(dueAtMs)
+        continue
+      }
+      if (serves !== null) await this.#served.noteLast(id)
+      await this.#fleet.stop(id, stopReason ?? 'scaled_down')
+    }
+    return earliest(overAtMs)
   }
 }

@@ -1,6 +1,7 @@
 import type { WorkerId } from '../core/ids.ts'
+import { initTimeoutMs } from '../core/init-timeout.ts'
 import type { Worker } from '../core/worker.ts'
-import { INIT_MS, initTimeoutMs, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/worker-watch.ts'
+import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/worker-watch.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Fleet } from '../services/fleet.ts'
 import type { LostJobs } from '../services/lost-jobs.ts'
@@ -105,6 +106,6 @@ export class Inspector {
     const endpoint = await store.endpoints.find(endpointId)
     if (endpoint === null || endpoint.type === 'LOAD_BALANCER') return null
     const template = await store.templates.find(owner, endpoint.templateId)
-    return template === null ? INIT_MS : initTimeoutMs({ ...template.env, ...endpoint.env })
+    return template === null ? INIT_MS : initTimeoutMs({ ...template.env, ...endpoint.env }, INIT_MS)
   }
 }

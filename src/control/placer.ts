@@ -1,5 +1,5 @@
 import type { Endpoint } from '../core/endpoint.ts'
-import type { EndpointId } from '../core/ids.ts'
+import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { placeWorkers } from '../core/place.ts'
 import type { Eviction, Occupant, PlaceDecision, PlaceRules, Tenant, Unplaced } from '../core/place-input.ts'
 import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/placement.ts'
@@ -7,6 +7,7 @@ import { earliest } from '../core/plan.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import { takesJobs, type WorkerLoad } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { Balancing } from '../services/balancing.ts'
 import type { Fleet } from '../services/fleet.ts'
 
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'emit'>
@@ -18,6 +19,8 @@ interface Known {
   readonly hasWork: boolean
   /** Those that wait for a place, as the store has them. */
   readonly queued: readonly QueuedWorker[]
+  /** Workers that have ended and that are to be started again before others. */
+  readonly resumed: readonly WorkerId[]
   /** How many more workers it wants. */
   readonly wanted: number
   /** Whether its workers are held to their limits, as containers are. */
@@ -36,6 +39,7 @@ const LOOK_AGAIN_MS = 5_000
 export class Placer {
   readonly #ports: PlacerPorts
   readonly #fleet: Fleet
+  readonly #balancing: Balancing
   readonly #rules: PlaceRules
   readonly #known = new Map<EndpointId, Known>()
   /** What was told of each endpoint last: the number that waits, and why. */
@@ -43,14 +47,16 @@ export class Placer {
   /** Endpoints and versions of which it was told that they get less than they ask for. */
   readonly #clamped = new Map<EndpointId, number>()
 
-  constructor(ports: PlacerPorts, fleet: Fleet, rules: PlaceRules) {
+  constructor(ports: PlacerPorts, parts: { readonly fleet: Fleet; readonly balancing: Balancing }, rules: PlaceRules) {
     this.#ports = ports
-    this.#fleet = fleet
+    this.#fleet = parts.fleet
+    this.#balancing = parts.balancing
     this.#rules = rules
   }
 
   /** An endpoint was looked at. @param wanted how many more workers it wants, and could start if there were room */
-  async noteWish({ endpoint, queue, queuedWorkers }: EndpointSnapshot, wanted: number, nowMs: number): Promise<void> {
+  async noteWish(snapshot: EndpointSnapshot, wanted: number, nowMs: number): Promise<void> {
+    const { endpoint, queue, queuedWorkers, requests } = snapshot
     const { id, owner, templateId } = endpoint
     const before = this.#known.get(id)
     const template = wanted > 0 ? await this.#ports.store.templates.find(owner, templateId) : null
@@ -58,7 +64,9 @@ export class Placer {
     const waitedMs = before !== undefined && before.wanted > 0 ? before.sinceMs : nowMs
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
-    this.#known.set(id, { endpoint, lookedAtMs: nowMs, hasWork, queued: queuedWorkers, wanted, limited, sinceMs })
+    const resumed = requests?.resumed ?? []
+    const known = { endpoint, lookedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, wanted, limited, sinceMs }
+    this.#known.set(id, known)
     if (wanted === 0) await this.#keepQueued(id, null)
   }
 
@@ -94,7 +102,7 @@ export class Placer {
   async #decide(nowMs: number): Promise<PlaceDecision> {
     const { store, machine, driver } = this.#ports
     const [parts, capacity] = [await machine.parts(), await driver.capacity()]
-    const occupants = await this.#occupants(await store.workers.loads())
+    const occupants = await this.#occupants(this.#balancing.loaded(await store.workers.loads()))
     if (parts.gpus.length > 0) await this.#replaceUnknown(occupants)
     return placeWorkers({ parts, capacity, occupants, tenants: this.#tenants(), rules: this.#rules, nowMs })
   }
@@ -115,8 +123,7 @@ export class Placer {
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
       occupants.push({
         ...{ workerId, endpointId, owner, endpointName: endpoint?.name ?? endpointId, placement },
-        // What a load balancer sends to a worker is not counted as jobs, so its workers are never taken for idle.
-        ...{ phase: phaseOf(worker, endpoint?.type === 'LOAD_BALANCER'), readyAtMs, idleSinceMs },
+        ...{ phase: phaseOf(worker), readyAtMs, idleSinceMs },
       })
     }
     return occupants
@@ -133,6 +140,8 @@ export class Placer {
 
   async #evict({ workerId, endpointId, for: by, afterJob }: Eviction): Promise<void> {
     if (afterJob) await this.#fleet.drain(workerId, 'evicted')
+    // The store knows of jobs and not of requests.
+    else if (this.#balancing.inFlight(endpointId, workerId) > 0) return
     else if (!(await this.#fleet.evict(workerId))) return
     this.#ports.emit('worker.evicted', { endpointId, workerId, for: by, afterJob })
   }
@@ -141,11 +150,16 @@ export class Placer {
     for (const { endpointId, placement, clamped } of placed) {
       const known = this.#known.get(endpointId)
       if (known === undefined) continue
-      const [first = null, ...queued] = known.queued
+      const [waited = null, ...queued] = known.queued
+      const [again, ...resumed] = known.resumed
+      const nowMs = this.#ports.clock.now()
+      const first = again === undefined ? waited : { id: again, queuedAtMs: waited?.queuedAtMs ?? nowMs }
       this.#tellClamped(endpointId, known.endpoint.version, clamped)
+      // Under its own id it would count twice.
+      if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
       await this.#fleet.start(known.endpoint, placement, first)
-      const sinceMs = queued[0]?.queuedAtMs ?? this.#ports.clock.now()
-      this.#known.set(endpointId, { ...known, wanted: known.wanted - 1, queued, sinceMs })
+      const sinceMs = queued[0]?.queuedAtMs ?? nowMs
+      this.#known.set(endpointId, { ...known, wanted: known.wanted - 1, queued, resumed, sinceMs })
       if (known.wanted === 1) await this.#keepQueued(endpointId, null)
     }
   }
@@ -185,8 +199,8 @@ export class Placer {
   }
 }
 
-function phaseOf(worker: WorkerLoad, isBalanced: boolean): Occupant['phase'] {
+function phaseOf(worker: WorkerLoad): Occupant['phase'] {
   if (!takesJobs(worker)) return 'leaving'
   if (worker.state === 'STARTING') return 'starting'
-  return worker.held > 0 || isBalanced ? 'busy' : 'idle'
+  return worker.held > 0 ? 'busy' : 'idle'
 }

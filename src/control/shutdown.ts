@@ -1,22 +1,31 @@
+import type { WorkerId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { Balancing } from '../services/balancing.ts'
 import type { Fleet } from '../services/fleet.ts'
 import { Waiting } from '../services/waiting.ts'
 
 /** How long the end of killed workers is waited for. */
 const KILL_MS = 5_000
+/** How long workers that serve requests have to say goodbye to their clients. */
+const GOODBYE_MS = 5_000
 
 /**
- * Drains all workers and stops each when it holds no job, until none is left, the time is over or `hurry` aborts. The reaper has to
+ * Drains all workers and stops each when it holds no job or request, until none is left, the time is over or `hurry` aborts. The reaper has to
  * run meanwhile: it sees workers end.
  */
-export async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry: AbortSignal): Promise<void> {
+export async function drainAll(
+  ports: Ports,
+  { fleet, balancing }: { readonly fleet: Fleet; readonly balancing: Balancing },
+  forMs: number,
+  hurry: AbortSignal,
+): Promise<void> {
   const { store, clock, notifier } = ports
   const waiting = new Waiting(clock, notifier)
   for (const worker of await store.workers.alive()) await fleet.drain(worker.id, 'server_stopped')
   const stopIdle = async () => {
     const alive = await store.workers.alive()
     for (const id of new Set(alive.map(worker => worker.endpointId))) {
-      const snapshot = await store.endpoints.snapshot(id)
+      const snapshot = await balancing.look(id)
       const idle = snapshot?.workers.filter(worker => worker.state === 'DRAINING' && worker.held === 0) ?? []
       for (const worker of idle) await fleet.stop(worker.id, 'server_stopped')
     }
@@ -28,15 +37,24 @@ export async function drainAll(ports: Ports, fleet: Fleet, forMs: number, hurry:
   }
 }
 
-/** Kills what is left and gives its jobs back uncounted. A worker whose end is not seen in time is left to the next start. */
-export async function killAll(ports: Ports, fleet: Fleet): Promise<void> {
+/**
+ * Kills what is left and gives its jobs back uncounted. Those that serve requests are told to end before, so that they can close
+ * their sockets properly, unless `hurry` aborts. A worker whose end is not seen in time is left to the next start.
+ */
+export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): Promise<void> {
   const { store, clock, notifier, driver } = ports
   const waiting = new Waiting(clock, notifier)
+  const hasEnded = (id: WorkerId, forMs: number, signals: readonly AbortSignal[]) => {
+    const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
+    return waiting.until({ topic: 'fleet', read, forMs, signals })
+  }
   const alive = await store.workers.alive()
+  const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)
+  for (const { id } of serving) await fleet.stop(id, 'server_stopped')
+  await Promise.all(serving.map(({ id }) => hasEnded(id, GOODBYE_MS, [hurry])))
   for (const { id } of alive) await fleet.kill(id, 'server_stopped')
   for (const { id } of alive) {
-    const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
-    if ((await waiting.until({ topic: 'fleet', read, forMs: KILL_MS, signals: [] })) === null) continue
+    if ((await hasEnded(id, KILL_MS, [])) === null) continue
     const exit = { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }
     await fleet.bury(id, exit, 'released')
   }

@@ -22,7 +22,6 @@ const WEDGED_PINGS = 6
 const OMISSIONS = 2
 /** A request within this time of a delivery may have been sent before it. */
 const LATER_MS = 1_000
-const MAX_INIT_S = 86_400
 
 /** What was seen of a job that a worker holds. */
 export interface JobSighting {
@@ -109,11 +108,4 @@ export function isWedged(seen: Sighting, nowMs: number): boolean {
 export function isSilent(seen: Sighting, worker: Pick<Worker, 'sdk'>, holdsJobs: boolean, nowMs: number): boolean {
   if (seen.pingedAtMs === null || nowMs - Math.max(seen.heardAtMs, seen.sinceMs) < SILENT_MS) return false
   return !holdsJobs || pingsWhileItWorks(worker.sdk)
-}
-
-/** How long a worker with these variables may take until it asks for its first job. */
-export function initTimeoutMs(env: Readonly<Record<string, string>>): number {
-  const text = env.RUNPOD_INIT_TIMEOUT ?? ''
-  const seconds = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  return seconds >= 1 && seconds <= MAX_INIT_S ? seconds * 1000 : INIT_MS
 }

@@ -6,6 +6,7 @@ import type { Machine } from './machine.ts'
 import type { Metrics } from './metrics.ts'
 import type { Notifier } from './notifier.ts'
 import type { Outbound } from './outbound.ts'
+import type { Probes } from './probe.ts'
 import type { Random } from './random.ts'
 import type { Store } from './store.ts'
 import type { Vault } from './vault.ts'
@@ -24,6 +25,7 @@ export interface Ports {
   readonly leader: Leader
   readonly logs: WorkerLogs
   readonly outbound: Outbound
+  readonly probes: Probes
   readonly volumes: VolumeFolders
   readonly emit: Emit
   readonly metrics: Metrics

@@ -234,7 +234,12 @@ export class Endpoints {
     this.#jobs.moved('cancel', removed.cancelled)
     emit('endpoint.deleted', { endpointId: id })
     notifier.publish(`load:${id}`)
-    for (const worker of removed.workers) await this.#fleet.kill(worker.id, 'endpoint_deleted')
+    notifier.publish('endpoints')
+    // One that serves drains: the loop that ends it knows whether it has requests.
+    for (const { id, serves } of removed.workers) {
+      if (serves === null) await this.#fleet.kill(id, 'endpoint_deleted')
+      else await this.#fleet.drain(id, 'endpoint_deleted')
+    }
   }
 
   #newId(): EndpointId {
@@ -272,6 +277,7 @@ export class Endpoints {
       if (!(await store.endpoints.replace(after, before, clock.now(), own))) return null
       emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
       notifier.publish(`load:${id}`)
+      notifier.publish('endpoints')
       return after
     })
   }

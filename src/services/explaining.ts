@@ -7,6 +7,7 @@ import { PLACE_RULES, type PlaceRules } from '../core/place-input.ts'
 import { withoutGpus } from '../core/place-room.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { Balancing } from './balancing.ts'
 import type { Fleet } from './fleet.ts'
 
 /** An endpoint with why its jobs wait. */
@@ -20,16 +21,18 @@ export interface EndpointExplanation {
 export class Explaining {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
+  readonly #balancing: Balancing
   readonly #placing: Partial<PlaceRules>
 
   /** @param placing how workers share the machine; what is left out is as core/place says */
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
-    fleet: Fleet,
+    parts: { readonly fleet: Fleet; readonly balancing: Balancing },
     placing: Partial<PlaceRules> = {},
   ) {
     this.#ports = ports
-    this.#fleet = fleet
+    this.#fleet = parts.fleet
+    this.#balancing = parts.balancing
     this.#placing = placing
   }
 
@@ -60,7 +63,7 @@ export class Explaining {
   }
 
   async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
-    const snapshot = await this.#ports.store.endpoints.snapshot(id)
+    const snapshot = await this.#balancing.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
     return { snapshot, context: await this.#around(snapshot) }
   }

@@ -1,21 +1,20 @@
 import type { Endpoint } from '../core/endpoint.ts'
-import { AppError, toAppError } from '../core/errors.ts'
-import type { EndpointId, JobId, OwnerId, VolumeId, WorkerId } from '../core/ids.ts'
+import { toAppError } from '../core/errors.ts'
+import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../core/placement.ts'
-import { resolveSecrets, secretNames } from '../core/secret.ts'
+import { servingOf } from '../core/serving.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
-import { protocolEnv } from '../core/worker-env.ts'
-import { missingSecretsText, missingVolumeText } from '../core/worker-failure.ts'
+import { identityEnv, protocolEnv } from '../core/worker-env.ts'
 import { coldStartOf } from '../core/worker-phase.ts'
 import type { ObservedExit, StartWatch } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { WorkerMove } from '../ports/store.ts'
 import type { Jobs } from './jobs.ts'
-import { Registries } from './registries.ts'
 import { shortId } from './short-id.ts'
 import type { UnsentResults } from './unsent-results.ts'
 import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
+import { Needs, savedEnv } from './worker-needs.ts'
 
 /** A worker whose process is being started. */
 interface Launch {
@@ -31,7 +30,7 @@ export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
   readonly #unsent: UnsentResults
-  readonly #registries: Registries
+  readonly #needs: Needs
   readonly #addresses: () => WorkerAddresses
   readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
   readonly #launching = new Map<WorkerId, Launch>()
@@ -41,7 +40,7 @@ export class Fleet {
     this.#ports = ports
     this.#jobs = jobs
     this.#unsent = unsent
-    this.#registries = new Registries(ports)
+    this.#needs = new Needs(ports)
     this.#addresses = addresses
   }
 
@@ -50,13 +49,7 @@ export class Fleet {
     const { store, driver } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return `its template ${endpoint.templateId} does not exist`
-    if (endpoint.type === 'LOAD_BALANCER') return 'load-balancing endpoints cannot be run by this version'
-    const env = { ...template.env, ...endpoint.env }
-    const missing = await this.#missingSecrets(endpoint.owner, env)
-    if (missing.length > 0) return missingSecretsText(missing)
-    const volumeProblem = await this.#volumeProblem(endpoint)
-    if (volumeProblem !== null) return volumeProblem
-    return driver.check(template.image, template.args)
+    return (await this.#needs.problem(endpoint, template)) ?? driver.check(template.image, template.args)
   }
 
   /**
@@ -73,9 +66,11 @@ export class Fleet {
     const { store, vault, random, emit } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
-    const url = urlFor(this.#addresses(), template.image)
+    // One that serves makes no calls of its own.
+    const serves = endpoint.type === 'LOAD_BALANCER' ? servingOf(savedEnv(endpoint, template)) : null
+    const url = serves === null ? urlFor(this.#addresses(), template.image) : Promise.resolve('')
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
-    const worker = this.#newWorker(endpoint, placement, place, queued)
+    const worker = this.#newWorker(endpoint, placement, { ...place, serves }, queued)
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
     const launch: Launch = { percent: null }
     this.#launching.set(worker.id, launch)
@@ -86,6 +81,7 @@ export class Fleet {
       if (!recorded) this.#launching.delete(worker.id)
     }
     if (!recorded) return
+    this.#servingChanged(worker)
     emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
     // Whatever could not be recorded is seen by the reaper once the worker does not count as launching.
     void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token)), worker)
@@ -113,6 +109,7 @@ export class Fleet {
     try {
       const handle = await launch()
       await store.workers.started(worker.id, handle, clock.now())
+      this.#servingChanged(worker)
     } catch (error) {
       await this.#startFailed(worker, error)
       return
@@ -120,6 +117,11 @@ export class Fleet {
     // Whoever stopped it meanwhile found nothing to end.
     const now = await store.workers.find(worker.id)
     if (now?.state === 'STOPPING') await driver.terminate(worker.id)
+  }
+
+  /** Whoever asks workers for their health has to know of it at once. */
+  #servingChanged({ serves, endpointId }: Worker): void {
+    if (serves !== null) this.#ports.notifier.publish(`load:${endpointId}`)
   }
 
   async #startFailed({ id, endpointId }: Worker, error: unknown): Promise<void> {
@@ -221,11 +223,24 @@ export class Fleet {
     notifier.publish(`load:${endpointId}`)
   }
 
-  /** Ends the workers of an endpoint that is gone; whoever deleted it may not have come to that. */
-  async endStray(endpointId: EndpointId): Promise<void> {
-    for (const { id, state } of await this.#ports.store.workers.list(endpointId)) {
-      if (state !== 'EXITED') await this.kill(id, 'endpoint_deleted')
+  /**
+   * Ends the workers of an endpoint that is gone; whoever deleted it may not have come to that. Those that serve are told to end, so
+   * that they can close their sockets properly.
+   * @param isBusy whether a worker that drains may go on for a while
+   * @returns how many do
+   */
+  async endStray(endpointId: EndpointId, isBusy: (worker: Worker) => boolean): Promise<number> {
+    let left = 0
+    for (const worker of await this.#ports.store.workers.list(endpointId)) {
+      const { id, state } = worker
+      if (state === 'EXITED') continue
+      if (worker.serves !== null && (state === 'READY' || state === 'DRAINING') && isBusy(worker)) {
+        left += 1
+        await this.drain(id, 'endpoint_deleted')
+      } else if (worker.serves === null || state === 'STARTING') await this.kill(id, 'endpoint_deleted')
+      else if (state !== 'STOPPING') await this.stop(id, 'endpoint_deleted')
     }
+    return left
   }
 
   /**
@@ -242,7 +257,7 @@ export class Fleet {
         await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
       } else if (!endpoints.has(worker.endpointId)) {
         await this.kill(worker.id, 'endpoint_deleted')
-      } else if (!isReached(this.#addresses(), worker.baseUrl)) {
+      } else if (worker.serves === null && !isReached(this.#addresses(), worker.baseUrl)) {
         await this.kill(worker.id, 'address_changed')
       } else {
         emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
@@ -282,18 +297,15 @@ export class Fleet {
 
   async #launch(endpoint: Endpoint, template: Template, worker: Worker, token: string): Promise<string> {
     const { driver, random } = this.#ports
-    const env = { ...template.env, ...endpoint.env }
     const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
-    const { endpointId, id: workerId, baseUrl } = worker
+    const { endpointId, id: workerId, baseUrl, serves } = worker
     const placement = worker.placement ?? UNPLACED
-    const volume = await this.#volumeOf(endpoint)
+    const needs = await this.#needs.find(endpoint, template)
+    const identity = { endpointId, workerId, hostSuffix, placement, volume: needs.volume }
     const spec = {
-      ...{ workerId, endpointId, image: template.image, args: template.args, placement, volume },
-      ...{ diskGb: template.diskGb, ports: template.ports },
-      credential:
-        template.registry === null ? null : await this.#registries.credential(endpoint.owner, template.registry),
-      env: await this.#withSecrets(endpoint.owner, env),
-      protocolEnv: protocolEnv({ endpointId, workerId, hostSuffix, token, baseUrl, placement, volume }),
+      ...{ workerId, endpointId, image: template.image, args: template.args, placement, ...needs },
+      ...{ diskGb: template.diskGb, ports: template.ports, serves },
+      protocolEnv: serves === null ? protocolEnv({ ...identity, token, baseUrl }) : identityEnv(identity),
     }
     return driver.start(spec, this.#watch(worker))
   }
@@ -324,44 +336,10 @@ export class Fleet {
     }
   }
 
-  /** Null when all volumes of the endpoint are there, which only those of older versions may not be. */
-  async #volumeProblem({ owner, networkVolumeIds }: Endpoint): Promise<string | null> {
-    for (const id of networkVolumeIds) {
-      if ((await this.#ports.store.volumes.find(owner, id)) === null) return missingVolumeText(id)
-    }
-    return null
-  }
-
-  /** Where the worker finds its endpoint's files. The folder is made again where somebody has taken it away. */
-  async #volumeOf(endpoint: Endpoint): Promise<{ id: VolumeId; path: string } | null> {
-    const { volumes } = this.#ports
-    const id = endpoint.networkVolumeIds[0]
-    if (id === undefined) return null
-    const problem = await this.#volumeProblem(endpoint)
-    if (problem !== null) throw new AppError('invalid', problem)
-    await volumes.create(id)
-    return { id, path: volumes.path(id) }
-  }
-
-  async #withSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<Record<string, string>> {
-    const missing = await this.#missingSecrets(owner, env)
-    if (missing.length > 0) throw new AppError('invalid', missingSecretsText(missing))
-    const sealed = await this.#ports.store.secrets.sealedValues(owner, secretNames(env))
-    const values = new Map([...sealed].map(([name, text]) => [name, this.#ports.vault.open(text)]))
-    return resolveSecrets(env, values)
-  }
-
-  async #missingSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<string[]> {
-    const names = secretNames(env)
-    if (names.length === 0) return []
-    const known = await this.#ports.store.secrets.sealedValues(owner, names)
-    return names.filter(name => !known.has(name))
-  }
-
   #newWorker(
     endpoint: Endpoint,
     placement: Placement,
-    place: Pick<Worker, 'driver' | 'baseUrl'>,
+    place: Pick<Worker, 'driver' | 'baseUrl' | 'serves'>,
     queued: Pick<QueuedWorker, 'id' | 'queuedAtMs'> | null,
   ): Worker {
     const { clock } = this.#ports

@@ -1,4 +1,4 @@
-import { type Endpoint, withDefaults } from '../core/endpoint.ts'
+import { ENDPOINT_DEFAULTS, type Endpoint, type EndpointType, withDefaults } from '../core/endpoint.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../core/ids.ts'
 import { TEMPLATE_DEFAULTS } from '../core/template.ts'
 import type { Store } from '../ports/store.ts'
@@ -12,7 +12,7 @@ export interface FolderParts {
   readonly templates: Templates
 }
 
-/** A folder whose handler is to run. */
+/** A folder whose handler or server is to run. */
 export interface WorkerFolder {
   /** What its endpoint is named after. */
   readonly name: string
@@ -20,20 +20,22 @@ export interface WorkerFolder {
   readonly path: string
   /** Name of the images that are built of it. */
   readonly repository: string
+  /** What its endpoint is. */
+  readonly type: EndpointType
   /** Tag of the image that was built now; null to run the folder as it is, in processes. */
   readonly tag: string | null
 }
 
 /**
- * The endpoint that runs the handler in a folder. The first call makes a template and an endpoint, both named after the
+ * The endpoint that runs the handler or server in a folder. The first call makes a template and an endpoint, both named after the
  * folder; the endpoint's id is the name's letters and digits where that id is free. Later calls find them again, with
- * whatever was changed since; another image makes a new version, whose workers replace those of the one before.
- * @throws AppError `invalid` with what is wrong with the folder
+ * whatever was changed since; another image or type makes a new version, whose workers replace those of the one before.
+ * @throws AppError `invalid` with what is wrong with the folder, `conflict` when it gets another type and has unfinished jobs
  */
 export async function ensureFolderEndpoint(
   parts: FolderParts,
   owner: OwnerId,
-  { name, path, repository, tag }: WorkerFolder,
+  { name, path, repository, type, tag }: WorkerFolder,
 ): Promise<Endpoint> {
   const { store, endpoints, templates } = parts
   const folder = `dir:${path}`
@@ -48,12 +50,16 @@ export async function ensureFolderEndpoint(
     }))
   if (template.image !== image) await templates.update(owner, template.id, { image })
   const existing = (await store.endpoints.list(owner)).find(({ templateId }) => templateId === template.id)
-  if (existing !== undefined) return existing
+  if (existing !== undefined) return existing.type === type ? existing : changeType(endpoints, existing, type)
   const compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } as const
-  return endpoints.create(owner, withDefaults({ name, compute }), template.id, idFromName(name))
+  return endpoints.create(owner, withDefaults({ name, compute, type }), template.id, idFromName(name))
 }
 
 const CONTAINER_DISK_GB = 10
+
+function changeType(endpoints: Endpoints, { owner, id }: Endpoint, type: EndpointType): Promise<Endpoint> {
+  return endpoints.update(owner, id, { type, scaler: ENDPOINT_DEFAULTS.scaler[type] })
+}
 
 async function freeName(templates: Templates, owner: OwnerId, name: string): Promise<string> {
   for (let number = 1; ; number += 1) {

@@ -2,9 +2,9 @@ import { notFound } from '../core/errors.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import { countWorkers, isReady, shownWorkers } from '../core/worker-status.ts'
-import type { Store } from '../ports/store.ts'
+import type { Balancing } from './balancing.ts'
 
-/** Counts of jobs and workers of an endpoint, as clients know them. */
+/** Counts of jobs, or of requests in flight and in line, and of workers of an endpoint, as clients know them. */
 export interface Health {
   readonly jobs: { completed: number; failed: number; inProgress: number; inQueue: number; retried: number }
   readonly workers: {
@@ -21,8 +21,8 @@ export interface Health {
  * The health of an endpoint. Looking at it wakes nothing.
  * @throws AppError `not_found`
  */
-export async function readHealth(store: Store, id: EndpointId): Promise<Health> {
-  const snapshot = await store.endpoints.snapshot(id)
+export async function readHealth(balancing: Balancing, id: EndpointId): Promise<Health> {
+  const snapshot = await balancing.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
   return healthOf(snapshot)
 }
@@ -36,8 +36,8 @@ export interface WorkerMetrics extends Health {
  * As {@link readHealth}, with the workers that are ready.
  * @throws AppError `not_found`
  */
-export async function readWorkerMetrics(store: Store, id: EndpointId): Promise<WorkerMetrics> {
-  const snapshot = await store.endpoints.snapshot(id)
+export async function readWorkerMetrics(balancing: Balancing, id: EndpointId): Promise<WorkerMetrics> {
+  const snapshot = await balancing.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
   const ready = shownWorkers(snapshot).filter(isReady)
   return { readyWorkers: ready.map(({ id }) => id), ...healthOf(snapshot) }

@@ -1,6 +1,6 @@
 import type { EndpointId } from '../core/ids.ts'
 import type { EndpointLoad } from '../core/scale.ts'
-import type { Exposition } from '../ports/metrics.ts'
+import type { Exposition, Passing } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 
 /** Endpoints that are read at once, and how often at most. */
@@ -11,10 +11,13 @@ const KEEP_MS = 1_000
 /** The metrics of the whole server. However often they are asked for, the store is read once a second at most. */
 export class Scraping {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'metrics'>
+  readonly #passing: (id: EndpointId) => Passing
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>) {
+  /** @param passing what passes through the gateway to an endpoint */
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => Passing) {
     this.#ports = ports
+    this.#passing = passing
   }
 
   /** All metrics; without those of the present state while the store fails. */
@@ -29,7 +32,7 @@ export class Scraping {
   async #read(): Promise<Exposition> {
     // The texts of two scrapes must not mix.
     await this.#latest?.exposition
-    return this.#ports.metrics.expose(await this.#loads().catch(() => null))
+    return this.#ports.metrics.expose(await this.#loads().catch(() => null), this.#passing)
   }
 
   async #loads(): Promise<EndpointLoad[]> {

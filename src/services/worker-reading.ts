@@ -8,6 +8,7 @@ import type { Worker } from '../core/worker.ts'
 import { type PhaseNow, phaseOf, type TimeStep, timeLineOf } from '../core/worker-phase.ts'
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../core/worker-status.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { Balancing } from './balancing.ts'
 import type { Explaining } from './explaining.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -60,12 +61,17 @@ const AT_ONCE = 8
 export class WorkerReading {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #fleet: Fleet
+  readonly #balancing: Balancing
   readonly #explaining: Explaining
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, fleet: Fleet, explaining: Explaining) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock'>,
+    parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly explaining: Explaining },
+  ) {
     this.#ports = ports
-    this.#fleet = fleet
-    this.#explaining = explaining
+    this.#fleet = parts.fleet
+    this.#balancing = parts.balancing
+    this.#explaining = parts.explaining
   }
 
   /** @throws AppError `not_found` for an endpoint that the owner does not have */
@@ -125,7 +131,7 @@ export class WorkerReading {
   /** Null for one that is gone meanwhile. */
   async #watchedNow({ id, owner, templateId }: Endpoint): Promise<WatchedEndpoint | null> {
     const { store } = this.#ports
-    const snapshot = await store.endpoints.snapshot(id)
+    const snapshot = await this.#balancing.snapshot(id)
     return snapshot === null ? null : this.#watched(snapshot, await store.templates.find(owner, templateId))
   }
 
@@ -146,7 +152,7 @@ export class WorkerReading {
 
   async #look(owner: OwnerId, id: EndpointId): Promise<{ snapshot: EndpointSnapshot; template: Template | null }> {
     const { store } = this.#ports
-    const snapshot = await store.endpoints.snapshot(id)
+    const snapshot = await this.#balancing.snapshot(id)
     if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)
     return { snapshot, template: await store.templates.find(owner, snapshot.endpoint.templateId) }
   }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { initTimeoutMs } from '../../src/core/init-timeout.ts'
 import { omissionOf, pingsWhileItWorks, tellsWhatItHolds } from '../../src/core/sdk.ts'
 import {
   afterPing,
   afterTake,
   INIT_MS,
-  initTimeoutMs,
   isForgotten,
   isSilent,
   isWedged,
@@ -127,9 +127,9 @@ test('a worker that has pinged and is silent for more than three pings is suspec
 })
 
 test('the time to start is seven minutes unless the environment says a sensible number of seconds', () => {
-  assert.equal(initTimeoutMs({}), INIT_MS)
-  assert.equal(initTimeoutMs({ RUNPOD_INIT_TIMEOUT: '800' }), 800_000)
+  assert.equal(initTimeoutMs({}, INIT_MS), INIT_MS)
+  assert.equal(initTimeoutMs({ RUNPOD_INIT_TIMEOUT: '800' }, INIT_MS), 800_000)
   for (const text of ['', '0', '-1', '1.5', 'long', '86401', '99999999999']) {
-    assert.equal(initTimeoutMs({ RUNPOD_INIT_TIMEOUT: text }), INIT_MS, text)
+    assert.equal(initTimeoutMs({ RUNPOD_INIT_TIMEOUT: text }, INIT_MS), INIT_MS, text)
   }
 })

@@ -8,8 +8,9 @@ const folder = {
   name: 'My Model',
   path: '/handlers/My Model',
   repository: 'runyard-folder/my-model-1a2b3c4d',
+  type: 'QUEUE',
   tag: null,
-}
+} as const
 
 async function imageOf(rig: Rig, id: TemplateId): Promise<string | undefined> {
   return (await rig.store.templates.find(DEFAULT_OWNER, id))?.image
@@ -62,3 +63,15 @@ test('two folders of one name have an endpoint each', async t => {
   assert.notEqual(one.id, two.id)
   assert.equal((await rig.services.folderEndpoint(other)).id, two.id)
 })
+
+test('a folder with a server is a load-balancing endpoint, and one that is given as the other thing becomes that', async t => {
+  const rig = await openRig(t)
+  const first = await rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' })
+  assert.deepEqual([first.id, first.type, first.scaler], ['mymodel', 'LOAD_BALANCER', REQUESTS])
+  const queue = await rig.services.folderEndpoint(folder)
+  assert.deepEqual([queue.id, queue.type, queue.version], ['mymodel', 'QUEUE', first.version + 1])
+  await rig.submit(queue.id)
+  await assert.rejects(rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' }), { code: 'conflict' })
+})
+
+const REQUESTS = { type: 'REQUEST_COUNT', requestCount: 4 }

@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import type { OwnerId } from '../../src/core/ids.ts'
+import type { EndpointId, OwnerId } from '../../src/core/ids.ts'
+import type { Passed } from '../../src/core/passed.ts'
 import { FULL_SCOPE } from '../../src/core/permission.ts'
 import { createMetrics } from '../../src/system/metrics.ts'
 import { openRig, type Rig } from '../support/rig.ts'
+
+const NOTHING = { requests: 0, sockets: 0, waiting: 0, busyWorkers: 0 }
+
+/** A request that went well, or as `fields` say. */
+function passed(endpointId: EndpointId, fields: Partial<Passed> = {}): Passed {
+  return {
+    ...{ kind: 'request', endpointId, method: 'GET', path: '/', status: 200, complete: true, workerId: null, tries: 1 },
+    ...{ waitMs: 250, connectMs: null, firstByteMs: 3, totalMs: 500, bytesIn: 0, bytesOut: 7 },
+    ...fields,
+  }
+}
 
 /** The value of one series, such as `name{a="b"}`; undefined when it is not there. Answers are kept for a second. */
 async function read(rig: Rig): Promise<(series: string) => number | undefined> {
@@ -183,9 +195,63 @@ test('clients that wait for a worker see which are ready', async t => {
   assert.equal((await rig.ask('GET', '/v2/unknown/metrics')).status, 404)
 })
 
+test('what passes to a load-balancing endpoint is counted by status, and its time split', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
+  const { emit } = rig.ports
+  emit('gateway.passed', passed(endpoint))
+  emit('gateway.passed', passed(endpoint, { status: 204, connectMs: 2, tries: 2, bytesIn: 5, bytesOut: 0 }))
+  emit('gateway.passed', passed(endpoint, { complete: false }))
+  emit('gateway.passed', passed(endpoint, { status: 499, complete: false, firstByteMs: null, bytesOut: 0 }))
+  emit('gateway.passed', passed(endpoint, { status: 502, complete: false, firstByteMs: null, bytesOut: 0 }))
+  emit('gateway.passed', passed(endpoint, { kind: 'socket', status: 101, totalMs: 3_600_000, bytesIn: 100 }))
+  const value = await read(rig)
+  const of = (name: string, more = '') => value(`runyard_gateway_${name}{endpoint="${endpoint}"${more}}`)
+  for (const [status, count] of [
+    ['1xx', 1],
+    ['2xx', 3],
+    ['5xx', 1],
+    ['aborted', 1],
+    ['4xx', undefined],
+  ] as const) {
+    assert.equal(of('requests_total', `,status="${status}"`), count, status)
+  }
+  assert.deepEqual([of('broken_total'), of('retries_total')], [1, 1])
+  assert.deepEqual([of('bytes_total', ',direction="in"'), of('bytes_total', ',direction="out"')], [105, 21])
+  assert.deepEqual([of('wait_seconds_count'), of('wait_seconds_sum')], [6, 1.5])
+  assert.deepEqual([of('connect_seconds_count'), of('first_byte_seconds_count')], [1, 4])
+  assert.deepEqual([of('request_seconds_count'), of('request_seconds_sum')], [5, 2.5], 'sockets are not among them')
+  assert.equal(of('passing', ',state="requests"'), 0)
+})
+
+test('what passes right now is a gauge, of endpoints to which anything passes', async t => {
+  const rig = await openRig(t)
+  const [busy, quiet] = [await rig.endpoint(), await rig.endpoint()]
+  const metrics = createMetrics({ clock: rig.clock, ofProcess: false })
+  const loads = await rig.store.endpoints.loads(null, 10)
+  const now = { requests: 3, sockets: 2, waiting: 1 }
+  const { text } = await metrics.expose(loads, id => (id === busy ? { ...now, busyWorkers: 1 } : NOTHING))
+  for (const [state, count] of Object.entries(now)) {
+    assert.ok(text.includes(`runyard_gateway_passing{endpoint="${busy}",state="${state}"} ${count}`), text)
+  }
+  assert.ok(!text.includes(`runyard_gateway_passing{endpoint="${quiet}"`))
+})
+
+test('workers with requests are shown as running, and draining ones as that', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const metrics = createMetrics({ clock: rig.clock, ofProcess: false })
+  const [load] = await rig.store.endpoints.loads(null, 10)
+  const workers = { starting: 1, idle: 3, running: 0, draining: 1, stopping: 0 }
+  const { text } = await metrics.expose([{ ...load!, workers }], () => ({ ...NOTHING, busyWorkers: 3 }))
+  for (const [state, count] of Object.entries({ ...workers, idle: 1, running: 2 })) {
+    assert.ok(text.includes(`runyard_workers{endpoint="${endpoint}",state="${state}"} ${count}`), text)
+  }
+})
+
 test('the reference names every metric, and no other', async t => {
   const rig = await openRig(t)
-  const { text } = await createMetrics({ clock: rig.clock, ofProcess: false }).expose([])
+  const { text } = await createMetrics({ clock: rig.clock, ofProcess: false }).expose([], () => NOTHING)
   const shown = [...text.matchAll(/^# HELP (\S+)/gm)].map(([, name]) => name).sort()
   const page = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8')
   const told = [...page.matchAll(/^\| `(runyard_\w+)`/gm)].map(([, name]) => name).sort()

@@ -223,7 +223,27 @@ test('a host full of promises says whether vCPUs or memory are short', async t =
     (await rig.why(second)).summary,
     /2 vCPUs are wanted, and 8 of the 8 that may be promised are taken by endpoint large$/,
   )
+  assert.equal((await rig.why(second)).cause, 'no_capacity')
   assert.equal((await rig.alive(first)).length, 1)
+})
+
+test('a host full of promised memory says so, and the job runs when there is some', async t => {
+  const rig = await rigWith(t, [], { placing: { cpuOvercommit: 100, memoryOvercommit: 1 } })
+  const first = await rig.endpoint({ instanceIds: ['cpu3c-32-64'], workersMin: 1, name: 'large' })
+  await rig.clock.advance(40)
+  const second = await rig.endpoint({ instanceIds: ['cpu3c-2-4'], workersMax: 1 })
+  await rig.submit(second)
+  await rig.clock.advance(40)
+  const why = (await rig.ask('GET', `/v2/${second}/explain`)).json
+  assert.equal(why.cause, 'no_capacity')
+  assert.match(
+    why.summary,
+    /4 GB of memory are wanted, and 32 GB of the 32 GB that may be promised are taken by endpoint large$/,
+  )
+  assert.match(String(why.action), /--memory-overcommit/)
+  await rig.change(first, { workersMin: 0, workersMax: 0 })
+  await rig.clock.advance(10_000)
+  assert.equal((await rig.alive(second)).length, 1)
 })
 
 test('processes start beside each other however small the machine is', async t => {

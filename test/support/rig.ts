@@ -24,11 +24,13 @@ import type { PriceList } from '../../src/core/prices.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/rate-limit.ts'
 import type { Worker, WorkerLoad } from '../../src/core/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock.ts'
+import { MockProbes } from '../../src/drivers/mock-probes.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
 import type { Store } from '../../src/ports/store.ts'
+import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import type { ContainerUrls } from '../../src/services/worker-addresses.ts'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
@@ -62,6 +64,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory; the rig closes it. */
   readonly openStore?: () => Promise<Store>
+  /** The requests of load-balancing endpoints; none unless given. */
+  readonly requests?: (ports: Pick<Ports, 'clock' | 'notifier'>) => Targets & Traffic
 }
 
 /** Something that happened, as the event stream tells it. */
@@ -119,6 +123,8 @@ export class Rig {
   readonly events: Happening[] = []
   readonly logs = new SimLogs(() => this.clock.now())
   readonly fleet: MockFleet
+  /** What workers answer that are asked for their health. */
+  readonly probes: MockProbes
   readonly store: Store
   /** What the control plane was given at its last start. */
   ports!: Ports
@@ -138,6 +144,7 @@ export class Rig {
     })
     this.#options = options
     this.fleet = createMockFleet(options)
+    this.probes = new MockProbes(this.fleet)
     const { publish, subscribe } = createNotifier({
       onError: thrown => {
         throw thrown
@@ -171,8 +178,8 @@ export class Rig {
     const machine = { parts: async () => this.machine }
     const { metricsPublic = false, placing, prices } = this.#options
     const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, placing, prices }
-    this.ports = { ...ports, leader, machine, metrics, volumes: this.volumes, logs: this.logs }
-    this.#app = createApp(this.ports, config)
+    this.ports = { ...ports, probes: this.probes, leader, machine, metrics, volumes: this.volumes, logs: this.logs }
+    this.#app = createApp(this.ports, config, this.#options.requests?.(this.ports))
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
     await this.#app.start({ publicUrl: BASE, queueUrl: BASE, workerUrl, ...(containers && { containers }) })
@@ -182,6 +189,11 @@ export class Rig {
   /** What the control plane offers to whoever starts it. */
   get services(): Services {
     return this.#app.services
+  }
+
+  /** The requests of load-balancing endpoints, where a test gave no others. */
+  get lines(): App['lines'] {
+    return this.#app.lines
   }
 
   /** Ends the control plane without a goodbye to anybody. Workers go on. */

@@ -25,6 +25,8 @@ export const places: Record<string, string> = {
   control: 'src/control/**',
   api: 'src/api/**',
   gateway: 'src/gateway/**',
+  'gateway/lines': 'src/gateway/line*.ts',
+  'gateway/reservation': 'src/gateway/reservation.ts',
   server: 'src/server/**',
   store: 'src/store/**',
   'store/postgres': 'src/store/postgres*',
@@ -53,7 +55,8 @@ export const places: Record<string, string> = {
   scripts: 'scripts/**',
 }
 
-const simulated = 'app config events core ports store !store/postgres drivers/mock system/notifier system/leader'
+const simulated =
+  'app gateway/lines gateway/reservation config events core ports store !store/postgres drivers/mock system/notifier system/leader'
 
 /** The table. */
 export const walls: Wall[] = [
@@ -71,8 +74,9 @@ export const walls: Wall[] = [
   {
     folder: 'gateway',
     project: 'core ports events services',
-    packages: 'undici',
+    packages: '',
     builtins: 'http net stream',
+    why: 'connections to workers are its own, see docs/adr/0025-connections-to-workers.md',
   },
   {
     folder: 'server',
@@ -105,7 +109,7 @@ export const walls: Wall[] = [
   {
     folder: 'system',
     project: 'core ports events store',
-    packages: 'pino prom-client @opentelemetry/* undici',
+    packages: 'pino prom-client @opentelemetry/*',
     builtins: 'any',
   },
   {

@@ -11,8 +11,8 @@ import { JOB_TIMES } from '../../core/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/submission.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Store } from '../../ports/store.ts'
 import type { Access } from '../../services/access.ts'
+import type { Balancing } from '../../services/balancing.ts'
 import type { Batches } from '../../services/batches.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { Explaining } from '../../services/explaining.ts'
@@ -31,7 +31,7 @@ export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
 
 /** What the job surface uses. */
 export interface JobSurfaceParts {
-  readonly store: Store
+  readonly balancing: Balancing
   readonly clock: Clock
   readonly access: Access
   readonly endpoints: Endpoints
@@ -207,11 +207,11 @@ function webhooksOf(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Pro
 }
 
 async function health(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
-  return jsonText(JSON.stringify(await readHealth(parts.store, endpoint.id)))
+  return jsonText(JSON.stringify(await readHealth(parts.balancing, endpoint.id)))
 }
 
 async function metrics(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
-  return jsonText(JSON.stringify(await readWorkerMetrics(parts.store, endpoint.id)))
+  return jsonText(JSON.stringify(await readWorkerMetrics(parts.balancing, endpoint.id)))
 }
 
 async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {

@@ -1,0 +1,147 @@
+/** Load-balancing endpoints in a rig, with their requests by hand. */
+
+import type { TestContext } from 'node:test'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import type { BalancedEndpoint, Target } from '../../src/core/target.ts'
+import { NO_TRAFFIC, type TrafficLoad } from '../../src/core/traffic.ts'
+import type { Notifier } from '../../src/ports/notifier.ts'
+import type { Targets, Traffic } from '../../src/ports/targets.ts'
+import { type EndpointFields, openRig, type Rig, type RigOptions } from './rig.ts'
+
+/** What an endpoint that balances loads looks like, unless a test says otherwise. */
+export const BALANCED: EndpointFields = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 2, idleTimeout: 10 }
+
+interface Table {
+  waiting: number
+  waitingSinceMs: number | null
+  readonly inFlight: Map<WorkerId, number>
+  readonly idleSince: Map<WorkerId, number>
+  readonly busySince: Map<WorkerId, number>
+  readonly busyMs: Map<WorkerId, number>
+  resumed: readonly WorkerId[]
+}
+
+/** The gateway as the control loops see it: keeps what it is told, and has the requests that a test says. */
+export class FakeGateway implements Targets, Traffic {
+  readonly endpoints = new Map<EndpointId, BalancedEndpoint>()
+  readonly targets = new Map<EndpointId, readonly Target[]>()
+  readonly forgotten = new Set<EndpointId>()
+  /** The fewest targets that were ready at once, by endpoint, since a test has set it. */
+  readonly fewestReady = new Map<EndpointId, number>()
+  readonly #tables = new Map<EndpointId, Table>()
+  readonly #ports: { readonly clock: { now(): number }; readonly notifier: Pick<Notifier, 'publish'> }
+
+  constructor(ports: { readonly clock: { now(): number }; readonly notifier: Pick<Notifier, 'publish'> }) {
+    this.#ports = ports
+  }
+
+  keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
+    const was = this.ready(endpoint.id)
+    this.endpoints.set(endpoint.id, endpoint)
+    this.targets.set(endpoint.id, targets)
+    const fewest = this.fewestReady.get(endpoint.id)
+    if (fewest !== undefined) this.fewestReady.set(endpoint.id, Math.min(fewest, this.ready(endpoint.id).length))
+    const { idleSince, inFlight } = this.#table(endpoint.id)
+    const before = new Set(was)
+    for (const { workerId, state } of targets) {
+      const isNew = !idleSince.has(workerId) || (state === 'ready' && !before.has(workerId))
+      if (isNew) idleSince.set(workerId, this.#ports.clock.now())
+    }
+    const there = new Set(targets.map(({ workerId }) => workerId))
+    for (const map of [idleSince, inFlight]) for (const id of map.keys()) if (!there.has(id)) map.delete(id)
+  }
+
+  forget(id: EndpointId): void {
+    this.endpoints.delete(id)
+    this.targets.delete(id)
+    this.forgotten.add(id)
+  }
+
+  load(id: EndpointId): TrafficLoad {
+    const table = this.#tables.get(id)
+    if (table === undefined) return NO_TRAFFIC
+    const { waiting, waitingSinceMs, inFlight, idleSince, resumed } = table
+    const workers = [...new Set([...idleSince.keys(), ...inFlight.keys()])].map(workerId => {
+      const count = inFlight.get(workerId) ?? 0
+      return { workerId, inFlight: count, idleSinceMs: count > 0 ? null : (idleSince.get(workerId) ?? null) }
+    })
+    return { waiting, waitingSinceMs, workers, resumed }
+  }
+
+  busyMs(id: EndpointId, worker: WorkerId): number {
+    const table = this.#tables.get(id)
+    const busySinceMs = table?.busySince.get(worker)
+    return (table?.busyMs.get(worker) ?? 0) + (busySinceMs === undefined ? 0 : this.#ports.clock.now() - busySinceMs)
+  }
+
+  /** The workers that may get requests. */
+  ready(id: EndpointId): WorkerId[] {
+    return (this.targets.get(id) ?? []).flatMap(({ workerId, state }) => (state === 'ready' ? [workerId] : []))
+  }
+
+  /** The state in which a worker was told of last; undefined when it was not. */
+  stateOf(id: EndpointId, worker: WorkerId): Target['state'] | undefined {
+    return this.targets.get(id)?.find(({ workerId }) => workerId === worker)?.state
+  }
+
+  /** So many requests stand in line. */
+  wait(id: EndpointId, waiting: number): void {
+    const table = this.#table(id)
+    table.waitingSinceMs = waiting === 0 ? null : (table.waitingSinceMs ?? this.#ports.clock.now())
+    table.waiting = waiting
+    this.#ports.notifier.publish(`load:${id}`)
+  }
+
+  /** So many requests are in flight at a worker. */
+  serve(id: EndpointId, worker: WorkerId, inFlight: number): void {
+    const table = this.#table(id)
+    const nowMs = this.#ports.clock.now()
+    const sinceMs = table.busySince.get(worker)
+    if (inFlight === 0) {
+      table.idleSince.set(worker, nowMs)
+      table.busyMs.set(worker, (table.busyMs.get(worker) ?? 0) + nowMs - (sinceMs ?? nowMs))
+      table.busySince.delete(worker)
+    } else if (sinceMs === undefined) table.busySince.set(worker, nowMs)
+    table.inFlight.set(worker, inFlight)
+    this.#ports.notifier.publish(`load:${id}`)
+  }
+
+  /** Requests insist on these workers, which have ended. */
+  resume(id: EndpointId, ...workers: WorkerId[]): void {
+    this.#table(id).resumed = workers
+    this.#ports.notifier.publish(`load:${id}`)
+  }
+
+  #table(id: EndpointId): Table {
+    const table = this.#tables.get(id)
+    if (table !== undefined) return table
+    const maps = { inFlight: new Map(), idleSince: new Map(), busySince: new Map(), busyMs: new Map() }
+    const created: Table = { waiting: 0, waitingSinceMs: null, resumed: [], ...maps }
+    this.#tables.set(id, created)
+    return created
+  }
+}
+
+/** A new load-balancing endpoint; two requests at a worker are enough for it unless told otherwise. */
+export function balancedEndpoint(rig: Rig, fields: EndpointFields = {}): Promise<EndpointId> {
+  return rig.endpoint({ ...BALANCED, ...fields })
+}
+
+/** A rig whose requests are by hand; `gateway` is that of its last start. */
+export async function openBalancedRig(
+  context: TestContext,
+  options: RigOptions = {},
+): Promise<{ readonly rig: Rig; readonly gateway: FakeGateway }> {
+  const made: FakeGateway[] = []
+  const requests = (ports: ConstructorParameters<typeof FakeGateway>[0]) => {
+    made.push(new FakeGateway(ports))
+    return made.at(-1)!
+  }
+  const rig = await openRig(context, { ...options, requests })
+  return {
+    rig,
+    get gateway() {
+      return made.at(-1)!
+    },
+  }
+}
