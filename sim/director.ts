@@ -41,6 +41,7 @@ export class Director {
     const random = this.#random
     if (!(await server.start())) throw new Error('the server does not start in a world without faults')
     await operator.setUp(random.int(2, 4))
+    await operator.setUpBalanced(random.int(0, 2))
     this.#unleash()
     curtain()
     const playMs = random.int(150_000, 230_000)

@@ -8,10 +8,13 @@ import type { World } from './world.ts'
 
 interface Managed {
   readonly id: EndpointId
+  readonly type: 'QB' | 'LB'
   readonly name: string
   readonly templateId: string
   readonly workersMin: number
   readonly workersMax: number
+  /** Its variables, which all changes keep. */
+  readonly env: readonly { readonly key: string; readonly value: string }[]
   /** What it was made from. */
   readonly input: object
 }
@@ -22,7 +25,7 @@ const SAVE_ENDPOINT = 'mutation($input: EndpointInput!) { saveEndpoint(input: $i
 
 /** Whoever owns the endpoints: makes them through GraphQL, and changes them while they work. */
 export class Operator {
-  endpoints: readonly Managed[] = []
+  #endpoints: readonly Managed[] = []
   readonly #world: World
   readonly #network: Network
   readonly #machine: SimMachine
@@ -41,6 +44,19 @@ export class Operator {
     this.#machine = machine
     this.#random = world.random('operator')
     this.#life = new Life(world.clock)
+  }
+
+  /** The endpoints that take jobs, and those that balance requests. */
+  get queues(): readonly EndpointId[] {
+    return this.#of('QB')
+  }
+
+  get balanced(): readonly EndpointId[] {
+    return this.#of('LB')
+  }
+
+  #of(type: Managed['type']): EndpointId[] {
+    return this.#endpoints.flatMap(endpoint => (endpoint.type === type ? [endpoint.id] : []))
   }
 
   /** Makes endpoints of different kinds. */
@@ -70,7 +86,28 @@ export class Operator {
         },
         ...{ idleTimeout: random.int(1, 20), executionTimeoutMs: random.int(12_000, 40_000) },
       }
-      await this.#create({ name, templateId: template.id, workersMin, workersMax, input })
+      await this.#create({ name, type: 'QB', templateId: template.id, workersMin, workersMax, env: [], input })
+    }
+  }
+
+  /** Makes endpoints whose workers serve requests. */
+  async setUpBalanced(count: number): Promise<void> {
+    const random = this.#world.random('operator of applications')
+    for (let number = 1; number <= count; number += 1) {
+      const name = `application ${number}`
+      const limit = random.chance(0.5) ? [{ key: 'RUNYARD_MAX_CONCURRENCY', value: String(random.int(1, 4)) }] : []
+      // One that is never well is found out within a run.
+      const env = [...limit, { key: 'RUNPOD_INIT_TIMEOUT', value: '30' }]
+      const template = await this.#mutate('saveTemplate', SAVE_TEMPLATE, {
+        ...{ name: `${name} template`, imageName: `sim/server:${number}`, containerDiskInGb: 5, volumeInGb: 0 },
+        ...{ isServerless: true, env: [...env, { key: 'CHANGE', value: '0' }] },
+      })
+      const workersMax = random.int(1, 4)
+      const workersMin = random.chance(0.2) ? 1 : 0
+      const scaler = { scalerType: 'REQUEST_COUNT', scalerValue: random.int(1, 3) }
+      const kind = { name, type: 'LB', templateId: template.id, instanceIds: ['cpu3g-2-8'] }
+      const input = { ...kind, workersMin, workersMax, ...scaler, idleTimeout: random.int(1, 20) }
+      await this.#create({ name, type: 'LB', templateId: template.id, workersMin, workersMax, env, input })
     }
   }
 
@@ -87,16 +124,16 @@ export class Operator {
 
   async #create(wanted: Omit<Managed, 'id'>): Promise<void> {
     const { id } = await this.#mutate('saveEndpoint', SAVE_ENDPOINT, wanted.input)
-    this.endpoints = [...this.endpoints, { ...wanted, id: id as EndpointId }]
+    this.#endpoints = [...this.#endpoints, { ...wanted, id: id as EndpointId }]
   }
 
   /** Changes one endpoint in a way that workers or their number must follow. */
   async disturb(): Promise<void> {
-    const endpoint = this.#random.pick(this.endpoints)
+    const endpoint = this.#random.pick(this.#endpoints)
     if (this.#busy.has(endpoint.id)) return
     this.#busy.add(endpoint.id)
     this.#changes += 1
-    const env = [{ key: 'CHANGE', value: String(this.#changes) }]
+    const env = [...endpoint.env, { key: 'CHANGE', value: String(this.#changes) }]
     const { id, name, templateId } = endpoint
     const roll = this.#random.int(1, 4)
     if (roll === 1) {
@@ -122,7 +159,7 @@ export class Operator {
     await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin: 0, workersMax: 0 })
     await this.#life.sleep(this.#random.int(0, 5_000))
     await this.#create(endpoint)
-    this.endpoints = this.endpoints.filter(known => known.id !== id)
+    this.#endpoints = this.#endpoints.filter(known => known.id !== id)
     this.#deleting(id)
     await this.#mutate('deleteEndpoint', DELETE_ENDPOINT, id)
   }

@@ -2,17 +2,22 @@ import { type App, createApp } from '../src/app.ts'
 import { DEFAULT_OWNER } from '../src/core/ids.ts'
 import type { MockDriver, MockFleet } from '../src/drivers/mock.ts'
 import type { Emit } from '../src/events.ts'
+import type { LineLimits } from '../src/gateway/line.ts'
 import type { Driver } from '../src/ports/driver.ts'
 import type { Notifier } from '../src/ports/notifier.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store.ts'
+import type { Targets, Traffic } from '../src/ports/targets.ts'
 import { singleLeader } from '../src/system/leader.ts'
+import { type BalancedLines, LINE_LIMITS, type LineChecker } from './checks/line-checker.ts'
 import { createFaultyNotifier } from './faults/notifier.ts'
 import type { Receiver } from './faults/receiver.ts'
 import { type CrashPoint, StoreGate } from './faults/store-gate.ts'
 import { Life } from './life.ts'
 import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
 import type { Network } from './network.ts'
+import type { Programs } from './programs.ts'
+import { isForApplication, WayIn } from './way-in.ts'
 import type { World } from './world.ts'
 
 /** The key of all clients. */
@@ -21,6 +26,12 @@ export const API_KEY = 'rpa_simulated'
 const DRAIN_MS = 8_000
 /** A worker that is ready stays so long before it makes room; short, so that turns come within a run. */
 const DWELL_MS = 5_000
+
+/** Puts a mistake into the lines of load-balancing endpoints. */
+export interface BreakLines {
+  readonly limits?: Partial<LineLimits>
+  readonly wrap?: (lines: BalancedLines) => BalancedLines
+}
 
 /** What stays when a server ends. */
 export interface Remains {
@@ -32,6 +43,9 @@ export interface Remains {
   readonly vault: Ports['vault']
   readonly logs: Ports['logs']
   readonly receiver: Receiver
+  readonly programs: Programs
+  readonly lines: LineChecker
+  readonly breakLines: BreakLines | undefined
   readonly emit: Emit
   /** A server has ended without a word. */
   readonly crashed: () => void
@@ -43,6 +57,7 @@ interface Run {
   readonly gate: StoreGate
   readonly driver: MockDriver
   readonly notifier: Notifier
+  readonly lines: BalancedLines
 }
 
 /** The server: the real application, started again over the same store whenever it has ended. */
@@ -74,7 +89,13 @@ export class Server {
     this.#world.trace.add('server', `start ${this.starts} at ${this.workerUrl}`)
     try {
       await run.app.services.access.ensureKey(DEFAULT_OWNER, 'main', API_KEY)
-      this.#remains.network.connect(run.app.fetch(), run.life)
+      const surface = run.app.fetch()
+      const { programs, network } = this.#remains
+      const wayIn = new WayIn({ reservations: run.lines, life: run.life, at: address => programs.at(address) })
+      network.connect(
+        (request, env) => (isForApplication(request.url) ? wayIn.serve(request) : surface(request, env)),
+        run.life,
+      )
       await run.app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl: this.workerUrl })
       this.ready = true
       return true
@@ -129,10 +150,12 @@ export class Server {
     run.life.end()
     run.driver.close()
     this.#remains.network.disconnect()
+    this.#remains.lines.serverGone()
   }
 
   #open(): Run {
-    const { store, fleet, machine, random, vault, logs, receiver, emit } = this.#remains
+    const { store, fleet, machine, random, vault, logs, receiver, emit, programs } = this.#remains
+    const { lines: checker, breakLines } = this.#remains
     const { clock } = this.#world
     const life = new Life(clock)
     const gate = new StoreGate(this.#world, store, life, () => this.crash())
@@ -146,6 +169,7 @@ export class Server {
       ...{ random, vault, logs, notifier, store: gate.store, leader: singleLeader },
       driver: gatedDriver(driver, life),
       outbound: receiver.outbound(life),
+      probes: { probe: address => life.guard(programs.probe(address)) },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       machine: { parts: async () => machine.parts },
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
@@ -153,8 +177,18 @@ export class Server {
         if (!life.over) emit(name, fields)
       },
     }
-    const app = createApp(ports, { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing: { dwellMs: DWELL_MS } })
-    return { life, app, gate, driver, notifier }
+    // What the loops tell the application's lines, and ask them, is looked at on its way.
+    const loops: Targets & Traffic = {
+      keep: (endpoint, targets) => lines.keep(endpoint, targets),
+      forget: id => lines.forget(id),
+      load: id => lines.load(id),
+      busyMs: (id, worker) => lines.busyMs(id, worker),
+    }
+    const limits = { ...LINE_LIMITS, ...breakLines?.limits }
+    const placing = { dwellMs: DWELL_MS }
+    const app = createApp(ports, { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, lines: limits }, loops)
+    const lines: BalancedLines = checker.watch(breakLines?.wrap?.(app.lines) ?? app.lines)
+    return { life, app, gate, driver, notifier, lines }
   }
 }
 
@@ -168,6 +202,7 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
     start: spec => call(() => driver.start(spec)),
     adopt: (worker, handle) => call(() => driver.adopt(worker, handle)),
     observe: worker => call(() => driver.observe(worker)),
+    address: worker => call(() => driver.address(worker)),
     terminate: worker => call(() => driver.terminate(worker)),
     kill: worker => call(() => driver.kill(worker)),
     release: worker => call(() => driver.release(worker)),

@@ -8,13 +8,15 @@ import { nonceOf } from './checks/run-checker.ts'
 import { BatchClient } from './clients/batch-client.ts'
 import { SimClient } from './clients/client.ts'
 import { Inspector } from './clients/inspector.ts'
+import { WebClient } from './clients/web-client.ts'
 import { Director } from './director.ts'
 import { Receiver } from './faults/receiver.ts'
 import { SimLogs } from './logs.ts'
 import { SimMachine } from './machine.ts'
 import { type Call, Network } from './network.ts'
 import { Operator } from './operator.ts'
-import { Server } from './server.ts'
+import { Programs } from './programs.ts'
+import { type BreakLines, Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
 import { createSimVault } from './vault.ts'
 import { SimWorker, type Surroundings } from './workers/worker.ts'
@@ -48,6 +50,8 @@ export interface RunOptions {
   readonly listen?: (line: string) => void
   /** Puts a mistake into the store, to see whether the checkers find it. */
   readonly breakStore?: (database: Database) => Store
+  /** Puts a mistake into the lines of load-balancing endpoints. */
+  readonly breakLines?: BreakLines
   /** Ends the run as soon as it says so of the problems that were found. */
   readonly enough?: (problems: readonly string[]) => boolean
 }
@@ -60,13 +64,18 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const logs = new SimLogs(() => world.clock.now())
   const machine = new SimMachine(world)
   const fleet = createFleet(world, workers, logs, () => ({
+    programs,
     network,
     runs: checks.runs,
     places: checks.places,
     serverRun: () => server.starts,
   }))
+  const programs: Programs = new Programs(
+    { world, exit: (worker, code) => fleet.exit(worker, { code }) },
+    () => fleet.started,
+  )
   const holds = (worker: WorkerId, job: JobId) => workers.get(worker)?.holds(job) === true
-  const checks: Checks = new Checks(world, database, fleet, machine, { holds })
+  const checks: Checks = new Checks(world, database, fleet, machine, { holds }, programs)
   database.onCommit = commit => checks.committed(commit)
   const network: Network = new Network(world, {
     arrived: call => noteResult(checks, call),
@@ -76,6 +85,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const server: Server = new Server(world, {
     ...{ fleet, machine, network, logs, random: world.random('server'), vault: createSimVault() },
     receiver: new Receiver(world, received => checks.webhooks.received(received)),
+    ...{ programs, lines: checks.lines, breakLines: options.breakLines },
     store: options.breakStore?.(database) ?? database.store,
     emit: (name, fields) => {
       world.activity += 1
@@ -90,16 +100,18 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     running: () => fleet.running(),
     kill: worker => {
       workers.get(worker)?.die()
+      programs.find(worker)?.die()
       fleet.exit(worker, { signal: 'SIGKILL' })
     },
   })
   void director.play(() => {
-    const endpoints = () => operator.endpoints.map(({ id }) => id)
+    const endpoints = () => operator.queues
     const random = world.random('clients')
     const count = random.int(4, 7)
     const parts = { world, network, checks, endpoints }
     for (let n = 1; n <= count; n += 1) clients.push(new SimClient(parts, `client ${n}`, random.int(10, 20)))
     clients.push(new BatchClient(parts))
+    if (operator.balanced.length > 0) clients.push(...webClients(world, network, checks, operator, director))
     new Inspector(world, network, checks, endpoints)
   })
   const scene = () => ({
@@ -134,12 +146,15 @@ function createFleet(
   world: World,
   workers: Map<WorkerId, SimWorker>,
   logs: SimLogs,
-  around: () => Pick<Surroundings, 'network' | 'runs' | 'serverRun'> & { readonly places: PlaceChecker },
+  around: () => Pick<Surroundings, 'network' | 'runs' | 'serverRun'> & {
+    readonly places: PlaceChecker
+    readonly programs: Programs
+  },
 ): MockFleet {
   const random = world.random('machine')
   const fleet: MockFleet = createMockFleet({
     onStart: async spec => {
-      const { places, ...rest } = around()
+      const { places, programs, ...rest } = around()
       places.started(spec)
       const surroundings = {
         world,
@@ -147,17 +162,40 @@ function createFleet(
         exit: (worker: WorkerId, code: number) => fleet.exit(worker, { code }),
         print: logs.append.bind(logs),
       }
-      workers.set(spec.workerId, new SimWorker(surroundings, spec))
+      if (spec.serves === null) workers.set(spec.workerId, new SimWorker(surroundings, spec))
+      else programs.start(spec)
       if (random.chance(world.faults.start)) {
         world.count('failed starts')
         fleet.failNextStart('the simulated machine has no room left')
       }
       await new Promise<void>(resolve => world.clock.after(random.int(5, 300), resolve))
     },
-    onTerminate: worker => workers.get(worker)?.terminate(),
-    onKill: worker => workers.get(worker)?.die(),
+    onTerminate: worker => {
+      workers.get(worker)?.terminate()
+      around().programs.find(worker)?.terminate()
+    },
+    onKill: worker => {
+      workers.get(worker)?.die()
+      around().programs.find(worker)?.die()
+    },
   })
   return fleet
+}
+
+/** Those who use the applications. */
+function webClients(
+  world: World,
+  network: Network,
+  checks: Checks,
+  operator: Operator,
+  director: Director,
+): WebClient[] {
+  const random = world.random('clients of applications')
+  const parts = { world, network, lines: checks.lines, endpoints: () => operator.balanced, calm: () => director.calm }
+  return Array.from(
+    { length: random.int(2, 4) },
+    (_, n) => new WebClient(parts, `web client ${n + 1}`, random.int(8, 20)),
+  )
 }
 
 /** Remembers who has posted a final result for which job. */

@@ -4,6 +4,7 @@ import type { EventName, Events } from '../../src/events.ts'
 import type { Commit } from '../ledger.ts'
 import { MACHINE_WORKERS, type SimMachine } from '../machine.ts'
 import type { Answered, Call } from '../network.ts'
+import type { Programs } from '../programs.ts'
 import type { Database } from '../store.ts'
 import type { World } from '../world.ts'
 import { BatchChecker, type BatchRow } from './batch-checker.ts'
@@ -13,6 +14,7 @@ import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from
 import { HoldChecker } from './hold-checker.ts'
 import { JobChecker } from './job-checker.ts'
 import { queuedWorkers, remains, strayWorkers } from './leftovers.ts'
+import { LINE_LIMITS, LineChecker } from './line-checker.ts'
 import { OrderChecker } from './order-checker.ts'
 import { PlaceChecker } from './place-checker.ts'
 import { PurgeChecker } from './purge-checker.ts'
@@ -66,6 +68,7 @@ export class Checks {
   readonly purges: PurgeChecker
   readonly webhooks: WebhookChecker
   readonly places: PlaceChecker
+  readonly lines: LineChecker
   /** The number of the last change of a job. */
   lastChange = 0
   readonly #why: WhyChecker
@@ -73,12 +76,20 @@ export class Checks {
   readonly #world: World
   readonly #database: Database
   readonly #machine: MockFleet
+  readonly #programs: Programs
   #resync = false
   #calmSinceMs: number | null = null
   #restSinceMs: number | null = null
   #aftermathSinceMs: number | null = null
 
-  constructor(world: World, database: Database, machine: MockFleet, hardware: SimMachine, sight: WorkerSight) {
+  constructor(
+    world: World,
+    database: Database,
+    machine: MockFleet,
+    hardware: SimMachine,
+    sight: WorkerSight,
+    programs: Programs,
+  ) {
     const report = (problem: string) => world.report(problem)
     const { clock } = world
     this.batches = new BatchChecker(report, clock)
@@ -93,7 +104,13 @@ export class Checks {
     this.webhooks = new WebhookChecker(report, database)
     this.places = new PlaceChecker(report, database, {
       ...{ parts: () => hardware.parts, running: () => machine.running(), maxWorkers: MACHINE_WORKERS },
+      requests: endpoint => this.lines.requests(endpoint),
     })
+    this.lines = new LineChecker(report, {
+      ...{ nowMs: () => clock.monotonic(), program: worker => programs.find(worker), limits: LINE_LIMITS },
+      count: name => world.count(name),
+    })
+    this.#programs = programs
     this.#why = new WhyChecker(report, database, () => machine.running().length >= MACHINE_WORKERS)
     this.#holds = new HoldChecker(report, sinceMs => world.wasSlow(sinceMs))
     this.#world = world
@@ -127,8 +144,10 @@ export class Checks {
     if (told.name === 'job.accepted') this.jobs.accepted(told.fields)
     else if (told.name === 'job.moved') this.#moved(told.fields)
     else if (told.name === 'job.expired') this.jobs.expired(told.fields)
-    else if (told.name === 'worker.created' || told.name === 'endpoint.saved') this.#countWorkers()
-    else if (told.name === 'worker.moved') this.fleet.moved(told.fields)
+    else if (told.name === 'worker.created' || told.name === 'endpoint.saved') {
+      if (told.name === 'worker.created') this.fleet.created(told.fields)
+      this.#countWorkers()
+    } else if (told.name === 'worker.moved') this.fleet.moved(told.fields)
     else if (told.name === 'worker.exited') this.fleet.exited(told.fields)
     else if (told.name === 'worker.evicted') this.#world.count(`evictions${told.fields.afterJob ? ' after a job' : ''}`)
     else if (told.name === 'worker.unplaced') {
@@ -155,6 +174,7 @@ export class Checks {
   /** Nothing is on its way any more. */
   settled(): void {
     this.jobs.settled()
+    this.lines.settled()
     if (!this.#resync) return
     this.#resync = false
     this.fleet.resync(this.#database.query<WorkerRow>(WORKERS))
@@ -177,6 +197,7 @@ export class Checks {
     if (scene.serverReady && !isSlow) {
       this.#lookForLeftovers(workers)
       this.places.look(nowMs)
+      this.lines.look(this.#programs.all)
     }
     for (const { call, fromMs } of scene.open) this.#holds.waiting(call, fromMs, nowMs)
     if (!scene.calm) return nowMs > LONGEST_MS ? this.#giveUp(['the play goes on']) : 'go on'

@@ -48,6 +48,11 @@ export class FleetChecker {
     this.#report = report
   }
 
+  /** A worker starts; one that has ended may start again under its id, where requests insist on it. */
+  created({ workerId }: Events['worker.created']): void {
+    this.#states.delete(workerId)
+  }
+
   /** A worker's state has changed. */
   moved({ workerId, from, to }: Events['worker.moved']): void {
     const known = this.#states.get(workerId) ?? from
@@ -58,8 +63,10 @@ export class FleetChecker {
   }
 
   /** A worker has ended. */
-  exited({ workerId }: Events['worker.exited']): void {
-    if (this.#states.get(workerId) === 'EXITED') this.#report(`worker ${workerId} has ended twice`)
+  exited({ workerId, cause }: Events['worker.exited']): void {
+    // A server that ended as it started a worker again has told nobody of that.
+    const isUnseen = cause === 'ended while the server was away'
+    if (this.#states.get(workerId) === 'EXITED' && !isUnseen) this.#report(`worker ${workerId} has ended twice`)
     this.#states.set(workerId, 'EXITED')
   }
 

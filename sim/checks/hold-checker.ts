@@ -1,4 +1,5 @@
 import type { Answered, Call } from '../network.ts'
+import { LINE_LIMITS } from './line-checker.ts'
 
 /** What an answer may take beyond the time for which its request may be held. */
 const SLACK_MS = 3_000
@@ -34,11 +35,16 @@ export class HoldChecker {
   }
 }
 
+/** So long an application may take in the simulator. */
+const SERVING_MS = 100_000
+
 /** For how long a request may be held; the OpenAI route and event streams last as long as their job. */
 function holdOf({ url, headers }: Call): number {
   const { pathname, searchParams } = new URL(url)
   const operation = pathname.split('/')[3] ?? ''
   const wait = searchParams.get('wait')
+  // It may wait twice, and for one worker longer than for any.
+  if (pathname.startsWith('/lb/')) return 2 * LINE_LIMITS.namedWaitMs + SERVING_MS
   if (operation === 'openai' || headers.accept === 'text/event-stream') return Number.POSITIVE_INFINITY
   if (operation.startsWith('job-take') || operation === 'job-stop') return 25_000
   if (operation === 'runsync') return Number(wait ?? 90_000)

@@ -1,6 +1,7 @@
 import type { EndpointConfig } from '../../src/core/endpoint.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { cataloged, type MachineParts } from '../../src/core/inventory.ts'
+import { FAULT_REASONS } from '../../src/core/worker.ts'
 import type { Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { Database } from '../store.ts'
@@ -32,6 +33,8 @@ export interface PlaceSight {
   /** The workers whose processes run. */
   readonly running: () => readonly WorkerId[]
   readonly maxWorkers: number
+  /** Requests of a load-balancing endpoint that wait for any worker, and all that want one or have one. */
+  readonly requests: (endpoint: EndpointId) => { readonly waiting: number; readonly all: number }
 }
 
 const QUEUED = `SELECT id, endpoint_id, resource,
@@ -124,19 +127,15 @@ export class PlaceChecker {
   }
 
   #ofEndpoint(endpoint: EndpointRow, all: readonly QueuedRow[]): [what: string, limitMs: number][] {
-    const {
-      id,
-      workers_min,
-      workers_max: max,
-      waiting,
-      alive,
-      queued,
-      has_exits: exits,
-      last_reason: reason,
-    } = endpoint
-    const { scaler } = JSON.parse(endpoint.config) as EndpointConfig
+    const { id, workers_min, workers_max: max, alive, queued, has_exits: exits, last_reason: reason } = endpoint
+    const { scaler, type } = JSON.parse(endpoint.config) as EndpointConfig
+    const requests = this.#sight.requests(id)
+    const waiting = endpoint.waiting + requests.waiting
+    // Workers of a load balancer are replaced while the old ones serve.
+    const isServing = type === 'LOAD_BALANCER' && (requests.all > 0 || alive > 0)
     // A scaler by requests wants workers for those that run, too.
-    const isWanted = waiting > 0 || alive < workers_min || (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)
+    const isWanted =
+      isServing || waiting > 0 || alive < workers_min || (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)
     const own = all.filter(row => row.endpoint_id === id)
     const wrong: [string, number][] = []
     if (queued > 0 && !isWanted)
@@ -146,7 +145,7 @@ export class PlaceChecker {
     for (const row of own) {
       if (row.current === 0) wrong.push([`worker ${row.id} waits for a place for an old version`, NOTICE_MS])
     }
-    const hasCrashed = exits > 0 && (reason === null || FAULTS.includes(reason))
+    const hasCrashed = exits > 0 && (reason === null || (FAULT_REASONS as readonly string[]).includes(reason))
     if (waiting > 0 && alive === 0 && max > 0 && queued === 0 && !hasCrashed)
       wrong.push([`endpoint ${id} has neither a worker nor one that waits for a place`, LOOK_ANYWAY_MS])
     if (queued === 0 && (this.#told.get(id) ?? 0) > 0)
@@ -171,6 +170,3 @@ export class PlaceChecker {
     return compute.pools.some(pool => free.filter(gpu => cataloged(gpu).pool === pool).length >= compute.count)
   }
 }
-
-/** Ends for these reasons count like crashes. */
-const FAULTS = ['unhealthy', 'wedged', 'silent', 'hung_start']

@@ -1,6 +1,6 @@
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/job.ts'
-import type { WorkerState } from '../../src/core/worker.ts'
+import { FAULT_REASONS, type WorkerState } from '../../src/core/worker.ts'
 import type { Answered } from '../network.ts'
 import type { Database } from '../store.ts'
 
@@ -50,8 +50,10 @@ export class WhyChecker {
     const [, , endpoint, operation, job] = new URL(call.url).pathname.split('/')
     if (operation !== 'explain' || status !== 200) return
     const said = JSON.parse(text) as Said
-    const facts = this.#facts(endpoint as EndpointId)
-    if (facts === null) return
+    const found = this.#facts(endpoint as EndpointId)
+    if (found === null) return
+    // A change that nobody was told of may have made them enough; one that waits for a place does so until the next look.
+    const facts = said.summary.includes('enough for the wait') ? { ...found, queued: 0 } : found
     const row = job === undefined ? undefined : this.#jobOf(job as JobId)
     const problem = job === undefined ? ofEndpoint(said, facts) : row === undefined ? null : ofJob(said, row, facts)
     if (problem === null) return
@@ -73,7 +75,9 @@ export class WhyChecker {
       ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running, queued: row.queued },
       states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
       ailing: workers.some(({ problem }) => problem !== null),
-      crashed: last !== undefined && (last.stop_reason === null || FAULTS.includes(last.stop_reason)),
+      crashed:
+        last !== undefined &&
+        (last.stop_reason === null || (FAULT_REASONS as readonly string[]).includes(last.stop_reason)),
       machineFull: this.#machineFull(),
     }
   }
@@ -88,8 +92,6 @@ interface AliveRow {
 const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoints.version AS old
   FROM workers JOIN endpoints ON endpoints.id = workers.endpoint_id WHERE endpoint_id = ? AND state <> 'EXITED'`
 
-/** Ends for these reasons count like crashes. */
-const FAULTS = ['unhealthy', 'wedged', 'silent', 'hung_start']
 const FACTS = `SELECT workers_max AS max,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,

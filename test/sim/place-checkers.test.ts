@@ -22,7 +22,12 @@ function places(row: Record<string, unknown> = {}, queued: Record<string, unknow
       : sql.startsWith('SELECT config')
         ? []
         : [{ ...endpoint, ...rest }]) as Row[]
-  const sight = { parts: () => aMachine([aGpu(0), aGpu(1)]), running: () => running, maxWorkers: 9 }
+  const sight = {
+    parts: () => aMachine([aGpu(0), aGpu(1)]),
+    running: () => running,
+    maxWorkers: 9,
+    requests: () => ({ waiting: 0, all: 0 }),
+  }
   const checker = new PlaceChecker(problem => problems.push(problem), { query }, sight)
   const lookFor = (ms: number) => {
     for (let atMs = 0; atMs <= ms; atMs += 1_000) checker.look(atMs)
