@@ -2,12 +2,14 @@
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { atEnd } from './cleanup.ts'
+import { inContainers } from './workers.ts'
 
 /** What becomes of a call: it is passed on, passed on with its answer replaced, or answered without the server. */
 export type Treatment = 'pass' | { readonly status: number; readonly pass: boolean }
 
 /** A proxy that listens. */
 export interface Proxy {
+  /** Its address on this machine; the fixture workers know that it is another one from within a container. */
   readonly url: string
   /** The calls so far, as `POST job-done`. */
   readonly calls: readonly string[]
@@ -22,7 +24,7 @@ export async function startProxy(target: string, treat: (call: string) => Treatm
     void handle(target, treat(call), incoming, outgoing)
   })
   server.keepAliveTimeout = 60_000
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>(resolve => server.listen(0, inContainers ? '0.0.0.0' : '127.0.0.1', resolve))
   atEnd(() => {
     server.closeAllConnections()
     server.close()
