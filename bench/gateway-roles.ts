@@ -1,0 +1,189 @@
+/** The processes of `bench/gateway.ts`: what is asked, what stands between, and who asks. Each says its port when it is there. */
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, createServer as createNetServer, type Server } from 'node:net'
+import { Pool } from 'undici'
+import type { EndpointId, OwnerId, WorkerId } from '../src/core/ids.ts'
+import { Forwarder } from '../src/gateway/forwarder.ts'
+import { Lines } from '../src/gateway/lines.ts'
+import { systemClock } from '../src/system/clock.ts'
+
+/** What an asker is told to do. */
+export interface Task {
+  readonly port: number
+  readonly path: string
+  readonly connections: number
+  readonly ms: number
+  /** `get` and `echo` one after another on each connection; `idle` opens sockets and holds them. */
+  readonly kind: 'get' | 'echo' | 'idle'
+  readonly headers: string
+}
+
+/** What came of it: how many, and how long each took, in microseconds. */
+export interface Done {
+  readonly count: number
+  readonly p50: number
+  readonly p99: number
+}
+
+const HOST = '127.0.0.1'
+const BODY = JSON.stringify({ ok: true, text: 'hello '.repeat(8) })
+const ANSWER = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nServer: bench\r\nDate: Sun, 22 Nov 2026 04:00:00 GMT\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
+const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
+const MESSAGE = Buffer.alloc(64, 'm')
+
+/** As little as can be behind what is measured: answers with constant bytes, and echoes what comes after an upgrade. */
+function backend(): Server {
+  const answer = Buffer.from(ANSWER)
+  return createNetServer({ noDelay: true }, socket => {
+    let upgraded = false
+    let held = ''
+    socket.on('error', () => {})
+    socket.on('data', bytes => {
+      if (upgraded) {
+        socket.write(bytes)
+        return
+      }
+      held += bytes.toString('latin1')
+      for (let end = held.indexOf('\r\n\r\n'); end >= 0; end = held.indexOf('\r\n\r\n')) {
+        upgraded = /\r\nupgrade:/i.test(held.slice(0, end))
+        held = held.slice(end + 4)
+        socket.write(upgraded ? SWITCH : answer)
+      }
+    })
+  })
+}
+
+/** What one would write on an afternoon: no checks, no claims, no retries, no trailers. */
+function undici(target: number): Server {
+  const pool = new Pool(`http://${HOST}:${target}`, { connections: 1_024, pipelining: 1 })
+  const server = createServer({ noDelay: true }, (incoming, outgoing) => {
+    const { method = 'GET', url = '/', headers } = incoming
+    const { connection: _, ...passed } = headers
+    const body = 'content-length' in headers || 'transfer-encoding' in headers ? incoming : null
+    pool
+      .stream({ method, path: url, headers: passed, body, opaque: outgoing }, ({ statusCode, headers: back }) => {
+        const { connection: _c, 'keep-alive': _k, 'transfer-encoding': _t, ...kept } = back
+        return outgoing.writeHead(statusCode, kept as Record<string, string>)
+      })
+      .catch(() => outgoing.destroy())
+  })
+  server.on('upgrade', (incoming, socket, head) => {
+    const worker = connect(target, HOST, () => {
+      const lines = incoming.rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
+      worker.write(`${incoming.method} ${incoming.url} HTTP/1.1\r\n${lines.join('')}\r\n`)
+      worker.write(head)
+      worker.pipe(socket).pipe(worker)
+    })
+    for (const side of [socket, worker]) side.on('error', () => {})
+  })
+  return server
+}
+
+/** The forwarder with its table of claims, without the way in. */
+function forwarder(target: number): Server {
+  const id = 'bench' as EndpointId
+  const notifier = { publish: () => {}, subscribe: () => () => {} }
+  const lines = new Lines({ clock: systemClock, notifier: notifier as never, emit: () => {} })
+  const at = { host: HOST, port: target }
+  lines.keep(
+    { id, owner: 'owner' as OwnerId, version: 1, requestCount: 100_000, maxConcurrency: null, paused: false },
+    [{ workerId: 'w1' as WorkerId, version: 1, state: 'ready', servedAt: { traffic: at, health: at } }],
+  )
+  const it = new Forwarder({ clock: systemClock, reservations: lines, nextTurn: setImmediate })
+  const call = (incoming: ServerResponse['req']) => ({
+    ...{ endpointId: id, path: incoming.url ?? '/', prefix: null, toHealth: false, rawHeaders: incoming.rawHeaders },
+    ...{ client: incoming.socket.remoteAddress ?? '', protocol: 'http' as const, host: incoming.headers.host ?? '' },
+  })
+  const server = createServer({ noDelay: true }, (incoming, outgoing) => {
+    void it.forward(incoming, outgoing, call(incoming))
+  })
+  server.on('upgrade', (incoming, socket, head) => void it.upgrade(incoming, socket, head, call(incoming)))
+  return server
+}
+
+function run({ port, path, connections, ms, kind, headers }: Task): Promise<Done> {
+  const asked = kind === 'get' ? '' : 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+  const request = Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: ${HOST}:${port}\r\nUser-Agent: bench\r\nAccept: */*\r\n${headers}${asked}\r\n`,
+  )
+  const took: number[] = []
+  let measuring = false
+  let open = 0
+  return new Promise((resolve, reject) => {
+    const finish = () => {
+      took.sort((a, b) => a - b)
+      const of = (share: number) => Math.round(1000 * (took[Math.floor(took.length * share)] ?? 0))
+      resolve({ count: took.length, p50: of(0.5), p99: of(0.99) })
+    }
+    const measure = () => {
+      measuring = true
+      process.send?.('begun')
+      setTimeout(finish, ms)
+    }
+    const start = () => {
+      const socket = connect({ port, host: HOST, noDelay: true })
+      let sinceMs = 0
+      let left = -1
+      let upgraded = false
+      const send = (bytes: Buffer) => {
+        sinceMs = performance.now()
+        socket.write(bytes)
+      }
+      const next = () => {
+        if (measuring) took.push(performance.now() - sinceMs)
+        if (upgraded) left = MESSAGE.length
+        send(upgraded ? MESSAGE : request)
+      }
+      socket.on('connect', () => send(request))
+      socket.on('data', bytes => {
+        if (left < 0) {
+          const end = bytes.indexOf('\r\n\r\n')
+          const head = bytes.toString('latin1', 0, end)
+          if (kind !== 'get') {
+            if (!head.startsWith('HTTP/1.1 101')) reject(new Error(`no socket: ${head}`))
+            upgraded = true
+            open += 1
+            if (kind === 'idle') {
+              if (open < connections) start()
+              else finish()
+              return
+            }
+            next()
+            return
+          }
+          if (!head.startsWith('HTTP/1.1 200')) reject(new Error(`no answer: ${head}`))
+          left = end + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1])
+        }
+        left -= bytes.length
+        if (left > 0) return
+        left = upgraded ? 0 : -1
+        next()
+      })
+      socket.on('error', reject)
+      socket.on('close', () => reject(new Error('a connection was closed')))
+    }
+    // Those that stay idle are opened side by side, but not all at once.
+    for (let n = 0; n < (kind === 'idle' ? 16 : connections); n += 1) start()
+    if (kind !== 'idle') setTimeout(measure, 700)
+  })
+}
+
+const ROLES = { backend, undici, forwarder }
+
+process.on('SIGINT', () => process.exit(0))
+const [role = '', target = '0'] = process.argv.slice(2)
+if (role === 'asker') {
+  process.on('message', (task: Task) => {
+    run(task).then(
+      done => process.send?.(done),
+      (error: Error) => process.send?.({ error: error.message }),
+    )
+  })
+  process.send?.(0)
+} else if (role in ROLES) {
+  const server = ROLES[role as keyof typeof ROLES](Number(target))
+  // Workers are told where to listen.
+  server.listen(Number(process.env.PORT ?? 0), HOST, 4_096, () =>
+    process.send?.((server.address() as AddressInfo).port),
+  )
+}

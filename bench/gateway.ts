@@ -1,0 +1,297 @@
+/**
+ * What the gateway costs beside one worker of nginx and a plain proxy with undici, in one run with the same backend; each is a
+ * process of its own, and so is who asks. A round measures all of them one after another, and the best of the rounds count.
+ *
+ *     ./bin/node bench/gateway.ts [rounds] [milliseconds of each]
+ *
+ * nginx is left out where there is none (Debian: `apt install nginx-light`).
+ */
+import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Done, Task } from './gateway-roles.ts'
+
+const ROUNDS = Number(process.argv[2] ?? 3)
+const MS = Number(process.argv[3] ?? 2_000)
+const IDLE_SOCKETS = 5_000
+/** Told to every process of ours, as main does. */
+const EXTRA = (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter(option => option !== '')
+/** The clock of `/proc/<pid>/stat`, in microseconds. */
+const TICK_US = 10_000
+
+interface Subject {
+  readonly name: string
+  readonly port: number
+  /** Whose time and memory count; null where that cannot be told. */
+  readonly pid: number | null
+  readonly path: string
+  readonly headers: string
+}
+
+interface Measured {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+  /** Of the processor, for each. */
+  readonly cpuUs: number | null
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
+const children: ChildProcess[] = []
+
+try {
+  await main()
+} finally {
+  for (const child of children) child.kill('SIGTERM')
+  await Promise.all(children.map(child => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function main(): Promise<void> {
+  const backend = await start('backend')
+  const subjects: Subject[] = [
+    backend,
+    ...(await nginx(backend.port)),
+    await start('undici', backend.port),
+    await start('forwarder', backend.port),
+    await runyard(),
+  ]
+  const idle = new Map<string, number | null>()
+  for (const subject of subjects) idle.set(subject.name, await idleBytes(subject))
+  const rows = new Map<string, { one: Measured[]; some: Measured[]; many: Measured[]; echo: Measured[] }>()
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const subject of subjects) {
+      const row = rows.get(subject.name) ?? { one: [], some: [], many: [], echo: [] }
+      rows.set(subject.name, row)
+      const { name: _, pid: _p, ...where } = subject
+      row.one.push(await measure(subject, { ...where, kind: 'get', connections: 1, ms: MS }))
+      row.some.push(await measure(subject, { ...where, kind: 'get', connections: 32, ms: MS }))
+      row.many.push(await measure(subject, { ...where, kind: 'get', connections: 256, ms: MS }))
+      row.echo.push(await measure(subject, { ...where, kind: 'echo', connections: 32, ms: MS }))
+    }
+  }
+  const direct = best(rows.get('backend')!.one)
+  const base = rows.get('nginx')
+  console.log(
+    `${ROUNDS} rounds of ${MS} ms; microseconds beyond the backend alone (p50 ${direct.p50}, p99 ${direct.p99})`,
+  )
+  console.log(line(['', 'p50', 'p99', '32: /s', 'us', '256: /s', 'us', 'echo /s', 'us', 'MB idle']))
+  for (const subject of subjects) {
+    const row = rows.get(subject.name)!
+    const [one, some, many, echo] = [row.one, row.some, row.many, row.echo].map(best) as [
+      Measured,
+      Measured,
+      Measured,
+      Measured,
+    ]
+    const cells = [subject.name, `+${one.p50 - direct.p50}`, `+${one.p99 - direct.p99}`]
+    for (const it of [some, many, echo]) cells.push(Math.round(it.perSecond).toString(), it.cpuUs?.toFixed(1) ?? '?')
+    const bytes = idle.get(subject.name) ?? null
+    console.log(line([...cells, bytes === null ? '?' : (bytes / 1e6).toFixed(0)]))
+    if (base === undefined || subject.name === 'backend' || subject.name === 'nginx') continue
+    const by = (share: (mine: Measured, its: Measured) => number) =>
+      [share(some, best(base.some)), share(many, best(base.many)), share(echo, best(base.echo))]
+        .map(one => one.toFixed(2))
+        .join(', ')
+    console.log(`  of nginx at 32, at 256, echo: throughput ${by((a, b) => a.perSecond / b.perSecond)}`)
+    if (some.cpuUs !== null) console.log(`  by what it takes of the processor: ${by((a, b) => b.cpuUs! / a.cpuUs!)}`)
+  }
+}
+
+function line(cells: readonly string[]): string {
+  return cells.map((cell, at) => (at === 0 ? cell.padEnd(12) : cell.padStart(9))).join('')
+}
+
+/** The best of each figure by itself: what else the machine does can only make one worse. */
+function best(all: readonly Measured[]): Measured {
+  const least = (key: 'p50' | 'p99' | 'cpuUs') => Math.min(...all.map(one => one[key] ?? Number.POSITIVE_INFINITY))
+  const perSecond = Math.max(...all.map(one => one.perSecond))
+  return { perSecond, p50: least('p50'), p99: least('p99'), cpuUs: all[0]?.cpuUs == null ? null : least('cpuUs') }
+}
+
+/** Asks with a process of its own, which takes its connections with it. */
+async function ask(task: Task, onBegun: () => void): Promise<Done> {
+  const asker = role('asker')
+  try {
+    await told(asker)
+    asker.send(task)
+    for (;;) {
+      const [message] = (await told(asker)) as ['begun' | Done | { error: string }]
+      if (message === 'begun') onBegun()
+      else if ('error' in message) throw new Error(message.error)
+      else return message
+    }
+  } finally {
+    asker.kill('SIGKILL')
+  }
+}
+
+async function measure({ pid }: Subject, task: Task): Promise<Measured> {
+  let before: number | null = null
+  const { count, p50, p99 } = await ask(task, () => {
+    before = cpuOf(pid)
+  })
+  const after = cpuOf(pid)
+  const cpuUs = before === null || after === null ? null : (after - before) / count
+  return { perSecond: (count * 1000) / task.ms, p50, p99, cpuUs }
+}
+
+/** How much the memory of a subject grows by idle sockets. */
+async function idleBytes({ pid, port, path, headers }: Subject): Promise<number | null> {
+  const before = memoryOf(pid)
+  if (before === null) return null
+  const asker = role('asker')
+  await told(asker)
+  asker.send({ port, path, headers, kind: 'idle', connections: IDLE_SOCKETS, ms: 0 } satisfies Task)
+  const [message] = (await told(asker)) as [Done | { error: string }]
+  const after = memoryOf(pid)
+  asker.kill('SIGKILL')
+  if ('error' in message) console.error(message.error)
+  return 'error' in message || after === null ? null : after - before
+}
+
+/** The next thing that a process says. */
+async function told(child: ChildProcess): Promise<unknown[]> {
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('a process of the bench ended')
+  })
+  return Promise.race([once(child, 'message'), ended])
+}
+
+function role(name: string, target = 0): ChildProcess {
+  const child = fork(new URL('./gateway-roles.ts', import.meta.url), [name, String(target)], { execArgv: EXTRA })
+  children.push(child)
+  return child
+}
+
+async function start(name: string, target = 0): Promise<Subject> {
+  const child = role(name, target)
+  const [port] = (await told(child)) as [number]
+  return { name, port, pid: child.pid ?? null, path: '/v1/things?x=1', headers: '' }
+}
+
+/** One worker of nginx with kept connections, unbuffered as the gateway is. None where there is no nginx. */
+async function nginx(target: number): Promise<Subject[]> {
+  if (spawnSync('nginx', ['-v']).status !== 0) {
+    console.log('nginx is left out: there is none')
+    return []
+  }
+  const port = await freePort()
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(kind => `${kind}_temp_path ${folder}/${kind};`)
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(
+    file,
+    `worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+    events { worker_connections 16384; }
+    http {
+      access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; ${paths.join(' ')}
+      map $http_upgrade $upgrading { default upgrade; "" ""; }
+      upstream backend { server 127.0.0.1:${target}; keepalive 1024; keepalive_requests 1000000000; }
+      server {
+        listen 127.0.0.1:${port} backlog=4096;
+        location / {
+          proxy_pass http://backend; proxy_http_version 1.1; proxy_buffering off; proxy_request_buffering off;
+          proxy_set_header Host $http_host; proxy_set_header Upgrade $http_upgrade;
+          proxy_set_header Connection $upgrading; proxy_set_header X-Forwarded-For $remote_addr;
+          proxy_set_header X-Forwarded-Host $http_host; proxy_set_header X-Forwarded-Proto http;
+        }
+      }
+    }`,
+  )
+  children.push(spawn('nginx', ['-e', join(folder, 'error.log'), '-c', file], { stdio: 'inherit' }))
+  for (;;) {
+    const pid = childOf(join(folder, 'nginx.pid'))
+    if (pid !== null && (await answers(port)))
+      return [{ name: 'nginx', port, pid, path: '/v1/things?x=1', headers: '' }]
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+}
+
+/** A server as it is, with its store, key check, claims, metrics and access log, and the backend as its only worker. */
+async function runyard(): Promise<Subject> {
+  const out = openSync(join(folder, 'server.jsonl'), 'w')
+  const data = join(folder, 'data')
+  mkdirSync(join(folder, 'worker'))
+  const args = ['serve', '--port', '0', '--json', '--data-dir', data, '--process-root', folder, '--log-level', 'debug']
+  const env = { ...process.env, NODE_OPTIONS: EXTRA.join(' ') }
+  children.push(
+    spawn('./bin/runyard', args, { stdio: ['ignore', out, openSync(join(folder, 'server.log'), 'w')], env }),
+  )
+  const { url, apiKeyFile, pid } = await eventually(() => {
+    const first = readFileSync(join(folder, 'server.jsonl'), 'utf8').split('\n')
+    return first.length < 2 ? null : (JSON.parse(first[0]!) as { url: string; apiKeyFile: string; pid: number })
+  })
+  const key = readFileSync(apiKeyFile, 'utf8').trim()
+  const roles = fileURLToPath(new URL('./gateway-roles.ts', import.meta.url))
+  const made = await fetch(`${url}/v2/serverless`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      ...{ name: 'bench', type: 'LOAD_BALANCER', image: `dir:${join(folder, 'worker')}` },
+      ...{ args: `${process.execPath} ${roles} backend`, scaling: { type: 'REQUEST_COUNT', requestCount: 1_000 } },
+      ...{ workers: { min: 1, max: 1 }, cpu: [{ id: 'cpu3g', vcpuCount: 2 }] },
+    }),
+  })
+  const answer = await made.text()
+  const { id, requestUrls } = JSON.parse(answer) as { id?: string; requestUrls: { base: string } }
+  if (id === undefined) throw new Error(`no endpoint was made: ${answer}`)
+  const headers = `Authorization: Bearer ${key}\r\n`
+  const answered = await fetch(`${url}/lb/${id}/ping`, { headers: { authorization: `Bearer ${key}` } })
+  if (answered.status !== 200)
+    throw new Error(`${requestUrls.base} answers ${answered.status}: ${await answered.text()}`)
+  return { name: 'runyard', port: Number(new URL(url).port), pid, path: `/lb/${id}/v1/things?x=1`, headers }
+}
+
+async function eventually<Value>(look: () => Value | null): Promise<Value> {
+  for (;;) {
+    const found = look()
+    if (found !== null) return found
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+}
+
+function childOf(pidFile: string): number | null {
+  try {
+    const parent = readFileSync(pidFile, 'utf8').trim()
+    return Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ')[0]) || null
+  } catch {
+    return null
+  }
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
+
+/** In microseconds, of all its threads; null where the system does not tell. */
+function cpuOf(pid: number | null): number | null {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+    return (Number(fields[11]) + Number(fields[12])) * TICK_US
+  } catch {
+    return null
+  }
+}
+
+function memoryOf(pid: number | null): number | null {
+  try {
+    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+  } catch {
+    return null
+  }
+}
