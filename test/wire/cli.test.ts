@@ -48,6 +48,14 @@ describe('commands for resources', () => {
     assert.deepEqual([gone.code, gone.stderr], [66, `runyard: endpoint ${made.id} not found`])
   })
 
+  test('a load-balancing endpoint is made by its type, and scales on requests', async () => {
+    const flags = ['--image', 'ghcr.io/someone/server:1', '--cpu', '[{"id":"cpu3g","vcpuCount":2}]']
+    const made = await shown('endpoints', 'create', '--type', 'LOAD_BALANCER', '--name', 'api', ...flags)
+    assert.deepEqual(made.scaling, { type: 'REQUEST_COUNT', requestCount: 4 })
+    assert.equal(made.requestUrls.base, `${server.url}/lb/${made.id}`)
+    assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
+  })
+
   test('all that is wrong with a request is told, one line each, with an exit code for bad data', async () => {
     const { code, stderr } = await runyard('endpoints', 'create', '--name', 'x', '--set', 'bogus=1')
     assert.equal(code, 65)

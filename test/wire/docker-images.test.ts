@@ -88,7 +88,8 @@ describe('images', { skip: probeSkip, timeout: 180_000, concurrency: 2 }, () => 
     const folder = `${temporaryFolder()}/Hello There`
     cpSync(example('container-node'), folder, { recursive: true })
     writeFileSync(`${folder}/Dockerfile`, `FROM ${testImage}\nCOPY handler.mjs .\nCMD ["node", "handler.mjs"]\n`)
-    const start = () => startServer({ dataDir, args: ['--worker', folder, '--container'], env: engineEnv })
+    const engineWords = ['--docker', engineEnv.DOCKER_HOST]
+    const start = () => startServer({ dataDir, args: ['--worker', folder, '--container', ...engineWords] })
     const imageNow = async (server: Awaited<ReturnType<typeof startServer>>) => {
       const [built] = server.events('image.built')
       assert.match(String(built?.image), /^runyard-folder\/hello-there-[0-9a-f]{8}:[0-9a-f]{12}$/)
@@ -124,6 +125,8 @@ describe('images', { skip: probeSkip, timeout: 180_000, concurrency: 2 }, () => 
     )
     assert.equal(failed.code, 69)
     assert.match(failed.stderr, /--worker .*: the build failed in step 2\/3: RUN exit 9/)
+    const off = ['serve', '--port', '0', '--data-dir', dataDir, '--worker', folder, '--container', '--docker', 'off']
+    assert.match((await runCommand(off, engineEnv)).stderr, /--container needs a container engine, which --docker off/)
     const none = await runCommand(['serve', '--port', '0', '--data-dir', temporaryFolder(), '--container'], engineEnv)
     assert.match(none.stderr, /--container builds the folders of --worker/)
   })

@@ -6,9 +6,10 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { ask, runJob } from './support/client.ts'
 import { root, type Server, startServer } from './support/server.ts'
+import { imageFor } from './support/workers.ts'
 
 const folder = `${root}/examples/hello-node`
-const image = `dir:${folder}`
+const image = await imageFor(folder)
 
 let server: Server
 

@@ -85,6 +85,10 @@ describe('logs as events', () => {
     endpoint = await makeEndpoint(server, { folder: fixture('node-printing'), settings })
     workerId = (await print(3_000)).workerId!
     path = `/v2/serverless/${endpoint}/workers/${workerId}/logs`
+    // What a container has written is copied after a while.
+    const copied = new SocketReader(server, `${path}?tail=1&source=container`)
+    await copied.until(2_999)
+    copied.socket.destroy()
   })
 
   test('the old lines come in one burst, and new ones as they are printed', async () => {

@@ -7,6 +7,7 @@ import { atEnd } from './support/cleanup.ts'
 import { whenFinal } from './support/client.ts'
 import { mcpServer } from './support/mcp.ts'
 import { fixture, type Server, startServer } from './support/server.ts'
+import { imageFor } from './support/workers.ts'
 
 interface Reply {
   readonly id: number
@@ -63,7 +64,7 @@ describe("RunPod's MCP server", { skip: mcpServer.skip }, () => {
     const server = await startServer()
     const tools = new Tools(mcpServer.program, server)
     await tools.open()
-    const image = `dir:${fixture('node-everyday')}`
+    const image = await imageFor(fixture('node-everyday'))
     const template = await tools.use('create-template', { body: { name: 't', image, serverless: true } })
     const scaling = { type: 'QUEUE_DELAY', queueDelay: 4 }
     const compute = { cpu: [{ id: 'cpu3g', vcpuCount: 2 }] }

@@ -18,8 +18,10 @@ import {
 import { silentEndpoint } from './support/raw-worker.ts'
 import { root, runCommand, type Server, startServer } from './support/server.ts'
 import { timed, until } from './support/until.ts'
+import { folderChanged, inContainers } from './support/workers.ts'
 
-const SDK = `file://${root}/packages/worker/index.js`
+/** Images have it where Node finds it by its name. */
+const SDK = inContainers ? '@runyard/worker' : `file://${root}/packages/worker/index.js`
 const one = { workersMax: 1, idleTimeout: 3600 }
 
 let server: Server
@@ -66,11 +68,12 @@ describe('a handler on our SDK', () => {
       `import { writeFileSync } from 'node:fs'
        import { start } from '${SDK}'
        await start({ handler: ({ id, input }, { signal }) => input.quick ? 'quick' : new Promise((_, reject) => {
-         writeFileSync('begun', id)
-         signal.addEventListener('abort', () => { writeFileSync('aborted', id); reject(signal.reason) })
+         const note = name => writeFileSync(process.env.WIRE_FOLDER + name, id)
+         note('/begun')
+         signal.addEventListener('abort', () => { note('/aborted'); reject(signal.reason) })
        }) })`,
     )
-    const endpoint = await makeEndpoint(server, { folder, settings: one })
+    const endpoint = await makeEndpoint(server, { folder, env: { WIRE_FOLDER: folder }, settings: one })
     const id = await submit(server, endpoint, {})
     await until('the handler to begin', () => existsSync(join(folder, 'begun')))
     const { workerId } = await statusOf(server, endpoint, id)
@@ -178,6 +181,7 @@ describe('why a job waits', () => {
       () => server.events('worker.exited').filter(event => event.endpointId === endpoint).length >= 3,
     )
     writeFileSync(join(folder, 'handler.mjs'), `import { start } from '${SDK}'\nawait start({ handler: () => 'well' })`)
+    await folderChanged(folder)
     await changeEndpoint(server, endpoint, { env: [{ key: 'VERSION', value: '2' }] })
     const { value, ms } = await timed(() => whenFinal(server, endpoint, job))
     assert.equal(value.output, 'well')
@@ -201,7 +205,7 @@ describe('why a job waits', () => {
     symlinkSync(temporaryFolder(), join(images, 'elsewhere'))
     const wrong: [path: string, problem: RegExp][] = [
       [join(images, 'nosuch'), /does not exist/],
-      [join(images, 'empty'), /has no handler\.py, handler\.ts, handler\.mjs or handler\.js/],
+      [join(images, 'empty'), /has no handler\.py, .* or server\.js, and args gives no command/],
       [join(images, 'elsewhere'), /is outside of the process roots/],
       ['/usr', /is outside of the process roots/],
     ]

