@@ -20,6 +20,17 @@ test('the changelog keeps the form of Keep a Changelog', { skip: !files.includes
   assertNone(findChangelogMistakes(page).map(({ line, what }) => `CHANGELOG.md:${line} ${what}`))
 })
 
+test('every test that the page of faults names is there', () => {
+  const page = readIfThere('docs/internals/faults.md') ?? ''
+  const named = page.split('|').flatMap(cell => cell.match(/`test\/[\w/.-]+`: "[^"]+"/g) ?? [])
+  assert.ok(named.length >= 20, String(named.length))
+  const missing = named.filter(text => {
+    const [, path = '', name = ''] = /^`(.+)`: "(.+)"$/.exec(text) ?? []
+    return !(readIfThere(path) ?? '').includes(`test('${name}`)
+  })
+  assertNone(missing)
+})
+
 test('a page without a title and a page with two are found', () => {
   assert.equal(findTitleMistakes('## Part\n').length, 1)
   assert.deepEqual(
