@@ -16,6 +16,7 @@ export interface NumberedCall extends HostCall {
 export type Request =
   | { readonly kind: 'calls'; readonly calls: readonly NumberedCall[] }
   | { readonly kind: 'stats'; readonly id: number }
+  | { readonly kind: 'taken'; readonly characters: number }
   | { readonly kind: 'close' }
 
 /** An answer whose error, if any, was made fit for cloning. */
@@ -25,7 +26,12 @@ export type NumberedOutcome = Outcome & { readonly id: number }
 export type Response =
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly error: unknown }
-  | { readonly kind: 'outcomes'; readonly outcomes: readonly NumberedOutcome[] }
+  | {
+      readonly kind: 'outcomes'
+      readonly outcomes: readonly NumberedOutcome[]
+      /** Of large answers: the main thread says when it has taken them, so that only so many are on their way at once. */
+      readonly characters?: number
+    }
   | { readonly kind: 'stats'; readonly id: number; readonly stats: StoreStats }
 
 interface PackedAppError {

@@ -3,36 +3,114 @@ import { operationOf } from './operations/table.ts'
 import { type EngineOptions, MAX_BATCH, SqliteEngine } from './sqlite-engine.ts'
 import { type NumberedCall, type NumberedOutcome, packError, type Request, type Response } from './thread-messages.ts'
 
+/** From this size, in characters, on answers go out at once and are counted until they are taken. */
+const LARGE = 256 * 1024
+/** So many characters of large answers may be on their way; more reads wait for those to be taken. */
+const MOST_UNTAKEN = 8 * 1024 * 1024
+
 /**
  * Answers the main thread's calls. Everything that has arrived is taken together: first the reads, which wait for no
  * flush, then the writes, with one commit for as many as came in while the last one was flushed.
  */
 export function serveStore(port: MessagePort, options: EngineOptions): void {
-  const send = (response: Response) => port.postMessage(response)
-  let engine: SqliteEngine
   try {
-    engine = new SqliteEngine(options)
+    new StoreServer(port, new SqliteEngine(options)).start()
   } catch (error) {
-    send({ kind: 'failed', error: packError(error) })
+    port.postMessage({ kind: 'failed', error: packError(error) } satisfies Response)
     port.close()
-    return
   }
-  port.on('message', (first: Request) => {
-    const requests = [first, ...arrived(port)]
-    answer(
-      engine,
-      requests.flatMap(request => (request.kind === 'calls' ? request.calls : [])),
-      send,
-    )
+}
+
+class StoreServer {
+  readonly #port: MessagePort
+  readonly #engine: SqliteEngine
+  /** By whom they are about, who come in turn: many that read large things of one endpoint do not hold up others. */
+  readonly #reads = new Map<unknown, NumberedCall[]>()
+  #untaken = 0
+
+  constructor(port: MessagePort, engine: SqliteEngine) {
+    this.#port = port
+    this.#engine = engine
+  }
+
+  start(): void {
+    this.#port.on('message', (first: Request) => this.#serve([first, ...arrived(this.#port)]))
+    this.#send({ kind: 'ready' })
+  }
+
+  #serve(requests: readonly Request[]): void {
+    const writes: NumberedCall[] = []
     for (const request of requests) {
-      if (request.kind === 'stats') send({ kind: 'stats', id: request.id, stats: engine.stats })
+      if (request.kind === 'taken') this.#untaken -= request.characters
+      if (request.kind !== 'calls') continue
+      for (const call of request.calls) {
+        if (!operationOf(call.name).reads) writes.push(call)
+        else this.#reads.getOrInsertComputed(call.args[0], () => []).push(call)
+      }
     }
-    if (requests.some(request => request.kind === 'close')) {
-      engine.close()
-      port.close()
+    const closing = requests.some(request => request.kind === 'close')
+    this.#answerReads(closing ? Number.POSITIVE_INFINITY : MOST_UNTAKEN)
+    this.#answerWrites(writes)
+    for (const request of requests) {
+      if (request.kind === 'stats') this.#send({ kind: 'stats', id: request.id, stats: this.#engine.stats })
     }
-  })
-  send({ kind: 'ready' })
+    if (!closing) return
+    this.#engine.close()
+    this.#port.close()
+  }
+
+  /** Small answers travel together. Large ones would fill the memory where the main thread has other things to do. */
+  #answerReads(mostUntaken: number): void {
+    let outcomes: NumberedOutcome[] = []
+    let characters = 0
+    const send = () => {
+      if (outcomes.length === 0) return
+      const isLarge = characters >= LARGE
+      if (isLarge) this.#untaken += characters
+      this.#send({ kind: 'outcomes', outcomes, ...(isLarge ? { characters } : {}) })
+      outcomes = []
+      characters = 0
+    }
+    while (this.#untaken < mostUntaken) {
+      const call = this.#nextRead()
+      if (call === undefined) break
+      const outcome = this.#read(call)
+      outcomes.push(outcome)
+      characters += outcome.ok ? charactersOf(outcome.value) : 0
+      if (characters >= LARGE) send()
+    }
+    send()
+  }
+
+  #nextRead(): NumberedCall | undefined {
+    const [first] = this.#reads
+    if (first === undefined) return undefined
+    const [about, calls] = first
+    this.#reads.delete(about)
+    const call = calls.shift()
+    if (calls.length > 0) this.#reads.set(about, calls)
+    return call
+  }
+
+  #answerWrites(writes: readonly NumberedCall[]): void {
+    for (let at = 0; at < writes.length; at += MAX_BATCH) {
+      const batch = writes.slice(at, at + MAX_BATCH)
+      const outcomes = this.#engine.write(batch).map((outcome, index) => packed({ ...outcome, id: batch[index]!.id }))
+      this.#send({ kind: 'outcomes', outcomes })
+    }
+  }
+
+  #read(call: NumberedCall): NumberedOutcome {
+    try {
+      return { id: call.id, ok: true, value: this.#engine.read(call) }
+    } catch (error) {
+      return packed({ id: call.id, ok: false, error })
+    }
+  }
+
+  #send(response: Response): void {
+    this.#port.postMessage(response)
+  }
 }
 
 function arrived(port: MessagePort): Request[] {
@@ -43,23 +121,13 @@ function arrived(port: MessagePort): Request[] {
   return requests
 }
 
-function answer(engine: SqliteEngine, calls: readonly NumberedCall[], send: (response: Response) => void): void {
-  const reads = calls.filter(({ name }) => operationOf(name).reads)
-  if (reads.length > 0) send({ kind: 'outcomes', outcomes: reads.map(call => readOutcome(engine, call)) })
-  const writes = calls.filter(({ name }) => !operationOf(name).reads)
-  for (let at = 0; at < writes.length; at += MAX_BATCH) {
-    const batch = writes.slice(at, at + MAX_BATCH)
-    const outcomes = engine.write(batch).map((outcome, index) => packed({ ...outcome, id: batch[index]!.id }))
-    send({ kind: 'outcomes', outcomes })
-  }
-}
-
-function readOutcome(engine: SqliteEngine, call: NumberedCall): NumberedOutcome {
-  try {
-    return { id: call.id, ok: true, value: engine.read(call) }
-  } catch (error) {
-    return packed({ id: call.id, ok: false, error })
-  }
+/** Of all the texts in an answer. */
+function charactersOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  let sum = 0
+  for (const part of Object.values(value)) sum += charactersOf(part)
+  return sum
 }
 
 function packed(outcome: NumberedOutcome): NumberedOutcome {

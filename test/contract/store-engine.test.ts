@@ -8,7 +8,6 @@ import { type TestContext, test } from 'node:test'
 import { openSqliteStore, type SqliteStore, sqliteStoreOn } from '../../src/store/sqlite.ts'
 import { type EngineOptions, MAX_BATCH, MAX_JOURNAL_BYTES, SqliteEngine } from '../../src/store/sqlite-engine.ts'
 import { InlineHost } from '../../src/store/sqlite-inline.ts'
-import { ThreadHost } from '../../src/store/thread-host.ts'
 import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from './store-world.ts'
 
 const unavailable = { name: 'AppError', code: 'unavailable' }
@@ -173,17 +172,6 @@ test('a database that another process has locked is unavailable until it is free
   other.exec('ROLLBACK')
   other.close()
   assert.equal(await store.jobs.insert(jobOf('a')), true)
-  await store.close()
-})
-
-test('a thread that ends takes its open calls and all later ones with it, each with an answer', async () => {
-  const program = `import { parentPort } from 'node:worker_threads'
-    parentPort.once('message', () => process.exit(1))
-    parentPort.postMessage({ kind: 'ready' })`
-  const host = await ThreadHost.open({ file: 'none' }, new URL(`data:text/javascript,${encodeURIComponent(program)}`))
-  const store = sqliteStoreOn(host)
-  await assert.rejects(store.endpoints.list(OWNER), unavailable)
-  await assert.rejects(store.endpoints.list(OWNER), unavailable)
   await store.close()
 })
 
