@@ -305,9 +305,10 @@ describe('requests that are held', () => {
       const wires: Wire[] = []
       for (let round = 0; round < 20; round += 1) {
         const some = await openWires(server, 5, head)
-        for (const { socket } of some) socket.pause()
+        for (const { socket } of some) socket.once('data', () => socket.pause())
         wires.push(...some)
-        await sleep(300)
+        // As fast as answers begin, on however busy a machine.
+        await until('the answers to begin', () => some.every(wire => wire.received() !== '' || wire.isClosed()))
       }
       return wires
     })
