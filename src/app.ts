@@ -85,6 +85,8 @@ export interface AppConfig {
   readonly admission?: AdmissionRules
   /** How many requests for load-balancing endpoints may wait, and how long; what is left out is as gateway/lines says. */
   readonly lines?: Partial<LineLimits>
+  /** How many bytes the body of a request for a load-balancing endpoint may have; 30 MB when left out. */
+  readonly balancedBodyBytes?: number
 }
 
 /** The use cases that the code which starts the server calls itself. */
@@ -212,10 +214,11 @@ function surfacesOf(
 }
 
 /** The way of requests to the workers of load-balancing endpoints. */
-function createGateway(ports: Ports, { admission }: AppConfig, access: Access, lines: Lines, stopping: AbortSignal) {
+function createGateway(ports: Ports, config: AppConfig, access: Access, lines: Lines, stopping: AbortSignal) {
   const { clock } = ports
+  const { admission, balancedBodyBytes: bodyBytes } = config
   const nextTurn = (callback: () => void) => void clock.after(0, callback)
-  const forwarding = new Forwarder({ clock, reservations: lines, nextTurn })
+  const forwarding = new Forwarder({ clock, reservations: lines, nextTurn }, { bodyBytes })
   const rules = admission === undefined ? {} : { rules: admission }
   const gateway = new Gateway(ports, { access, forwarding, traffic: lines, stopping, ...rules })
   const close = () => {

@@ -1,5 +1,5 @@
 /** The settings about load-balancing endpoints. */
-import { hostName, many, notEmpty, type Setting, setting } from './config-setting.ts'
+import { hostName, many, notEmpty, type Setting, setting, wholeNumber } from './config-setting.ts'
 
 /** How load-balancing endpoints are reached. */
 export interface GatewayConfig {
@@ -11,6 +11,8 @@ export interface GatewayConfig {
   readonly lbPublic: readonly string[]
   /** Addresses and networks of proxies that are believed who sent a request. */
   readonly trustedProxies: readonly string[]
+  /** How many bytes the body of a request may have. */
+  readonly lbBodyBytes: number
 }
 
 /** By the names of their options, as SETTINGS has them. */
@@ -40,6 +42,14 @@ export const GATEWAY_SETTINGS: Readonly<Record<string, Setting>> = {
     'id or name of a load-balancing endpoint that needs no key; may be repeated',
     notEmpty,
   ),
+  maxLbBody: setting(
+    '--max-lb-body',
+    'MAX_LB_BODY',
+    '<megabytes>',
+    '30',
+    'largest body of a request for a load-balancing endpoint',
+    wholeNumber(1, 1_000_000),
+  ),
   trustedProxy: list(
     '--trusted-proxy',
     'TRUSTED_PROXY',
@@ -58,6 +68,7 @@ export function gatewayConfig(
     lbFolders: texts('lb').map(absolute),
     lbDomain: texts('lbDomain')[0]?.toLowerCase() ?? null,
     ...{ lbPublic: texts('lbPublic'), trustedProxies: texts('trustedProxy') },
+    lbBodyBytes: Number(texts('maxLbBody')[0]) * 1024 * 1024,
   }
 }
 

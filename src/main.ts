@@ -140,7 +140,7 @@ function warnOfOutside({ host }: Config, log: Log): void {
 function appConfigOf(config: Config): AppConfig {
   const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices } = config
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
-  const chosen = { placing, prices: prices ?? undefined, admission }
+  const chosen = { placing, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
   return { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, ...chosen }
 }
 

@@ -2,47 +2,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { AnswerHead } from './answer-head.ts'
 import { Answering, switchingText } from './answering.ts'
 import type { BalancedCall, Passed } from './call.ts'
-import type { EarlyBytes } from './early-bytes.ts'
-import { inWords } from './refusal.ts'
+import type { ExchangeParts, Upgrading } from './exchange-parts.ts'
+import { inWords, tooLarge } from './refusal.ts'
 import { type RequestHead, requestHead } from './request-head.ts'
-import type { Affinity, Outcome, Reservation, Reservations, Wanted } from './reservation.ts'
+import type { Affinity, Outcome, Reservation, Wanted } from './reservation.ts'
 import { Tunnel, type Tunnelled } from './tunnel.ts'
-import { type NextTurn, Upload } from './upload.ts'
+import { Upload } from './upload.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from './worker-connection.ts'
-import type { WorkerConnections } from './worker-connections.ts'
-
-/** How long things may take. Milliseconds. */
-export interface ExchangeLimits {
-  /** Until the connection to a worker is made. */
-  readonly connectMs: number
-  /** From the last byte of the request until the head of the answer. */
-  readonly headersMs: number
-  /** A body of which nothing moves. */
-  readonly streamIdleMs: number
-  /** A socket on which nothing moves. */
-  readonly socketIdleMs: number
-}
-
-/** What all exchanges share. */
-export interface ExchangeParts {
-  readonly clock: Clock
-  readonly reservations: Reservations
-  readonly connections: WorkerConnections
-  readonly nextTurn: NextTurn
-  readonly limits: ExchangeLimits
-  /** Those that have not ended. */
-  readonly live: Set<Exchange>
-}
-
-/** The connection of a client that asks for another protocol. */
-export interface Upgrading {
-  readonly socket: Socket
-  readonly early: EarlyBytes
-}
 
 const MOST_WORKERS = 2
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
@@ -153,6 +122,7 @@ export class Exchange implements ConnectionUser, Wanted {
     const upgrade = this.#upgrading !== null && httpVersion !== '1.0'
     try {
       this.#head = requestHead({ method: this.#method, version: httpVersion, upgrade }, this.#call)
+      if ((this.#head.bodyBytes ?? 0) > this.#parts.bodyBytes) throw tooLarge(this.#parts.bodyBytes)
     } catch (thrown) {
       this.#refuse(toAppError(thrown))
       return
@@ -213,8 +183,9 @@ export class Exchange implements ConnectionUser, Wanted {
       connection.sent()
       return
     }
-    this.#upload ??= new Upload(this.#incoming, head.body === 'chunked', this.#parts.nextTurn, () => {
+    this.#upload ??= new Upload(this.#incoming, head.body === 'chunked', this.#parts.nextTurn, bytes => {
       this.#moved = true
+      if (bytes > this.#parts.bodyBytes) this.#tooLarge()
     })
     if (head.expectsContinue && !this.#upload.asked) this.#answering.askForBody()
     this.#upload.to(connection, head.text)
@@ -320,6 +291,15 @@ export class Exchange implements ConnectionUser, Wanted {
     this.#release(byClient ? 'aborted' : 'broken')
     if (byClient) this.#fail(408, `nothing more came of the body of the request for ${after}`)
     else this.#fail(504, `worker ${workerId} gave no answer within ${after}`)
+  }
+
+  /** What its worker has of the body is not the whole, and must not look like it. */
+  #tooLarge(): void {
+    this.#connection?.destroy()
+    this.#connection = null
+    this.#release('aborted')
+    if (this.#answering.begun) this.#break()
+    else this.#refuse(tooLarge(this.#parts.bodyBytes))
   }
 
   #refuse(error: AppError): void {

@@ -4,7 +4,8 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../ports/clock.ts'
 import type { BalancedCall, Forwarding, Passed } from './call.ts'
 import { EarlyBytes } from './early-bytes.ts'
-import { Exchange, type ExchangeLimits, type ExchangeParts, type Upgrading } from './exchange.ts'
+import { Exchange } from './exchange.ts'
+import type { ExchangeLimits, ExchangeParts, Upgrading } from './exchange-parts.ts'
 import type { Reservations } from './reservation.ts'
 import type { NextTurn } from './upload.ts'
 import { type KeptConnections, WorkerConnections } from './worker-connections.ts'
@@ -19,6 +20,8 @@ export interface ForwarderParts {
 
 /** What a forwarder may be told to do otherwise. */
 export interface ForwarderOptions {
+  /** How many bytes the body of a request may have; 30 MB when left out. */
+  readonly bodyBytes?: number | undefined
   readonly limits?: Partial<ExchangeLimits>
   readonly kept?: Partial<KeptConnections>
 }
@@ -34,6 +37,7 @@ export const EXCHANGE_LIMITS: ExchangeLimits = {
 /** Servers in Python close idle connections after 2 s or 5 s, and do not say so. */
 export const KEPT_CONNECTIONS: KeptConnections = { idleMs: 1_500, longestIdleMs: 60_000, most: 1_024 }
 
+const BODY_BYTES = 30 * 1024 * 1024
 const LONGEST_TICK_MS = 1_000
 
 /** Hands calls on to workers over HTTP/1.1. */
@@ -45,7 +49,8 @@ export class Forwarder implements Forwarding {
   constructor({ clock, reservations, nextTurn }: ForwarderParts, options: ForwarderOptions = {}) {
     const limits = { ...EXCHANGE_LIMITS, ...options.limits }
     const connections = new WorkerConnections(clock, { ...KEPT_CONNECTIONS, ...options.kept })
-    this.#parts = { clock, reservations, nextTurn, connections, limits, live: new Set() }
+    const { bodyBytes = BODY_BYTES } = options
+    this.#parts = { clock, reservations, nextTurn, bodyBytes, connections, limits, live: new Set() }
     this.#tickMs = Math.max(10, Math.min(LONGEST_TICK_MS, ...Object.values(limits).map(ms => ms / 8)))
   }
 

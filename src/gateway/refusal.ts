@@ -42,6 +42,11 @@ export function tooSlow(expectedMs: number, patienceMs: number): AppError {
   return new AppError('rate_limited', message, { retryAfterSeconds: inSeconds(expectedMs - patienceMs) })
 }
 
+/** @param most how many bytes the body of a request may have */
+export function tooLarge(most: number): AppError {
+  return new AppError('too_large', `the request body is too large: the limit is ${most} bytes (--max-lb-body)`)
+}
+
 /** The server stops; another may be there soon. */
 export function stopping(): AppError {
   return new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })

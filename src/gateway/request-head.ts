@@ -12,6 +12,8 @@ export interface RequestHead {
   /** In latin1, with the empty line at its end. */
   readonly text: string
   readonly body: BodyFraming
+  /** How long the body is; null where that is not told. */
+  readonly bodyBytes: number | null
   readonly affinity: Affinity | null
   readonly expectsContinue: boolean
   /** Whether it asks the worker for another protocol. */
@@ -80,6 +82,7 @@ export function requestHead(line: RequestLine, call: BalancedCall): RequestHead 
   return {
     text: `${text}\r\n`,
     body: body === 'length' && found.length === '0' ? 'none' : body,
+    bodyBytes: found.length === null ? null : Number(found.length),
     maxForwards,
     affinity: found.workerId === null ? null : readAffinity(found.workerId),
     upgrades: upgrade !== null,

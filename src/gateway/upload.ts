@@ -13,7 +13,7 @@ const MOST_UNSENT_BYTES = 65_536
 export class Upload {
   readonly #incoming: IncomingMessage
   readonly #chunked: boolean
-  readonly #onMove: () => void
+  readonly #onMove: (bytes: number) => void
   readonly #nextTurn: NextTurn
   #connection: WorkerConnection | null = null
   #listening = false
@@ -27,9 +27,9 @@ export class Upload {
 
   /**
    * @param chunked whether it goes on in chunks
-   * @param onMove is told each time that some of it was handed on
+   * @param onMove is told each time that some of it is handed on, and how much has come in all; it may stop it
    */
-  constructor(incoming: IncomingMessage, chunked: boolean, nextTurn: NextTurn, onMove: () => void) {
+  constructor(incoming: IncomingMessage, chunked: boolean, nextTurn: NextTurn, onMove: (bytes: number) => void) {
     this.#nextTurn = nextTurn
     this.#incoming = incoming
     this.#chunked = chunked
@@ -92,8 +92,8 @@ export class Upload {
     const socket = this.#connection?.socket
     this.bytes += bytes.length
     if (socket === undefined || this.#stopped) return
-    this.#onMove()
-    if (!socket.writable) return
+    this.#onMove(this.bytes)
+    if (this.#stopped || !socket.writable) return
     let free: boolean
     if (this.#chunked) {
       socket.cork()
@@ -124,7 +124,7 @@ export class Upload {
     this.#ended = true
     const connection = this.#connection
     if (connection === null || this.#stopped) return
-    this.#onMove()
+    this.#onMove(this.bytes)
     if (this.#chunked && connection.socket.writable) {
       connection.socket.write(`0\r\n${trailerLines(this.#incoming.rawTrailers)}\r\n`, 'latin1')
     }

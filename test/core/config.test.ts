@@ -38,7 +38,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ masterKeys: [], limitJobs: false, prices: null },
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
-    ...{ lbFolders: [], lbDomain: null, lbPublic: [], trustedProxies: [] },
+    ...{ lbFolders: [], lbDomain: null, lbPublic: [], trustedProxies: [], lbBodyBytes: 30 * 1024 * 1024 },
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -52,7 +52,7 @@ test('each setting is read from its option', () => {
     ...{ port: '0', host: '::1', dataDir: 'd', processRoot: ['a', 'b'], publicUrl: 'https://x.example/' },
     ...{ queueUrl: 'http://y:1', worker: ['w1', 'w2'], sample: true, json: true, drainTimeout: '5', maxWorkers: '7' },
     ...{ storeHost: 'thread', webhookPublicOnly: true, metricsPublic: true, logLevel: 'debug' },
-    ...{ directWorkers: true, maxConnections: '70', maxBodyMemory: '40' },
+    ...{ directWorkers: true, maxConnections: '70', maxBodyMemory: '40', maxLbBody: '500' },
     ...{ container: true, docker: 'unix:///e.sock', dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
     ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
@@ -79,6 +79,7 @@ test('each setting is read from its option', () => {
       lbDomain: 'lb.example',
       lbPublic: ['chat', 'e1'],
       trustedProxies: ['10.0.0.0/8', '::1'],
+      lbBodyBytes: 500 * 1024 * 1024,
     },
   })
 })

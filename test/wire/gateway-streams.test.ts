@@ -115,6 +115,58 @@ describe('the body of a request', () => {
     assert.match(got, /^HTTP\/1.1 400 [\s\S]*\r\nConnection: close\r\n/)
   })
 
+  test('that is too large is refused before a worker is claimed, and not asked for', async () => {
+    const gateway = await startGateway({ bodyBytes: 10 })
+    for (const more of [[], ['Expect: 100-continue']]) {
+      const got = await rawClient(gateway.port)
+        .send(post(['Content-Length: 11', 'Connection: close', ...more]))
+        .untilEnd()
+      assert.match(
+        got,
+        /^HTTP\/1.1 413 Payload Too Large\r\n[\s\S]*"the request body is too large: the limit is 10 bytes/,
+      )
+    }
+    assert.equal(gateway.reservations.wanted.length, 0)
+  })
+
+  test('may be as large as the limit, and is cut off at its worker when it turns out to be larger', async () => {
+    const gateway = await startGateway({ bodyBytes: 10 })
+    const { state } = await silentWorker(gateway, 'w1', (text, socket) => {
+      if (/0123456789$|0\r\n\r\n$/.test(text)) socket.write(PLAIN)
+    })
+    await rawClient(gateway.port)
+      .send(post(['Content-Length: 10'], '0123456789'))
+      .until('hi')
+    const chunked = () => rawClient(gateway.port).send(post(['Transfer-Encoding: chunked'], 'a\r\n0123456789\r\n'))
+    await chunked().send('0\r\n\r\n').until('hi')
+    const next = gateway.next()
+    const client = chunked().send('1\r\nx\r\n')
+    await client.until('"the request body is too large: the limit is 10 bytes')
+    assert.match(client.text, /^HTTP\/1.1 413 /)
+    // What is left of it is thrown away, so that the connection goes on.
+    await client
+      .send('3\r\nyyy\r\n0\r\n\r\n')
+      .send(post(['Content-Length: 10'], '0123456789'))
+      .until('hi')
+    assert.equal((await next).status, 413)
+    assert.doesNotMatch(state.text, /x|yyy/)
+    assert.deepEqual(
+      gateway.reservations.released.map(([, outcome]) => outcome),
+      ['answered', 'answered', 'aborted', 'answered'],
+    )
+  })
+
+  test('that turns out to be too large breaks off the answer that has begun', async () => {
+    const gateway = await startGateway({ bodyBytes: 10 })
+    await silentWorker(gateway, 'w1', (text, socket) => {
+      if (text.endsWith('0123456789\r\n')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun')
+    })
+    const client = rawClient(gateway.port).send(post(['Transfer-Encoding: chunked'], 'a\r\n0123456789\r\n'))
+    await client.until('begun')
+    assert.match(await client.send('1\r\nx\r\n').untilEnd(), /begun$/)
+    assert.deepEqual(gateway.reservations.released, [['w1', 'aborted']])
+  })
+
   test('that ends too early never looks whole to the worker', async () => {
     for (const head of ['Content-Length: 10', 'Transfer-Encoding: chunked']) {
       const gateway = await startGateway()
