@@ -134,10 +134,20 @@ export class Exchange implements ConnectionUser, Wanted {
 
   #reserve(): void {
     this.#waiting = true
+    this.#sinceMs = this.#tries === 0 ? this.#startMs : this.#parts.clock.monotonic()
     this.#parts.reservations.reserve(this).then(
       reservation => this.#onReserved(reservation),
-      (thrown: unknown) => this.#over || this.#refuse(toAppError(thrown)),
+      (thrown: unknown) => {
+        if (this.#over) return
+        this.#waitedInVain()
+        this.#refuse(toAppError(thrown))
+      },
     )
+  }
+
+  #waitedInVain(): void {
+    this.#waiting = false
+    this.#waitMs += this.#parts.clock.monotonic() - this.#sinceMs
   }
 
   #onReserved(reservation: Reservation): void {
@@ -343,7 +353,10 @@ export class Exchange implements ConnectionUser, Wanted {
     if (this.#over || this.#tunnel !== null) return
     this.#over = true
     // Costs more than all else of a short request, and nobody else listens.
-    if (this.#waiting) this.#controller?.abort()
+    if (this.#waiting) {
+      this.#waitedInVain()
+      this.#controller?.abort()
+    }
     this.#upload?.stop()
     this.#connection?.destroy()
     this.#connection = null

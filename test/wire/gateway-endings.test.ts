@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
+import { AppError } from '../../src/core/errors.ts'
 import {
   answering,
   bodyOf,
@@ -12,7 +13,7 @@ import {
   startGateway,
   startRawServer,
 } from './support/gateway.ts'
-import { until } from './support/until.ts'
+import { sleep, until } from './support/until.ts'
 
 const request = (method: string, lines: string[] = [], body = '') =>
   `${[`${method} /a HTTP/1.1`, 'Host: here', ...lines, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`
@@ -312,6 +313,37 @@ describe('an answer that breaks off', () => {
     worker!.write('nonsense\r\n')
     assert.ok(!(await client.untilEnd()).endsWith('0\r\n\r\n'))
     assert.deepEqual(gateway.reservations.released, [['w1', 'broken']])
+  })
+})
+
+describe('how long a request has waited in vain', () => {
+  test('is told when it is refused', async () => {
+    const gateway = await startGateway()
+    gateway.reservations.refusal = new AppError('invalid', 'no workers available')
+    let refuse = () => {}
+    gateway.reservations.gate = new Promise(resolve => {
+      refuse = resolve
+    })
+    const next = gateway.next()
+    const client = rawClient(gateway.port).send(get([]))
+    await until('the claim', () => gateway.reservations.wanted.length === 1)
+    await sleep(60)
+    refuse()
+    assert.match(await client.untilEnd(), /^HTTP\/1.1 400 /)
+    const { waitMs, totalMs } = await next
+    assert.ok(waitMs >= 50 && waitMs <= totalMs, `${waitMs} of ${totalMs} ms`)
+  })
+
+  test('is told when its client goes', async () => {
+    const gateway = await startGateway()
+    gateway.reservations.gate = new Promise(() => {})
+    const next = gateway.next()
+    const client = rawClient(gateway.port).send(get([]))
+    await until('the claim', () => gateway.reservations.wanted.length === 1)
+    await sleep(60)
+    client.socket.destroy()
+    const { waitMs, totalMs } = await next
+    assert.ok(waitMs >= 50 && waitMs <= totalMs, `${waitMs} of ${totalMs} ms`)
   })
 })
 
