@@ -5,6 +5,7 @@ import type { Caller } from '../core/permission.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Access } from '../services/access.ts'
 import type { BalancedCall } from './call.ts'
+import { type Preflight, preflightOf } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
 import { EndpointBook } from './endpoint-book.ts'
 import { ForeignKeys } from './foreign-keys.ts'
@@ -30,11 +31,6 @@ export interface Arriving {
   readonly host: string
   readonly rawHeaders: readonly string[]
   readonly route: Route
-}
-
-/** A question of a browser whether a page may make a request, to be answered with these headers and no body. */
-export interface Preflight {
-  readonly headers: Readonly<Record<string, string>>
 }
 
 /** More texts that may be keys are in no honest request. */
@@ -71,15 +67,28 @@ export class Admission {
    *   without the right to write jobs of the endpoint, `invalid` where it is one with a queue, `unavailable`
    */
   async admit(arriving: Arriving): Promise<BalancedCall | Preflight> {
+    const preflight = preflightOf(arriving.method, arriving.rawHeaders)
+    if (preflight === null) return this.#admit(arriving)
+    try {
+      return await this.#admit(arriving)
+    } catch (error) {
+      // Browsers send no key with it, and show a page nothing of its refusal: that of the request itself says why. But where
+      // the endpoint is not known it may be an open one, whose application decides.
+      if (error instanceof AppError && error.status < 500) return preflight
+      throw error
+    }
+  }
+
+  async #admit(arriving: Arriving): Promise<BalancedCall> {
     const { route, rawHeaders, method } = arriving
     const carrier = { path: route.path, rawHeaders }
     const keys = presentedKeys(carrier)
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
     // Whoever has no key does not get to ask the store which endpoints there are.
-    if (keys.length === 0 && this.#open.size === 0) return preflightOf(arriving)
+    if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
     const known = await this.#book.find(route.endpointId)
     const isOpen = known !== null && this.#isOpen(known.endpoint)
-    if (keys.length === 0 && !isOpen) return preflightOf(arriving)
+    if (keys.length === 0 && !isOpen) throw keyMissing()
     const ours = isOpen ? await this.#foreign.oursAmong(keys) : await this.#authorized(keys, route, known?.endpoint)
     if (known?.endpoint.type !== 'LOAD_BALANCER') {
       throw known === null ? notFound('endpoint', route.endpointId) : new AppError('invalid', 'not allowed for QB API')
@@ -121,27 +130,9 @@ export class Admission {
   }
 }
 
-const ASKED = ['access-control-request-method', 'access-control-request-headers']
-
-/** Browsers send no key with a preflight. The answer to the request itself is what decides. */
-function preflightOf({ method, rawHeaders }: Arriving): Preflight {
-  const [origin, wanted, headers] = ['origin', ...ASKED].map(name => headerOf(rawHeaders, name))
-  if (method !== 'OPTIONS' || origin === undefined || wanted === undefined) {
-    throw new AppError('unauthorized', 'the API key is missing')
-  }
-  return {
-    headers: {
-      ...{ 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' },
-      'access-control-allow-methods': wanted,
-      ...(headers === undefined ? {} : { 'access-control-allow-headers': headers }),
-      ...{ 'access-control-max-age': '600', vary: ['origin', ...ASKED].join(', ') },
-    },
-  }
-}
-
-function headerOf(rawHeaders: readonly string[], wanted: string): string | undefined {
-  const at = rawHeaders.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === wanted)
-  return at < 0 ? undefined : rawHeaders[at + 1]
+/** Of whoever shows no key. */
+export function keyMissing(): AppError {
+  return new AppError('unauthorized', 'the API key is missing')
 }
 
 function pathOf(path: string): string {

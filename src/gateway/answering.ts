@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { WorkerId } from '../core/ids.ts'
 import type { AnswerHead, Framing } from './answer-head.ts'
+import { readableBy } from './cors.ts'
 import { passedTrailers, WORKER_ID } from './fields.ts'
 
 /** So much of an answer may wait for its client. */
@@ -14,6 +15,7 @@ const SHORT_BYTES = 8_192
 
 /** The answer to a client: the worker's as it comes, or one of our own. */
 export class Answering {
+  readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
   /** Whether the client speaks HTTP/1.0, which has no chunks, no trailers and no interim answers. */
   readonly #isOld: boolean
@@ -28,6 +30,7 @@ export class Answering {
   begun = false
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
+    this.#incoming = incoming
     this.#outgoing = outgoing
     this.#isOld = incoming.httpVersion === '1.0'
   }
@@ -101,7 +104,7 @@ export class Answering {
 
   /** An error of our own. @param more as of {@link own} */
   refuse(status: number, error: string, more: readonly string[]): void {
-    this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...more])
+    this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...readableBy(this.#incoming.headers.origin), ...more])
   }
 
   /** Breaks it off so that nobody takes it for whole. */

@@ -2,6 +2,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AppError } from '../core/errors.ts'
+import { readableBy } from './cors.ts'
 
 /** Answers a request that has no answer yet; one whose answer has begun is cut off, so that nobody takes it for whole. */
 export function answerError(incoming: IncomingMessage, outgoing: ServerResponse, error: AppError): void {
@@ -10,7 +11,8 @@ export function answerError(incoming: IncomingMessage, outgoing: ServerResponse,
     const { headers, body } = refusalOf(error)
     // Who waited to be told to go on may send the body now, or may not.
     if (incoming.headers.expect !== undefined) headers.connection = 'close'
-    outgoing.writeHead(error.status, headers).end(body)
+    const cors = readableBy(incoming.headers.origin)
+    outgoing.writeHead(error.status, [...Object.entries(headers).flat(), ...cors]).end(body)
   }
 }
 

@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { AppError, toAppError } from '../core/errors.ts'
+import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import type { Passing } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
 import type { Access } from '../services/access.ts'
-import { Admission, type AdmissionRules, type Arriving, CLOSED, type Preflight } from './admission.ts'
+import { Admission, type AdmissionRules, type Arriving, CLOSED, keyMissing } from './admission.ts'
 import type { BalancedCall, Forwarding } from './call.ts'
+import type { Preflight } from './cors.ts'
 import { answerError, refuseUpgrade } from './error-answer.ts'
 import { stopping } from './refusal.ts'
 import type { Entrance, Route } from './route.ts'
@@ -53,7 +54,7 @@ export class Gateway implements Entrance {
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void {
     void this.#through(incoming, route, {
       carrier: socket,
-      preflight: () => refuseUpgrade(socket, new AppError('unauthorized', 'the API key is missing')),
+      preflight: () => refuseUpgrade(socket, keyMissing()),
       refuse: error => refuseUpgrade(socket, error),
       pass: call => this.#parts.forwarding.upgrade(incoming, socket, head, { ...call, toHealth: false }),
     })
@@ -77,7 +78,8 @@ export class Gateway implements Entrance {
     const startMs = clock.monotonic()
     const { carrier } = way
     try {
-      if (this.#parts.stopping.aborted) throw stopping()
+      // Who asks whether to go on is told so, and reads then why there is nothing to go on to.
+      if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw stopping()
       const admitted = await this.#admission.admit(arrivingOf(incoming, route))
       if ('headers' in admitted) {
         way.preflight(admitted)

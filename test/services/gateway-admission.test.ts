@@ -3,8 +3,9 @@ import { type TestContext, test } from 'node:test'
 import { AppError } from '../../src/core/errors.ts'
 import type { EndpointId, OwnerId } from '../../src/core/ids.ts'
 import { endpointScope } from '../../src/core/permission.ts'
-import { Admission, type AdmissionRules, type Arriving, CLOSED, type Preflight } from '../../src/gateway/admission.ts'
+import { Admission, type AdmissionRules, type Arriving, CLOSED } from '../../src/gateway/admission.ts'
 import type { BalancedCall } from '../../src/gateway/call.ts'
+import type { Preflight } from '../../src/gateway/cors.ts'
 import { KEY, openRig, type Rig } from '../support/rig.ts'
 import { servicesOf } from '../support/services.ts'
 
@@ -190,14 +191,15 @@ test('another account cannot open an endpoint of its own by its name', async t =
   assert.equal((await refused(gate, theirs.id, { headers: [] }))[0], 401)
 })
 
+const ASKS = [
+  ['Origin', 'https://page.example'],
+  ['Access-Control-Request-Method', 'PUT'],
+  ['Access-Control-Request-Headers', 'authorization, x-own'],
+] as const
+
 test('a browser asks before it sends a key, and is told to go on; the rest is up to the application', async t => {
   const { gate, id } = await openGate(t)
-  const asks = [
-    ['Origin', 'https://page.example'],
-    ['Access-Control-Request-Method', 'PUT'],
-    ['Access-Control-Request-Headers', 'authorization, x-own'],
-  ] as const
-  const { headers } = (await gate.admit(arriving(id, { method: 'OPTIONS', headers: asks }))) as Preflight
+  const { headers } = (await gate.admit(arriving(id, { method: 'OPTIONS', headers: ASKS }))) as Preflight
   assert.deepEqual(headers, {
     'access-control-allow-origin': 'https://page.example',
     'access-control-allow-credentials': 'true',
@@ -207,9 +209,28 @@ test('a browser asks before it sends a key, and is told to go on; the rest is up
     vary: 'origin, access-control-request-method, access-control-request-headers',
   })
   assert.equal((await refused(gate, id, { method: 'OPTIONS', headers: [] }))[0], 401)
-  assert.equal((await refused(gate, id, { method: 'GET', headers: asks }))[0], 401)
+  assert.equal((await refused(gate, id, { method: 'GET', headers: ASKS }))[0], 401)
   const path = `/?api_key=${KEY}`
-  assert.deepEqual((await admitted(gate, id, { method: 'OPTIONS', headers: asks, path })).rawHeaders, asks.flat())
+  assert.deepEqual((await admitted(gate, id, { method: 'OPTIONS', headers: ASKS, path })).rawHeaders, ASKS.flat())
+})
+
+test('a browser may go on to what will be refused, since a page gets to read that of the request alone', async t => {
+  const { gate, rig, id } = await openGate(t, { open: ['nobody'] })
+  const asks = async (of: EndpointId, key: string) => {
+    const coming = { method: 'OPTIONS', headers: ASKS, path: `/?api_key=${key}` }
+    return 'headers' in (await gate.admit(arriving(of, coming)))
+  }
+  assert.ok(await asks(id, 'rpa_none'), 'an invalid key')
+  assert.ok(await asks('nothere' as EndpointId, KEY), 'no endpoint')
+  assert.ok(await asks(await rig.endpoint({ name: 'queue' }), KEY), 'one with a queue')
+})
+
+test('a browser is not told to go on while nobody knows whether the application is to be asked', async t => {
+  const { gate, rig, id } = await openGate(t, { open: ['open'] })
+  rig.store.endpoints.find = () => Promise.reject(new AppError('unavailable', 'the store is away'))
+  for (const path of ['/', `/?api_key=${KEY}`]) {
+    assert.equal((await refused(gate, id, { method: 'OPTIONS', headers: ASKS, path }))[0], 503)
+  }
 })
 
 test('only a GET or HEAD of the health path is for the health port', async t => {

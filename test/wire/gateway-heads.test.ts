@@ -182,6 +182,20 @@ describe('an answer of our own', () => {
     )
   })
 
+  test('can be read by a page of another origin, with its Retry-After', async () => {
+    const gateway = await startGateway()
+    gateway.reservations.refusal = new AppError('rate_limited', 'the line is full', { retryAfterSeconds: 7 })
+    const ask = async (lines: string[]) => linesOf(await rawClient(gateway.port).send(get(lines)).untilEnd())
+    const ofCors = (line: string) => /^(?:access-control|vary)/i.test(line)
+    assert.deepEqual((await ask(['Origin: null'])).filter(ofCors), [
+      'Access-Control-Allow-Origin: null',
+      'Access-Control-Allow-Credentials: true',
+      'Access-Control-Expose-Headers: Retry-After',
+      'Vary: Origin',
+    ])
+    assert.deepEqual((await ask([])).filter(ofCors), [])
+  })
+
   test('says nothing of what went wrong inside', async () => {
     const gateway = await startGateway()
     gateway.reservations.refusal = new TypeError('secret') as AppError

@@ -259,6 +259,42 @@ test('a preflight without a key is answered, and no worker hears of it', async t
   assert.equal(worker.sockets.length, 0)
 })
 
+test('a page of another origin gets to read why it is refused, and what a worker says is left to the worker', async t => {
+  const { ask, id, rig, worker, stopping } = await openWorld(t)
+  const queue = await rig.endpoint()
+  const from = 'Origin: https://page.example\r\n'
+  const fields = (text: string) =>
+    [...text.matchAll(/^(access-control-[^:]*|vary): (.*)\r$/gim)].map(([, name, value]) =>
+      `${name}: ${value}`.toLowerCase(),
+    )
+  const readable = [
+    ...['access-control-allow-origin: https://page.example', 'access-control-allow-credentials: true'],
+    ...['access-control-expose-headers: retry-after', 'vary: origin'],
+  ]
+  const at = (endpoint: string) => `Host: ${endpoint}.localhost\r\n${BEARER}${from}`
+  const rows: [status: number, headers: string][] = [
+    [401, from],
+    [404, at('nobody')],
+    [400, at(queue)],
+  ]
+  for (const [status, headers] of rows) {
+    const text = await whole(ask('GET /a', headers))
+    assert.deepEqual([refusal(text)[0], fields(text)], [status, readable])
+  }
+  assert.deepEqual(fields(await whole(ask('GET /a'))), [], 'who is of no page is told nothing of that')
+  const answered = await whole(ask('GET /a', BEARER + from))
+  assert.match(answered, /^HTTP\/1.1 200/)
+  assert.deepEqual(fields(answered), [])
+  await worker.close()
+  const lost = await whole(ask('GET /a', BEARER + from))
+  assert.deepEqual([refusal(lost)[0], fields(lost)], [502, readable])
+  stopping.abort()
+  const late = await whole(ask('GET /a', BEARER + from))
+  assert.deepEqual([refusal(late)[0], fields(late)], [503, readable])
+  const asks = `${from}Access-Control-Request-Method: PUT\r\n`
+  assert.match(await ask(`OPTIONS /lb/${id}/a`, asks).until('\r\n\r\n'), /^HTTP\/1.1 204/)
+})
+
 test('whom the listener refuses gets to no endpoint either', async t => {
   const { ask } = await openWorld(t, { listening: { refuses: () => true } })
   for (const more of ['', UPGRADE, 'Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}']) {

@@ -1,0 +1,40 @@
+/** What pages of other origins are told of answers that are made here. What a worker answers is its own to open. */
+
+/** A question of a browser whether a page may make a request, to be answered with these headers and no body. */
+export interface Preflight {
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const ASKED = ['access-control-request-method', 'access-control-request-headers']
+
+/** That a page may make the request that it asks about, from any origin and with any headers; null for any other request. */
+export function preflightOf(method: string, rawHeaders: readonly string[]): Preflight | null {
+  if (method !== 'OPTIONS') return null
+  const [origin, wanted, headers] = ['origin', ...ASKED].map(name => headerOf(rawHeaders, name))
+  if (origin === undefined || wanted === undefined) return null
+  return {
+    headers: {
+      ...{ 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' },
+      'access-control-allow-methods': wanted,
+      ...(headers === undefined ? {} : { 'access-control-allow-headers': headers }),
+      ...{ 'access-control-max-age': '600', vary: ['origin', ...ASKED].join(', ') },
+    },
+  }
+}
+
+/**
+ * What lets a page read an answer of our own, and when to come again: names and values in turn, none for who is no page.
+ * @param origin as the request says it
+ */
+export function readableBy(origin: string | undefined): readonly string[] {
+  if (origin === undefined) return []
+  return [
+    ...['Access-Control-Allow-Origin', origin, 'Access-Control-Allow-Credentials', 'true'],
+    ...['Access-Control-Expose-Headers', 'Retry-After', 'Vary', 'Origin'],
+  ]
+}
+
+function headerOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+  const at = rawHeaders.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === wanted)
+  return at < 0 ? undefined : rawHeaders[at + 1]
+}
