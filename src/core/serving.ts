@@ -1,6 +1,7 @@
 /** How a worker of a load-balancing endpoint serves, as the variables of its environment say. */
 
-import { initTimeoutMs } from './init-timeout.ts'
+import { initTimeoutMs, isInitTimeout, MAX_INIT_S } from './init-timeout.ts'
+import { secretNames } from './secret.ts'
 
 /** What the program of a worker serves; the ports are those that its user named, drivers may give it others. */
 export interface Serving {
@@ -12,9 +13,6 @@ export interface Serving {
   /** How long it may take from its start until it is well for the first time. */
   readonly initTimeoutMs: number
 }
-
-/** What of the environment is read; see docs/guides/load-balancing.md. */
-export const SERVING_VARIABLES = ['PORT', 'PORT_HEALTH', 'HEALTH_CHECK_PATH', 'RUNYARD_MAX_CONCURRENCY'] as const
 
 const DEFAULT_PORT = 80
 const DEFAULT_PATH = '/ping'
@@ -46,20 +44,55 @@ export function maxConcurrencyOf(env: Environment): number | null {
   return integerIn(env.RUNYARD_MAX_CONCURRENCY, MAX_CONCURRENCY)
 }
 
-/** What is wrong with the variables that say how a worker serves, as a sentence; null when nothing is. */
+/** What is wrong with the variables that say how a worker serves, as sentences; null when nothing is. */
 export function servingProblem(env: Environment): string | null {
-  for (const name of ['PORT', 'PORT_HEALTH'] as const) {
+  const problems = wrongIn(env).map(({ sentence, text }) => `${sentence}, not ${shown(text)}`)
+  return problems.length === 0 ? null : problems.join('; ')
+}
+
+/**
+ * The same, a sentence each, as far as it can be told when variables are saved: what refers to a secret is seen when a worker is
+ * started. The values, which may be anything, are not repeated.
+ * @param known variables from before, whose values are not judged again
+ */
+export function servingFailures(env: Environment, known: Environment = {}): string[] {
+  const judged = wrongIn(env).filter(({ name, text }) => text !== known[name] && secretNames({ text }).length === 0)
+  return judged.map(({ sentence }) => sentence)
+}
+
+interface VariableRule {
+  readonly holds: (text: string) => boolean
+  readonly must: string
+}
+
+const PORT_RULE: VariableRule = {
+  holds: text => integerIn(text, 65_535) !== null,
+  must: 'be a port from 1 to 65535',
+}
+
+/** What must be true of each variable; see docs/guides/load-balancing.md. */
+const RULES: Readonly<Record<string, VariableRule>> = {
+  PORT: PORT_RULE,
+  PORT_HEALTH: PORT_RULE,
+  HEALTH_CHECK_PATH: { holds: isPath, must: 'be a path that begins with a slash and has no blanks' },
+  RUNYARD_MAX_CONCURRENCY: {
+    holds: text => integerIn(text, MAX_CONCURRENCY) !== null,
+    must: `be an integer from 1 to ${MAX_CONCURRENCY}`,
+  },
+  RUNPOD_INIT_TIMEOUT: { holds: isInitTimeout, must: `be a number of seconds from 1 to ${MAX_INIT_S}` },
+}
+
+interface Wrong {
+  readonly name: string
+  readonly text: string
+  readonly sentence: string
+}
+
+function wrongIn(env: Environment): Wrong[] {
+  return Object.entries(RULES).flatMap(([name, { holds, must }]) => {
     const text = env[name]
-    if (text !== undefined && integerIn(text, 65_535) === null)
-      return `the variable ${name} must be a port from 1 to 65535, not ${shown(text)}`
-  }
-  const path = env.HEALTH_CHECK_PATH
-  if (path !== undefined && !isPath(path))
-    return `the variable HEALTH_CHECK_PATH must be a path that begins with a slash and has no blanks, not ${shown(path)}`
-  const most = env.RUNYARD_MAX_CONCURRENCY
-  if (most !== undefined && maxConcurrencyOf(env) === null)
-    return `the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to ${MAX_CONCURRENCY}, not ${shown(most)}`
-  return null
+    return text === undefined || holds(text) ? [] : [{ name, text, sentence: `the variable ${name} must ${must}` }]
+  })
 }
 
 function integerIn(text: string | undefined, max: number): number | null {

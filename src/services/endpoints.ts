@@ -22,6 +22,7 @@ import type { Jobs } from './jobs.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
 import { templateProblems } from './templates.ts'
+import { servingChangeFailures } from './worker-needs.ts'
 
 /** From so many on, one read of all is cheaper than a read of each. */
 const FEW = 3
@@ -78,6 +79,7 @@ export class Endpoints {
     const failures = await this.#problems(owner, config)
     const template = await this.#ports.store.templates.find(owner, templateId)
     failures.push(...linkProblems(templateId, template))
+    if (template !== null) failures.push(...servingChangeFailures({ config, template }, null))
     if (failures.length > 0) throw invalid(failures)
     const taken = wantedId === undefined || (await this.#ports.store.endpoints.find(wantedId)) !== null
     return this.#insert(owner, config, templateId, taken ? this.#newId() : wantedId)
@@ -94,6 +96,7 @@ export class Endpoints {
     const failures = [
       ...(await this.#problems(owner, config)),
       ...(await templateProblems(this.#ports, owner, own, this.#names)),
+      ...servingChangeFailures({ config, template: own }, null),
     ]
     if (failures.length > 0) throw invalid([...new Set(failures)])
     return this.#insert(owner, config, own.id, this.#newId(), own)
@@ -109,9 +112,11 @@ export class Endpoints {
       const changes = typeof given === 'function' ? given(before) : given
       const after = tidied({ ...before, ...changes })
       const failures = await this.#problems(owner, after, before)
-      if (changes.templateId !== undefined) {
-        const template = await this.#ports.store.templates.find(owner, changes.templateId)
-        failures.push(...linkProblems(changes.templateId, template))
+      const template = await this.#ports.store.templates.find(owner, after.templateId)
+      if (changes.templateId !== undefined) failures.push(...linkProblems(changes.templateId, template))
+      if (template !== null) {
+        const known = after.templateId === before.templateId ? { config: before, template } : null
+        failures.push(...servingChangeFailures({ config: after, template }, known))
       }
       if (failures.length > 0) throw invalid(failures)
       const newVersion = after.templateId !== before.templateId || workersMustSee(before, after)
@@ -146,6 +151,8 @@ export class Endpoints {
         failures.push(`${this.#names.idleTimeout} does not apply to a queue that scales on requestCount`)
       }
       if (own !== undefined) failures.push(...(await templateProblems(this.#ports, owner, own, this.#names)))
+      const serving = { config: merged, template: own ?? template }
+      failures.push(...servingChangeFailures(serving, { config: before, template }))
       if (failures.length > 0) throw invalid([...new Set(failures)])
       const after = { ...merged, templateId: own?.id ?? before.templateId }
       return { after, newVersion: own !== undefined || workersMustSee(before, after), own }

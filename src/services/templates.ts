@@ -5,8 +5,13 @@ import type { Page, PageRequest } from '../core/page.ts'
 import { isFolderImage, type Template, type TemplateInput, templateFailures } from '../core/template.ts'
 import type { Ports } from '../ports/ports.ts'
 import { changeAgain } from './change-again.ts'
+import { inGroups } from './in-groups.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
+import { servingChangeFailures } from './worker-needs.ts'
+
+/** So many reads at once where there is one for each endpoint. */
+const AT_ONCE = 16
 
 /** Changes to a template, or what makes them of it as it is at that moment; what is left out is kept. */
 export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
@@ -25,7 +30,8 @@ export class Templates {
   /** @throws AppError `invalid` with all failures, the taken name among them */
   async create(owner: OwnerId, input: TemplateInput, listed = true): Promise<Template> {
     const { store, random, clock } = this.#ports
-    await this.#check(owner, input)
+    const failures = await templateProblems(this.#ports, owner, input, this.#names)
+    if (failures.length > 0) throw invalid(failures)
     const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
     if (!(await store.templates.insert(template))) throw nameTaken(input.name)
     this.#saved(template.id)
@@ -41,7 +47,9 @@ export class Templates {
     const { template, users } = await changeAgain(`template ${id}`, async () => {
       const before = await this.find(owner, id)
       const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
-      await this.#check(owner, template)
+      const failures = await templateProblems(this.#ports, owner, template, this.#names)
+      failures.push(...(await this.#servingProblems(template, before)))
+      if (failures.length > 0) throw invalid(failures)
       if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
         throw invalid([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
       }
@@ -118,9 +126,19 @@ export class Templates {
     this.#ports.emit('template.deleted', { templateId: id })
   }
 
-  async #check(owner: OwnerId, input: TemplateInput): Promise<void> {
-    const failures = await templateProblems(this.#ports, owner, input, this.#names)
-    if (failures.length > 0) throw invalid(failures)
+  /** What keeps endpoints that use it from serving with what it says now; each failure once, with the first of them. */
+  async #servingProblems(template: Template, before: Template): Promise<string[]> {
+    if (JSON.stringify(template.env) === JSON.stringify(before.env)) return []
+    const { endpoints, templates } = this.#ports.store
+    const found = new Map<string, string>()
+    const users = await inGroups(await templates.users(template.id), AT_ONCE, id => endpoints.find(id))
+    for (const config of users) {
+      if (config === null) continue
+      for (const failure of servingChangeFailures({ config, template }, { config, template: before })) {
+        if (!found.has(failure)) found.set(failure, config.name)
+      }
+    }
+    return [...found].map(([failure, name]) => `${failure} (load-balancing endpoint '${name}' uses this template)`)
   }
 
   #saved(templateId: TemplateId): void {

@@ -1,8 +1,8 @@
-import type { Endpoint } from '../core/endpoint.ts'
+import type { Endpoint, EndpointConfig } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { OwnerId, VolumeId } from '../core/ids.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
-import { servingProblem } from '../core/serving.ts'
+import { servingFailures, servingProblem } from '../core/serving.ts'
 import type { Template } from '../core/template.ts'
 import { missingSecretsText, missingVolumeText } from '../core/worker-failure.ts'
 import type { RegistryCredential } from '../ports/driver.ts'
@@ -23,6 +23,23 @@ export interface WorkerNeeds {
 /** The variables that workers of an endpoint get, as they were saved: those of the endpoint win over its template's. */
 export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Template, 'env'>): Record<string, string> {
   return { ...template.env, ...endpoint.env }
+}
+
+/** What decides which variables its workers get. */
+export interface Configured {
+  readonly config: Pick<EndpointConfig, 'type' | 'env'>
+  readonly template: Pick<Template, 'env'>
+}
+
+/**
+ * What is wrong with how workers of a load-balancing endpoint would serve, one sentence each. A variable that was like that
+ * before is not held against a change: such an endpoint can still be paused, for one.
+ */
+export function servingChangeFailures({ config, template }: Configured, before: Configured | null): string[] {
+  if (config.type !== 'LOAD_BALANCER') return []
+  const wasServing = before?.config.type === 'LOAD_BALANCER'
+  const known = wasServing ? savedEnv(before.config, before.template) : {}
+  return servingFailures(savedEnv(config, template), known).map(failure => `env: ${failure}`)
 }
 
 /** Finds what a worker needs besides its image. */

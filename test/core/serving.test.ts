@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { maxConcurrencyOf, servingOf, servingProblem } from '../../src/core/serving.ts'
+import { maxConcurrencyOf, servingFailures, servingOf, servingProblem } from '../../src/core/serving.ts'
 
 test('a worker serves port 80 and answers at /ping unless its variables say something else', () => {
   assert.deepEqual(servingOf({}), { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 })
@@ -40,6 +40,10 @@ const WRONG: [Record<string, string>, RegExp][] = [
     { RUNYARD_MAX_CONCURRENCY: text },
     /^the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to 1000000, not '/,
   ]),
+  ...['0', '-1', '', '5m', '86401'].map((text): [Record<string, string>, RegExp] => [
+    { RUNPOD_INIT_TIMEOUT: text },
+    /^the variable RUNPOD_INIT_TIMEOUT must be a number of seconds from 1 to 86400, not '/,
+  ]),
 ]
 
 for (const [env, sentence] of WRONG) {
@@ -49,3 +53,19 @@ for (const [env, sentence] of WRONG) {
     assert.equal(maxConcurrencyOf(env), null)
   })
 }
+
+test('all that is wrong is said at once', () => {
+  const wrong = { PORT: '0', RUNYARD_MAX_CONCURRENCY: 'all', OTHER: '0' }
+  assert.match(
+    servingProblem(wrong)!,
+    /^the variable PORT must .*, not '0'; the variable RUNYARD_\w+ must .*, not 'all'$/,
+  )
+  assert.equal(servingFailures(wrong).length, 2)
+})
+
+test('at saving no value is repeated, and none is judged that stays as it was or refers to a secret', () => {
+  assert.deepEqual(servingFailures({ PORT: 'hunter2' }), ['the variable PORT must be a port from 1 to 65535'])
+  assert.deepEqual(servingFailures({ PORT: '0' }, { PORT: '0' }), [])
+  assert.equal(servingFailures({ PORT: '0' }, { PORT: '00' }).length, 1)
+  assert.deepEqual(servingFailures({ PORT: '{{ RUNPOD_SECRET_PORT }}', HEALTH_CHECK_PATH: 'a{{RUNPOD_SECRET_x}}' }), [])
+})

@@ -1,5 +1,6 @@
 import { cpuFailures, gpuFailures, locationFailures } from '../../core/catalog.ts'
 import { ENDPOINT_DEFAULTS } from '../../core/endpoint.ts'
+import { servingFailures } from '../../core/serving.ts'
 import { envFailures, portFailures } from '../../core/template.ts'
 import type { Members, Rule } from './route.ts'
 import type { CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
@@ -31,6 +32,7 @@ export const createRules: readonly Rule<typeof CreateEndpoint>[] = [
   ({ gpu }) => (gpu === undefined ? [] : [...selectionFailures(gpu.pools, gpu.excludedTypes), ...cudaFailures(gpu)]),
   ({ cpu }) => cpuListFailures(cpu),
   ({ dataCenterIds }) => under('$.dataCenterIds', locationFailures(dataCenterIds ?? [])),
+  ({ type, env }) => (type === 'LOAD_BALANCER' ? under('$.env', servingFailures(env ?? {})) : []),
 ]
 
 /** As much of {@link createRules} as a document can say. */
