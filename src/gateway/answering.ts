@@ -28,6 +28,8 @@ export class Answering {
   bytes = 0
   /** Whether it is the worker's. */
   begun = false
+  /** Whether it has lain unread for a while: what its worker does then says nothing about the worker. */
+  hasLain = false
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
     this.#incoming = incoming
@@ -107,6 +109,12 @@ export class Answering {
     this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...readableBy(this.#incoming.headers.origin), ...more])
   }
 
+  /** To be asked while nothing moves: whether it is the client that has not taken what there is. */
+  lies(): boolean {
+    this.hasLain ||= this.#outgoing.writableLength > 0
+    return this.hasLain
+  }
+
   /** Breaks it off so that nobody takes it for whole. */
   cut(): void {
     const outgoing = this.#outgoing
@@ -115,6 +123,7 @@ export class Answering {
     if (outgoing.writableEnded) return
     if (socket === null) outgoing.destroy()
     else if (this.#isOld && typeof this.#framing !== 'number') socket.resetAndDestroy()
+    else if (this.hasLain) socket.destroy()
     else socket.destroySoon()
   }
 

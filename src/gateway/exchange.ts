@@ -114,7 +114,10 @@ export class Exchange implements ConnectionUser, Wanted {
       this.onLost({ kind: 'unreachable', problem, begun: false, reused: false })
     } else if (!this.#answering.begun) {
       if (quietMs >= headersMs) this.#tooLate(connection)
-    } else if (quietMs >= streamIdleMs) this.#break()
+    } else {
+      const byClient = this.#answering.lies() || this.#upload?.waitsForClient === true
+      if (quietMs >= streamIdleMs) this.#break(byClient)
+    }
   }
 
   #begin(): void {
@@ -268,12 +271,13 @@ export class Exchange implements ConnectionUser, Wanted {
     this.#connection = null
     if (this.#over) return
     if (this.#answering.begun) {
-      this.#break()
+      this.#break(this.#answering.hasLain)
       return
     }
     this.#upload?.hold()
     const untouched = this.#upload === null || !this.#upload.begun
-    const again = untouched && !loss.begun && (loss.kind === 'unreachable' || this.#mayRepeat(loss))
+    const mayRepeat = loss.kind === 'unreachable' || (loss.kind === 'ended' && IDEMPOTENT.has(this.#method))
+    const again = untouched && !loss.begun && mayRepeat
     const reservation = this.#reservation
     if (again && loss.reused && !this.#renewed && reservation !== null) {
       this.#renewed = true
@@ -286,10 +290,6 @@ export class Exchange implements ConnectionUser, Wanted {
       this.avoid.push(workerId)
       this.#reserve()
     } else this.#fail(502, `worker ${workerId} gave no answer: ${loss.problem}`)
-  }
-
-  #mayRepeat({ kind }: Loss): boolean {
-    return kind === 'ended' && IDEMPOTENT.has(this.#method)
   }
 
   #tooLate(connection: WorkerConnection): void {
@@ -305,17 +305,18 @@ export class Exchange implements ConnectionUser, Wanted {
 
   /** What its worker has of the body is not the whole, and must not look like it. */
   #tooLarge(): void {
+    if (this.#answering.begun) {
+      this.#break(true)
+      return
+    }
     this.#connection?.destroy()
     this.#connection = null
     this.#release('aborted')
-    if (this.#answering.begun) this.#break()
-    else this.#refuse(tooLarge(this.#parts.bodyBytes))
+    this.#refuse(tooLarge(this.#parts.bodyBytes))
   }
 
-  #refuse(error: AppError): void {
-    const { retryAfterSeconds } = error
-    const more = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]
-    this.#fail(error.status, error.message, more)
+  #refuse({ status, message, retryAfterSeconds }: AppError): void {
+    this.#fail(status, message, retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)])
   }
 
   /** An answer of our own. */
@@ -334,12 +335,12 @@ export class Exchange implements ConnectionUser, Wanted {
     else this.#fail(405, 'TRACE is not answered here', ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
   }
 
-  /** The worker is gone in the middle of its answer, which must not look like a whole one. */
-  #break(): void {
+  /** There is no more of an answer that has begun, which must not look like a whole one. */
+  #break(byClient: boolean): void {
     this.#connection?.destroy()
     this.#connection = null
     this.#upload?.stop()
-    this.#release('broken')
+    this.#release(byClient ? 'aborted' : 'broken')
     this.#answering.cut()
   }
 

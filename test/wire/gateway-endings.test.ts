@@ -416,6 +416,51 @@ describe('too long', () => {
     const got = await rawClient(gateway.port).send(get([])).untilEnd()
     assert.match(got, /part/)
     assert.ok(!got.endsWith('0\r\n\r\n'))
+    assert.deepEqual(gateway.reservations.released, [['w1', 'broken']])
+  })
+
+  const MUCH = `HTTP/1.1 200 OK\r\nContent-Length: 200000000\r\n\r\n${'x'.repeat(16_000_000)}`
+
+  test('until a client takes more of the answer is not held against the worker', async () => {
+    const gateway = await startGateway({ limits })
+    await add(gateway, 'w1', socket => void socket.once('data', () => socket.write(MUCH)))
+    const next = gateway.next()
+    const client = rawClient(gateway.port)
+    client.socket.pause()
+    client.send(get([]))
+    assert.equal((await next).complete, false)
+    assert.deepEqual(gateway.reservations.released, [['w1', 'aborted']])
+  })
+
+  test('for a worker that gives up a client which took nothing is not held against it', async () => {
+    const gateway = await startGateway({ limits: { ...limits, streamIdleMs: 60_000 } })
+    let worker: Socket | null = null
+    await add(gateway, 'w1', socket => {
+      worker = socket
+      socket.once('data', () => socket.write(MUCH))
+    })
+    const next = gateway.next()
+    const client = rawClient(gateway.port)
+    client.socket.pause()
+    client.send(get([]))
+    await until('the worker', () => worker !== null)
+    await sleep(500)
+    worker!.resetAndDestroy()
+    client.socket.resume()
+    assert.equal((await next).complete, false)
+    assert.deepEqual(gateway.reservations.released, [['w1', 'aborted']])
+  })
+
+  test('until the rest of a body comes whose answer has begun is not held against the worker', async () => {
+    const gateway = await startGateway({ limits })
+    await add(gateway, 'w1', socket => {
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n'))
+    })
+    const got = await rawClient(gateway.port)
+      .send(request('POST', ['Content-Length: 9'], 'part'))
+      .untilEnd()
+    assert.ok(!got.endsWith('0\r\n\r\n'))
+    assert.deepEqual(gateway.reservations.released, [['w1', 'aborted']])
   })
 
   test('is never what moves, however long it lasts', async () => {

@@ -266,7 +266,7 @@ describe('a worker that does not agree', () => {
     side.socket!.write(Buffer.alloc(16 * MiB))
     await until('its end', () => gateway.forwarder.liveCount === 0)
     assert.equal(gateway.passed[0]?.complete, false)
-    assert.deepEqual(gateway.reservations.released, [['w1', 'broken']])
+    assert.deepEqual(gateway.reservations.released, [['w1', 'aborted']])
   })
 
   test('says 101 without a protocol: 502', async () => {
