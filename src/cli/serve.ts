@@ -33,7 +33,6 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     throw new CliError(`${reading.mistakes.length} setting(s) are wrong:\n${list}`, EXIT.usage)
   }
   const server = await start(reading.config)
-  announce(server, reading.config)
   let signals = 0
   const ended = new Promise<void>((done, fail) => {
     const onSignal = () => {
@@ -45,6 +44,8 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
   })
+  // Not before: who reads that the server is up may signal it at once.
+  announce(server, reading.config)
   await ended.catch((error: Error) => {
     process.stderr.write(`runyard: the server did not stop in order: ${error.message}\n`)
     process.exit(EXIT.internal)
