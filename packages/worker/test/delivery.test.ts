@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bench, final, until } from './support/bench.ts'
+import { atOnce, bench, final, until } from './support/bench.ts'
 
-describe('delivering results', { concurrency: true }, () => {
+describe('delivering results', atOnce, () => {
   it('keeps a result that the platform could not store and offers it again', async t => {
     const { stub } = await bench(t, {
       jobs: [{ do: 'echo' }],

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { Child, fixture } from './support/bench.ts'
+import { atOnce, Child, fixture } from './support/bench.ts'
 
 const run = async (args: string[], cwd = import.meta.dirname, env: Record<string, string> = {}) => {
   const child = new Child([fixture, ...args], env, cwd)
@@ -11,7 +11,7 @@ const run = async (args: string[], cwd = import.meta.dirname, env: Record<string
   return { code, stdout: child.stdout, stderr: child.stderr }
 }
 
-describe('trying a handler without a platform', { concurrency: true }, () => {
+describe('trying a handler without a platform', atOnce, () => {
   it('runs one job from --test_input and prints its result', async () => {
     const { code, stdout } = await run(['--test_input', '{"input": {"do": "echo"}}'])
     assert.equal(code, 0)

@@ -4,9 +4,9 @@ import { describe, it } from 'node:test'
 import { toJson } from '../src/json.ts'
 import { encodeResult } from '../src/result.ts'
 import { version } from '../src/version.ts'
-import { bench, final, until } from './support/bench.ts'
+import { atOnce, bench, final, until } from './support/bench.ts'
 
-describe('results', { concurrency: true }, () => {
+describe('results', atOnce, () => {
   it('delivers what the handler returned, with the headers and query the platform expects', async t => {
     const { stub } = await bench(t, { jobs: [{ do: 'echo', text: 'wörld' }] })
     assert.deepEqual(await final(stub, 'j1'), { output: { echo: { do: 'echo', text: 'wörld' } } })

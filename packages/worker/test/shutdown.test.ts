@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bench, Child, final, fixture, until } from './support/bench.ts'
+import { atOnce, bench, Child, final, fixture, until } from './support/bench.ts'
 import { Stub } from './support/stub.ts'
 
-describe('shutting down', { concurrency: true }, () => {
+describe('shutting down', atOnce, () => {
   it('exits with 0 as soon as the platform releases its open poll', async t => {
     const { stub, child } = await bench(t, { rules: { holdMs: 600 } })
     await until('both polls', () => stub.of('job-take')[0] && stub.of('job-stop')[0])
     const { code, ms } = await child.end('SIGTERM')
     assert.equal(code, 0)
-    assert.ok(ms < 1000, `it took ${ms} ms`)
+    assert.ok(ms < 1900, `it took ${ms} ms`)
   })
 
   it('exits with 0 within seconds when the platform holds on to the poll', async t => {
@@ -19,12 +19,12 @@ describe('shutting down', { concurrency: true }, () => {
     const take = await until('a take', () => stub.of('job-take')[0])
     const { code, ms } = await child.end('SIGTERM')
     assert.equal(code, 0)
-    assert.ok(ms < 3500, `it took ${ms} ms`)
+    assert.ok(ms < 8000, `it took ${ms} ms`)
     await until('the stub to notice', () => take.gone)
   })
 
   it('finishes and delivers the job that is running, taking no other', async t => {
-    const { stub, child } = await bench(t, { jobs: [{ do: 'sleep', ms: 600 }, { do: 'echo' }] })
+    const { stub, child } = await bench(t, { jobs: [{ do: 'sleep', ms: 3000 }, { do: 'echo' }] })
     await until('the job to run', () => stub.of('ping').find(ping => ping.query.get('job_id') === 'j1'))
     assert.equal((await child.end('SIGTERM')).code, 0)
     assert.deepEqual(stub.bodies('job-done', 'j1'), [{ output: 'slept' }])
@@ -87,7 +87,7 @@ describe('shutting down', { concurrency: true }, () => {
       await until('the first to be seen', () => child.stdout.includes('SIGTERM'))
       const ended = await child.end(signal)
       assert.equal(ended.code, code)
-      assert.ok(ended.ms < 500)
+      assert.ok(ended.ms < 5000, `it took ${ended.ms} ms`)
     })
   }
 })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { bench, final } from './support/bench.ts'
+import { atOnce, bench, final } from './support/bench.ts'
 
 const chunk = (index: number) => ({ output: { index } })
 
-describe('streaming', { concurrency: true }, () => {
+describe('streaming', atOnce, () => {
   it('posts each yielded value in order, then an empty list', async t => {
     const { stub } = await bench(t, { jobs: [{ do: 'stream', n: 20 }] })
     assert.deepEqual(await final(stub, 'j1'), { output: [] })

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bench, final, until } from './support/bench.ts'
+import { atOnce, bench, final, until } from './support/bench.ts'
 
-describe('taking jobs', { concurrency: true }, () => {
+describe('taking jobs', atOnce, () => {
   it('takes the next job as soon as one is done', async t => {
     const { stub } = await bench(t, { jobs: Array(12).fill({ do: 'echo' }) })
     await final(stub, 'j12')
     const took = stub.of('job-done', 'j12')[0]!.at - stub.of('job-done', 'j1')[0]!.at
-    assert.ok(took < 1000, `eleven jobs took ${took} ms`)
+    // With the shortest of its pauses between them it would be 1.65 s at least.
+    assert.ok(took < 1600, `eleven jobs took ${took} ms`)
   })
 
   it('never runs more jobs at once than its concurrency, and that many when they are there', async t => {
@@ -22,7 +23,7 @@ describe('taking jobs', { concurrency: true }, () => {
   })
 
   it('asks a concurrency function before every take', async t => {
-    const jobs = Array(6).fill({ do: 'crowd', ms: 300 })
+    const jobs = Array(6).fill({ do: 'crowd', ms: 1000 })
     const { stub } = await bench(t, { jobs, options: { growTo: 3 } })
     const outputs = await Promise.all(jobs.map((_, index) => final(stub, `j${index + 1}`)))
     assert.equal(Math.max(...outputs.map(({ output }) => (output as { most: number }).most)), 3)
@@ -51,7 +52,7 @@ describe('taking jobs', { concurrency: true }, () => {
     const { stub } = await bench(t, { rules: { 'job-take': (_, count) => (count === 1 ? limited : undefined) } })
     await until('a second take', () => stub.takes()[1])
     const gap = stub.takes()[1]!.at - stub.takes()[0]!.at
-    assert.ok(gap > 950 && gap < 1600, `waited ${gap} ms`)
+    assert.ok(gap > 950 && gap < 4000, `waited ${gap} ms`)
   })
 
   for (const status of [204, 404, 401, 500]) {
@@ -70,12 +71,12 @@ describe('taking jobs', { concurrency: true }, () => {
     await until('the job to run', () => stub.of('ping').find(ping => ping.query.get('job_id') === 'j1'))
     stub.stop('no-such-job')
     await until('the stop poll to be back', () => stub.of('job-stop')[1])
-    assert.ok(stub.of('job-stop')[1]!.at - stub.of('job-stop')[0]!.at > 900, 'useless answers are not asked for again')
+    assert.ok(stub.of('job-stop')[1]!.at - stub.of('job-stop')[0]!.at > 500, 'useless answers are not asked for again')
     stub.queue({ id: 'next', input: {} })
     const stopped = performance.now()
     stub.stop('j1')
     await final(stub, 'next')
-    assert.ok(performance.now() - stopped < 500)
+    assert.ok(performance.now() - stopped < 900)
     assert.deepEqual(stub.bodies('job-done', 'j1'), [])
   })
 
