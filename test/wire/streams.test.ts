@@ -50,7 +50,7 @@ describe('streams of official Python workers', { skip }, () => {
 
   for (const mode of ['sync', 'async']) {
     test(`chunks of ${mode} generators come one by one, in order, and the job ends without an output of its own`, async () => {
-      const job = await submit(server, of(mode), { n: 5, sleep: 0.2 })
+      const job = await submit(server, of(mode), { n: 5, sleep: 0.5 })
       const { numbers, status, answers } = await readAll(of(mode), job)
       assert.deepEqual([numbers, status], [[0, 1, 2, 3, 4], 'COMPLETED'])
       assert.ok(answers >= 4, `only ${answers} answers: the chunks were held back`)
@@ -77,27 +77,36 @@ describe('streams of official Python workers', { skip }, () => {
     }
   })
 
-  test('10,000 small chunks arrive complete and in order, through all three shapes', async () => {
+  test('10,000 small chunks arrive complete and in order, through all three shapes', { timeout: 600_000 }, async () => {
     const expected = Array.from({ length: 10_000 }, (_, number) => number)
-    const envelope = await submit(server, of('async'), { n: 10_000 })
-    assert.deepEqual((await readAll(of('async'), envelope)).numbers, expected)
-    const bare = await submit(server, of('async'), { n: 10_000 })
-    const numbers: number[] = []
-    while (numbers.length < 10_000) {
-      const { json } = await ask(server, `/v2/${of('async')}/stream/${bare}?format=array`)
-      numbers.push(...(json as StreamAnswer['stream']).map(({ output }) => output.number))
+    // Each chunk is a call of its own that is on stable storage before the worker makes the next one.
+    const settings = { workersMin: 3, workersMax: 3, idleTimeout: 3600 }
+    const env = { WIRE_MODE: 'async' }
+    const endpoint = await makeEndpoint(server, { folder, args: `${python} handler.py`, env, settings })
+    const job = () => submit(server, endpoint, { n: 10_000 })
+    const asArray = async (id: string) => {
+      const numbers: number[] = []
+      while (numbers.length < 10_000) {
+        const { json } = await ask(server, `/v2/${endpoint}/stream/${id}?format=array`)
+        numbers.push(...(json as StreamAnswer['stream']).map(({ output }) => output.number))
+      }
+      return numbers
     }
-    assert.deepEqual(numbers, expected)
-    const events = await submit(server, of('async'), { n: 10_000 })
-    const { text } = await ask(server, `/v2/${of('async')}/stream/${events}`, {
-      headers: { accept: 'text/event-stream' },
-    })
-    const lines = text.split('\n\n').filter(event => event.startsWith('data: '))
-    assert.deepEqual(
-      lines.map(line => JSON.parse(line.slice(6)).output.number),
-      expected,
-    )
-    assert.match(text, /event: status\ndata: .*"status":"COMPLETED"/)
+    const asEvents = async (id: string) => {
+      const headers = { accept: 'text/event-stream' }
+      const { text } = await ask(server, `/v2/${endpoint}/stream/${id}`, { headers })
+      assert.match(text, /event: status\ndata: .*"status":"COMPLETED"/)
+      const lines = text.split('\n\n').filter(event => event.startsWith('data: '))
+      return lines.map(line => JSON.parse(line.slice(6)).output.number)
+    }
+    const [envelope, array, events] = await Promise.all([
+      readAll(endpoint, await job()),
+      asArray(await job()),
+      asEvents(await job()),
+    ])
+    assert.deepEqual(envelope.numbers, expected)
+    assert.deepEqual(array, expected)
+    assert.deepEqual(events, expected)
   })
 
   test('the official Python client streams a job to its end', async () => {
@@ -124,7 +133,7 @@ describe('streams of official Python workers', { skip }, () => {
     assert.deepEqual([retried.status, retried.json], [200, { id: failed, status: 'IN_QUEUE' }])
     assert.deepEqual((await readAll(of('sync'), failed)).numbers, [0])
     const endpoint = runpodSdk(server.apiKey, { baseUrl: `${server.url}/v2` }).endpoint(of('sync'))!
-    const running = await submit(server, of('sync'), { n: 3, sleep: 0.5 })
+    const running = await submit(server, of('sync'), { n: 3, sleep: 2 })
     const { json } = await ask(server, `/v2/${of('sync')}/stream/${running}`)
     assert.equal((json as StreamAnswer).stream.length, 1)
     const waiting = await submit(server, of('sync'), { n: 1 })
