@@ -61,6 +61,8 @@ describe('many requests at once', { timeout: 240_000 }, () => {
   test('a worker is killed under 500 requests a second: others answer what had no answer yet, and no part passes for a whole', async t => {
     const node = await balancedEndpoint(server, { ...inNode, requestCount: 100, workers: { min: 3, max: 3 } })
     await ready(node, 3)
+    const load = startLoad(node, () => '/wait?ms=20')
+    await until('some answers', () => load.answered() > 200, PATIENCE_MS)
     const began = await Promise.all(
       Array.from({ length: 30 }, async () => {
         const opened = open(node, '/slow?n=50&ms=100', { agent: new Agent() })
@@ -75,8 +77,6 @@ describe('many requests at once', { timeout: 240_000 }, () => {
         () => false,
       ),
     )
-    const load = startLoad(node, () => '/wait?ms=20')
-    await until('some answers', () => load.answered() > 200, PATIENCE_MS)
     const inFlight = load.sent() - load.answered()
     process.kill(leaderOf(server.dataDir, victim).pid, 'SIGKILL')
     const killedAt = load.sent()
@@ -121,13 +121,13 @@ describe('many requests at once', { timeout: 240_000 }, () => {
   test('a worker is idle from the last byte of its last answer, and not before', async () => {
     const node = await balancedEndpoint(server, { ...inNode, workers: { max: 1, idleTimeout: 1 } })
     const { status, worker } = await call(node, '/slow?n=30&ms=100')
-    const endedAt = Date.now()
     assert.equal(status, 200)
     assert.deepEqual(eventsOf(node, 'worker.exited'), [], 'it outlives an answer that is longer than the idle time')
     const drained = await until('its end', () =>
       server.events('worker.moved').find(event => event.workerId === worker && event.to === 'DRAINING'),
     )
-    const idleMs = Date.parse(String(drained.time)) - endedAt
+    const passed = eventsOf(node, 'gateway.passed').find(({ path }) => path === '/slow')
+    const idleMs = Date.parse(String(drained.time)) - Date.parse(String(passed?.time))
     assert.ok(idleMs > 900, `it drained ${idleMs} ms after the last byte`)
   })
 })
