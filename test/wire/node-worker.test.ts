@@ -88,7 +88,8 @@ describe('a handler on our SDK', () => {
     const folder = image(
       'busy',
       'handler.mjs',
-      `import { setTimeout as sleep } from 'node:timers/promises'
+      `import { existsSync } from 'node:fs'
+       import { setTimeout as sleep } from 'node:timers/promises'
        import { start } from '${SDK}'
        let running = 0
        await start({ concurrency: 3, handler: async ({ input }, { progress }) => {
@@ -96,26 +97,26 @@ describe('a handler on our SDK', () => {
          running += 1
          const atOnce = running
          await progress({ atOnce })
-         await sleep(300)
+         do await sleep(100); while (!existsSync(process.env.WIRE_FOLDER + '/go'))
          running -= 1
          return { atOnce }
        } })`,
     )
-    const endpoint = await makeEndpoint(server, { folder, settings: one })
+    const endpoint = await makeEndpoint(server, { folder, env: { WIRE_FOLDER: folder }, settings: one })
     const failed = await runJob(server, endpoint, { fail: true })
     assert.equal(failed.status, 'FAILED')
     assert.match(failed.error!, /wörld/)
     const ids = await Promise.all(Array.from({ length: 9 }, () => submit(server, endpoint, {})))
-    const seen = await until(
-      'progress',
-      async () => {
-        const job = await statusOf(server, endpoint, ids[0]!)
-        return job.output !== undefined && job
-      },
-      5_000,
-      10,
+    const told = await until('the progress of three', async () => {
+      const seen = await Promise.all(ids.map(id => statusOf(server, endpoint, id)))
+      const running = seen.filter(({ output }) => output !== undefined)
+      return running.length >= 3 && running
+    })
+    assert.deepEqual(
+      told.map(({ status, output }) => [status, output.atOnce]).sort(),
+      [1, 2, 3].map(atOnce => ['IN_PROGRESS', atOnce]),
     )
-    assert.deepEqual([seen.status, typeof seen.output.atOnce], ['IN_PROGRESS', 'number'])
+    writeFileSync(join(folder, 'go'), '')
     const done = await Promise.all(ids.map(id => whenFinal(server, endpoint, id)))
     assert.equal(Math.max(...done.map(({ output }) => output.atOnce)), 3)
   })
