@@ -49,7 +49,7 @@ describe('the official OpenAI client for JavaScript', () => {
   test('a chat is streamed as it is yielded', async () => {
     const times: number[] = []
     let text = ''
-    const fields = extra({ sleepMs: 100 })
+    const fields = extra({ sleepMs: 200 })
     for await (const event of await client.chat.completions.create({
       model,
       messages: user(TEXT),
@@ -181,15 +181,20 @@ describe('the official OpenAI client for JavaScript', () => {
     for await (const _event of left) break
     const aborted = await client.chat.completions.create({ ...slow, stream: true })
     for await (const _event of aborted) aborted.controller.abort()
+    const cancelled = () => server.events('job.moved').filter(({ transition }) => transition === 'cancel').length
+    await until('two jobs to be cancelled', () => cancelled() === 2)
+    const accepted = () => server.events('job.accepted').length
+    const before = accepted()
     const stop = new AbortController()
-    setTimeout(() => stop.abort(), 300)
-    await assert.rejects(
+    const stopped = assert.rejects(
       Promise.resolve(client.chat.completions.create(slow, { signal: stop.signal })),
       OpenAI.APIUserAbortError,
     )
-    const impatient = client.chat.completions.create(slow, { timeout: 300 })
+    await until('its job', () => accepted() === before + 1)
+    stop.abort()
+    await stopped
+    const impatient = client.chat.completions.create(slow, { timeout: 2_000 })
     await assert.rejects(Promise.resolve(impatient), OpenAI.APIConnectionTimeoutError)
-    const cancelled = () => server.events('job.moved').filter(({ transition }) => transition === 'cancel').length
     await until('the four jobs to be cancelled', () => cancelled() === 4)
     await until('the worker to let go of them', async () => (await healthOf(server, id)).workers.idle === 1)
     assert.deepEqual(server.events('worker.exited'), [], 'it had to be replaced')
