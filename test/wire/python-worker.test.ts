@@ -120,7 +120,7 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
   })
 
   test('progress shows in the status while the job runs', async () => {
-    const { id } = await running(quick, { sleep: 2, progress: 'half' })
+    const { id } = await running(quick, { sleep: 5, progress: 'half' })
     const seen = await until('progress', async () => {
       const job = await statusOf(server, quick, id)
       return job.output !== undefined && job
