@@ -1,12 +1,13 @@
 /** The process of the relay: when it ends, when it does not, and when it is replaced. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { temporaryFolder } from './support/cleanup.ts'
 import { makeEndpoint, runJob, submit, whenStatus } from './support/client.ts'
 import { relayPid, relayProcesses } from './support/processes.ts'
 import { root, startServer } from './support/server.ts'
-import { sleep, until } from './support/until.ts'
+import { until } from './support/until.ts'
 
 const folder = `${root}/examples/hello-node`
 
@@ -42,9 +43,12 @@ describe('the process of the relay', { concurrency: 2 }, () => {
     const server = await startServer()
     const pid = relayPid(server.dataDir)!
     await server.kill9()
-    await sleep(100)
-    process.kill(pid, 'SIGTERM')
-    await until('its end', () => relayProcesses(server.dataDir).length === 0, 3_000)
+    // Until it has seen that its server is gone it stays, for the workers.
+    await until('its end', () => {
+      if (!relayProcesses(server.dataDir).includes(pid)) return true
+      spawnSync('kill', ['-TERM', String(pid)])
+      return false
+    })
   })
 
   test('one whose data directory is removed ends by itself', async () => {
