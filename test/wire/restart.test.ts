@@ -9,7 +9,6 @@ import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } fr
 import { leaderOf, processesOf, relayProcesses, workerProcesses } from './support/processes.ts'
 import { root, runCommand, type Server, startServer } from './support/server.ts'
 import { sleep, timed, until } from './support/until.ts'
-import { inContainers } from './support/workers.ts'
 
 const folder = `${root}/examples/hello-node`
 const JOBS = 1_000
@@ -79,7 +78,7 @@ describe('a server that is killed', () => {
     const dataDir = temporaryFolder()
     const first = await startServer({ dataDir })
     const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
-    const id = await submit(first, endpoint, { sleepMs: 1_500 })
+    const id = await submit(first, endpoint, { sleepMs: 4_000 })
     const { workerId } = await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
     await first.kill9()
     process.kill(leaderOf(dataDir, workerId!).pid, 'SIGKILL')
@@ -143,7 +142,7 @@ describe('a server that is asked to stop', () => {
     const dataDir = temporaryFolder()
     const first = await startServer({ dataDir })
     const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
-    const running = await submit(first, endpoint, { sleepMs: 2_500 })
+    const running = await submit(first, endpoint, { sleepMs: 6_000 })
     await whenStatus(first, endpoint, running, ['IN_PROGRESS'])
     const waiting = await submit(first, endpoint, {})
     const held = timed(() => ask(first, `/v2/${endpoint}/runsync?wait=60000`, { body: { input: {} } }))
@@ -159,14 +158,14 @@ describe('a server that is asked to stop', () => {
     assert.equal((await ask(first, '/readyz')).status, 503)
     const { value, ms } = await held
     assert.deepEqual([value.status, value.json.status], [200, 'IN_QUEUE'])
-    assert.ok(ms < 2_500, 'a caller that waits is not kept')
+    assert.ok(ms < 6_000, 'a caller that waits is not kept')
     assert.equal((await statusOf(first, endpoint, running)).status, 'IN_PROGRESS')
     assert.deepEqual(await first.ended, { code: 0, signal: null })
     assert.deepEqual(workerProcesses(dataDir), [])
 
     const second = await startServer({ dataDir })
     const done = await statusOf(second, endpoint, running)
-    assert.deepEqual([done.status, done.output.sleptMs], ['COMPLETED', 2_500])
+    assert.deepEqual([done.status, done.output.sleptMs], ['COMPLETED', 6_000])
     const later = await whenFinal(second, endpoint, waiting)
     assert.deepEqual([later.status, later.retries], ['COMPLETED', undefined])
     await second.stop()
@@ -179,7 +178,8 @@ describe('a server that is asked to stop', () => {
     const id = await submit(first, endpoint, { sleepMs: 4_000 })
     await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
     first.signal('SIGTERM')
-    await sleep(200)
+    // Two signals that come before the first is seen are one.
+    await until('it to be stopping', async () => (await ask(first, '/readyz')).status === 503)
     first.signal('SIGTERM')
     const { value, ms } = await timed(() => first.ended)
     assert.deepEqual(value, { code: 0, signal: null })
@@ -199,7 +199,7 @@ describe('a server that is asked to stop', () => {
     await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
     const { value, ms } = await timed(() => first.stop())
     assert.deepEqual(value, { code: 0, signal: null })
-    assert.ok(ms >= 900 && ms < 4_000, `it took ${ms} ms`)
+    assert.ok(ms >= 900 && ms < 10_000, `it took ${ms} ms`)
     assert.deepEqual(workerProcesses(first.dataDir), [])
   })
 
@@ -209,7 +209,8 @@ describe('a server that is asked to stop', () => {
     await runJob(server, endpoint, {})
     const { value, ms } = await timed(() => server.stop())
     assert.deepEqual(value, { code: 0, signal: null })
-    assert.ok(ms < (inContainers ? 4_000 : 1_500), `it took ${ms} ms`)
+    // Far less than the time that a drain may take.
+    assert.ok(ms < 8_000, `it took ${ms} ms`)
   })
 })
 
