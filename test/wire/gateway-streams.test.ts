@@ -237,7 +237,7 @@ describe('the body of a request', () => {
   })
 
   test('waits at its client while the worker does not read', async () => {
-    const gateway = await startGateway()
+    const gateway = await startGateway({ bodyBytes: 200 * MiB })
     const worker = await startRawServer(socket => void socket.pause())
     gateway.reservations.add('w1', worker.port)
     const client = rawClient(gateway.port).send(post([`Content-Length: ${200 * MiB}`]))
