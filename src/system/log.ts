@@ -31,12 +31,61 @@ export function createLog(level: Level, readable: boolean): Logger {
   const options = {
     level,
     base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
+    timestamp: rememberedTime(),
     formatters: { level: (label: string) => ({ level: label }) },
   }
   return readable
     ? pino(options, { write: line => void process.stderr.write(readableLine(line)) })
-    : pino(options, pino.destination({ dest: 2, sync: true }))
+    : pino(options, new Lines(pino.destination({ dest: 2, sync: true })))
+}
+
+/** pino then says of each line which level it has. */
+const NEEDS_LEVEL: unique symbol = Symbol.for('pino.metadata') as never
+const DEBUG = 20
+const MOST_WAITING = 65_536
+
+/**
+ * Writes lines at once, but for those of level debug: each request has one, and a call of the system for each of them would
+ * cost more than all else of the line. They are written together, before any other line and at the end of the turn at the latest.
+ */
+export class Lines {
+  readonly [NEEDS_LEVEL] = true
+  /** Said by pino. */
+  lastLevel = DEBUG
+  readonly #out: { write(text: string): unknown }
+  #waiting = ''
+
+  constructor(out: { write(text: string): unknown }) {
+    this.#out = out
+    process.once('exit', this.#flush)
+  }
+
+  write(line: string): void {
+    if (this.#waiting === '' && this.lastLevel <= DEBUG) setImmediate(this.#flush)
+    this.#waiting += line
+    if (this.lastLevel > DEBUG || this.#waiting.length > MOST_WAITING) this.#flush()
+  }
+
+  readonly #flush = (): void => {
+    const text = this.#waiting
+    if (text === '') return
+    this.#waiting = ''
+    this.#out.write(text)
+  }
+}
+
+/** Lines of one millisecond, which are many where there is an access log, share its text. */
+function rememberedTime(): () => string {
+  let latestMs = 0
+  let text = ''
+  return () => {
+    const nowMs = Date.now()
+    if (nowMs !== latestMs) {
+      latestMs = nowMs
+      text = `,"time":"${new Date(nowMs).toISOString()}"`
+    }
+    return text
+  }
 }
 
 /** Writes each event into the log. */
