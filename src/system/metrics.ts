@@ -10,6 +10,7 @@ import type { Emit, EventName, Events } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Metrics, Passing } from '../ports/metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
+import { PassedMetrics } from './passed-metrics.ts'
 
 /** What {@link createMetrics} is given. */
 export interface MetricsOptions {
@@ -32,16 +33,12 @@ const MAX_ENDPOINTS = 200
 const ENDS = { COMPLETED: 'completed', FAILED: 'failed', TIMED_OUT: 'timed_out', CANCELLED: 'cancelled' } as const
 const RESULTS = [...Object.values(ENDS), 'expired']
 const KINDS = ['input', 'output', 'stream']
-const PASSED_STATUSES = ['1xx', '2xx', '3xx', '4xx', '5xx', 'aborted']
 const PASSING_STATES = ['requests', 'sockets', 'waiting'] as const
-const DIRECTIONS = ['in', 'out']
 const QUEUE_STATES = ['queued', 'low_priority', 'in_progress']
 const WORKER_STATES = ['starting', 'idle', 'running', 'draining', 'stopping'] as const
 
 /** Seconds. Jobs wait and run for anything from milliseconds to days. */
 const JOB_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200]
-/** Milliseconds of a fast server, and minutes of a stream or of a start that is waited for. */
-const PASSED_BUCKETS = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120, 600]
 const REQUEST_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 100]
 const COLD_START_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
 const STORE_BUCKETS = [0.000_1, 0.001, 0.005, 0.01, 0.05, 0.25, 1, 5]
@@ -60,8 +57,7 @@ class PrometheusMetrics implements CountingMetrics {
   readonly #labels: EndpointLabels
   /** Metrics with an endpoint, each with the names and values of its other label. */
   readonly #ofEndpoints: { metric: Labelled; label: string | null; values: readonly string[] }[] = []
-  /** Endpoints to which something has passed. */
-  readonly #balanced = new Set<EndpointId | string>()
+  readonly #passed: PassedMetrics
   readonly #readers: Readers
   readonly #up: Gauge
   readonly #storeCalls: Histogram
@@ -71,8 +67,8 @@ class PrometheusMetrics implements CountingMetrics {
     this.#clock = clock
     this.#labels = new EndpointLabels(maxEndpoints, endpoint => this.#remove(endpoint))
     if (ofProcess) collectDefaultMetrics({ register: this.#registry })
-    const ofPassed = this.#gatewayReaders()
-    this.#readers = { ...this.#jobReaders(), ...this.#workerReaders(), ...ofPassed, ...this.#otherReaders() }
+    this.#passed = new PassedMetrics(this.#registry)
+    this.#readers = { ...this.#jobReaders(), ...this.#workerReaders(), ...this.#otherReaders() }
     const registers = [this.#registry]
     this.#up = new Gauge({
       registers,
@@ -126,7 +122,7 @@ class PrometheusMetrics implements CountingMetrics {
         const busy = Math.min(idle, Math.max(0, now.busyWorkers - draining))
         const states = { ...load.workers, idle: idle - busy, running: running + busy }
         for (const state of WORKER_STATES) workers.inc({ endpoint, state }, states[state])
-        if (this.#balanced.has(load.endpointId) || now.requests + now.sockets > 0) {
+        if (this.#passed.has(load.endpointId) || now.requests + now.sockets > 0) {
           for (const state of PASSING_STATES) nowPassing.inc({ endpoint, state }, now[state])
         }
         const wait = headQueuedAtMs === null ? 0 : Math.max(0, nowMs - headQueuedAtMs) / 1_000
@@ -198,46 +194,6 @@ class PrometheusMetrics implements CountingMetrics {
     }
   }
 
-  #gatewayReaders(): Readers {
-    const over = this.#counter(
-      'runyard_gateway_requests_total',
-      'Requests that were let in and are over',
-      'status',
-      PASSED_STATUSES,
-    )
-    const broken = this.#counter('runyard_gateway_broken_total', 'Answers that broke off')
-    const retries = this.#counter('runyard_gateway_retries_total', 'Requests that were sent to another worker')
-    const bytes = this.#counter('runyard_gateway_bytes_total', 'Bytes of bodies and sockets', 'direction', DIRECTIONS)
-    const wait = this.#histogram(
-      'runyard_gateway_wait_seconds',
-      'How long requests waited for a worker',
-      PASSED_BUCKETS,
-    )
-    const connect = this.#histogram(
-      'runyard_gateway_connect_seconds',
-      'Until a new connection to a worker was there',
-      PASSED_BUCKETS,
-    )
-    const firstByte = this.#histogram('runyard_gateway_first_byte_seconds', 'Until an answer began', PASSED_BUCKETS)
-    const total = this.#histogram('runyard_gateway_request_seconds', 'Until the last byte of an answer', PASSED_BUCKETS)
-    return {
-      'gateway.passed': passed => {
-        const label = { endpoint: this.#labels.of(passed.endpointId) }
-        this.#balanced.add(label.endpoint)
-        const { status, complete, tries, waitMs, connectMs, firstByteMs, totalMs, bytesIn, bytesOut } = passed
-        over.inc({ ...label, status: status === 499 ? 'aborted' : `${Math.floor(status / 100)}xx` })
-        if (!complete && firstByteMs !== null && status !== 499) broken.inc(label)
-        if (tries > 1) retries.inc(label, tries - 1)
-        if (bytesIn > 0) bytes.inc({ ...label, direction: 'in' }, bytesIn)
-        if (bytesOut > 0) bytes.inc({ ...label, direction: 'out' }, bytesOut)
-        wait.observe(label, waitMs / 1_000)
-        if (connectMs !== null) connect.observe(label, connectMs / 1_000)
-        if (firstByteMs !== null) firstByte.observe(label, firstByteMs / 1_000)
-        if (passed.kind === 'request') total.observe(label, totalMs / 1_000)
-      },
-    }
-  }
-
   #otherReaders(): Readers {
     const registers = [this.#registry]
     const hooks = this.#counter('runyard_webhooks_total', 'Webhooks that are over', 'result', ['delivered', 'failed'])
@@ -256,6 +212,7 @@ class PrometheusMetrics implements CountingMetrics {
       'webhook.delivered': ({ endpointId }) =>
         hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'delivered' }),
       'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'failed' }),
+      'gateway.passed': passed => this.#passed.count(this.#labels.of(passed.endpointId), passed),
       'endpoint.deleted': ({ endpointId }) => this.#labels.drop(endpointId),
       'request.answered': ({ surface, status, tookMs }) => {
         requests.inc({ surface: surface ?? 'none', status: `${Math.floor(status / 100)}xx` })
@@ -273,8 +230,8 @@ class PrometheusMetrics implements CountingMetrics {
     return this.#noted(new Gauge(this.#described(name, help, label)), label, values)
   }
 
-  #histogram(name: string, help: string, buckets = JOB_BUCKETS): Histogram {
-    return this.#noted(new Histogram({ ...this.#described(name, help, null), buckets }), null, [])
+  #histogram(name: string, help: string): Histogram {
+    return this.#noted(new Histogram({ ...this.#described(name, help, null), buckets: JOB_BUCKETS }), null, [])
   }
 
   #described(name: string, help: string, label: string | null) {
@@ -288,7 +245,7 @@ class PrometheusMetrics implements CountingMetrics {
   }
 
   #remove(endpoint: EndpointId | string): void {
-    this.#balanced.delete(endpoint)
+    this.#passed.remove(endpoint)
     for (const { metric, label, values } of this.#ofEndpoints) {
       if (label === null) metric.remove({ endpoint })
       else for (const value of values) metric.remove({ endpoint, [label]: value })

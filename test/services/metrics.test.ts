@@ -221,6 +221,8 @@ test('what passes to a load-balancing endpoint is counted by status, and its tim
   assert.deepEqual([of('wait_seconds_count'), of('wait_seconds_sum')], [6, 1.5])
   assert.deepEqual([of('connect_seconds_count'), of('first_byte_seconds_count')], [1, 4])
   assert.deepEqual([of('request_seconds_count'), of('request_seconds_sum')], [5, 2.5], 'sockets are not among them')
+  const within = (le: string) => value(`runyard_gateway_request_seconds_bucket{le="${le}",endpoint="${endpoint}"}`)
+  assert.deepEqual(['0.25', '0.5', '600', '+Inf'].map(within), [0, 5, 5, 5])
   assert.equal(of('passing', ',state="requests"'), 0)
 })
 
