@@ -90,9 +90,8 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
   if (queue.queued + queue.queuedLowPriority === 0) {
     const { thing, underWay } = wordsOf(snapshot)
     const running = queue.inProgress > 0
-    // Requests do not wait for long, and whoever asks why they were refused comes later.
-    const wrong = requests === undefined || running ? null : wrongWith(snapshot, context)
-    if (wrong !== null) return { ...wrong, notes }
+    const refusing = requests === undefined ? null : whyRefused(snapshot, context, running)
+    if (refusing !== null) return { ...refusing, notes }
     const summary = running ? `${counted(queue.inProgress, thing)} ${underWay}, none waiting` : `no ${thing} is waiting`
     return {
       ...plain(running ? 'running' : 'nothing_waits', summary),
@@ -148,6 +147,13 @@ function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   const before = `${batch.before} of its requests come before this one`
   const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${before}`
   return { ...reason, cause: 'batch_turn', summary }
+}
+
+/** Requests wait for minutes at most, and at a paused endpoint not at all: whoever asks why they were refused comes later. */
+function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
+  const isPaused = paused(snapshot)
+  if (isPaused !== null || running) return isPaused
+  return wrongWith(snapshot, context) ?? starting(snapshot, context, false)
 }
 
 /** What keeps workers from working, whether or not somebody waits for them. */

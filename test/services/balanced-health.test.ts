@@ -104,6 +104,10 @@ test('a worker on whose port nobody listens is ended after 8 minutes, and explai
   assert.match(early.action, /^wait/)
   assert.equal((await statusOf(rig, id, worker.id)).status, 'INITIALIZING')
   await rig.clock.advance(MINUTE)
+  // Its client has given up by now.
+  gateway.wait(id, 0)
+  assert.equal((await why(rig, id)).cause, 'worker_starting')
+  gateway.wait(id, 1)
   assert.match((await why(rig, id)).action, /listen at all addresses \(0\.0\.0\.0\) on the port in its variable PORT/)
   await rig.clock.advance(6 * MINUTE)
   assert.deepEqual(rig.fleet.running(), [worker.id])
