@@ -15,6 +15,7 @@ const SIZE_LINE_BYTES = 1_024
 const EMPTY = Buffer.alloc(0)
 const CR = 13
 const LF = 10
+const STATUS_LINE = Buffer.from('HTTP/1.')
 
 type State =
   | 'idle'
@@ -113,7 +114,10 @@ export class AnswerParser {
   #readHead(bytes: Buffer): Buffer {
     const all = this.#joined(bytes)
     const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
-    if (end < 0) return this.#hold(all, ANSWER_HEAD_BYTES, 'its head is larger than 64 KiB')
+    if (end < 0) {
+      refuseStart(all, STATUS_LINE)
+      return this.#hold(all, ANSWER_HEAD_BYTES, 'its head is larger than 64 KiB')
+    }
     if (end > ANSWER_HEAD_BYTES) throw new MalformedAnswer('its head is larger than 64 KiB')
     const head = parseAnswerHead(all.toString('latin1', 0, end), this.#toHead)
     this.#held = EMPTY
@@ -168,7 +172,10 @@ export class AnswerParser {
     const all = this.#joined(bytes)
     if (all[0] === CR && all[1] === LF) return this.#finish(all.subarray(2))
     const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
-    if (end < 0) return this.#hold(all, ANSWER_HEAD_BYTES, 'its trailers are larger than 64 KiB')
+    if (end < 0) {
+      refuseStart(all, EMPTY)
+      return this.#hold(all, ANSWER_HEAD_BYTES, 'its trailers are larger than 64 KiB')
+    }
     if (end > ANSWER_HEAD_BYTES) throw new MalformedAnswer('its trailers are larger than 64 KiB')
     this.trailers = parseTrailers(all.toString('latin1', 0, end))
     return this.#finish(all.subarray(end + 4))
@@ -188,5 +195,19 @@ export class AnswerParser {
     if (all.length > most + 4) throw new MalformedAnswer(problem)
     this.#held = Buffer.from(all)
     return EMPTY
+  }
+}
+
+/**
+ * What can never become a head or trailers is not waited for: there may be nothing more to come.
+ * @param first how it has to begin
+ */
+function refuseStart(held: Buffer, first: Buffer): void {
+  const known = Math.min(held.length, first.length)
+  if (held.compare(first, 0, known, 0, known) !== 0) {
+    throw new MalformedAnswer('it does not begin with a status line of HTTP/1.1')
+  }
+  for (let at = held.indexOf(LF); at >= 0; at = held.indexOf(LF, at + 1)) {
+    if (held[at - 1] !== CR) throw new MalformedAnswer('it has a bare LF in its head or its trailers')
   }
 }

@@ -84,6 +84,19 @@ test('an answer to HEAD has no body, whatever its head says', () => {
   }
 })
 
+for (const [what, answer, problem] of [
+  ['lines that end with LF alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok', /bare LF/],
+  ['trailers whose lines do', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: b\n\n', /bare LF/],
+  ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n', /status line/],
+  ['an alert of TLS', '\x15\x03\x01\x00\x02\x02\x46', /status line/],
+] as const) {
+  test(`nobody waits for the end of an answer that is none: ${what}`, () => {
+    const bytes = Buffer.from(answer, 'latin1')
+    assert.throws(() => read([bytes]), problem)
+    assert.throws(() => read(cut(bytes, [...bytes.keys()])), problem)
+  })
+}
+
 test('any bytes at all are an answer, a part of one, or refused as none', () => {
   const words = fc.constantFrom(
     ...[
