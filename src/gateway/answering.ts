@@ -124,7 +124,8 @@ export class Answering {
     if (socket === null) outgoing.destroy()
     else if (this.#isOld && typeof this.#framing !== 'number') socket.resetAndDestroy()
     else if (this.hasLain) socket.destroy()
-    else socket.destroySoon()
+    // Node loses what is still corked in this turn.
+    else process.nextTick(() => socket.destroySoon())
   }
 
   #hold(from: Socket): void {

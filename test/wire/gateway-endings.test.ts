@@ -316,6 +316,18 @@ describe('an answer that breaks off', () => {
   })
 })
 
+describe('an answer that breaks off just as it begins', () => {
+  test('is there as far as it came', async () => {
+    const gateway = await startGateway()
+    await add(gateway, 'w1', socket => {
+      const start = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+      socket.once('data', () => socket.write(`${start}4\r\npart\r\nnonsense\r\n`))
+    })
+    const got = await rawClient(gateway.port).send(get([])).untilEnd()
+    assert.match(got, /^HTTP\/1.1 200 OK\r\n[\s\S]*\r\n\r\n4\r\npart\r\n$/)
+  })
+})
+
 describe('how long a request has waited in vain', () => {
   test('is told when it is refused', async () => {
     const gateway = await startGateway()
