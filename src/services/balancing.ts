@@ -39,6 +39,16 @@ interface Settings {
   readonly isFolder: boolean
 }
 
+/** The looks at one endpoint, which may end in another order than they began in. */
+interface Looks {
+  /** How many have not ended. */
+  open: number
+  /** The last read that counted; an earlier one that comes later tells nothing. */
+  latest: number
+  /** Whether the gateway knows of the endpoint. */
+  told: boolean
+}
+
 /**
  * Load-balancing endpoints between the gateway and the loops: tells the gateway of workers that requests may be sent to, and shows
  * everybody else the requests as what those workers have to do. Keeps the health of workers in memory, so after a restart of the
@@ -51,8 +61,8 @@ export class Balancing {
   readonly #workers = new Map<WorkerId, KnownWorker>()
   readonly #settings = new Map<EndpointId, Settings>()
   readonly #peaks = new Map<EndpointId, Peak>()
-  /** The last read of each endpoint that was told of; an earlier one that comes later tells nothing. */
-  readonly #told = new Map<EndpointId, number>()
+  /** Of each endpoint that was told of, and of those that are being looked at. */
+  readonly #looks = new Map<EndpointId, Looks>()
   #reads = 0
   #learned: () => void = () => {}
 
@@ -75,24 +85,38 @@ export class Balancing {
    * that: a worker that drains and holds nothing gets nothing any more.
    */
   async look(id: EndpointId): Promise<EndpointSnapshot | null> {
+    const looks = this.#looks.get(id) ?? { open: 0, latest: 0, told: false }
+    this.#looks.set(id, looks)
+    looks.open += 1
     this.#reads += 1
-    const read = this.#reads
+    try {
+      return await this.#look(id, this.#reads, looks)
+    } finally {
+      looks.open -= 1
+      if (looks.open === 0 && !looks.told) this.#looks.delete(id)
+    }
+  }
+
+  async #look(id: EndpointId, read: number, looks: Looks): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
     const settings = snapshot?.endpoint.type === 'LOAD_BALANCER' ? await this.#settingsOf(snapshot) : null
+    const counts = looks.latest < read
+    if (counts) looks.latest = read
     if (snapshot === null || settings === null) {
-      if (this.#told.has(id)) this.#forget(id)
+      if (counts) this.#forget(id, looks)
       // What its workers have from before it was given a queue.
       return snapshot === null ? null : { ...snapshot, workers: this.loaded(snapshot.workers) }
     }
-    if ((this.#told.get(id) ?? 0) < read) {
-      this.#told.set(id, read)
+    if (counts) {
+      looks.told = true
+      this.#settings.set(id, settings)
       this.#learn(snapshot, settings)
       this.#tell(snapshot, settings)
     }
-    const peak = this.#peaks.get(id) ?? new Peak()
-    this.#peaks.set(id, peak)
     const seen = this.#withTraffic(snapshot, settings, null)
     const nowMs = this.#ports.clock.now()
+    const peak = this.#peaks.get(id) ?? new Peak()
+    if (looks.told) this.#peaks.set(id, peak)
     const most = peak.note(desiredWorkers(seen, nowMs).desired, idleTimeoutMs(snapshot.endpoint), nowMs)
     const resumed: WorkerId[] = []
     for (const workerId of seen.requests.resumed.slice(0, MAX_RESUMED)) {
@@ -152,10 +176,12 @@ export class Balancing {
     if (known !== undefined) this.#workers.set(id, this.#withPort({ ...known, ...found }))
   }
 
-  #forget(id: EndpointId): void {
+  #forget(id: EndpointId, looks: Looks): void {
+    if (!looks.told) return
+    looks.told = false
     this.#targets.forget(id)
     for (const { worker } of this.workers()) if (worker.endpointId === id) this.#workers.delete(worker.id)
-    for (const map of [this.#settings, this.#peaks, this.#told]) map.delete(id)
+    for (const map of [this.#settings, this.#peaks]) map.delete(id)
   }
 
   #learn({ endpoint, workers }: EndpointSnapshot, { isFolder }: Settings): void {
@@ -202,8 +228,6 @@ export class Balancing {
     const template = await this.#ports.store.templates.find(owner, templateId)
     if (template === null) return known ?? { version, maxConcurrency: null, isFolder: false }
     const maxConcurrency = maxConcurrencyOf(savedEnv(endpoint, template))
-    const settings = { version, maxConcurrency, isFolder: isFolderImage(template.image) }
-    this.#settings.set(id, settings)
-    return settings
+    return { version, maxConcurrency, isFolder: isFolderImage(template.image) }
   }
 }
