@@ -74,7 +74,7 @@ describe('images', { skip: probeSkip, timeout: 180_000, concurrency: 2 }, () => 
         answer => answer.status === 200,
         () => false,
       )
-    await until('the server to be ready', ready, 10_000)
+    await until('the server to be ready', ready)
     assert.deepEqual(await (await fetch(`${url}/hello?name=Ada`)).json(), { message: 'Hello, Ada!' })
     const echo = await fetch(`${url}/echo`, { method: 'POST', body: 'this' })
     assert.deepEqual(await echo.json(), { echo: 'this' })

@@ -90,7 +90,7 @@ describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, ()
     const serves = ['python3', '-m', 'http.server', '8000']
     const [probe, neighbour] = await Promise.all([openContainer(network), openContainer(network, { command: serves })])
     const theirs = `http://${neighbour.address}:8000/`
-    const shown = await until('the neighbour to serve', () => fetch(theirs).catch(() => false as const), 10_000)
+    const shown = await until('the neighbour to serve', () => fetch(theirs).catch(() => false as const))
     assert.equal(shown.status, 200, 'it can be reached from this machine')
     const gateway = new URL(url).hostname
     const [fromNeighbour, api, ...outside] = await probe.attempt([

@@ -39,7 +39,7 @@ def attempt(a):
     body = a.get("body")
     request = urllib.request.Request(a["url"], method=a.get("method", "GET"), headers=a.get("headers", {}), data=None if body is None else body.encode())
     try:
-        with opener.open(request, timeout=2) as answer:
+        with opener.open(request, timeout=8) as answer:
             return f"{answer.status} {answer.read(300).decode(errors='replace')}"
     except urllib.error.HTTPError as error:
         return f"{error.code} {error.read(300).decode(errors='replace')}"
@@ -113,7 +113,7 @@ export async function openedServer(dataDir: string, host = '127.0.0.1', more: re
     env: engineEnv,
   })
   const opened = () => server.events('containers.reachable').at(-1)
-  const told = await until('the address for containers', opened, 10_000)
+  const told = await until('the address for containers', opened)
   return { server, url: String(told.url), network: String(told.network) }
 }
 

@@ -76,7 +76,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
       if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}: ${lines.join('\n')}`)
       return printed().includes('\n') && printed()
     },
-    20_000,
+    60_000,
     10,
   )
   const { url, apiKeyFile, pid } = JSON.parse(ready) as { url: string; apiKeyFile: string; pid: number }

@@ -10,7 +10,7 @@ export { sleep }
 export async function until<Value>(
   what: string,
   look: () => Value | undefined | null | false | Promise<Value | undefined | null | false>,
-  forMs = 15_000,
+  forMs = 30_000,
   everyMs = 50,
 ): Promise<Value> {
   const deadline = performance.now() + forMs
