@@ -53,7 +53,7 @@ describe('the official JavaScript client', () => {
     await whenStatus(server, id, job, ['IN_PROGRESS'])
     const { value, ms } = await timed(() => endpoint().cancel(job))
     assert.deepEqual(value, { id: job, status: 'CANCELLED' })
-    assert.ok(ms < 1_000)
+    assert.ok(ms < 5_000, `it took ${ms} ms`)
     assert.equal((await endpoint().status(job)).status, 'CANCELLED')
   })
 
@@ -116,18 +116,19 @@ describe('the rest of the official JavaScript client', () => {
   })
 
   test('a stream with a time of its own ends when that is over, and the job goes on', async () => {
-    const job = await submit(server, id, { n: 8, sleepMs: 250 })
-    const { value, ms } = await timed(() => numbers(job, 800))
-    assert.ok(value.length >= 1 && value.length < 8 && ms < 2_500, `${value.length} chunks in ${ms} ms`)
+    const job = await submit(server, id, { n: 16, sleepMs: 400 })
+    const { value, ms } = await timed(() => numbers(job, 2_000))
+    assert.ok(value.length >= 1 && value.length < 16 && ms < 5_000, `${value.length} chunks in ${ms} ms`)
     assert.equal((await whenFinal(server, id, job)).status, 'COMPLETED')
   })
 
   test('statusSync waits for the end, and gives the job as it is when its time is over', async () => {
-    const job = await submit(server, id, { sleepMs: 1_500, a: 1 })
+    const job = await submit(server, id, { sleepMs: 4_000, a: 1 })
+    await whenStatus(server, id, job, ['IN_PROGRESS'])
     const early = (await endpoint().statusSync(job, 1_000)) as unknown as Record<string, unknown>
     assert.deepEqual([early.status, early.completed, early.succeeded], ['IN_PROGRESS', false, false])
     const { value, ms } = await timed(() => endpoint().statusSync(job))
-    assert.ok(ms < 1_500)
+    assert.ok(ms < 6_000, `it took ${ms} ms`)
     assert.deepEqual([value.status, 'output' in value && value.output], ['COMPLETED', { echo: { a: 1 } }])
   })
 

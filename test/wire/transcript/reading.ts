@@ -120,7 +120,7 @@ export const STATUS_SYNC: readonly Row[] = [
       job,
       answers: '200 OK',
       body,
-      held: [0, 1_000],
+      held: [0, 5_000],
     },
     {
       says: `the same by POST without a body: ${job}`,
@@ -129,7 +129,7 @@ export const STATUS_SYNC: readonly Row[] = [
       job,
       answers: '200 OK',
       body,
-      held: [0, 1_000],
+      held: [0, 5_000],
     },
   ]),
   {
@@ -139,7 +139,7 @@ export const STATUS_SYNC: readonly Row[] = [
     meanwhile: 'finishes it',
     answers: '200 OK',
     body: '{"delayTime": <int>, "executionTime": <int>, "id": "{job}", "output": {"a": 1}, "status": "COMPLETED", "workerId": <worker>}',
-    held: [150, 3_000],
+    held: [150, 6_000],
   },
   {
     says: 'as it is after wait',
@@ -147,7 +147,7 @@ export const STATUS_SYNC: readonly Row[] = [
     job: 'running',
     answers: '200 OK',
     body: '{"delayTime": <int>, "executionTime": <int>, "id": "{job}", "status": "IN_PROGRESS", "workerId": <worker>}',
-    held: [290, 2_000],
+    held: [290, 5_000],
   },
   {
     says: 'at once with wait=0',
@@ -155,7 +155,7 @@ export const STATUS_SYNC: readonly Row[] = [
     job: 'queued',
     answers: '200 OK',
     body: '{"delayTime": <int>, "id": "{job}", "status": "IN_QUEUE"}',
-    held: [0, 1_000],
+    held: [0, 5_000],
   },
   {
     says: 'after 8 s without a wait',
@@ -163,7 +163,7 @@ export const STATUS_SYNC: readonly Row[] = [
     job: 'queued',
     answers: '200 OK',
     body: '{"delayTime": <int>, "id": "{job}", "status": "IN_QUEUE"}',
-    held: [7_900, 9_500],
+    held: [7_900, 14_000],
   },
   {
     says: 'a wait above the most is as long as the most',

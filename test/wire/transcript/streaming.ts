@@ -112,7 +112,7 @@ export const STREAM: readonly Row[] = [
     meanwhile: 'yields a chunk',
     answers: '200 OK',
     body: '{"id": "{job}", "status": "IN_PROGRESS", "stream": [{"output": "late"}]}',
-    held: [150, 3_000],
+    held: [150, 6_000],
   },
   {
     says: 'nothing after wait',
@@ -120,7 +120,7 @@ export const STREAM: readonly Row[] = [
     job: 'running',
     answers: '200 OK',
     body: '{"id": "{job}", "status": "IN_PROGRESS", "stream": []}',
-    held: [290, 2_000],
+    held: [290, 5_000],
   },
   {
     says: 'nothing after wait, as a list',
@@ -128,7 +128,7 @@ export const STREAM: readonly Row[] = [
     job: 'queued',
     answers: '200 OK',
     body: '[]',
-    held: [290, 2_000],
+    held: [290, 5_000],
   },
   {
     says: 'nothing after 8 s without a wait',
@@ -136,7 +136,7 @@ export const STREAM: readonly Row[] = [
     job: 'queued',
     answers: '200 OK',
     body: '{"id": "{job}", "status": "IN_QUEUE", "stream": []}',
-    held: [7_900, 9_500],
+    held: [7_900, 14_000],
   },
   {
     says: 'server-sent events until the end',

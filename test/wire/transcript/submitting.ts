@@ -173,7 +173,7 @@ export const RUNSYNC: readonly Row[] = [
     meanwhile: 'finishes it',
     answers: '200 OK',
     body: '{"delayTime": <int>, "executionTime": <int>, "id": <sync-id>, "output": {"a": 1}, "status": "COMPLETED", "workerId": <worker>}',
-    held: [0, 2_000],
+    held: [0, 6_000],
   },
   {
     says: 'a job that fails in time has its error',
@@ -197,7 +197,7 @@ export const RUNSYNC: readonly Row[] = [
     send: '{"input": {}}',
     answers: '200 OK',
     body: '{"delayTime": <int>, "id": <sync-id>, "status": "IN_QUEUE"}',
-    held: [990, 2_500],
+    held: [990, 6_000],
   },
   {
     says: 'a running job past its wait',
@@ -206,7 +206,7 @@ export const RUNSYNC: readonly Row[] = [
     meanwhile: 'takes it',
     answers: '200 OK',
     body: '{"delayTime": <int>, "executionTime": <int>, "id": <sync-id>, "status": "IN_PROGRESS", "workerId": <worker>}',
-    held: [990, 2_500],
+    held: [990, 6_000],
   },
   { says: 'a wait below 1000', ask: 'POST /runsync?wait=999', send: '{"input": {}}', answers: BAD, body: BAD_WAIT },
   {
