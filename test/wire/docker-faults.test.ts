@@ -47,7 +47,7 @@ describe('faults around containers', { skip: noDocker, timeout: 280_000 }, () =>
   test('a machine whose vCPUs are promised says who has them, and the job runs when they are free', async () => {
     const wide = { instanceIds: ['cpu3g-32-128'], idleTimeout: 1 }
     const first = await containerEndpoint(server, { words: node, settings: wide })
-    const long = await submit(server, first, { ms: 4_000 })
+    const long = await submit(server, first, { ms: 10_000 })
     await until('it to run', async () => (await statusOf(server, first, long)).status === 'IN_PROGRESS', START_MS)
     const second = await containerEndpoint(server, { words: node, settings: wide })
     const waiting = await submit(server, second, { waited: true })

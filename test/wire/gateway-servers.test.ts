@@ -184,20 +184,20 @@ describe('servers as workers', { timeout: 240_000 }, () => {
   test('health, the reason and the metrics of an endpoint show its requests', async () => {
     const node = await balancedEndpoint(server, { ...inNode, workers: { max: 1 }, requestCount: 2 })
     const { worker } = await call(node, '/')
-    const slow = [1, 2, 3].map(() => call(node, '/wait?ms=3000'))
+    const slow = [1, 2, 3].map(() => call(node, '/wait?ms=5000'))
     const { workers } = await until('the requests in flight', async () => {
       const health = await healthOf(server, node.id)
       return health.jobs.inProgress === 3 && health
     })
     assert.deepEqual([workers.running, workers.idle], [1, 0])
+    const metrics = async () => (await ask(server, '/metrics')).text.split('\n').filter(line => line.includes(node.id))
+    const flying = (await metrics()).filter(line => /^runyard_gateway_.*requests.* 3$/.test(line))
+    assert.ok(flying.length > 0, (await metrics()).join('\n'))
     const { stdout } = await runCommand(['why', node.id, '--json'], {
       RUNYARD_URL: server.url,
       RUNYARD_API_KEY: server.apiKey,
     })
     assert.equal(typeof JSON.parse(stdout).summary, 'string')
-    const metrics = async () => (await ask(server, '/metrics')).text.split('\n').filter(line => line.includes(node.id))
-    const flying = (await metrics()).filter(line => /^runyard_gateway_.*requests.* 3$/.test(line))
-    assert.ok(flying.length > 0, (await metrics()).join('\n'))
     const done = await Promise.all(slow)
     assert.deepEqual(
       done.map(answer => [answer.status, answer.worker]),
