@@ -476,7 +476,7 @@ describe('too long', () => {
   })
 
   test('is never what moves, however long it lasts', async () => {
-    const gateway = await startGateway({ limits })
+    const gateway = await startGateway({ limits: { ...limits, headersMs: 1_000, streamIdleMs: 1_000 } })
     await add(gateway, 'w1', socket => {
       socket.once('data', () => {
         socket.write('HTTP/1.1 200 OK\r\n\r\n')
@@ -488,7 +488,7 @@ describe('too long', () => {
             clearInterval(drip)
             socket.end('end')
           }
-        }, 100)
+        }, 200)
       })
     })
     const got = await rawClient(gateway.port).send(get([])).untilEnd()

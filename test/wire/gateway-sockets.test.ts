@@ -199,13 +199,13 @@ describe('a connection that is upgraded', () => {
   })
 
   test('on which nothing moves for too long is ended', async () => {
-    const gateway = await startGateway({ limits: { socketIdleMs: 300 } })
+    const gateway = await startGateway({ limits: { socketIdleMs: 1_000 } })
     const side = await worker(gateway)
     const client = rawClient(gateway.port).send(ASK)
     await client.until('\r\n\r\n')
     for (let n = 0; n < 8; n += 1) {
       client.send('x')
-      await sleep(80)
+      await sleep(200)
     }
     assert.equal(client.closed || client.ended, false)
     await client.untilEnd()
