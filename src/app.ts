@@ -165,7 +165,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     services: {
       access,
       keys: management.keys,
-      folderEndpoint: folder => ensureFolderEndpoint(shared, DEFAULT_OWNER, folder),
+      folderEndpoint: folder => ensureFolderEndpoint({ ...shared, driver: ports.driver }, DEFAULT_OWNER, folder),
     },
     lines,
     async start(known) {

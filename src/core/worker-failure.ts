@@ -87,8 +87,12 @@ const START_RULES: readonly Rule[] = [
       'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
   },
   {
+    tells: /has no (?:handler|server)\.py.{0,80} and args gives no command/,
+    advice: 'put such a file into the folder, or name a command in args',
+  },
+  {
     tells:
-      /executable file not found|not found in PATH|no such file or directory|no handler\.py|does not exist in the image|names no command/i,
+      /executable file not found|not found in PATH|no such file or directory|does not exist in the image|names no command/i,
     advice: 'name a command in args that exists in the image',
   },
   {

@@ -2,6 +2,7 @@
  * A driver without processes, for tests and the simulator. The workers are in a {@link MockFleet}, which stands for the
  * machine: it outlives the server, and the driver of a server that starts anew adopts from it.
  */
+import type { EndpointType } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { WorkerId } from '../core/ids.ts'
 import type { Capacity } from '../core/plan.ts'
@@ -44,7 +45,7 @@ export interface MockDriverOptions {
   /** Room for workers by the number of those that run; as many as wanted unless given. */
   readonly capacity?: (running: number) => Capacity
   /** Which images and arguments can never be started; all can unless given. */
-  readonly check?: (image: string, args: string) => string | null
+  readonly check?: (image: string, args: string, type?: EndpointType) => string | null
 }
 
 /** A scripted driver. */
@@ -158,8 +159,8 @@ class FleetDriver implements MockDriver {
     return this.name
   }
 
-  async check(image: string, args: string): Promise<string | null> {
-    return this.#options.check?.(image, args) ?? null
+  async check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+    return this.#options.check?.(image, args, type) ?? null
   }
 
   async start(spec: WorkerSpec): Promise<string> {

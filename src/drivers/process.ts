@@ -10,6 +10,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { EndpointType } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { WorkerId } from '../core/ids.ts'
 import type { ServedAt } from '../core/target.ts'
@@ -104,9 +105,10 @@ class Processes implements ProcessDriver {
     return this.name
   }
 
-  async check(image: string, args: string): Promise<string | null> {
+  async check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+    const purpose = type === undefined ? 'either' : type === 'QUEUE' ? 'jobs' : 'requests'
     try {
-      await resolveCommand(image, args, this.#options, 'either')
+      await resolveCommand(image, args, this.#options, purpose)
       return null
     } catch (thrown) {
       if (thrown instanceof AppError) return thrown.message

@@ -1,3 +1,4 @@
+import type { EndpointType } from '../core/endpoint.ts'
 import type { WorkerId } from '../core/ids.ts'
 import type { ServedAt } from '../core/target.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../ports/driver.ts'
@@ -31,8 +32,8 @@ class Routed implements Driver {
     return this.#of(image).name
   }
 
-  check(image: string, args: string): Promise<string | null> {
-    return this.#of(image).check(image, args)
+  check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+    return this.#of(image).check(image, args, type)
   }
 
   start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {

@@ -1,3 +1,4 @@
+import type { EndpointType } from '../core/endpoint.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../core/ids.ts'
 import type { Placement } from '../core/placement.ts'
 import type { Capacity } from '../core/plan.ts'
@@ -77,8 +78,11 @@ export interface Driver {
   readonly name: string
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
   nameOf(image: string): string
-  /** Why this image and command line can never be started here, as a sentence; null when they can. */
-  check(image: string, args: string): Promise<string | null>
+  /**
+   * Why this image and command line can never be started here, as a sentence; null when they can.
+   * @param type of the endpoint whose workers they are for; those of one or the other unless given
+   */
+  check(image: string, args: string, type?: EndpointType): Promise<string | null>
   /**
    * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with a
    * null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and

@@ -49,7 +49,7 @@ export class Fleet {
     const { store, driver } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return `its template ${endpoint.templateId} does not exist`
-    return (await this.#needs.problem(endpoint, template)) ?? driver.check(template.image, template.args)
+    return (await this.#needs.problem(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
   }
 
   /**

@@ -1,6 +1,8 @@
 import { ENDPOINT_DEFAULTS, type Endpoint, type EndpointType, withDefaults } from '../core/endpoint.ts'
+import { AppError } from '../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../core/ids.ts'
 import { TEMPLATE_DEFAULTS } from '../core/template.ts'
+import type { Driver } from '../ports/driver.ts'
 import type { Store } from '../ports/store.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Templates } from './templates.ts'
@@ -8,6 +10,7 @@ import type { Templates } from './templates.ts'
 /** What {@link ensureFolderEndpoint} uses. */
 export interface FolderParts {
   readonly store: Store
+  readonly driver: Pick<Driver, 'check'>
   readonly endpoints: Endpoints
   readonly templates: Templates
 }
@@ -37,11 +40,13 @@ export async function ensureFolderEndpoint(
   owner: OwnerId,
   { name, path, repository, type, tag }: WorkerFolder,
 ): Promise<Endpoint> {
-  const { store, endpoints, templates } = parts
+  const { store, driver, endpoints, templates } = parts
   const folder = `dir:${path}`
   const image = tag === null ? folder : `${repository}:${tag}`
   const isOurs = (known: string) => known === folder || known.startsWith(`${repository}:`)
   const known = (await store.templates.list(owner)).find(template => template.isServerless && isOurs(template.image))
+  const problem = tag === null ? await driver.check(folder, known?.args ?? '', type) : null
+  if (problem !== null) throw new AppError('invalid', problem)
   const template =
     known ??
     (await templates.create(owner, {

@@ -236,6 +236,8 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     await writeFile(join(machine.root, 'api', 'server.js'), '')
     const driver = machine.driver()
     assert.equal(await driver.check('dir:api', ''), null, 'it may be for either')
+    assert.equal(await driver.check('dir:api', '', 'LOAD_BALANCER'), null)
+    assert.match((await driver.check('dir:api', '', 'QUEUE')) ?? '', /has no handler.py, .* or handler.js, and args/)
     await assert.rejects(
       driver.start(machine.spec('', { image: 'dir:api', args: '' })),
       /has no handler.py, handler.ts, handler.mjs or handler.js, and args gives no command/,

@@ -164,6 +164,11 @@ const starts: [problem: string, cause: CrashCause, advice: RegExp][] = [
     /engine of this machine/,
   ],
   ["folder '/x' is outside of the process roots: /srv", 'image_error', /--process-root/],
+  [
+    "folder '/x' has no server.py, server.ts, server.mjs or server.js, and args gives no command",
+    'image_error',
+    /put such a file into the folder/,
+  ],
   ['something else', 'image_error', /save the template/],
 ]
 

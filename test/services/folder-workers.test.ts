@@ -25,6 +25,17 @@ test('a folder is found again by the next start', async t => {
   assert.deepEqual([second.id, second.version], [first.id, first.version])
 })
 
+test('a folder that has nothing to run for its kind of endpoint is refused, and leaves nothing behind', async t => {
+  const check = (_: string, __: string, type?: string) => (type === 'LOAD_BALANCER' ? 'it has no server.py' : null)
+  const rig = await openRig(t, { check })
+  await assert.rejects(
+    rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' }),
+    /^AppError: it has no server.py$/,
+  )
+  assert.deepEqual(await rig.store.templates.list(DEFAULT_OWNER), [])
+  await rig.services.folderEndpoint(folder)
+})
+
 test('an image that was built anew is a new version, and the same image is none', async t => {
   const rig = await openRig(t)
   const first = await rig.services.folderEndpoint({ ...folder, tag: 'aaaaaaaaaaaa' })
