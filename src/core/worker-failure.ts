@@ -177,7 +177,7 @@ const CAUSE_RULES: readonly Rule[] = [
   {
     tells: /nothing listens on port \d+ \(its variable (\w+)\)/,
     advice:
-      'let the program listen at all addresses (0.0.0.0) on the port in its variable $1, or set $1 to the port on which it listens',
+      'let the program listen on the port in its variable $1. In a container it has to listen at all addresses (0.0.0.0), and $1 may be set to the port on which it listens',
   },
   {
     tells: /it answers 404 at/,
@@ -191,6 +191,10 @@ const CAUSE_RULES: readonly Rule[] = [
     tells: /it answers 204 at/,
     advice:
       'load less before the program answers 200, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment',
+  },
+  {
+    tells: /it answers 3\d\d at/,
+    advice: 'set HEALTH_CHECK_PATH to the path that answers 200 itself; redirects are not followed',
   },
   {
     tells: /it answers \d+ at/,

@@ -108,7 +108,10 @@ test('a worker on whose port nobody listens is ended after 8 minutes, and explai
   gateway.wait(id, 0)
   assert.equal((await why(rig, id)).cause, 'worker_starting')
   gateway.wait(id, 1)
-  assert.match((await why(rig, id)).action, /listen at all addresses \(0\.0\.0\.0\) on the port in its variable PORT/)
+  assert.match(
+    (await why(rig, id)).action,
+    /^let the program listen on the port in its variable PORT\. In a container .* at all addresses \(0\.0\.0\.0\)/,
+  )
   await rig.clock.advance(6 * MINUTE)
   assert.deepEqual(rig.fleet.running(), [worker.id])
   await rig.clock.advance(MINUTE)
@@ -122,7 +125,7 @@ test('a worker on whose port nobody listens is ended after 8 minutes, and explai
     late.summary,
     /was ended because it was not healthy within 480 s of its start: nothing listens on port 8000/,
   )
-  assert.match(late.action, /set PORT to the port on which it listens/)
+  assert.match(late.action, /PORT may be set to the port on which it listens/)
 })
 
 test('the port of a folder is the one that the driver chose', async t => {
@@ -145,6 +148,17 @@ test('a program without the path of the health check is unhealthy, and explain n
   assert.match(summary, /is not healthy and gets no requests: it answers 404 at \/ping$/)
   assert.match(action, /^set HEALTH_CHECK_PATH to a path/)
   assert.equal((await statusOf(rig, id, rig.worker(0).id)).status, 'UNHEALTHY')
+})
+
+test('a path of the health check that redirects is not followed, and explain says what to name instead', async t => {
+  const { rig, gateway } = await openBalancedRig(t)
+  rig.probes.usual = { status: 307 }
+  const id = await balancedEndpoint(rig)
+  gateway.wait(id, 1)
+  await rig.clock.advance(5_000)
+  const { cause, action } = await why(rig, id)
+  assert.equal(cause, 'unhealthy')
+  assert.match(action, /^set HEALTH_CHECK_PATH to the path that answers 200 itself/)
 })
 
 test('a model that takes longer to load has the time that RUNPOD_INIT_TIMEOUT says', async t => {
