@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { AppError } from '../core/errors.ts'
 import { buildImage } from '../drivers/docker/build.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
+import { wantsJson } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
 
 interface BuildCommandOptions {
@@ -34,7 +35,7 @@ export function addBuild(program: Command): void {
 }
 
 async function build(folder: string, options: BuildCommandOptions): Promise<void> {
-  const { tag, file, cache, pull = false, json = false } = options
+  const { tag, file, cache, pull = false } = options
   const args = argumentsIn(options.buildArg ?? [])
   const connection = connectEngine('auto', process.env, 0)
   if (connection === null) throw new CliError(NO_ENGINE, EXIT.unavailable)
@@ -52,11 +53,14 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
       },
       onOutput,
     })
-    process.stdout.write(json ? `${JSON.stringify({ name: tag, id })}\n` : `Built ${tag} (${id})\n`)
+    process.stdout.write(wantsJson(options) ? `${JSON.stringify({ name: tag, id })}\n` : `Built ${tag} (${id})\n`)
   } catch (thrown) {
     if (!(thrown instanceof AppError)) throw thrown
     const { message, failures, code } = thrown
-    throw new CliError([message, ...failures.map(line => `  ${line}`)].join('\n'), EXIT_OF[code] ?? EXIT.data)
+    const where =
+      code === 'unavailable' ? [`it was looked for at ${connection.address}; DOCKER_HOST names another`] : []
+    const lines = [message, ...[...failures, ...where].map(line => `  ${line}`)]
+    throw new CliError(lines.join('\n'), EXIT_OF[code] ?? EXIT.data)
   }
 }
 

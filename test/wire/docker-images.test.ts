@@ -32,7 +32,7 @@ describe('images', { skip: probeSkip, timeout: 180_000, concurrency: 2 }, () => 
     assert.equal(failed.code, 65)
     assert.match(failed.stderr, /runyard: the build failed in step 4\/4: RUN echo .*non-zero code: 3\n {2}hello you$/s)
     writeFileSync(`${folder}/Dockerfile`, 'ARG BASE\nFROM $BASE\nLABEL of=us\n')
-    const built = await build(folder, 'runyard-test-built:1', '--json')
+    const built = await build(folder, 'runyard-test-built:1')
     const { id } = JSON.parse(built.stdout) as { id: string }
     const image = await engine.getImage('runyard-test-built:1').inspect()
     assert.deepEqual([image.Id, image.Config.Labels], [id, { of: 'us' }])
@@ -40,6 +40,12 @@ describe('images', { skip: probeSkip, timeout: 180_000, concurrency: 2 }, () => 
     assert.equal(wrong.code, 64)
     const away = await runCommand(['build', folder, '-t', 'x'], { DOCKER_HOST: 'unix:///nowhere.sock' })
     assert.equal(away.code, 69)
+    assert.match(
+      away.stderr,
+      /engine cannot be reached: nothing is there\n {2}it was looked for at unix:\/\/\/nowhere.sock/,
+    )
+    const nowhere = await build(`${folder}/nowhere`, 'x')
+    assert.deepEqual([nowhere.code, nowhere.stderr], [66, `runyard: the folder ${folder}/nowhere does not exist`])
   })
 
   test('the handlers of the examples run in containers and answer jobs', async () => {

@@ -1,5 +1,5 @@
 /** Builds images of folders that have a Dockerfile. */
-import { lstatSync, readFileSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
@@ -85,6 +85,7 @@ export async function buildImage(build: Build): Promise<string> {
 
 function requireDockerfile(folder: string, dockerfile: string): void {
   const file = join(folder, dockerfile)
+  if (!existsSync(folder)) throw new AppError('not_found', `the folder ${folder} does not exist`)
   if (relative(folder, file).startsWith('..')) throw new AppError('invalid', `${dockerfile} is not within ${folder}`)
   try {
     if (lstatSync(file).isFile()) return

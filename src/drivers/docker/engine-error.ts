@@ -61,7 +61,9 @@ export function engineRefusal(thrown: unknown, answered: (said: string) => AppEr
   if (thrown instanceof AppError) return thrown
   const { statusCode, code, message = '', json } = thrown as Thrown
   if (statusCode !== undefined) return answered(json?.message ?? message)
-  return new AppError('unavailable', `the container engine cannot be reached: ${code ?? message}`, { cause: thrown })
+  return new AppError('unavailable', `the container engine cannot be reached: ${AWAY[code ?? ''] ?? code ?? message}`, {
+    cause: thrown,
+  })
 }
 
 /** A problem of a start as the reason that people see. */
