@@ -104,6 +104,13 @@ export class Connections {
     return (this.#open.get(socket) ?? 0) > 0
   }
 
+  /** Whether nothing has been said yet to what was asked on it last. */
+  isUnanswered(socket: Socket): boolean {
+    if (!this.isBusy(socket)) return this.#open.has(socket)
+    const exchanges = [...this.#exchanges].filter(exchange => exchange.socket === socket)
+    return exchanges.length === 1 && exchanges[0]?.outgoing.headersSent === false
+  }
+
   /** Its socket has left HTTP: it counts for as long as it lives, and never makes room for others. */
   upgraded(socket: Socket): void {
     if (!this.#open.has(socket)) return

@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import type { Delivery, Surface } from '../api/surface.ts'
+import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from './connections.ts'
 import { type Mount, mounted } from './mount.ts'
 
@@ -72,6 +73,10 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   )
   mount?.attach(server)
   const connections = new Connections(server, { ...CONNECTION_LIMITS, ...limits, maxConnections }, onFull)
+  server.on('clientError', (error, socket) => {
+    if (socket.writable && connections.isUnanswered(socket as Socket)) socket.write(answerToUnreadable(error))
+    socket.destroy()
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ host, port }, () => {

@@ -183,6 +183,28 @@ test('a refusal is JSON, is not kept, and says when to come again', async t => {
   assert.deepEqual(refusal(await ask('GET /', BEARER + UPGRADE).untilEnd()), [503, 'the server is stopping'])
 })
 
+test('a request that cannot be read is refused with a sentence, unless an answer on its connection has begun', async t => {
+  const { ask, id } = await openWorld(t, {
+    serve: () => 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun',
+  })
+  const large = `X-Large: ${'a'.repeat(17_000)}\r\n`
+  const many = 'A:\r\n'.repeat(3_000)
+  for (const [line, headers, status, error] of [
+    ['GET /', large, 431, /more than 16 KB, or are too many$/],
+    ['GET /', many, 431, /more than 16 KB, or are too many$/],
+    ['FROB /', '', 400, /cannot be read as HTTP\/1.1 \(Invalid method/],
+    ['GET /', 'no field\r\n', 400, /cannot be read as HTTP\/1.1 \(/],
+    ['POST /', `${BEARER}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n`, 400, /cannot be read/],
+  ] as const) {
+    const text = await ask(line, headers).untilEnd()
+    assert.match(text, /\r\nconnection: close\r\n/)
+    assert.deepEqual([refusal(text)[0], error.test(refusal(text)[1])], [status, true], text)
+  }
+  const begun = ask(`GET /lb/${id}/`, BEARER)
+  await begun.until('begun')
+  assert.match(await begun.send('nonsense\r\n\r\n').untilEnd(), /begun$/)
+})
+
 test('a body that is refused need not be sent, and one that is wanted is asked for once', async t => {
   const { ask } = await openWorld(t)
   const expects = 'Expect: 100-continue\r\nContent-Length: 2\r\n'
