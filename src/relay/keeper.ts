@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isAlive, signal } from '../drivers/process-table.ts'
 import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH } from './relay.ts'
-import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder } from './relay-file.ts'
+import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
 import type { Address } from './upstream.ts'
 
 /** Below node_modules the code is built: the program has the same ending as this module. */
@@ -15,6 +15,8 @@ const PROGRAM = fileURLToPath(
 )
 const START_MS = 15_000
 const END_MS = 2_000
+/** A machine that is busy takes its time. */
+const ANSWER_MS = 10_000
 /** Between two tries to have a relay again. */
 const PAUSE_MS = 1_000
 
@@ -168,6 +170,8 @@ export class RelayKeeper {
       if (performance.now() > deadline) signal(info.identity.pid, 'SIGKILL')
       await pause(10)
     }
+    // One that was killed could not.
+    if (readRelayInfo(this.#options.dataDir)?.secret === info.secret) removeRelayInfo(this.#options.dataDir)
   }
 }
 
@@ -184,7 +188,7 @@ async function answerOf(asked: ClientRequest): Promise<{ status: number; text: s
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     asked.once('error', reject)
     asked.once('response', resolve)
-    asked.setTimeout(END_MS, () => asked.destroy(new Error('the relay does not answer')))
+    asked.setTimeout(ANSWER_MS, () => asked.destroy(new Error('the relay does not answer')))
   })
   let text = ''
   for await (const piece of response.setEncoding('utf8')) text += piece

@@ -24,6 +24,14 @@ describe('the process of the relay', { concurrency: 2 }, () => {
     assert.ok(!existsSync(file), 'nothing is left of it')
   })
 
+  test('one that does not end in time is killed, and nothing is left of it either', async () => {
+    const server = await startServer()
+    process.kill(relayPid(server.dataDir)!, 'SIGSTOP')
+    assert.deepEqual(await server.stop(), { code: 0, signal: null })
+    assert.deepEqual(relayProcesses(server.dataDir), [])
+    assert.ok(!existsSync(`${server.dataDir}/relay/relay.json`))
+  })
+
   test('a server that stops needs it to the end, so a signal to all processes does not end it before', async () => {
     const dataDir = temporaryFolder()
     const server = await startServer({ dataDir })
