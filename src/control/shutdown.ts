@@ -50,7 +50,8 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   }
   const alive = await store.workers.alive()
   const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)
-  for (const { id } of serving) await fleet.stop(id, 'server_stopped')
+  // Those that are on their way out were told so.
+  for (const { id, state } of serving) if (state !== 'STOPPING') await fleet.stop(id, 'server_stopped')
   await Promise.all(serving.map(({ id }) => hasEnded(id, GOODBYE_MS, [hurry])))
   for (const { id } of alive) await fleet.kill(id, 'server_stopped')
   for (const { id } of alive) {

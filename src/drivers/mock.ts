@@ -146,6 +146,8 @@ class FleetDriver implements MockDriver {
   readonly #options: MockDriverOptions
   /** Those that this driver has started or adopted: it knows of no others. */
   readonly #known = new Map<WorkerId, MockWorker>()
+  /** Those that this driver has asked to end. */
+  readonly #asked = new WeakSet<MockWorker>()
   readonly #listener: () => void
 
   constructor(fleet: Fleet, options: MockDriverOptions) {
@@ -194,7 +196,10 @@ class FleetDriver implements MockDriver {
   }
 
   async terminate(worker: WorkerId): Promise<void> {
-    if (this.#known.has(worker)) this.fleet.terminate(worker)
+    const known = this.#known.get(worker)
+    if (known === undefined || this.#asked.has(known)) return
+    this.#asked.add(known)
+    this.fleet.terminate(worker)
   }
 
   async kill(worker: WorkerId): Promise<void> {

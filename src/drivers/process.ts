@@ -59,6 +59,8 @@ interface Running {
   readonly ports: ServedPorts | null
   /** Null when an earlier server started it. */
   readonly child: ChildProcess | null
+  /** Whether it was asked to end, by this server. */
+  asked: boolean
   exit: ObservedExit | null
 }
 
@@ -139,7 +141,7 @@ class Processes implements ProcessDriver {
     }
     const ports = portsOf(text)
     if (ports !== null) this.#ports.hold(ports)
-    this.#workers.set(worker, { identity, ports, child: null, exit: null })
+    this.#workers.set(worker, { identity, ports, child: null, asked: false, exit: null })
     this.#pollLater()
     return true
   }
@@ -157,6 +159,9 @@ class Processes implements ProcessDriver {
 
   /** The whole group is asked, because shells do not hand the signal on to what they run. */
   async terminate(worker: WorkerId): Promise<void> {
+    const running = this.#workers.get(worker)
+    if (running === undefined || running.asked) return
+    running.asked = true
     this.#signalGroup(worker, 'SIGTERM')
   }
 
@@ -245,7 +250,7 @@ class Processes implements ProcessDriver {
     if (pid === undefined) throw await startProblem(name, child)
     // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
-    const running: Running = { identity, ports, child, exit: null }
+    const running: Running = { identity, ports, child, asked: false, exit: null }
     const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)

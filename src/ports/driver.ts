@@ -104,7 +104,7 @@ export interface Driver {
    * may be asked as soon as the worker was started, and does not change while it runs.
    */
   address(worker: WorkerId): Promise<ServedAt | null>
-  /** Asks the worker to end by itself (SIGTERM). */
+  /** Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off when they are told twice. */
   terminate(worker: WorkerId): Promise<void>
   /** Ends the worker and everything that it started, at once. */
   kill(worker: WorkerId): Promise<void>

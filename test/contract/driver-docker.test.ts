@@ -4,7 +4,7 @@ import { type Behaviour, driverContract } from './driver.ts'
 
 const SCRIPTS: Record<Behaviour, string> = {
   obedient: 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done',
-  stubborn: 'trap "echo asked" TERM; echo ready; while :; do sleep 0.05; done',
+  stubborn: 'trap "echo asked" TERM; trap "echo later" 28; echo ready; while :; do sleep 0.05; done',
   failing: 'exit 3',
   serving: 'cd /; for p in $PORT $PORT_HEALTH; do python3 -m http.server $p & done; echo ready; wait',
 }
@@ -23,7 +23,7 @@ if (noDocker === false) {
       answers: true,
       unusable: { image: 'Not an image', args: '' },
       ready: worker => machine.said(worker, 'ready'),
-      asked: worker => machine.said(worker, 'asked'),
+      asked: worker => machine.asked(worker),
       restart: async () => {
         await driver.close()
         driver = machine.driver()

@@ -15,7 +15,7 @@ import { createWorkerLogs } from '../../src/system/worker-logs.ts'
 
 /** What a process of a test tells about itself. */
 export interface Told {
-  /** `ready`, `asked`, `child`, `report`. */
+  /** `ready`, `asked`, `later`, `child`, `report`. */
   readonly event: string
   readonly worker: string
   readonly pid: number
@@ -47,6 +47,8 @@ line.on('data', text => {
 })
 process.on('SIGHUP', () => {})
 process.on('SIGTERM', () => (['obedient', 'serving'].includes(behaviour) ? process.exit(0) : tell('asked')))
+// Of two signals that wait, the one with the lower number comes first.
+process.on('SIGWINCH', () => tell('later'))
 if (behaviour === 'parent' || behaviour === 'daemons') {
   const detached = behaviour === 'daemons'
   spawn(process.execPath, [process.argv[1], 'child'], { stdio: 'ignore', detached })
@@ -114,6 +116,14 @@ export async function openMachine() {
     logs,
     options,
     life: line.life,
+    /** How often a worker was asked to end, once it was. */
+    async asked(worker: WorkerId): Promise<number> {
+      const { pid } = (await line.life(worker, 'asked')).told
+      const before = line.count(worker, 'later')
+      process.kill(pid, 'SIGWINCH')
+      await line.life(worker, 'later', before)
+      return line.count(worker, 'asked')
+    },
     /** A driver over this machine, as a server makes one when it starts. */
     driver(changes: Partial<ProcessDriverOptions> = {}): ProcessDriver {
       const driver = createProcessDriver({ ...options, ...changes })
@@ -146,6 +156,8 @@ async function openLifeline(path: string) {
   const lives: Life[] = []
   const sockets = new Set<Socket>()
   let wake = Promise.withResolvers<void>()
+  const told = (worker: WorkerId, event: string) =>
+    lives.filter(life => life.told.worker === worker && life.told.event === event)
   const server: Server = createServer(socket => {
     const ended = Promise.withResolvers<void>()
     sockets.add(socket)
@@ -168,14 +180,16 @@ async function openLifeline(path: string) {
   })
   await new Promise<void>(resolve => server.listen(path, resolve))
   return {
-    /** Waits until a process of the worker has told the event. */
-    async life(worker: WorkerId, event = 'ready'): Promise<Life> {
+    /** Waits until a process of the worker has told the event, after it was told `before` times. */
+    async life(worker: WorkerId, event = 'ready', before = 0): Promise<Life> {
       for (;;) {
-        const found = lives.find(({ told }) => told.worker === worker && told.event === event)
+        const found = told(worker, event)[before]
         if (found !== undefined) return found
         await wake.promise
       }
     },
+    /** How often the worker's processes have told the event. */
+    count: (worker: WorkerId, event: string) => told(worker, event).length,
     async close(): Promise<void> {
       for (const socket of sockets) socket.destroy()
       await new Promise(resolve => server.close(resolve))

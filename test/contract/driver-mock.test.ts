@@ -10,12 +10,14 @@ import { driverContract, exitOf } from './driver.ts'
 driverContract('mock', async () => {
   const notifier = createNotifier()
   const behaviours = new Map<WorkerId, string>()
+  const asked: WorkerId[] = []
   const fleet = createMockFleet({
     onStart(spec) {
       behaviours.set(spec.workerId, spec.args)
       if (spec.args === 'failing') fleet.exit(spec.workerId, { code: 3 })
     },
     onTerminate(worker) {
+      asked.push(worker)
       if (behaviours.get(worker) !== 'stubborn') fleet.exit(worker)
     },
   })
@@ -37,7 +39,10 @@ driverContract('mock', async () => {
     answers: false,
     unusable: { image: 'unusable', args: '' },
     ready: async () => {},
-    asked: async worker => assert.ok(fleet.terminated.has(worker)),
+    async asked(worker) {
+      assert.ok(fleet.terminated.has(worker))
+      return asked.filter(id => id === worker).length
+    },
     restart: async () => {
       driver.close()
       driver = open()

@@ -14,7 +14,7 @@ driverContract('process', async () => {
     answers: true,
     unusable: { image: 'registry.example.org/some/image:1', args: '' },
     ready: async worker => void (await machine.life(worker)),
-    asked: async worker => void (await machine.life(worker, 'asked')),
+    asked: worker => machine.asked(worker),
     restart: async () => {
       driver.close()
       driver = machine.driver()

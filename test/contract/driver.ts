@@ -28,8 +28,8 @@ export interface DriverHarness {
   readonly unusable: { readonly image: string; readonly args: string }
   /** Waits until a started worker does as it should. */
   ready(worker: WorkerId): Promise<void>
-  /** Waits until a worker has noticed that it was asked to end. */
-  asked(worker: WorkerId): Promise<void>
+  /** Waits until a worker has noticed that it was asked to end. How often it was so far. */
+  asked(worker: WorkerId): Promise<number>
   /** The server dies without a word and another one starts: a new driver on the same machine. */
   restart(): Promise<Driver>
   /** Ends all that still runs. */
@@ -108,6 +108,14 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       const exit = await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
       assert.match(exit.cause, /SIGKILL/)
+    })
+
+    test('a worker that is asked to end again hears of it once', async () => {
+      const { worker } = await startReady('stubborn')
+      await Promise.all([harness.driver.terminate(worker), harness.driver.terminate(worker)])
+      assert.equal(await harness.asked(worker), 1)
+      await harness.driver.terminate(worker)
+      assert.equal(await harness.asked(worker), 1)
     })
 
     test('starting the same worker again starts nothing and gives the same handle', async () => {

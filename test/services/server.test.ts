@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { WorkerId } from '../../src/core/ids.ts'
+import { balancedEndpoint } from '../support/balanced.ts'
 import { openRig } from '../support/rig.ts'
 
 test('a stopping server takes no new work and lets running jobs finish', async t => {
@@ -66,6 +68,51 @@ test('jobs that are not done when the drain time is over go back uncounted, and 
   await rig.start()
   await rig.clock.advance(50)
   assert.equal(await rig.worker(-1).takeJob(), id)
+})
+
+test('a worker that serves and takes its time to end is asked once, and killed when its time is over', async t => {
+  const asked: WorkerId[] = []
+  const rig = await openRig(t, { drainTimeoutMs: 1_000, onTerminate: id => void asked.push(id) })
+  await balancedEndpoint(rig, { workersMin: 1 })
+  await rig.clock.advance(1_000)
+  const [worker] = rig.fleet.running()
+  const stopped = rig.stop()
+  await rig.clock.advance(5_500)
+  assert.deepEqual([asked, [...rig.fleet.killed]], [[worker], []])
+  await rig.clock.advance(1_000)
+  await stopped
+  assert.deepEqual([asked, [...rig.fleet.killed]], [[worker], [worker]])
+})
+
+test('one that is told to end while it is being started is asked once', async t => {
+  const asked: WorkerId[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const rig = await openRig(t, { onStart: () => promise, onTerminate: id => void asked.push(id) })
+  const id = await balancedEndpoint(rig, { workersMin: 1 })
+  await rig.clock.advance(1_000)
+  await rig.change(id, { workersMin: 0, workersMax: 0 })
+  await rig.clock.advance(1_000)
+  resolve()
+  await rig.clock.advance(1_000)
+  assert.deepEqual(asked, rig.fleet.running())
+  await rig.clock.advance(12_000)
+  assert.deepEqual([asked.length, rig.fleet.killed.size, rig.fleet.running()], [1, 1, []])
+})
+
+test('one that an earlier server has asked to end is not asked again', async t => {
+  const asked: WorkerId[] = []
+  const rig = await openRig(t, { drainTimeoutMs: 1_000, onTerminate: id => void asked.push(id) })
+  const id = await balancedEndpoint(rig, { workersMin: 1 })
+  await rig.clock.advance(1_000)
+  await rig.change(id, { workersMin: 0, workersMax: 0 })
+  await rig.clock.advance(1_000)
+  assert.equal(asked.length, 1)
+  await rig.crash()
+  await rig.start()
+  const stopped = rig.stop()
+  await rig.clock.advance(10_000)
+  await stopped
+  assert.equal(asked.length, 1)
 })
 
 test('a second signal ends the draining at once', async t => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import Dockerode from 'dockerode'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/placement.ts'
+import { containerName } from '../../src/drivers/docker/container-spec.ts'
 import { createDockerDriver, type DockerDriver, type DockerDriverOptions } from '../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
 import { readBootId } from '../../src/drivers/process-table.ts'
@@ -79,11 +80,24 @@ export async function openDockerMachine(url = engineUrl) {
     async output(worker: WorkerId): Promise<string[]> {
       return (await logs.tail(worker, 10_000)).map(({ line }) => line)
     },
-    /** Waits until the worker has written a line. */
-    async said(worker: WorkerId, wanted: string): Promise<void> {
-      while (!(await this.output(worker)).includes(wanted)) {
+    /** Waits until the worker has written a line, `times` times. */
+    async said(worker: WorkerId, wanted: string, times = 1): Promise<void> {
+      while ((await this.count(worker, wanted)) < times) {
         await new Promise<void>(resolve => systemClock.after(20, resolve))
       }
+    },
+    /** How often the worker has written a line. */
+    async count(worker: WorkerId, wanted: string): Promise<number> {
+      return (await this.output(worker)).filter(line => line === wanted).length
+    },
+    /** How often a worker was asked to end, once it was, by one that writes `asked` then, and `later` on SIGWINCH. */
+    async asked(worker: WorkerId): Promise<number> {
+      await this.said(worker, 'asked')
+      const before = await this.count(worker, 'later')
+      // Of two signals that wait, the one with the lower number comes first.
+      await engine.getContainer(containerName(worker)).kill({ signal: 'SIGWINCH' })
+      await this.said(worker, 'later', before + 1)
+      return this.count(worker, 'asked')
     },
     async close(): Promise<void> {
       await Promise.all(drivers.map(driver => driver.close()))

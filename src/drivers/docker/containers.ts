@@ -57,6 +57,8 @@ export class Container {
   /** What it was asked, for when the engine is back. */
   #asked: NodeJS.Signals | null = null
   readonly #sending = new Set<NodeJS.Signals>()
+  /** Whether it has got a SIGTERM, which is sent once: many programs break off when they are told twice. */
+  #terminated = false
 
   constructor(options: ContainerOptions) {
     this.#options = options
@@ -97,7 +99,7 @@ export class Container {
   async signal(name: NodeJS.Signals): Promise<void> {
     if (this.#exit !== null) return
     if (this.#asked !== 'SIGKILL') this.#asked = name
-    if (this.#sending.has(name)) return
+    if (this.#sending.has(name) || (name === 'SIGTERM' && this.#terminated)) return
     this.#sending.add(name)
     const sent = this.#send(name).finally(() => this.#sending.delete(name))
     const patience = Promise.withResolvers<void>()
@@ -204,13 +206,15 @@ export class Container {
     const path = `/containers/${this.handle.container}/kill`
     try {
       await this.#options.engine.call({ method: 'POST', path, query: { signal: name }, deadlineMs: SIGNAL_MS })
+      this.#terminated ||= name === 'SIGTERM'
     } catch (thrown) {
       const { status } = engineError(thrown)
       // It has ended meanwhile; its end is on its way, or the report of it was lost.
       if (status === 404 || status === 409) return void this.ended(null)
       const { process } = this.handle
       // The engine is away, but its containers need not be.
-      if (status === null && process !== null && isAlive(process, this.#options.bootId)) signal(process.pid, name)
+      if (status !== null || process === null || !isAlive(process, this.#options.bootId)) return
+      if (signal(process.pid, name)) this.#terminated ||= name === 'SIGTERM'
     }
   }
 }
