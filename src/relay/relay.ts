@@ -194,7 +194,10 @@ export class Relay {
 
   async #handle(kind: Kind, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
-    response.on('close', () => gone.abort())
+    const leave = () => gone.abort()
+    response.on('close', leave)
+    // Comes first, and nothing that is written after it arrives: Node ends its own side, too.
+    request.socket.once('end', leave)
     let body: Kept | null = null
     try {
       if (request.method === 'POST') body = await this.#spool.receive(request, MAX_BODY_BYTES, kind === 'chunk')
@@ -207,6 +210,7 @@ export class Relay {
       request.resume()
       respond(response, kind === 'take' || kind === 'poll' ? 429 : 503, '{"error":"the relay has no room"}')
     } finally {
+      request.socket.off('end', leave)
       await body?.drop()
     }
   }
@@ -215,22 +219,25 @@ export class Relay {
     const { request, response, gone } = call
     const token = request.headers.authorization ?? ''
     const endMs = performance.now() + HOLD_MS
+    // The end of one that is over already is read right after it.
+    await new Promise(setImmediate)
     while (await this.#upstream.present(endMs, gone)) {
       if (!(await this.#mayTake(call, token))) continue
       const take = this.#takes.begin(token, Date.now())
       let outcome: 'delivered' | 'nothing' | 'lost' = 'lost'
       try {
         const answer = await this.#ask(call, gone)
-        const written = await this.#answer(response, answer)
+        const written = await this.#answer(call, answer)
         outcome = answer.status !== 200 ? 'nothing' : written ? 'delivered' : 'lost'
         return
       } catch (error) {
         if (error instanceof SpoolFull) throw error
-        await pause()
       } finally {
+        // At once: the next take of the worker is not passed on before what this one had is reported.
         this.#takes.end(take, outcome, Date.now())
         if (outcome === 'lost' && gone.aborted) void this.#insist(call, token)
       }
+      await pause()
     }
     if (gone.aborted) void this.#insist(call, token)
     else respond(response, 204, '')
@@ -277,7 +284,7 @@ export class Relay {
     do {
       try {
         if (this.#upstream.address !== null) {
-          await this.#answer(response, await this.#ask(call, gone))
+          await this.#answer(call, await this.#ask(call, gone))
           return
         }
       } catch (error) {
@@ -299,7 +306,7 @@ export class Relay {
       try {
         const answer = await this.#ask(call, signal, added)
         if (kind === 'chunk' && answer.status === 200) this.#copies.kept(stream, body!.digest)
-        await this.#answer(response, answer)
+        await this.#answer(call, answer)
         return
       } catch (error) {
         if (error instanceof SpoolFull) throw error
@@ -316,9 +323,9 @@ export class Relay {
   }
 
   /** True when the whole answer was handed to the network. */
-  async #answer(response: ServerResponse, answer: Answer): Promise<boolean> {
+  async #answer({ response, gone }: Call, answer: Answer): Promise<boolean> {
     try {
-      if (response.destroyed) return false
+      if (gone.aborted || response.destroyed) return false
       const { status, body } = answer
       const length = status === 204 ? [] : ['Content-Length', String(body.bytes)]
       response.writeHead(status, [...answer.headers, ...length])

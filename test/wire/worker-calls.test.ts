@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { before, describe, test } from 'node:test'
 import { ask, changeEndpoint, statusOf, submit, whenFinal, whenStatus } from './support/client.ts'
-import { leaderOf } from './support/processes.ts'
+import { leaderOf, relayPid } from './support/processes.ts'
 import { type RawWorker, type SilentEndpoint, silentEndpoint } from './support/raw-worker.ts'
 import { type Server, startServer } from './support/server.ts'
 import { sleep, timed, until } from './support/until.ts'
@@ -341,6 +341,31 @@ for (const to of ['the relay', 'the server'] as const) {
     }
   })
 }
+
+describe('a relay that is held up', () => {
+  test('a job for a poll that has ended meanwhile goes to the next one, uncounted', async () => {
+    const relay = relayPid(server.dataDir)!
+    for (let round = 0; round < 3; round += 1) {
+      const poll = connect(Number(new URL(worker.url).port), new URL(worker.url).hostname)
+      poll.write(
+        `GET ${worker.path('job-take')}&job_in_progress=0 HTTP/1.1\r\nHost: a\r\nAuthorization: ${worker.token}\r\n\r\n`,
+      )
+      // Leaves a connection behind that needs not be made, too.
+      await worker.ping()
+      await sleep(200)
+      process.kill(relay, 'SIGSTOP')
+      poll.destroy()
+      const id = await submit(server, endpoint, { round })
+      await whenStatus(server, endpoint, id, ['IN_PROGRESS'])
+      const take = worker.take()
+      await sleep(100)
+      process.kill(relay, 'SIGCONT')
+      assert.equal((await take).id, id)
+      assert.equal((await statusOf(server, endpoint, id)).retries, undefined)
+      await worker.done(id, {})
+    }
+  })
+})
 
 describe('stopping jobs', () => {
   test('a cancelled job is told to its worker on the stop poll, once', async () => {
