@@ -7,9 +7,11 @@ import runpodSdk from 'runpod-sdk'
 import { ask, makeEndpoint, submit, whenFinal } from './support/client.ts'
 import { python, skip } from './support/python.ts'
 import { fixture, type Server, startServer } from './support/server.ts'
-import { timed } from './support/until.ts'
+import { sleep, timed } from './support/until.ts'
 
 const folder = fixture('python-stream')
+/** Between two reads of a long stream, so that an answer has more than one chunk. */
+const PAUSE_MS = 50
 
 interface StreamAnswer {
   readonly status: string
@@ -38,6 +40,7 @@ describe('streams of official Python workers', { skip }, () => {
   async function readAll(
     endpoint: string,
     job: string,
+    pauseMs = 0,
   ): Promise<{ numbers: number[]; status: string; answers: number }> {
     const numbers: number[] = []
     for (let answers = 1; ; answers += 1) {
@@ -45,6 +48,7 @@ describe('streams of official Python workers', { skip }, () => {
       const { status, stream } = json as StreamAnswer
       numbers.push(...stream.map(({ output }) => output.number))
       if (status !== 'IN_QUEUE' && status !== 'IN_PROGRESS') return { numbers, status, answers }
+      await sleep(pauseMs)
     }
   }
 
@@ -89,6 +93,7 @@ describe('streams of official Python workers', { skip }, () => {
       while (numbers.length < 10_000) {
         const { json } = await ask(server, `/v2/${endpoint}/stream/${id}?format=array`)
         numbers.push(...(json as StreamAnswer['stream']).map(({ output }) => output.number))
+        await sleep(PAUSE_MS)
       }
       return numbers
     }
@@ -100,7 +105,7 @@ describe('streams of official Python workers', { skip }, () => {
       return lines.map(line => JSON.parse(line.slice(6)).output.number)
     }
     const [envelope, array, events] = await Promise.all([
-      readAll(endpoint, await job()),
+      readAll(endpoint, await job(), PAUSE_MS),
       asArray(await job()),
       asEvents(await job()),
     ])
