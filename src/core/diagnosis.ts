@@ -71,6 +71,8 @@ export interface EngineState {
 export interface GpuFacts {
   /** Names of NVIDIA cards, as the vendor's tool lists them. */
   readonly nvidia: readonly string[]
+  /** What keeps cards from being read, or is wrong with single ones, as a sentence; null for nothing. */
+  readonly problem: string | null
   /** Whether NVIDIA's driver is loaded. */
   readonly nvidiaDriver: boolean
   readonly amd: boolean
@@ -207,7 +209,15 @@ export function ofEngine(state: EngineState | null): Finding[] {
 }
 
 /** Whether containers can be given the GPUs that there are. */
-export function ofGpus({ nvidia, nvidiaDriver, amd, hasCdi }: GpuFacts, engine: EngineState | null): Finding {
+export function ofGpus({ nvidia, problem, nvidiaDriver, amd, hasCdi }: GpuFacts, engine: EngineState | null): Finding {
+  if (problem !== null) {
+    const read = nvidia.length === 0 ? '' : `${nvidia.length} can be read; `
+    return warn(
+      'gpu',
+      `${read}${problem}`,
+      'run that tool and see what it says; the server gives what it cannot read to no worker',
+    )
+  }
   if (nvidia.length === 0 && nvidiaDriver) {
     return warn('gpu', "NVIDIA's driver is loaded and nvidia-smi lists no card", 'run nvidia-smi and see what it says')
   }

@@ -1,15 +1,14 @@
 /** What this machine has, seen without a server and without an engine. */
-import { execFile } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { freemem, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import type { DataDirFacts, GpuFacts, PortFacts } from '../core/diagnosis.ts'
+import { systemClock } from '../system/clock.ts'
+import { createMachine } from '../system/machine.ts'
 import { portHolder } from '../system/port-holder.ts'
 
 const ANSWER_MS = 2_000
-const TOOL_MS = 5_000
 
 /** The data directory and its disk. */
 export function lookAtDataDir(path: string): DataDirFacts {
@@ -49,26 +48,16 @@ export async function lookAtPort(dataDir: string, host: string, port: number): P
   return { host, port, serverUrl, problem, holder: problem === 'EADDRINUSE' ? portHolder(port) : null }
 }
 
-/** Cards and drivers, as the system shows them. */
+/** Cards as the server reads them, and drivers as the system shows them. */
 export async function lookAtGpus(env: Readonly<Record<string, string | undefined>>): Promise<GpuFacts> {
+  const machine = createMachine({ clock: systemClock, notifier: { publish: () => {} }, emit: () => {}, env })
+  const { gpus, problem } = await machine.parts()
   return {
-    nvidia: await nvidiaCards(env),
+    nvidia: gpus.filter(({ vendor }) => vendor === 'NVIDIA').map(({ name }) => name),
+    problem,
     nvidiaDriver: namesIn('/proc/driver/nvidia/gpus').length > 0,
     amd: existsSync('/dev/kfd'),
     hasCdi: ['/etc/cdi', '/var/run/cdi'].some(folder => namesIn(folder).some(name => /nvidia/i.test(name))),
-  }
-}
-
-async function nvidiaCards(env: Readonly<Record<string, string | undefined>>): Promise<string[]> {
-  try {
-    const argv = ['--query-gpu=name', '--format=csv,noheader']
-    const { stdout } = await promisify(execFile)('nvidia-smi', argv, { timeout: TOOL_MS, env: { PATH: env.PATH } })
-    return stdout
-      .split('\n')
-      .map(line => line.trim())
-      .filter(line => line !== '')
-  } catch {
-    return []
   }
 }
 

@@ -17,7 +17,7 @@ const engine: diagnosis.EngineState = {
   ...{ storageDriver: 'overlay2', cgroupVersion: '2', rootless: false, missingLimits: [], freeBytes: 100 * GB },
   ...{ skewMs: 12, hasNvidiaRuntime: false },
 }
-const noGpus: diagnosis.GpuFacts = { nvidia: [], nvidiaDriver: false, amd: false, hasCdi: false }
+const noGpus: diagnosis.GpuFacts = { nvidia: [], problem: null, nvidiaDriver: false, amd: false, hasCdi: false }
 const port: diagnosis.PortFacts = { host: '127.0.0.1', port: 8080, serverUrl: null, problem: null, holder: null }
 const network = { name: 'runyard-abc', isolated: true }
 const gateway: ContainerReach = {
@@ -151,6 +151,12 @@ test('GPUs are for containers only where the engine can hand them on', () => {
   assert.equal(line(cards, null), 'ok gpu: 2 (NVIDIA H200)')
   assert.match(line({ ...noGpus, nvidiaDriver: true }, engine), /^warn gpu: .*lists no card/)
   assert.match(line({ ...noGpus, amd: true }, engine), /^ok gpu: an AMD GPU/)
+  const hangs = 'nvidia-smi did not end within 10 s'
+  assert.match(
+    line({ ...noGpus, problem: hangs }, engine),
+    /^warn gpu: nvidia-smi did not end within 10 s -> run that tool/,
+  )
+  assert.match(line({ ...cards, problem: 'GPU 1 does not answer' }, null), /^warn gpu: 2 can be read; GPU 1 does not/)
 })
 
 test('a way that is not there is split into what is wrong and what to do', () => {

@@ -8,6 +8,9 @@ import { temporaryFolder } from './support/cleanup.ts'
 import { engine, engineEnv, openedServer, probeSkip, testImage } from './support/probe.ts'
 import { runCommand, startServer } from './support/server.ts'
 
+const CARDS = `#!/bin/sh
+case "$*" in *query-gpu*) for i in 0 1; do echo "$i, GPU-$i, NVIDIA H200, 143771, 580.1"; done ;; esac
+`
 const AWAY = { DOCKER_HOST: 'unix:///nowhere.sock' }
 
 async function doctor(args: readonly string[], env: Readonly<Record<string, string>> = AWAY) {
@@ -108,10 +111,21 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     await server.stop()
   })
 
+  test('a tool for GPUs that fails is told, and not that there are none', async () => {
+    const tools = temporaryFolder()
+    writeFileSync(`${tools}/nvidia-smi`, '#!/bin/sh\necho "couldn\'t communicate with the driver" >&2\nexit 9\n', {
+      mode: 0o755,
+    })
+    const env = { ...AWAY, PATH: `${tools}:${process.env.PATH}` }
+    const { of } = await doctor(['--data-dir', temporaryFolder(), '--port', '0'], env)
+    assert.equal(of('gpu')?.state, 'warn')
+    assert.match(of('gpu')?.message ?? '', /^nvidia-smi ended with code 9: couldn't communicate/)
+  })
+
   test('cards whose GPUs the engine cannot give to containers are found', { skip: probeSkip }, async () => {
     const tools = `${temporaryFolder()}/tools`
     mkdirSync(tools)
-    writeFileSync(`${tools}/nvidia-smi`, '#!/bin/sh\necho "NVIDIA H200"\necho "NVIDIA H200"\n', { mode: 0o755 })
+    writeFileSync(`${tools}/nvidia-smi`, CARDS, { mode: 0o755 })
     const env = { ...engineEnv, PATH: `${tools}:${process.env.PATH}` }
     const { of } = await doctor(['--data-dir', temporaryFolder(), '--port', '0', '--docker-network', 'none'], env)
     assert.match(of('gpu')?.message ?? '', /^2 \(NVIDIA H200\), which the engine cannot give/)
