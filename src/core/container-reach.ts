@@ -99,6 +99,7 @@ export function isAddress(text: string): boolean {
  * @param address as a socket has it; IPv4 within IPv6 is understood
  */
 export function isWithin(address: string, networks: readonly string[]): boolean {
+  if (networks.length === 0) return false
   const plain = address.replace(/^::ffff:/i, '')
   if (!isAddress(plain)) return false
   return networks.some(network => {

@@ -96,7 +96,7 @@ export class Connections {
 
   /** Whoever takes this request has bounds of its own for how its body comes in. To be said before it is looked at. */
   untimed(incoming: IncomingMessage): void {
-    this.#untimed.add(incoming)
+    if (hasBody(incoming)) this.#untimed.add(incoming)
   }
 
   /** Whether something that was asked on it is not answered yet, or it has left HTTP. */
@@ -177,11 +177,12 @@ export class Connections {
     this.#silent.delete(socket)
     this.#idle.delete(socket)
     this.#exchanges.add(exchange)
-    outgoing.once('close', () => this.#answered(exchange))
-    outgoing.once('prefinish', () => {
+    // Both come once, and `once` costs more than all else here.
+    outgoing.on('close', () => this.#answered(exchange))
+    outgoing.on('prefinish', () => {
       if (outgoing.writableLength > LARGE_BYTES) this.#cutUnread(performance.now())
     })
-    if (incoming.headers['content-length'] === undefined && incoming.headers['transfer-encoding'] === undefined) return
+    if (!hasBody(incoming)) return
     if (!this.#untimed.has(incoming)) this.#bodies.add(exchange)
     incoming.once('close', () => this.#bodies.delete(exchange))
     outgoing.once('finish', () => this.#discardRest(exchange))
@@ -250,6 +251,10 @@ export class Connections {
       socket.destroy()
     }
   }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
 /** How many connections there can be at most with the files that this process may open, some left for itself. */
