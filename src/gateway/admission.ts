@@ -7,7 +7,7 @@ import type { Access } from '../services/access.ts'
 import type { BalancedCall } from './call.ts'
 import { type Preflight, preflightOf } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
-import { EndpointBook } from './endpoint-book.ts'
+import { EndpointBook, type Known } from './endpoint-book.ts'
 import { ForeignKeys } from './foreign-keys.ts'
 import { addressList, senderOf } from './forwarded.ts'
 import type { Route } from './route.ts'
@@ -33,12 +33,17 @@ export interface Arriving {
   readonly route: Route
 }
 
+/** What becomes of a request that is let in. */
+export type Admitted = BalancedCall | Preflight
+
+const NO_KEYS: ReadonlySet<string> = new Set()
+
 /** More texts that may be keys are in no honest request. */
 const MAX_KEYS = 4
 
 /** Decides which requests go on to the workers of an endpoint, and takes their keys out of them. */
 export class Admission {
-  readonly #access: Pick<Access, 'authenticate' | 'requireJobs'>
+  readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs'>
   readonly #book: EndpointBook
   readonly #foreign: ForeignKeys
   readonly #open: ReadonlySet<string>
@@ -46,7 +51,7 @@ export class Admission {
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>,
-    access: Pick<Access, 'authenticate' | 'requireJobs'>,
+    access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs'>,
     { open, trustedProxies }: AdmissionRules,
   ) {
     this.#access = access
@@ -62,13 +67,16 @@ export class Admission {
   }
 
   /**
-   * What is to be asked of a worker, or the answer to a preflight.
-   * @throws AppError `unauthorized` without a valid key, `not_found` for no endpoint or one of another account, `forbidden`
-   *   without the right to write jobs of the endpoint, `invalid` where it is one with a queue, `unavailable`
+   * What is to be asked of a worker, or the answer to a preflight. At once where endpoint and key were asked for a moment ago.
+   * @throws AppError (or rejects with one) `unauthorized` without a valid key, `not_found` for no endpoint or one of another
+   *   account, `forbidden` without the right to write jobs of the endpoint, `invalid` where it is one with a queue, `unavailable`
    */
-  async admit(arriving: Arriving): Promise<BalancedCall | Preflight> {
+  admit(arriving: Arriving): Admitted | Promise<Admitted> {
     const preflight = preflightOf(arriving.method, arriving.rawHeaders)
-    if (preflight === null) return this.#admit(arriving)
+    return preflight === null ? this.#admit(arriving) : this.#admitOr(preflight, arriving)
+  }
+
+  async #admitOr(preflight: Preflight, arriving: Arriving): Promise<Admitted> {
     try {
       return await this.#admit(arriving)
     } catch (error) {
@@ -79,25 +87,43 @@ export class Admission {
     }
   }
 
-  async #admit(arriving: Arriving): Promise<BalancedCall> {
-    const { route, rawHeaders, method } = arriving
-    const carrier = { path: route.path, rawHeaders }
-    const keys = presentedKeys(carrier)
+  #admit(arriving: Arriving): BalancedCall | Promise<BalancedCall> {
+    const { route, rawHeaders } = arriving
+    const keys = presentedKeys({ path: route.path, rawHeaders })
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
     // Whoever has no key does not get to ask the store which endpoints there are.
     if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
-    const known = await this.#book.find(route.endpointId)
+    const known = this.#book.find(route.endpointId)
+    if (known instanceof Promise) return known.then(found => this.#judge(arriving, keys, found))
+    return this.#judge(arriving, keys, known)
+  }
+
+  #judge(arriving: Arriving, keys: readonly string[], known: Known | null): BalancedCall | Promise<BalancedCall> {
     const isOpen = known !== null && this.#isOpen(known.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
-    const ours = isOpen ? await this.#foreign.oursAmong(keys) : await this.#authorized(keys, route, known?.endpoint)
+    if (keys.length === 0) return this.#callOf(arriving, known, NO_KEYS)
+    const ours = isOpen ? this.#foreign.oursAmong(keys) : this.#authorized(keys, arriving.route, known?.endpoint)
+    if (ours instanceof Promise) return ours.then(found => this.#callOf(arriving, known, found))
+    return this.#callOf(arriving, known, ours)
+  }
+
+  #callOf(arriving: Arriving, known: Known | null, ours: ReadonlySet<string>): BalancedCall {
+    const { route, rawHeaders, method } = arriving
     if (known?.endpoint.type !== 'LOAD_BALANCER') {
       throw known === null ? notFound('endpoint', route.endpointId) : new AppError('invalid', 'not allowed for QB API')
     }
-    const { path, rawHeaders: cleaned, subprotocol } = withoutKeys(carrier, ours)
-    const { prefix, ...sender } = senderOf({ ...arriving, rawHeaders: cleaned }, this.#trusts)
-    const mounted = prefix + (route.prefix ?? '')
+    const cleaned = withoutKeys({ path: route.path, rawHeaders }, ours)
+    const { path, subprotocol } = cleaned
+    const sender = senderOf({ peer: arriving.peer, host: arriving.host, rawHeaders: cleaned.rawHeaders }, this.#trusts)
+    const mounted = sender.prefix + (route.prefix ?? '')
     return {
-      ...{ endpointId: route.endpointId, path, prefix: mounted === '' ? null : mounted, ...sender },
+      endpointId: route.endpointId,
+      path,
+      prefix: mounted === '' ? null : mounted,
+      rawHeaders: sender.rawHeaders,
+      client: sender.client,
+      protocol: sender.protocol,
+      host: sender.host,
       toHealth: (method === 'GET' || method === 'HEAD') && pathOf(path) === known.healthPath,
       ...(subprotocol === null ? {} : { subprotocol }),
     }
@@ -109,7 +135,19 @@ export class Admission {
   }
 
   /** The keys of the request that are valid. */
-  async #authorized(keys: readonly string[], { endpointId }: Route, endpoint?: Endpoint): Promise<ReadonlySet<string>> {
+  #authorized(
+    keys: readonly string[],
+    route: Route,
+    endpoint?: Endpoint,
+  ): ReadonlySet<string> | Promise<ReadonlySet<string>> {
+    const [key] = keys
+    const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
+    if (caller === null) return this.#authenticated(keys, route, endpoint)
+    this.#requireRight(caller, route, endpoint)
+    return new Set(keys)
+  }
+
+  async #authenticated(keys: readonly string[], route: Route, endpoint?: Endpoint): Promise<ReadonlySet<string>> {
     const valid = new Set<string>()
     let caller: Caller | null = null
     let problem: unknown
@@ -124,9 +162,13 @@ export class Admission {
       }
     }
     if (caller === null) throw problem
+    this.#requireRight(caller, route, endpoint)
+    return valid
+  }
+
+  #requireRight(caller: Caller, { endpointId }: Route, endpoint?: Endpoint): void {
     if (endpoint?.owner !== caller.owner) throw notFound('endpoint', endpointId)
     this.#access.requireJobs(caller, 'write', endpointId)
-    return valid
   }
 }
 

@@ -6,7 +6,7 @@ import type { Passing } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
 import type { Access } from '../services/access.ts'
-import { Admission, type AdmissionRules, type Arriving, CLOSED, keyMissing } from './admission.ts'
+import { Admission, type AdmissionRules, type Admitted, type Arriving, CLOSED, keyMissing } from './admission.ts'
 import type { BalancedCall, Forwarding } from './call.ts'
 import type { Preflight } from './cors.ts'
 import { answerError, refuseUpgrade } from './error-answer.ts'
@@ -15,7 +15,7 @@ import type { Entrance, Route } from './route.ts'
 
 /** What a {@link Gateway} is made of. */
 export interface GatewayParts {
-  readonly access: Pick<Access, 'authenticate' | 'requireJobs'>
+  readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs'>
   readonly forwarding: Forwarding
   readonly traffic: Traffic
   readonly rules?: AdmissionRules
@@ -30,7 +30,7 @@ export class Gateway implements Entrance {
   readonly #ports: Pick<Ports, 'clock' | 'emit'>
   readonly #parts: GatewayParts
   readonly #admission: Admission
-  readonly #passing = new Map<EndpointId, typeof NOTHING>()
+  readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
   /** What each request or socket that was let in hangs on. */
   readonly #open = new Set<ServerResponse | Duplex>()
 
@@ -42,7 +42,7 @@ export class Gateway implements Entrance {
 
   /** Answers a request whatever happens. */
   handle(incoming: IncomingMessage, outgoing: ServerResponse, route: Route): void {
-    void this.#through(incoming, route, {
+    this.#through(incoming, route, {
       carrier: outgoing,
       preflight: ({ headers }) => void outgoing.writeHead(204, headers).end(),
       refuse: error => answerError(incoming, outgoing, error),
@@ -52,7 +52,7 @@ export class Gateway implements Entrance {
 
   /** Answers an upgrade whatever happens. */
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void {
-    void this.#through(incoming, route, {
+    this.#through(incoming, route, {
       carrier: socket,
       preflight: () => refuseUpgrade(socket, keyMissing()),
       refuse: error => refuseUpgrade(socket, error),
@@ -73,48 +73,72 @@ export class Gateway implements Entrance {
     for (const carrier of this.#open) carrier.destroy()
   }
 
-  async #through(incoming: IncomingMessage, route: Route, way: Way): Promise<void> {
-    const { clock, emit } = this.#ports
-    const startMs = clock.monotonic()
-    const { carrier } = way
+  #through(incoming: IncomingMessage, route: Route, way: Way): void {
+    const arrived: Arrived = { incoming, route, way, startMs: this.#ports.clock.monotonic() }
     try {
       // Who asks whether to go on is told so, and reads then why there is nothing to go on to.
       if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw stopping()
-      const admitted = await this.#admission.admit(arrivingOf(incoming, route))
-      if ('headers' in admitted) {
-        way.preflight(admitted)
-        emit('request.answered', { surface: 'gateway', status: 204, tookMs: clock.monotonic() - startMs })
-        return
-      }
-      if (this.#parts.stopping.aborted) throw stopping()
-      const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
-      this.#count(carrier, route.endpointId, kind, 1)
-      const passed = await way.pass(admitted).finally(() => this.#count(carrier, route.endpointId, kind, -1))
-      emit('gateway.passed', passed)
+      const admitted = this.#admission.admit(arrivingOf(incoming, route))
+      if (admitted instanceof Promise) {
+        admitted.then(found => this.#pass(arrived, found)).catch(thrown => this.#refuse(arrived, thrown))
+      } else this.#pass(arrived, admitted)
     } catch (thrown) {
-      const error = toAppError(thrown)
-      way.refuse(error)
-      if (error.status >= 500 && error.cause !== undefined) {
-        const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
-        const path = route.path.replace(/\?.*$/s, '')
-        emit('request.failed', { surface: 'gateway', method: incoming.method ?? '', path, problem })
-      }
-      emit('request.answered', {
-        surface: 'gateway',
-        status: error.status,
-        tookMs: clock.monotonic() - startMs,
-      })
+      this.#refuse(arrived, thrown)
     }
   }
 
+  #pass(arrived: Arrived, admitted: Admitted): void {
+    const { route, way, startMs } = arrived
+    const { clock, emit } = this.#ports
+    if ('headers' in admitted) {
+      way.preflight(admitted)
+      emit('request.answered', { surface: 'gateway', status: 204, tookMs: clock.monotonic() - startMs })
+      return
+    }
+    if (this.#parts.stopping.aborted) throw stopping()
+    const { carrier } = way
+    const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
+    this.#count(carrier, route.endpointId, kind, 1)
+    way.pass(admitted).then(
+      passed => {
+        this.#count(carrier, route.endpointId, kind, -1)
+        emit('gateway.passed', passed)
+      },
+      (thrown: unknown) => {
+        this.#count(carrier, route.endpointId, kind, -1)
+        this.#refuse(arrived, thrown)
+      },
+    )
+  }
+
+  #refuse({ incoming, route, way, startMs }: Arrived, thrown: unknown): void {
+    const { clock, emit } = this.#ports
+    const error = toAppError(thrown)
+    way.refuse(error)
+    if (error.status >= 500 && error.cause !== undefined) {
+      const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
+      const path = route.path.replace(/\?.*$/s, '')
+      emit('request.failed', { surface: 'gateway', method: incoming.method ?? '', path, problem })
+    }
+    emit('request.answered', { surface: 'gateway', status: error.status, tookMs: clock.monotonic() - startMs })
+  }
+
   #count(carrier: ServerResponse | Duplex, id: EndpointId, kind: keyof typeof NOTHING, by: 1 | -1): void {
-    const before = this.#passing.get(id) ?? NOTHING
-    const after = { ...before, [kind]: before[kind] + by }
-    if (after.requests + after.sockets === 0) this.#passing.delete(id)
-    else this.#passing.set(id, after)
+    const passing = this.#passing.get(id) ?? { requests: 0, sockets: 0 }
+    passing[kind] += by
+    if (passing.requests + passing.sockets === 0) this.#passing.delete(id)
+    else this.#passing.set(id, passing)
     if (by === 1) this.#open.add(carrier)
     else this.#open.delete(carrier)
   }
+}
+
+/** A request, or an upgrade, on its way in. */
+interface Arrived {
+  readonly incoming: IncomingMessage
+  readonly route: Route
+  readonly way: Way
+  readonly startMs: number
 }
 
 /** How a request, or an upgrade, is answered. */

@@ -19,7 +19,7 @@ const SAVE_MS = 5_000
 export class Access {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>
   readonly #windows: readonly RateWindow[]
-  readonly #cache = new Map<string, { readonly key: ApiKey | null; readonly readMs: number; untilMs: number }>()
+  readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
   readonly #jobLimiting: JobLimiting
   readonly #used = new Map<KeyId, number>()
   /** Grows with each change of a key, so that nothing read before it is kept after it. */
@@ -46,11 +46,24 @@ export class Access {
    */
   async authenticate(key: string | null): Promise<Caller> {
     if (key === null || key === '') throw new AppError('unauthorized', 'the API key is missing')
-    const { clock, vault } = this.#ports
-    const hash = vault.hash(key)
-    const record = await this.#find(hash)
-    const expired = record?.expiresAtMs != null && record.expiresAtMs <= clock.now()
-    if (record === null || record.disabled || expired || !vault.equal(record.hash, hash)) {
+    const hash = this.#ports.vault.hash(key)
+    return this.#checked(await this.#find(hash))
+  }
+
+  /**
+   * The same at once, for keys that were looked up a moment ago; null for all others, which are to be authenticated.
+   * @throws AppError `unauthorized` when it is disabled or expired
+   */
+  recall(key: string): Caller | null {
+    const hash = this.#ports.vault.hash(key)
+    const known = this.#cached(hash)
+    return known === null ? null : this.#checked(known)
+  }
+
+  /** What the record of a key says about it, however long ago it was read. */
+  #checked(record: ApiKey | null): Caller {
+    const expired = record?.expiresAtMs != null && record.expiresAtMs <= this.#ports.clock.now()
+    if (record === null || record.disabled || expired) {
       throw new AppError('unauthorized', 'the API key is invalid or has expired')
     }
     this.#noteUse(record)
@@ -133,14 +146,21 @@ export class Access {
     this.#cache.delete(hash)
   }
 
+  #cached(hash: string): ApiKey | null {
+    const known = this.#cache.get(hash)
+    return known !== undefined && known.untilMs > this.#ports.clock.now() ? known.key : null
+  }
+
   async #find(hash: string): Promise<ApiKey | null> {
+    const cached = this.#cached(hash)
+    if (cached !== null) return cached
     const nowMs = this.#ports.clock.now()
     const known = this.#cache.get(hash)
-    if (known !== undefined && known.untilMs > nowMs) return known.key
     const changes = this.#changes
     let key: ApiKey | null
     try {
-      key = await this.#ports.store.keys.findByHash(hash)
+      const found = await this.#ports.store.keys.findByHash(hash)
+      key = found !== null && this.#ports.vault.equal(found.hash, hash) ? found : null
     } catch (error) {
       const away = error instanceof AppError && error.code === 'unavailable'
       if (!away || known === undefined || nowMs - known.readMs >= STALE_MS) throw error

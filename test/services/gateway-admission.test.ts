@@ -125,6 +125,32 @@ test('of the subprotocols the others go on, and where there was no other the ans
   assert.deepEqual([alone.rawHeaders, alone.subprotocol], [[], ours])
 })
 
+test('who was let in a moment ago waits for nothing, and is refused from the moment on at which the key is', async t => {
+  const { rig, id } = await openGate(t)
+  const { access, keys } = servicesOf(rig)
+  const gate = new Admission(rig.ports, access, CLOSED)
+  t.after(() => gate.close())
+  const operator = await access.authenticate(KEY)
+  const headersOf = (key: string) => [['Authorization', `Bearer ${key}`]] as const
+  const letIn = async (key: string) => {
+    await admitted(gate, id, { headers: headersOf(key) })
+    assert.ok(!(gate.admit(arriving(id, { headers: headersOf(key) })) instanceof Promise))
+  }
+  const revoked = await keys.create(operator, { name: 'revoked', scope: { type: 'all' } })
+  const weakened = await keys.create(operator, { name: 'weakened', scope: { type: 'all' } })
+  const short = await keys.create(operator, { name: 'x', scope: { type: 'all' }, expiresAtMs: rig.clock.now() + 1_000 })
+  for (const { key } of [revoked, weakened, short]) await letIn(key)
+  await keys.remove(operator, revoked.record.id)
+  await keys.update(operator, weakened.record.id, { scope: { type: 'read-only' } })
+  await rig.clock.advance(1_000)
+  const status = async ({ key }: { key: string }) => (await refused(gate, id, { headers: headersOf(key) }))[0]
+  assert.deepEqual([await status(revoked), await status(weakened), await status(short)], [401, 403, 401])
+  await letIn(KEY)
+  const others = await rig.addKey('rpa_others', { owner: 'another' as OwnerId })
+  assert.equal(await status({ key: others }), 404)
+  assert.equal(await status({ key: others }), 404, 'remembered, it is still that of another account')
+})
+
 test('without a valid key it is 401, whether there is such an endpoint or not', async t => {
   const { gate, id, rig } = await openGate(t)
   const expired = await rig.addKey('rpa_expired', { expiresAtMs: rig.clock.now() })
