@@ -60,12 +60,29 @@ const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
   413: EXIT.data,
 }
 
-/** What the server says against a request, in whichever form its surfaces say it. */
 async function refusal(answer: Response, url: string): Promise<string> {
-  const said = (await answer.json().catch(() => ({}))) as { error?: string; detail?: string; errors?: unknown[] }
-  const message = said.error ?? said.detail ?? `the server at ${url} answered ${answer.status}`
-  const failures = (said.errors ?? []).filter(failure => typeof failure === 'string')
-  return failures.length > 0 ? `${message}\n${failures.map(failure => `  ${failure}`).join('\n')}` : message
+  const said = (await answer.json().catch(() => ({}))) as Said
+  return refusalText(said, `the server at ${url} answered ${answer.status}`)
+}
+
+/** What the body of a refusal may have. */
+interface Said {
+  readonly error?: string
+  readonly detail?: string
+  readonly errors?: readonly unknown[]
+}
+
+/**
+ * What the server says against a request, in whichever form its surfaces say it.
+ * @param otherwise where it says nothing
+ */
+export function refusalText({ error, detail, errors = [] }: Said, otherwise: string): string {
+  const message = error ?? detail ?? otherwise
+  const failures = errors.filter(failure => typeof failure === 'string')
+  if (failures.length === 0 || (failures.length === 1 && failures[0] === message)) return message
+  // Some surfaces say them twice.
+  const title = message === failures.join('; ') ? 'the request is refused:' : message
+  return [title, ...failures.map(failure => `  ${failure}`)].join('\n')
 }
 
 /** Whether to print for programs. */
