@@ -1,4 +1,5 @@
 /** What `runyard top` shows, as lines for a screen of a given size. */
+import type { EndpointType } from '../core/endpoint.ts'
 import type { Explanation } from '../core/explain.ts'
 import { counted } from '../core/explain-facts.ts'
 import type { WorkerCounts } from '../core/worker-status.ts'
@@ -16,6 +17,8 @@ export interface TopWorker {
   readonly gpuCount: number
   readonly gpuTypeId: string | null
   readonly reason: string | null
+  /** Jobs that it has, or requests. */
+  readonly jobsHeld: number
   readonly jobs: readonly { readonly id: string; readonly startedAtMs: number | null }[]
 }
 
@@ -23,6 +26,7 @@ export interface TopWorker {
 export interface TopEndpoint {
   readonly id: string
   readonly name: string
+  readonly type: EndpointType
   readonly workersMin: number
   readonly workersMax: number
   readonly finished: number
@@ -68,7 +72,7 @@ export function screenOf(answer: TopAnswer, around: Around): ScreenLine[] {
   for (const endpoint of busy) lines.push(...endpointLines(endpoint, answer, around, columns))
   if (quiet.length > 0) {
     const names = quiet.map(({ name, id }) => (name === id ? name : `${name} (${id})`)).join(', ')
-    lines.push({ text: `${quiet.length} without jobs and workers: ${names}`, style: 'dim' })
+    lines.push({ text: `${quiet.length} without work and workers: ${names}`, style: 'dim' })
   }
   if (answer.more) lines.push({ text: 'there are more endpoints: runyard top <endpoint>', style: 'dim' })
   const room = Math.max(1, around.rows)
@@ -90,10 +94,12 @@ function summary({ atMs, endpoints }: TopAnswer, { url, rates, problem }: Around
   })
   const rate = [...rates.values()].reduce((total, one) => total + one, 0)
   const time = new Date(atMs).toISOString().slice(11, 19)
-  const jobs = `${counted(
-    sum(one => one.jobs.inQueue),
-    'job',
-  )} waiting, ${sum(one => one.jobs.inProgress)} running, ${rateText(rate)}`
+  const serving = endpoints.filter(({ type }) => type === 'LOAD_BALANCER').length
+  const waiting = sum(one => one.jobs.inQueue)
+  const queued =
+    serving === 0 ? counted(waiting, 'job') : serving < endpoints.length ? waiting : counted(waiting, 'request')
+  const ended = serving > 0 && serving === endpoints.length ? '' : `, ${rateText(rate)}`
+  const jobs = `${queued} waiting, ${sum(one => one.jobs.inProgress)} running${ended}`
   return [
     { text: `runyard top  ${time} UTC  ${url}`, style: 'head' },
     {
@@ -116,12 +122,14 @@ function endpointLines(
   const { id, name, workersMin, workersMax, jobs, summary: counts, explanation, workers } = endpoint
   const oldest =
     jobs.headQueuedAtMs === null ? '' : ` (oldest ${durationText(Math.max(0, atMs - jobs.headQueuedAtMs))})`
-  const rate = rates.get(id)
+  const serves = endpoint.type === 'LOAD_BALANCER'
+  // Only jobs are counted when they end.
+  const rate = serves ? undefined : rates.get(id)
   const parts = [
     name === id ? name : `${name} (${id})`,
     `workers ${counts.total} of ${workersMin}-${workersMax}`,
     `queue ${jobs.inQueue}${jobs.inQueue > 0 ? oldest : ''}`,
-    `running ${jobs.inProgress}`,
+    `${serves ? 'requests in flight' : 'running'} ${jobs.inProgress}`,
     ...(rate === undefined ? [] : [rateText(rate)]),
   ]
   const lines: ScreenLine[] = [{ text: parts.join('  '), style: 'head' }]
@@ -168,7 +176,11 @@ const FOR: Column = {
 const GPU: Column = { title: 'GPU', text: ({ gpuCount, gpuTypeId }) => gpuText({ gpuCount, gpuTypeId }) }
 const JOB: Column = {
   title: 'JOB',
-  text: ({ jobs }) => (jobs.length === 0 ? '-' : `${jobs[0]!.id}${jobs.length > 1 ? ` +${jobs.length - 1}` : ''}`),
+  text: ({ jobs, jobsHeld }) => {
+    // Requests have no ids.
+    if (jobs.length === 0) return jobsHeld === 0 ? '-' : counted(jobsHeld, 'request')
+    return `${jobs[0]!.id}${jobs.length > 1 ? ` +${jobs.length - 1}` : ''}`
+  },
 }
 const HELD: Column = {
   title: 'HELD',

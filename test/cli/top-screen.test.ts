@@ -14,7 +14,7 @@ const NOW = Date.parse('2026-08-01T12:00:00Z')
 function worker(fields: Partial<TopWorker> = {}): TopWorker {
   return {
     ...{ id: '8g3n5t6r', status: 'RUNNING', phase: 'ready', phaseSince: new Date(NOW - 65_000).toISOString() },
-    ...{ pullPercent: null, isStale: false, gpuCount: 1, gpuTypeId: 'NVIDIA L40', reason: null },
+    ...{ pullPercent: null, isStale: false, gpuCount: 1, gpuTypeId: 'NVIDIA L40', reason: null, jobsHeld: 1 },
     jobs: [{ id: '6f1c4f0e-8d7e-4d0b-9d3a-000000000001-u1', startedAtMs: NOW - 12_500 }],
     ...fields,
   }
@@ -24,7 +24,16 @@ function endpoint(fields: Partial<TopEndpoint> = {}): TopEndpoint {
   const workers = fields.workers ?? [worker()]
   const none = { running: 0, idle: 0, initializing: 0, throttled: 0, unhealthy: 0, ready: 0 }
   return {
-    ...{ id: '4m7x2k9q', name: 'sdxl', workersMin: 0, workersMax: 3, finished: 0, explanation: null, workers },
+    ...{
+      id: '4m7x2k9q',
+      name: 'sdxl',
+      type: 'QUEUE',
+      workersMin: 0,
+      workersMax: 3,
+      finished: 0,
+      explanation: null,
+      workers,
+    },
     jobs: { inQueue: 4, inProgress: 1, headQueuedAtMs: NOW - 9_000 },
     summary: { ...none, running: workers.length, total: workers.length },
     ...fields,
@@ -50,8 +59,22 @@ test('top shows endpoints with their lines, and workers with phase, GPU, job and
     '  WORKER    STATUS   PHASE  FOR    GPU         JOB                                      HELD',
     'sdxl (4m7x2k9q)  workers 1 of 0-3  queue 4 (oldest 9s)  running 1  1.3 jobs/s',
     '  8g3n5t6r  RUNNING  ready  1m05s  NVIDIA L40  6f1c4f0e-8d7e-4d0b-9d3a-000000000001-u1  12.5s',
-    '1 without jobs and workers: quiet (quiet123)',
+    '1 without work and workers: quiet (quiet123)',
   ])
+})
+
+test('of a load-balancing endpoint top shows requests, and no rate of jobs', () => {
+  const serving = worker({ jobs: [], jobsHeld: 3 })
+  const balanced = endpoint({ type: 'LOAD_BALANCER', workers: [serving], finished: 0 })
+  const rates = new Map([['4m7x2k9q', 0]])
+  assert.deepEqual(screen([balanced], { rates }).slice(1), [
+    '1 worker: 1 running;  4 requests waiting, 1 running',
+    '',
+    '  WORKER    STATUS   PHASE  FOR    GPU         JOB         HELD',
+    'sdxl (4m7x2k9q)  workers 1 of 0-3  queue 4 (oldest 9s)  requests in flight 1',
+    '  8g3n5t6r  RUNNING  ready  1m05s  NVIDIA L40  3 requests  -',
+  ])
+  assert.match(screen([balanced, endpoint({ id: 'b' })], { rates })[1]!, /; {2}8 waiting, 2 running, 0 jobs\/s$/)
 })
 
 test('top says why jobs wait and what is wrong with a worker', () => {
@@ -64,7 +87,8 @@ test('top says why jobs wait and what is wrong with a worker', () => {
     ...{ sinceMs: NOW, evidence: [], notes: [] },
   }
   const throttled = worker({
-    ...{ status: 'THROTTLED', phase: 'queued', gpuCount: 0, gpuTypeId: null, jobs: [], reason: 'no GPU is free' },
+    ...{ status: 'THROTTLED', phase: 'queued', gpuCount: 0, gpuTypeId: null, jobs: [], jobsHeld: 0 },
+    reason: 'no GPU is free',
   })
   const lines = screen([endpoint({ explanation, workers: [throttled] })])
   assert.deepEqual(lines.slice(5), [
@@ -73,7 +97,7 @@ test('top says why jobs wait and what is wrong with a worker', () => {
     '  8g3n5t6r  THROTTLED  queued  1m05s  -    -    -',
     '    no GPU is free',
   ])
-  const pulling = worker({ status: 'INITIALIZING', phase: 'pulling', pullPercent: 42.4, jobs: [] })
+  const pulling = worker({ status: 'INITIALIZING', phase: 'pulling', pullPercent: 42.4, jobs: [], jobsHeld: 0 })
   assert.match(screen([endpoint({ workers: [pulling] })]).at(-1)!, /INITIALIZING {2}pulling 42%/)
 })
 
