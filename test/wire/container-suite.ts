@@ -51,6 +51,7 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
   'python-worker': {},
   'relay-process': {
     'its file is for its owner alone, and its arguments hold no secret': NOTHING_RUNS,
+    'one that does not end in time is killed, and nothing is left of it either': NOTHING_RUNS,
     'without a server a signal ends it': NOTHING_RUNS,
     'one whose data directory is removed ends by itself': NOTHING_RUNS,
   },
