@@ -10,7 +10,7 @@ import {
   missingVolumeText,
   startFailureOf,
 } from '../../src/core/worker-failure.ts'
-import { EngineError, startRefusal } from '../../src/drivers/docker/engine-error.ts'
+import { EngineError, engineError, startRefusal } from '../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../src/drivers/docker/exit-cause.ts'
 import { anExit } from '../support/snapshots.ts'
 
@@ -194,6 +194,11 @@ const refusals: [thrown: object, cause: CrashCause, advice: RegExp][] = [
   [{ statusCode: 500, message: 'exec format error' }, 'image_error', /--platform/],
   [{ statusCode: 500, message: 'no space left on device' }, 'image_error', /free disk space/],
 ]
+
+test('of what the engine says its own words are kept, and not those of the library before them', () => {
+  const thrown = { statusCode: 500, message: '(HTTP code 500) unexpected - dial tcp: lookup r.io: no such host ' }
+  assert.equal(engineError(thrown).message, 'dial tcp: lookup r.io: no such host')
+})
 
 test('what the driver of containers says of a start is understood', () => {
   for (const [thrown, cause, advice] of refusals) {

@@ -209,8 +209,8 @@ function failed(step: string, error: string, output: string): AppError {
 }
 
 function refusalOf(thrown: unknown): AppError {
-  return engineRefusal(thrown, said => {
-    const reason = said.replace(/^\(HTTP code \d+\) [\w ]+ - /, '').trim()
-    return new AppError('invalid', `the engine does not build it: ${reason}`, { cause: thrown })
-  })
+  return engineRefusal(
+    thrown,
+    said => new AppError('invalid', `the engine does not build it: ${said}`, { cause: thrown }),
+  )
 }

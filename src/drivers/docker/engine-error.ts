@@ -42,7 +42,9 @@ interface Thrown {
 export function engineError(thrown: unknown): EngineError {
   if (thrown instanceof EngineError) return thrown
   const { statusCode, code, message = '', json } = (thrown ?? {}) as Thrown
-  if (statusCode !== undefined) return new EngineError(clean(json?.message ?? message), statusCode, false, thrown)
+  if (statusCode !== undefined) {
+    return new EngineError(clean(json?.message ?? withoutCode(message)), statusCode, false, thrown)
+  }
   const known = AWAY[code ?? '']
   const hangUp = /socket hang up|aborted/i.test(message)
   return new EngineError(
@@ -53,6 +55,11 @@ export function engineError(thrown: unknown): EngineError {
   )
 }
 
+/** Where the answer was a stream dockerode puts its own words before those of the engine. */
+function withoutCode(message: string): string {
+  return message.replace(/^\(HTTP code \d+\) [\w ]+ - /, '')
+}
+
 /**
  * What dockerode throws, for the person who asked for something.
  * @param answered what to say where the engine has answered, from its own words
@@ -60,7 +67,7 @@ export function engineError(thrown: unknown): EngineError {
 export function engineRefusal(thrown: unknown, answered: (said: string) => AppError): AppError {
   if (thrown instanceof AppError) return thrown
   const { statusCode, code, message = '', json } = thrown as Thrown
-  if (statusCode !== undefined) return answered(json?.message ?? message)
+  if (statusCode !== undefined) return answered((json?.message ?? withoutCode(message)).trim())
   return new AppError('unavailable', `the container engine cannot be reached: ${AWAY[code ?? ''] ?? code ?? message}`, {
     cause: thrown,
   })
