@@ -1,5 +1,5 @@
 /** The settings about load-balancing endpoints. */
-import { hostName, many, notEmpty, type Setting, setting, wholeNumber } from './config-setting.ts'
+import { many, notEmpty, type Setting, setting, wholeNumber } from './config-setting.ts'
 
 /** How load-balancing endpoints are reached. */
 export interface GatewayConfig {
@@ -33,7 +33,7 @@ export const GATEWAY_SETTINGS: Readonly<Record<string, Setting>> = {
     '<domain>',
     null,
     'domain below which load-balancing endpoints are hosts, as <endpoint>.<domain> (default: paths below /lb/)',
-    hostName,
+    domainName,
   ),
   lbPublic: list(
     '--lb-public',
@@ -75,6 +75,12 @@ export function gatewayConfig(
 /** Addresses have colons, so that the variable of such a setting has commas between them. */
 function list(flag: string, variable: string, argument: string, help: string, check: Setting['check']): Setting {
   return { ...many(setting(flag, variable, argument, null, help, check)), separator: ',' }
+}
+
+/** Endpoints are names before it, which an address cannot have. */
+function domainName(text: string): string | null {
+  const isName = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text) && !isIpv4(text)
+  return isName ? null : 'must be a domain such as lb.example'
 }
 
 function network(text: string): string | null {

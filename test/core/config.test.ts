@@ -187,7 +187,8 @@ const wrong: [option: string, text: string, mistake: string][] = [
   ['publicUrl', 'x.example', "--public-url must be an http or https origin without a path, not 'x.example'"],
   ['publicUrl', 'http://x/y', "--public-url must be an http or https origin without a path, not 'http://x/y'"],
   ['queueUrl', 'http://x?y', "--queue-url must be an http or https origin without a path, not 'http://x?y'"],
-  ['lbDomain', '*.x.example', "--lb-domain must be an IPv4 address or a host name, not '*.x.example'"],
+  ['lbDomain', '*.x.example', "--lb-domain must be a domain such as lb.example, not '*.x.example'"],
+  ['lbDomain', '10.0.0.1', "--lb-domain must be a domain such as lb.example, not '10.0.0.1'"],
   ['lbPublic', '', "--lb-public must not be empty, not ''"],
   ...['10.0.0.0/33', '10.0.0', '256.0.0.1', '::1/129', 'fd00::g', '10.0.0.1/8/8', '10.0.0.1/', 'proxy'].map(
     (text): [string, string, string] => [
