@@ -143,7 +143,7 @@ const OTHER: Record<string, string> = {
     publicUrl: 'http://x',
     queueUrl: 'http://y',
   },
-  ...{ lb: 'k:l', lbDomain: 'z', lbPublic: 'one,two', trustedProxy: '::1,10.0.0.0/8' },
+  ...{ lb: 'k:l', lbDomain: 'z', lbPublic: 'one,two', maxLbBody: '31', trustedProxy: '::1,10.0.0.0/8' },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ requireGpu: 'true', dwell: '5', cpuOvercommit: '3', memoryOvercommit: '3' },
   ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true' },
@@ -178,6 +178,7 @@ test('options and variables are named alike', () => {
 })
 
 const wrong: [option: string, text: string, mistake: string][] = [
+  ['maxLbBody', '0', "--max-lb-body must be a whole number from 1 to 1000000, not '0'"],
   ['port', '65536', "--port must be a whole number from 0 to 65535, not '65536'"],
   ['port', '-1', "--port must be a whole number from 0 to 65535, not '-1'"],
   ['port', '80x', "--port must be a whole number from 0 to 65535, not '80x'"],
