@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { readConfig, SETTINGS } from '../config.ts'
 import type { Finding } from '../core/diagnosis.ts'
 import { diagnose } from '../doctor/diagnose.ts'
+import { wantsJson } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
 
 /** The settings of the server that decide what is looked at. */
@@ -32,17 +33,19 @@ async function doctor({
 }: Record<string, unknown> & { image?: string; json?: boolean }): Promise<void> {
   const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.usage)
+  const forPrograms = wantsJson({ json })
   let failed = 0
   for await (const finding of diagnose({ config: reading.config, image: image ?? null, env: process.env })) {
     if (finding.state === 'fail') failed += 1
-    process.stdout.write(json ? `${JSON.stringify(finding)}\n` : forPeople(finding))
+    process.stdout.write(forPrograms ? `${JSON.stringify(finding)}\n` : forPeople(finding))
   }
   if (failed > 0) process.exitCode = 1
 }
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const
 
-function forPeople({ check, state, message, action }: Finding): string {
+/** A finding as lines for a terminal: what was looked at, what is the matter, and below it what to do. */
+export function forPeople({ check, state, message, action }: Finding): string {
   const word = styleText(COLOURS[state], state.padEnd(4), { stream: process.stdout })
   return `${word}  ${check.padEnd(14)}  ${message}\n${action === null ? '' : `${' '.repeat(22)}-> ${action}\n`}`
 }
