@@ -39,19 +39,15 @@ export function createLog(level: Level, readable: boolean): Logger {
     : pino(options, new Lines(pino.destination({ dest: 2, sync: true })))
 }
 
-/** pino then says of each line which level it has. */
-const NEEDS_LEVEL: unique symbol = Symbol.for('pino.metadata') as never
-const DEBUG = 20
+/** How the lines of the access log end: what an event is called comes last. */
+const ACCESS = `"msg":"${'gateway.passed' satisfies EventName}"}\n`
 const MOST_WAITING = 65_536
 
 /**
- * Writes lines at once, but for those of level debug: each request has one, and a call of the system for each of them would
+ * Writes lines at once, but for those of the access log: each request has one, and a call of the system for each of them would
  * cost more than all else of the line. They are written together, before any other line and at the end of the turn at the latest.
  */
 export class Lines {
-  readonly [NEEDS_LEVEL] = true
-  /** Said by pino. */
-  lastLevel = DEBUG
   readonly #out: { write(text: string): unknown }
   #waiting = ''
 
@@ -61,9 +57,10 @@ export class Lines {
   }
 
   write(line: string): void {
-    if (this.#waiting === '' && this.lastLevel <= DEBUG) setImmediate(this.#flush)
+    const waits = line.endsWith(ACCESS)
+    if (this.#waiting === '' && waits) setImmediate(this.#flush)
     this.#waiting += line
-    if (this.lastLevel > DEBUG || this.#waiting.length > MOST_WAITING) this.#flush()
+    if (!waits || this.#waiting.length > MOST_WAITING) this.#flush()
   }
 
   readonly #flush = (): void => {

@@ -289,9 +289,10 @@ for (const to of ['the relay', 'the server'] as const) {
       await whenStatus(server, endpoint, large, ['IN_PROGRESS'])
       poll.destroy()
       await whenStatus(server, endpoint, large, ['IN_QUEUE'], 3_000)
-      const moves = server.events('job.moved').filter(({ jobId }) => jobId === large)
+      const moves = () => server.events('job.moved').filter(({ jobId }) => jobId === large)
+      await until('both moves in the log', () => moves().length >= 2)
       assert.deepEqual(
-        moves.map(({ transition }) => transition),
+        moves().map(({ transition }) => transition),
         ['claim', 'release'],
       )
       assert.equal((await worker.take()).id, large)
