@@ -72,15 +72,15 @@ export class Inspector {
       await fleet.endFaulty(worker, 'unhealthy', worker.problem)
       return true
     }
-    if (seen !== null && isWedged(seen, atMs)) {
-      const problem = `it pinged for ${WEDGED_MS / 1000} s without asking for a job, so its loop is stuck`
-      await fleet.endFaulty(worker, 'wedged', problem)
-      return true
-    }
     // The store is asked only about those that would be suspected if they held nothing.
-    if (seen !== null && isSilent(seen, worker, false, atMs)) {
-      const held = await this.#ports.store.jobs.heldBy(worker.id)
-      if (isSilent(seen, worker, held.length > 0, atMs)) {
+    if (seen !== null && (isWedged(seen, worker, false, atMs) || isSilent(seen, worker, false, atMs))) {
+      const holdsJobs = (await this.#ports.store.jobs.heldBy(worker.id)).length > 0
+      if (isWedged(seen, worker, holdsJobs, atMs)) {
+        const problem = `it pinged for ${WEDGED_MS / 1000} s without asking for a job, so its loop is stuck`
+        await fleet.endFaulty(worker, 'wedged', problem)
+        return true
+      }
+      if (isSilent(seen, worker, holdsJobs, atMs)) {
         await fleet.endFaulty(worker, 'silent', `nothing was heard from it for ${SILENT_MS / 1000} s`)
         return true
       }

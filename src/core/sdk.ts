@@ -28,8 +28,17 @@ export function pingsWhileItWorks(sdk: string | null): boolean {
 export function omissionOf(sdk: string | null): Omission {
   const version = pythonVersion(sdk)
   if (isOurs(sdk) || version >= 1_010_001) return 'lost'
-  if (version >= 1_007_012) return 'lost_when_alone'
+  if (mayShareItsList(sdk)) return 'lost_when_alone'
   return version >= 1_007_000 || version === 0 ? 'lost_when_idle' : 'lost'
+}
+
+/**
+ * Whether a worker on this SDK keeps the list of its jobs in a file of its working folder. Where workers share the folder, each
+ * lists what the last one wrote.
+ */
+export function mayShareItsList(sdk: string | null): boolean {
+  const version = pythonVersion(sdk)
+  return version >= 1_007_012 && version <= 1_010_000
 }
 
 function isOurs(sdk: string | null): boolean {

@@ -2,7 +2,7 @@
  * When a worker that says nothing wrong has lost a job, is stuck, or is gone. Pure rules over what was seen of it; the table of
  * the rules is in docs/internals/worker-protocol.md. Instants are of a clock that only grows, in milliseconds.
  */
-import { type Omission, pingsWhileItWorks } from './sdk.ts'
+import { mayShareItsList, type Omission, pingsWhileItWorks } from './sdk.ts'
 import type { Worker } from './worker.ts'
 
 /** How long a worker's poll is held at most. Old SDK versions give up after 30 s. */
@@ -90,9 +90,13 @@ export function showsBlocking(job: JobSighting): boolean {
   return !job.askedSince && job.omissions >= OMISSIONS
 }
 
-/** Whether the worker's loop is stuck: it pings, lists no job of its own, and has not asked for one for long. */
-export function isWedged(seen: Sighting, nowMs: number): boolean {
+/**
+ * Whether the worker's loop is stuck: it pings, lists no job of its own, and has not asked for one for long. One that may list the jobs of
+ * another is not suspected while it holds jobs.
+ */
+export function isWedged(seen: Sighting, worker: Pick<Worker, 'sdk'>, holdsJobs: boolean, nowMs: number): boolean {
   return (
+    !(holdsJobs && mayShareItsList(worker.sdk)) &&
     seen.openTakes === 0 &&
     seen.listed === 0 &&
     seen.pingsSinceWork >= WEDGED_PINGS &&

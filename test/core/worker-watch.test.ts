@@ -96,7 +96,8 @@ function seen(fields: Partial<Sighting> = {}): Sighting {
 }
 
 test('a worker that pings, lists nothing and asks for nothing for longer than a held poll and 90 s is stuck', () => {
-  assert.equal(isWedged(seen(), NOW), true)
+  const newer = { sdk: python('1.12.0') }
+  assert.equal(isWedged(seen(), newer, true, NOW), true)
   const not: [what: string, Partial<Sighting>][] = [
     ['too early', { workedAtMs: NOW - WEDGED_MS }],
     ['a poll of it is held', { openTakes: 1 }],
@@ -105,8 +106,18 @@ test('a worker that pings, lists nothing and asks for nothing for longer than a 
     ['its pings have ended too', { pingedAtMs: NOW - SILENT_MS }],
     ['it was not looked at for long enough', { workedAtMs: null, sinceMs: NOW - WEDGED_MS }],
   ]
-  for (const [what, fields] of not) assert.equal(isWedged(seen(fields), NOW), false, what)
-  assert.equal(isWedged(seen({ workedAtMs: null }), NOW), true, 'one that never asked for a job')
+  for (const [what, fields] of not) assert.equal(isWedged(seen(fields), newer, true, NOW), false, what)
+  assert.equal(isWedged(seen({ workedAtMs: null }), newer, true, NOW), true, 'one that never asked for a job')
+})
+
+test('a worker that may list the jobs of another in its folder is not taken for stuck while it holds jobs', () => {
+  for (const version of ['1.7.12', '1.7.13', '1.8.1', '1.9.1', '1.10.0']) {
+    assert.equal(isWedged(seen(), { sdk: python(version) }, true, NOW), false, version)
+    assert.equal(isWedged(seen(), { sdk: python(version) }, false, NOW), true, version)
+  }
+  for (const sdk of [python('1.7.11'), python('1.10.1'), OURS, null]) {
+    assert.equal(isWedged(seen(), { sdk }, true, NOW), true, String(sdk))
+  }
 })
 
 test('a worker that has pinged and is silent for more than three pings is suspected, unless its handler may be the reason', () => {

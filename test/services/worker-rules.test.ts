@@ -201,6 +201,16 @@ test('a worker that takes the jobs of another for its own, and so never asks for
   assert.equal((await worker.record()).stopReason, 'wedged')
 })
 
+test('a busy worker of an SDK whose list may be shared is not ended because its pings list the jobs of another', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, ids } = await holding(rig, 1, python('1.8.1'))
+  await pingFor(rig, worker, 30, ['of-another'])
+  assert.equal((await worker.record()).state, 'READY')
+  await worker.done(ids[0]!)
+  const { status, lostAttempts } = await rig.job(endpoint, ids[0]!)
+  assert.deepEqual([status, lostAttempts], ['COMPLETED', 0])
+})
+
 test('a worker that works on something is not stuck, however long it takes', async t => {
   const rig = await openRig(t)
   const { worker, ids } = await holding(rig, 1, SDK, { executionTimeoutMs: 3_600_000 })
