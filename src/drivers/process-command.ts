@@ -52,7 +52,7 @@ export async function resolveCommand(
     const names = `${FILES[purpose].slice(0, -1).join(', ')} or ${FILES[purpose].at(-1)}`
     throw new AppError('invalid', `folder '${folder}' has no ${names}, and args gives no command`)
   }
-  return { folder, words: fileCommand(file, pythonFolder, sources.nodePath), pythonFolder }
+  return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
 }
 
 async function resolveFolder(path: string, roots: readonly string[]): Promise<string> {
@@ -83,7 +83,8 @@ async function realPathOf(path: string): Promise<string | null> {
   }
 }
 
-function contains(root: string, path: string): boolean {
+/** Whether a path is this folder or lies in it. Both are real paths. */
+export function contains(root: string, path: string): boolean {
   const way = relative(root, path)
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
@@ -100,6 +101,7 @@ async function findFile(folder: string, names: readonly string[]): Promise<strin
   return names.find((_, index) => found[index]) ?? null
 }
 
+/** The whole path, so that the program finds what is beside it wherever it starts. */
 function fileCommand(file: string, pythonFolder: string | null, nodePath: string): string[] {
   if (!file.endsWith('.py')) return [nodePath, file]
   return [pythonFolder === null ? 'python3' : join(pythonFolder, 'python'), file]

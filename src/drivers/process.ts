@@ -7,7 +7,7 @@
  * is well.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EndpointType } from '../core/endpoint.ts'
@@ -22,6 +22,7 @@ import { type Command, findProgram, resolveCommand } from './process-command.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
 import { findByVariable, isAlive, type ProcessIdentity, parseIdentity, readProcess, signal } from './process-table.ts'
 import { FreePorts, portsOf, type ServedPorts, servedAt } from './served-ports.ts'
+import { imageAsWorkingFolder, makeWorkingFolder, type WorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
 /** How often it is looked whether workers of an earlier server still run; those of this one report their end. */
 const POLL_MS = 500
@@ -68,15 +69,10 @@ interface Running {
 interface Launch {
   readonly command: Command
   readonly program: string
+  readonly working: WorkingFolder
   readonly env: Readonly<Record<string, string>>
   readonly ports: ServedPorts | null
 }
-
-/**
- * The RunPod SDK from 1.7.12 to 1.10.0 keeps the jobs that it works on in this file of its folder. A worker that finds one there takes
- * the jobs of another for its own, believes that it is busy, and never asks for any.
- */
-const STALE_LIST = '.runpod_jobs.pkl'
 
 const UNKNOWN_EXIT: ObservedExit = {
   code: null,
@@ -205,6 +201,7 @@ class Processes implements ProcessDriver {
       this.#options,
       spec.serves === null ? 'jobs' : 'requests',
     )
+    const isPrivate = wantsPrivateFolder(spec.env)
     const folder = this.#folderOf(spec.workerId)
     const home = join(folder, 'home')
     const tmp = join(folder, 'tmp')
@@ -212,13 +209,14 @@ class Processes implements ProcessDriver {
     const program = await findProgram(command, environment.PATH ?? '')
     const ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
     try {
-      const folders = [home, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 }))
-      await Promise.all([...folders, rm(join(command.folder, STALE_LIST)).catch(() => {})])
+      await Promise.all([home, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
+      const working = isPrivate
+        ? await makeWorkingFolder(command.folder, join(folder, 'work'))
+        : await imageAsWorkingFolder(command.folder)
       // Known before there is a process, so that a server that dies between the two knows it afterwards.
       if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
       return await this.#spawn(spec.workerId, {
-        command,
-        program,
+        ...{ command, program, working },
         env: { ...environment, ...portVariables(ports) },
         ports,
       })
@@ -234,12 +232,13 @@ class Processes implements ProcessDriver {
     }
   }
 
-  async #spawn(worker: WorkerId, { command, program, env, ports }: Launch): Promise<string> {
+  async #spawn(worker: WorkerId, { command, program, working, env, ports }: Launch): Promise<string> {
     const [name, ...words] = command.words as [string, ...string[]]
     const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
     let child: ChildProcess
     try {
-      child = spawn(program, words, { cwd: command.folder, env, detached: true, stdio: ['ignore', log, log] })
+      if (working.note !== null) writeSync(log, `${working.note}\n`)
+      child = spawn(program, words, { cwd: working.path, env, detached: true, stdio: ['ignore', log, log] })
     } catch (cause) {
       // The message is not shown because it quotes the variable, which may be a secret.
       throw new AppError('invalid', `cannot start '${name}': an argument or variable holds a NUL character`, { cause })

@@ -175,7 +175,7 @@ describe('the folder of a process worker', { timeout: 120_000 }, () => {
 
   test('may be reached by a link to another place below a root', async () => {
     await symlink(join(machine.root, 'app'), join(machine.root, 'alias'))
-    const told = await report(machine.spec('report', { image: 'dir:alias' }))
+    const told = await report(machine.spec('report', { image: 'dir:alias', env: { RUNYARD_WORKING_FOLDER: 'image' } }))
     assert.equal(told.folder, join(machine.root, 'app'))
   })
 
