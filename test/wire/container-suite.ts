@@ -39,6 +39,8 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
   'old-sdks': {
     'with several jobs at once, some of them longer than its pings, all are done, each once':
       'half a minute for each SDK, in which nothing depends on where it runs',
+    'two workers in one folder do each job once, and neither takes the jobs of the other for its own':
+      'no two containers have one folder',
   },
   openai: {},
   'openai-js': {},

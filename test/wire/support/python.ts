@@ -13,7 +13,10 @@ export const { python, skip } = findPython()
 export const openAiSkip = skip === false ? openAiProblem() : skip
 
 /** Older SDKs that workers may still have, in folders of these names below RUNYARD_TEST_SDKS. */
-export const OLD_SDKS = ['1.6.2', '1.7.4', '1.7.13', '1.9.1'] as const
+export const OLD_SDKS = [
+  ...(['1.5.3', '1.6.0', '1.6.2', '1.7.0', '1.7.4'] as const),
+  ...(['1.7.13', '1.8.1', '1.9.1', '1.10.0', '1.11.0'] as const),
+]
 
 /** Why the tests with older SDKs cannot run; false when they can. */
 export const oldSdksSkip = skip === false ? oldSdksProblem() : skip
