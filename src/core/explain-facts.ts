@@ -6,6 +6,11 @@ import type { EndpointSnapshot } from './scale.ts'
 import { takesJobs, type WorkerLoad } from './worker.ts'
 import { phaseOf, type WorkerPhase } from './worker-phase.ts'
 
+/** Workers that may be handed jobs: of the current version, and not ending. */
+export function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerLoad[] {
+  return workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
+}
+
 /** How much of a worker's image is downloaded, in percent; null when that is not known. */
 export type PullPercent = (id: WorkerId) => number | null
 

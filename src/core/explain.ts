@@ -1,5 +1,6 @@
 import {
   counted,
+  currentWorkers,
   type PullPercent,
   queuedLines,
   queueLine,
@@ -7,13 +8,14 @@ import {
   whereWorkerIs,
   workerLines,
 } from './explain-facts.ts'
+import { notesOn } from './explain-notes.ts'
 import { wordsOf } from './explain-words.ts'
 import type { BatchId } from './ids.ts'
 import type { Job } from './job.ts'
 import type { Resource } from './placement.ts'
 import type { Capacity } from './plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from './scale.ts'
-import { type CrashBackoff, takesJobs, type WorkerLoad } from './worker.ts'
+import type { CrashBackoff } from './worker.ts'
 import {
   adviceFor,
   adviceForStart,
@@ -86,7 +88,7 @@ function placeAction(resource: Resource): string {
 /** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
-  const notes = notesOn(snapshot, context)
+  const notes = notesOn(snapshot, context.noGpus)
   if (queue.queued + queue.queuedLowPriority === 0) {
     const { thing, underWay } = wordsOf(snapshot)
     const running = queue.inProgress > 0
@@ -134,7 +136,7 @@ export function explainJob(
     return {
       ...plain('running', `attempt ${job.attempt} runs on worker ${job.workerId}`),
       sinceMs: job.startedAtMs,
-      notes: notesOn(snapshot, context),
+      notes: notesOn(snapshot, context.noGpus),
     }
   }
   const why = job.error === null ? '' : `: ${job.error}`
@@ -341,23 +343,6 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
     action: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
   }
-}
-
-/** Workers that may be handed jobs: of the current version, and not ending. */
-function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerLoad[] {
-  return workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
-}
-
-function notesOn({ endpoint, workers }: EndpointSnapshot, { noGpus = false }: ExplainContext): string[] {
-  const { compute } = endpoint
-  if (compute.kind !== 'gpu') return []
-  if (noGpus) return [`this machine has no GPU, so workers of ${endpoint.name} run on the CPU`]
-  const without = workers.filter(({ placement }) => placement !== null && placement.gpus.length === 0)
-  if (without.length === 0) return []
-  const [count, has] = [counted(without.length, 'worker'), without.length === 1 ? 'has' : 'have']
-  return [
-    `${endpoint.name} asks for GPUs (${compute.pools.join(', ')}), and ${count} of it ${has} none and ${has === 'has' ? 'runs' : 'run'} on the CPU`,
-  ]
 }
 
 /** What would keep jobs waiting if there were some, of an endpoint that is to keep workers ready. */

@@ -159,6 +159,11 @@ export function isCheckProblem(problem: string): boolean {
   return CHECK_FAILED.test(problem)
 }
 
+/** Whether the cause of an exit tells of a port that the worker's variables name and that others had. */
+export function tellsOfTakenPort(cause: string): boolean {
+  return /port \d+, which its variable \w+ names, is in use by another/.test(cause)
+}
+
 /** Whether a worker has ended because its process or container could not be started at all. */
 export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean {
   if (startedAtMs !== null || stopReason !== null || exit === null || exit.code !== null || exit.signal !== null)
@@ -169,6 +174,11 @@ export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean
 
 /** Rules about how a worker ended, before anything that it printed counts. */
 const CAUSE_RULES: readonly Rule[] = [
+  {
+    tells: /port \d+, which its variable (\w+) names, is in use by another worker/,
+    advice:
+      'workers of folders share the ports of this machine: set workersMax to 1, let the program take a free port instead of the one in $1, or run it in a container, which has ports of its own',
+  },
   {
     tells: /did not ask for a job within/,
     advice:
@@ -297,6 +307,15 @@ const OUTPUT_RULES: readonly Rule[] = [
   },
 ]
 
+/** Rules about how a worker ended that count where its output tells of nothing else: a port may be that of a service which it uses. */
+const SUSPICION_RULES: readonly Rule[] = [
+  {
+    tells: /port \d+, which its variable (\w+) names, is in use by another program/,
+    advice:
+      'if the worker is to listen on the port in $1, name another one there; else read its output (runyard logs <worker>)',
+  },
+]
+
 /** Rules about exit codes, as shells and engines use them. */
 const CODE_RULES: Readonly<Record<number, string>> = {
   126: 'the command is there and cannot be run: make it executable (chmod +x), and see that its first line names an interpreter that exists',
@@ -312,7 +331,8 @@ const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 
 export function adviceFor(exit: WorkerExit): string {
   if (NO_PROGRAM.test(exit.cause)) return adviceForStart(exit.cause)
   const found = adviceIn(CAUSE_RULES, exit.cause) ?? adviceIn(OUTPUT_RULES, exit.lastLines.join('\n').slice(-MAX_READ))
-  if (found !== null) return found
+  const suspected = found ?? adviceIn(SUSPICION_RULES, exit.cause)
+  if (suspected !== null) return suspected
   const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]
   const byCode = code === null || code === undefined ? undefined : CODE_RULES[code]
   if (byCode !== undefined) return byCode

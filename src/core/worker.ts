@@ -107,10 +107,22 @@ export function crashed(worker: Worker): boolean {
   return state === 'EXITED' && (stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason))
 }
 
-/** How a worker ended, with what was wrong with it before. @param cause how its process ended, "exited with code 1" */
-export function exitCause(worker: Pick<Worker, 'problem' | 'stopReason'> | null, cause: string): string {
-  if (worker === null || worker.problem === null) return cause
-  return worker.stopReason === null ? `${cause} because ${worker.problem}` : `was ended because ${worker.problem}`
+/**
+ * How a worker ended, with what was wrong with it before.
+ * @param observed how its process ended, "exited with code 1", and what may be behind it
+ */
+export function exitCause(
+  worker: Pick<Worker, 'problem' | 'stopReason' | 'readyAtMs' | 'jobsFinished' | 'serves'> | null,
+  observed: { readonly cause: string; readonly suspicion?: string },
+): string {
+  const { cause, suspicion } = observed
+  if (worker === null) return cause
+  const { problem, stopReason, readyAtMs, jobsFinished, serves } = worker
+  const why = stopReason === null ? `${cause} because ${problem}` : `was ended because ${problem}`
+  const how = problem === null ? cause : why
+  const worked = readyAtMs !== null && (serves !== null || jobsFinished > 0)
+  const failed = stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason)
+  return suspicion === undefined || worked || !failed ? how : `${how}; ${suspicion}`
 }
 
 const MAX_CHECK = 100

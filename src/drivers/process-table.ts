@@ -74,6 +74,15 @@ export async function findByVariable(name: string, value: string): Promise<Proce
   return found.sort((a, b) => Number(a.startTime) - Number(b.startTime))
 }
 
+/** The variables with which a process of the same user was started; none where that cannot be read, as elsewhere than on Linux. */
+export async function readVariables(pid: number): Promise<Record<string, string>> {
+  const text = onLinux ? await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '') : ''
+  const entries = text.split('\0').filter(entry => entry.indexOf('=') > 0)
+  return Object.fromEntries(
+    entries.map(entry => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]),
+  )
+}
+
 /**
  * Sends a signal to a process, or to the group -pid.
  * @returns false when there is no such process, or it belongs to somebody else

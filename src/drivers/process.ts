@@ -18,11 +18,21 @@ import type { Clock } from '../ports/clock.ts'
 import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
+import { type NamedPort, portsNamedIn, takenOf, takenText } from './named-ports.ts'
 import { type Command, findProgram, resolveCommand } from './process-command.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
-import { findByVariable, isAlive, type ProcessIdentity, parseIdentity, readProcess, signal } from './process-table.ts'
+import { killOrphanedGroup, killStrays } from './process-strays.ts'
+import {
+  findByVariable,
+  isAlive,
+  type ProcessIdentity,
+  parseIdentity,
+  readProcess,
+  readVariables,
+  signal,
+} from './process-table.ts'
 import { FreePorts, portsOf, type ServedPorts, servedAt } from './served-ports.ts'
-import { imageAsWorkingFolder, makeWorkingFolder, type WorkingFolder, wantsPrivateFolder } from './working-folder.ts'
+import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
 /** How often it is looked whether workers of an earlier server still run; those of this one report their end. */
 const POLL_MS = 500
@@ -60,19 +70,31 @@ interface Running {
   readonly ports: ServedPorts | null
   /** Null when an earlier server started it. */
   readonly child: ChildProcess | null
+  /** Those that its own variables name. */
+  readonly named: readonly NamedPort[]
   /** Whether it was asked to end, by this server. */
   asked: boolean
   exit: ObservedExit | null
+  /** Which of its {@link named} ports others had when it ended, as a clause. */
+  suspicion: Promise<string | null>
 }
 
 /** What is started for a worker. */
 interface Launch {
   readonly command: Command
   readonly program: string
-  readonly working: WorkingFolder
+  /** Where it starts. */
+  readonly folder: string
   readonly env: Readonly<Record<string, string>>
   readonly ports: ServedPorts | null
+  readonly named: readonly NamedPort[]
+  /** Lines that begin its output. */
+  readonly notes: readonly string[]
 }
+
+/** What the driver sets for a worker that serves. */
+const GIVEN_PORTS = ['PORT', 'PORT_HEALTH']
+const NOTHING = Promise.resolve(null)
 
 const UNKNOWN_EXIT: ObservedExit = {
   code: null,
@@ -137,7 +159,8 @@ class Processes implements ProcessDriver {
     }
     const ports = portsOf(text)
     if (ports !== null) this.#ports.hold(ports)
-    this.#workers.set(worker, { identity, ports, child: null, asked: false, exit: null })
+    const named = portsNamedIn(await readVariables(identity.pid), ports === null ? [] : GIVEN_PORTS)
+    this.#workers.set(worker, { identity, ports, named, child: null, asked: false, exit: null, suspicion: NOTHING })
     this.#pollLater()
     return true
   }
@@ -145,7 +168,9 @@ class Processes implements ProcessDriver {
   async observe(worker: WorkerId): Promise<Observation> {
     const known = this.#workers.get(worker)
     if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
-    return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+    if (known.exit === null) return { state: 'running' }
+    const suspicion = await known.suspicion
+    return { state: 'exited', exit: suspicion === null ? known.exit : { ...known.exit, suspicion } }
   }
 
   async address(worker: WorkerId): Promise<ServedAt | null> {
@@ -215,11 +240,11 @@ class Processes implements ProcessDriver {
         : await imageAsWorkingFolder(command.folder)
       // Known before there is a process, so that a server that dies between the two knows it afterwards.
       if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
-      return await this.#spawn(spec.workerId, {
-        ...{ command, program, working },
-        env: { ...environment, ...portVariables(ports) },
-        ports,
-      })
+      const named = portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
+      const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
+      const notes = [...(working.note === null ? [] : [working.note]), ...taken.map(takenText)]
+      const env = { ...environment, ...portVariables(ports) }
+      return await this.#spawn(spec.workerId, { command, program, folder: working.path, env, ports, named, notes })
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
       // The first problem is the one to tell.
@@ -232,13 +257,14 @@ class Processes implements ProcessDriver {
     }
   }
 
-  async #spawn(worker: WorkerId, { command, program, working, env, ports }: Launch): Promise<string> {
+  async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
+    const { command, program, folder, env, ports, named, notes } = launch
     const [name, ...words] = command.words as [string, ...string[]]
     const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
     let child: ChildProcess
     try {
-      if (working.note !== null) writeSync(log, `${working.note}\n`)
-      child = spawn(program, words, { cwd: working.path, env, detached: true, stdio: ['ignore', log, log] })
+      for (const note of notes) writeSync(log, `runyard: ${note}\n`)
+      child = spawn(program, words, { cwd: folder, env, detached: true, stdio: ['ignore', log, log] })
     } catch (cause) {
       // The message is not shown because it quotes the variable, which may be a secret.
       throw new AppError('invalid', `cannot start '${name}': an argument or variable holds a NUL character`, { cause })
@@ -249,7 +275,7 @@ class Processes implements ProcessDriver {
     if (pid === undefined) throw await startProblem(name, child)
     // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
-    const running: Running = { identity, ports, child, asked: false, exit: null }
+    const running: Running = { identity, ports, named, child, asked: false, exit: null, suspicion: NOTHING }
     const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
@@ -287,8 +313,9 @@ class Processes implements ProcessDriver {
   #ended(worker: WorkerId, running: Running, exit: ObservedExit): void {
     running.exit = exit
     if (running.ports !== null) this.#ports.release(running.ports)
+    const killed = killStrays(worker)
+    if (running.named.length > 0) running.suspicion = killed.then(() => suspicionOf(worker, running.named))
     this.#options.notifier.publish('fleet')
-    void killStrays(worker)
   }
 
   #pollLater(): void {
@@ -331,33 +358,16 @@ function portVariables(ports: ServedPorts | null): Record<string, string> {
   return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
 }
 
+/** Others have the ports that a worker wanted, now that it has none. */
+async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<string | null> {
+  const taken = (await takenOf(named)).filter(({ worker }) => worker !== own)
+  const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
+  return first === undefined ? null : takenText(first)
+}
+
 function exitOf(code: number | null, signalName: string | null): ObservedExit {
   const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
   return { code, signal: signalName, cause }
-}
-
-/**
- * Kills what is left of the group of a process that has ended. A number is given to no new process while a group has it;
- * so where a process has it again, the group was empty, and this is another one.
- */
-function killOrphanedGroup(pid: number): void {
-  const found = readProcess(pid)
-  if (found === null || !found.living) signal(-pid, 'SIGKILL')
-}
-
-/** Kills what a worker started and what has left its group, as far as it can be told. */
-async function killStrays(worker: WorkerId): Promise<void> {
-  const killed = new Set<string>()
-  for (;;) {
-    const strays = (await findByVariable(WORKER_VARIABLE, worker)).filter(
-      ({ pid, startTime }) => !killed.has(`${pid} ${startTime}`),
-    )
-    if (strays.length === 0) return
-    for (const { pid, startTime } of strays) {
-      killed.add(`${pid} ${startTime}`)
-      if (readProcess(pid)?.startTime === startTime) signal(pid, 'SIGKILL')
-    }
-  }
 }
 
 function startProblem(name: string, child: ChildProcess): Promise<AppError> {

@@ -85,7 +85,7 @@ export async function makeWorkingFolder(image: string, place: string): Promise<W
 
 async function fallBack(image: string, place: string, why: string): Promise<WorkingFolder> {
   await rm(place, { recursive: true, force: true })
-  const note = `runyard: this worker starts in ${image} itself, which it shares with others, because ${why}`
+  const note = `this worker starts in ${image} itself, which it shares with others, because ${why}`
   return { ...(await imageAsWorkingFolder(image)), note }
 }
 

@@ -65,6 +65,8 @@ export interface ObservedExit {
   readonly signal: string | null
   /** A sentence: "exited with code 1", "was killed by SIGKILL", "ended while the server was away". */
   readonly cause: string
+  /** What may be behind it where the worker was of no use, as a clause; left out where nothing is known. */
+  readonly suspicion?: string
 }
 
 /** What the driver sees of one worker. */

@@ -184,7 +184,8 @@ export class Fleet {
     const { store, clock, logs } = this.#ports
     this.#ended.add(workerId)
     const known = await store.workers.find(workerId)
-    const exit = { ...observed, cause: exitCause(known, observed.cause) }
+    const { code, signal } = observed
+    const exit = { code, signal, cause: exitCause(known, observed) }
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
     const takeBack = () =>
       fate === 'released' ? this.#jobs.releaseAll(workerId) : this.#jobs.requeueLost(workerId, `it ${exit.cause}`)

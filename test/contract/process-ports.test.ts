@@ -1,7 +1,8 @@
 /** The ports that processes get to serve at, which they share with everything else on the machine. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { platform } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { FreePorts, PORT_RANGE, portsOf } from '../../src/drivers/served-ports.ts'
@@ -107,6 +108,50 @@ describe('the ports of a process worker', { timeout: 60_000 }, () => {
     assert.deepEqual(await next.address(spec.workerId), served)
     await next.kill(spec.workerId)
     await exitOf(machine.notifier, next, spec.workerId)
+  })
+})
+
+describe('a port that the variables of a process worker name', {
+  skip: platform() !== 'linux',
+  timeout: 60_000,
+}, () => {
+  let machine: Machine
+  beforeEach(async () => {
+    machine = await openMachine()
+  })
+  afterEach(() => machine.close())
+
+  /** How a worker whose variables name the port ends, and the first line of its output. */
+  async function end(variable: string, port: number, driver = machine.driver()) {
+    const spec = machine.spec('failing', { env: { [variable]: String(port), OTHER_PORT: 'none', PORTS: '1' } })
+    await driver.start(spec)
+    const { cause, suspicion } = await exitOf(machine.notifier, driver, spec.workerId)
+    return { cause, suspicion, lines: (await machine.logs.tail(spec.workerId, 5)).map(({ line }) => line) }
+  }
+
+  test('and that another worker has is told with its end, and at the begin of its output', async () => {
+    const first = machine.spec('serving', { serves: SERVES })
+    const driver = machine.driver()
+    await driver.start(first)
+    const port = Number((await machine.life(first.workerId)).told.env.PORT)
+    const clause = `port ${port}, which its variable VLLM_PORT names, is in use by another worker`
+    for (const server of [driver, machine.driver()]) {
+      assert.deepEqual(await end('VLLM_PORT', port, server), {
+        ...{ cause: 'exited with code 3', suspicion: clause, lines: [`runyard: ${clause}`] },
+      })
+    }
+  })
+
+  test('and that another program has is told with its end, and one that is free is not', async () => {
+    const other = await listen(0)
+    const { port } = other.address() as AddressInfo
+    assert.deepEqual(await end('DB_PORT', port), {
+      cause: 'exited with code 3',
+      suspicion: `port ${port}, which its variable DB_PORT names, is in use by another program`,
+      lines: [],
+    })
+    await new Promise(resolve => other.close(resolve))
+    assert.equal((await end('DB_PORT', port)).suspicion, undefined)
   })
 })
 

@@ -246,6 +246,16 @@ test('work that was to be done on GPUs and is done on the CPU is noted', () => {
   assert.deepEqual(none.notes, ['this machine has no GPU, so workers of mine run on the CPU'])
 })
 
+test('where a worker has the port that the next ones want, it is said: as the cause, and as a note while it works', () => {
+  const cause = 'exited with code 1; port 8001, which its variable VLLM_PORT names, is in use by another worker'
+  const exits = [anExit({}, { cause })]
+  const alone = explainEndpoint(aSnapshot({ queue: one, exits }), context())
+  assert.ok(alone.summary.includes(cause), alone.summary)
+  assert.match(alone.action ?? '', /workersMax to 1/)
+  const beside = explainEndpoint(aSnapshot({ queue: one, exits, workers: [{}] }), context())
+  assert.match(beside.notes[0] ?? '', /^another worker exited with code 1; port 8001, .* workersMax to 1/)
+})
+
 test('an endpoint that is to keep workers ready and cannot says so although no job waits', () => {
   const exits = [anExit()]
   const { cause, notes } = explainEndpoint(aSnapshot({ endpoint: { workersMin: 1 }, exits }), context())

@@ -19,6 +19,9 @@ const OLD_DRIVER = 'RuntimeError: The NVIDIA driver on your system is too old (f
 const GATED = '401 Client Error: Unauthorized for url: https://huggingface.co/meta/x/resolve/main/config.json'
 const STUCK = 'was ended because it pinged for 115 s without asking for a job, so its loop is stuck'
 
+const VLLM_TAKEN =
+  'was ended because it did not ask for a job within 420 s; port 8001, which its variable VLLM_PORT names, is in use by another worker'
+
 const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
   ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
   ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
@@ -35,6 +38,20 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
   ['a full memory, by the engine', { code: 137, cause: 'was killed: out of memory (limit 4096 MB)' }, /more memory/],
   ['a port in use', { lastLines: ['Error: listen EADDRINUSE: address already in use :::8000'] }, /variable PORT/],
   ['a port in use, by Python', { lastLines: ['OSError: [Errno 98] Address already in use'] }, /variable PORT/],
+  ['a port that another worker has', { cause: VLLM_TAKEN }, /workersMax to 1, .* the one in VLLM_PORT/],
+  [
+    'a port that another program has',
+    { cause: 'exited with code 1; port 5432, which its variable DB_PORT names, is in use by another program' },
+    /if the worker is to listen on the port in DB_PORT/,
+  ],
+  [
+    'the port of a service, and another reason',
+    {
+      cause: 'exited with code 1; port 5432, which its variable DB_PORT names, is in use by another program',
+      lastLines: ["ModuleNotFoundError: No module named 'psycopg'"],
+    },
+    /pip install psycopg/,
+  ],
   ['a program for another processor', { lastLines: ['exec /run.sh: exec format error'] }, /--platform linux\/amd64/],
   ['a driver that is too old', { lastLines: [OLD_DRIVER] }, /update the driver/],
   ['no GPU', { lastLines: ['RuntimeError: No CUDA GPUs are available'] }, /gpu\.pools/],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../src/core/ids.ts'
-import type { WorkerLoad } from '../../src/core/worker.ts'
+import { exitCause, type WorkerLoad } from '../../src/core/worker.ts'
 import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../src/core/worker-status.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
 
@@ -63,4 +63,17 @@ test('whatever workers there are, each has one status, and the counts sum to the
       assert.equal(new Set(shown.map(({ id }) => id)).size, shown.length)
     }),
   )
+})
+
+test('what may be behind the end of a worker is told where it failed and was of no use', () => {
+  const observed = { cause: 'exited with code 1', suspicion: 'port 8001 is in use' }
+  const fresh = { problem: null, stopReason: null, readyAtMs: null, jobsFinished: 0, serves: null }
+  assert.equal(exitCause(fresh, observed), 'exited with code 1; port 8001 is in use')
+  assert.equal(exitCause(fresh, { cause: 'exited with code 1' }), 'exited with code 1')
+  assert.equal(
+    exitCause({ ...fresh, problem: 'it did not ask for a job within 420 s', stopReason: 'hung_start' }, observed),
+    'was ended because it did not ask for a job within 420 s; port 8001 is in use',
+  )
+  assert.equal(exitCause({ ...fresh, stopReason: 'idle' }, observed), 'exited with code 1')
+  assert.equal(exitCause({ ...fresh, readyAtMs: 1, jobsFinished: 3 }, observed), 'exited with code 1')
 })

@@ -35,6 +35,8 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
   'node-worker': {
     'a folder that is missing, lies elsewhere or holds no handler is refused when it is saved':
       'folders are what processes run',
+    'two workers that want one fixed port: why names the variable and the port, and what to do':
+      'containers have ports of their own',
   },
   'old-sdks': {
     'with several jobs at once, some of them longer than its pings, all are done, each once':

@@ -1,6 +1,8 @@
 /** Workers on our own SDK, and what a person is told when one does not work. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { temporaryFolder } from './support/cleanup.ts'
@@ -199,6 +201,29 @@ describe('why a job waits', () => {
       return found.cause === 'crash_loop' && found
     })
     assert.match(action, /install the Python module 'torch'.*pip install torch/)
+  })
+
+  test('two workers that want one fixed port: why names the variable and the port, and what to do', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const port = String((other.address() as AddressInfo).port)
+    await new Promise(resolve => other.close(resolve))
+    const source = `import { createServer } from 'node:net'
+      import { start } from '${SDK}'
+      createServer().listen(Number(process.env.VLLM_PORT), '127.0.0.1', () => start({ handler: () => new Promise(() => {}) }))`
+    const folder = image('fixed-port', 'handler.mjs', source)
+    const settings = { workersMax: 2, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
+    const endpoint = await makeEndpoint(server, { folder, env: { VLLM_PORT: port }, settings })
+    await submit(server, endpoint, {})
+    await until('the first worker to work', async () => (await healthOf(server, endpoint)).jobs.inProgress === 1)
+    const second = await submit(server, endpoint, {})
+    const note = await until('the note', async () => (await explain(endpoint, second)).notes[0])
+    assert.match(
+      note,
+      new RegExp(`exited with code 1; port ${port}, which its variable VLLM_PORT names, is in use by another worker`),
+    )
+    assert.match(note, /set workersMax to 1/)
+    await changeEndpoint(server, endpoint, { workersMax: 0 })
   })
 
   test('a folder that is missing, lies elsewhere or holds no handler is refused when it is saved', async () => {

@@ -1,0 +1,82 @@
+/**
+ * Ports that the variables of a worker name. Processes share the ports of this machine, so a worker that wants a port of which another one has
+ * taken hold ends, or waits for ever. What is said about it is read from /proc, so on other systems than Linux nothing is.
+ */
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { WORKER_VARIABLE } from './process-environment.ts'
+import { readVariables } from './process-table.ts'
+
+/** A port and the variable that names it. */
+export interface NamedPort {
+  readonly variable: string
+  readonly port: number
+}
+
+/** A {@link NamedPort} on which a process listens. */
+export interface TakenPort extends NamedPort {
+  /** The id of the worker that listens; null for a process that is none, or that cannot be looked at. */
+  readonly worker: string | null
+}
+
+/** The most variables of one worker that are looked at. */
+const MAX_NAMED = 20
+const LISTENING = '0A'
+
+/** The ports that variables such as PORT or VLLM_PORT name. @param given names that the server sets itself */
+export function portsNamedIn(env: Readonly<Record<string, string>>, given: readonly string[] = []): NamedPort[] {
+  const named = Object.entries(env).flatMap(([variable, value]) => {
+    if (!/(?:^|_)PORT$/.test(variable) || given.includes(variable) || !/^\d{1,5}$/.test(value)) return []
+    const port = Number(value)
+    return port >= 1 && port <= 65_535 ? [{ variable, port }] : []
+  })
+  return named.slice(0, MAX_NAMED)
+}
+
+/** Which of these ports a process listens on. */
+export async function takenOf(named: readonly NamedPort[]): Promise<TakenPort[]> {
+  if (named.length === 0) return []
+  const sockets = await listeningSockets(new Set(named.map(({ port }) => port)))
+  if (sockets.size === 0) return []
+  const workers = await workersWith(new Set(sockets.values()))
+  return named.flatMap(({ variable, port }) => {
+    const socket = sockets.get(port)
+    return socket === undefined ? [] : [{ variable, port, worker: workers.get(socket) ?? null }]
+  })
+}
+
+/** A clause for people: "port 8001, which its variable VLLM_PORT names, is in use by another worker". Whose it is stays untold. */
+export function takenText({ variable, port, worker }: TakenPort): string {
+  return `port ${port}, which its variable ${variable} names, is in use by another ${worker === null ? 'program' : 'worker'}`
+}
+
+/** The socket that listens on each of these ports, by its number. */
+async function listeningSockets(ports: ReadonlySet<number>): Promise<Map<number, string>> {
+  const found = new Map<number, string>()
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    for (const line of (await readFile(table, 'latin1').catch(() => '')).split('\n').slice(1)) {
+      const fields = line.trim().split(/\s+/)
+      const [, local, , state] = fields
+      const socket = fields[9]
+      if (state !== LISTENING || local === undefined || socket === undefined) continue
+      const port = Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16)
+      if (ports.has(port)) found.set(port, socket)
+    }
+  }
+  return found
+}
+
+/** The workers that have these sockets open. Processes of other users cannot be looked at. */
+async function workersWith(sockets: ReadonlySet<string>): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for (const pid of (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name))) {
+    for (const descriptor of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
+      const target = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => '')
+      const socket = /^socket:\[(\d+)\]$/.exec(target)?.[1]
+      if (socket === undefined || !sockets.has(socket) || found.has(socket)) continue
+      const worker = (await readVariables(Number(pid)))[WORKER_VARIABLE]
+      if (worker !== undefined) found.set(socket, worker)
+    }
+    if (found.size === sockets.size) break
+  }
+  return found
+}
