@@ -52,7 +52,10 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
     'a server without its PostgreSQL does not start, and says why without the password': NOTHING_RUNS,
   },
   'python-client': {},
-  'python-worker': {},
+  'python-worker': {
+    'what the SDK downloads for a job lies in the private folder of its worker, not in the folder of all':
+      'containers have file systems of their own',
+  },
   'relay-process': {
     'its file is for its owner alone, and its arguments hold no secret': NOTHING_RUNS,
     'one that does not end in time is killed, and nothing is left of it either': NOTHING_RUNS,

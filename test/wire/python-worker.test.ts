@@ -1,6 +1,9 @@
 /** The official Python SDK as a worker. The tests run beside each other, since most of their time is waiting. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { temporaryFolder } from './support/cleanup.ts'
@@ -117,6 +120,23 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     assert.equal(done.status, 'FAILED')
     assert.ok(done.executionTime! < 10_000)
     assert.equal((await run(endpoint, {})).status, 'COMPLETED')
+  })
+
+  test('what the SDK downloads for a job lies in the private folder of its worker, not in the folder of all', async () => {
+    const files = createServer((_request, answer) => answer.end('wörld')).listen(0, '127.0.0.1')
+    await once(files, 'listening')
+    const { port } = files.address() as AddressInfo
+    // The SDK downloads nothing from private addresses unless it is told to.
+    const id = await pythonEndpoint({ RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS: '1' })
+    const { output, workerId = '', error } = await run(id, { download: `http://127.0.0.1:${port}/file.txt` })
+    files.close()
+    assert.deepEqual([output?.text, error], ['wörld', undefined])
+    assert.ok(
+      output.path.startsWith(join(realpathSync(server.dataDir), 'workers', workerId, 'work', 'jobs')),
+      output.path,
+    )
+    assert.ok(!existsSync(join(fixture('python-worker'), 'jobs')))
+    await changeEndpoint(server, id, { workersMax: 0 })
   })
 
   test('progress shows in the status while the job runs', async () => {
