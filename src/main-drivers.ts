@@ -10,6 +10,7 @@ import { createProcessDriver } from './drivers/process.ts'
 import { readBootId } from './drivers/process-table.ts'
 import { createRoutedDriver } from './drivers/routed.ts'
 import { PORT_RANGE } from './drivers/served-ports.ts'
+import { VOLUME_PATH } from './drivers/volume-link.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
@@ -63,6 +64,7 @@ function processDriver(config: Config, folders: readonly string[], { notifier, l
     ...{ notifier, logs, roots: [...roots, ...folders], clock: systemClock, hostEnv: process.env },
     ...{ nodePath: process.execPath, workerDir: folderIn(config.dataDir, 'workers') },
     ...{ maxWorkers: config.maxWorkers, bootId: readBootId(), firstPort: randomPort() },
+    volumeLink: { path: VOLUME_PATH, root: join(config.dataDir, 'volumes') },
   })
 }
 

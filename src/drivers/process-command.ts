@@ -1,4 +1,5 @@
 /** What a `dir:` image and its args start: a folder of this machine and a program with its arguments. */
+import type { ChildProcess } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
@@ -142,4 +143,20 @@ async function isProgram(path: string): Promise<boolean> {
   )
   const found = await stat(path).catch(() => null)
   return found?.isFile() === true && mayRun
+}
+
+/** Why a program that was found could not be started after all. */
+export function startProblem(name: string, child: ChildProcess): Promise<AppError> {
+  const reasons: Record<string, string> = {
+    ENOENT: 'the program that its #! line names does not exist, or its folder was removed',
+    EACCES: 'permission denied',
+    E2BIG: 'its arguments and variables are too long',
+    EAGAIN: 'the machine has no room for more processes',
+  }
+  return new Promise(resolve => {
+    child.on('error', (cause: NodeJS.ErrnoException) => {
+      const reason = reasons[cause.code ?? ''] ?? cause.code ?? 'unknown problem'
+      resolve(new AppError('invalid', `cannot start '${name}': ${reason}`, { cause }))
+    })
+  })
 }

@@ -19,7 +19,7 @@ import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/dri
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
 import { type NamedPort, portsNamedIn, takenOf, takenText } from './named-ports.ts'
-import { type Command, findProgram, resolveCommand } from './process-command.ts'
+import { type Command, findProgram, resolveCommand, startProblem } from './process-command.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
@@ -32,6 +32,7 @@ import {
   signal,
 } from './process-table.ts'
 import { FreePorts, portsOf, type ServedPorts, servedAt } from './served-ports.ts'
+import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
 /** How often it is looked whether workers of an earlier server still run; those of this one report their end. */
@@ -53,6 +54,8 @@ export interface ProcessDriverOptions {
   readonly maxWorkers: number
   /** Names this boot of the machine, see `readBootId`. */
   readonly bootId: string
+  /** Where workers find their network volume besides RUNPOD_VOLUME_PATH; null for nowhere. */
+  readonly volumeLink: VolumeLinkPlace | null
   /** Where the search for ports of workers that serve begins, within `PORT_RANGE`. Another one each time keeps two servers apart. */
   readonly firstPort: number
 }
@@ -113,12 +116,14 @@ class Processes implements ProcessDriver {
   readonly #workers = new Map<WorkerId, Running>()
   readonly #starting = new Map<WorkerId, Promise<string>>()
   readonly #ports: FreePorts
+  readonly #volumeLink: VolumeLink
   #cancelPoll: (() => void) | null = null
   #closed = false
 
   constructor(options: ProcessDriverOptions) {
     this.#options = options
     this.#ports = new FreePorts(options.firstPort)
+    this.#volumeLink = new VolumeLink(options.volumeLink)
   }
 
   nameOf(): string {
@@ -159,7 +164,9 @@ class Processes implements ProcessDriver {
     }
     const ports = portsOf(text)
     if (ports !== null) this.#ports.hold(ports)
-    const named = portsNamedIn(await readVariables(identity.pid), ports === null ? [] : GIVEN_PORTS)
+    const variables = await readVariables(identity.pid)
+    const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
+    if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
     this.#workers.set(worker, { identity, ports, named, child: null, asked: false, exit: null, suspicion: NOTHING })
     this.#pollLater()
     return true
@@ -195,6 +202,7 @@ class Processes implements ProcessDriver {
       throw new AppError('conflict', `worker ${worker} still runs`)
     }
     this.#workers.delete(worker)
+    await this.#volumeLink.release(worker)
     // Something that was killed a moment ago may still write there.
     await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
   }
@@ -209,8 +217,10 @@ class Processes implements ProcessDriver {
     }
   }
 
-  /** All that a worker leaves goes with its release. */
-  async tidy(): Promise<void> {}
+  /** All else that a worker leaves goes with its release. */
+  async tidy(): Promise<void> {
+    await this.#volumeLink.tidy()
+  }
 
   close(): void {
     this.#closed = true
@@ -242,11 +252,13 @@ class Processes implements ProcessDriver {
       if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
       const named = portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
       const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
-      const notes = [...(working.note === null ? [] : [working.note]), ...taken.map(takenText)]
+      const volumeNote = spec.volume === null ? null : await this.#volumeLink.hold(spec.workerId, spec.volume.path)
+      const notes = [working.note, volumeNote, ...taken.map(takenText)].filter(note => note !== null)
       const env = { ...environment, ...portVariables(ports) }
       return await this.#spawn(spec.workerId, { command, program, folder: working.path, env, ports, named, notes })
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
+      await this.#volumeLink.release(spec.workerId)
       // The first problem is the one to tell.
       await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
       if (thrown instanceof AppError) throw thrown
@@ -368,19 +380,4 @@ async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<
 function exitOf(code: number | null, signalName: string | null): ObservedExit {
   const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
   return { code, signal: signalName, cause }
-}
-
-function startProblem(name: string, child: ChildProcess): Promise<AppError> {
-  const reasons: Record<string, string> = {
-    ENOENT: 'the program that its #! line names does not exist, or its folder was removed',
-    EACCES: 'permission denied',
-    E2BIG: 'its arguments and variables are too long',
-    EAGAIN: 'the machine has no room for more processes',
-  }
-  return new Promise(resolve => {
-    child.on('error', (cause: NodeJS.ErrnoException) => {
-      const reason = reasons[cause.code ?? ''] ?? cause.code ?? 'unknown problem'
-      resolve(new AppError('invalid', `cannot start '${name}': ${reason}`, { cause }))
-    })
-  })
 }

@@ -4,6 +4,7 @@ import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { parseContainerArgs } from '../command-line.ts'
+import { VOLUME_PATH } from '../volume-link.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 
 /** How containers are connected. */
@@ -41,8 +42,6 @@ export const LABELS = {
   serves: 'dev.runyard.serves',
 } as const
 
-/** Where containers find the files of their endpoint. */
-const VOLUME_PATH = '/runpod-volume'
 /** What servers need that start as root and go on as somebody else; of Docker's usual ones all that make devices, packets or new rights are left out. */
 const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_BIND_SERVICE', 'SETGID', 'SETUID']
 const MAX_PROCESSES = 8_192
