@@ -1,15 +1,22 @@
 /**
  * Packs both packages, installs them in an empty folder and uses them as a stranger would: `npx runyard serve --sample`
- * answers, and a handler in that folder that imports @runyard/worker runs a job on the Node of this machine.
+ * answers, a handler in that folder that imports @runyard/worker runs a job on the Node of this machine, and so does one in
+ * TypeScript that is compiled to CommonJS, as in the default of `tsc --init` for years.
  */
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { ready } from '../bench/ready.ts'
 
 const HANDLER = `import { start } from '@runyard/worker'
 start({ handler: job => ({ node: process.version, seen: job.input }) })
+`
+const COMMONJS_HANDLER = `import { start, type Job } from '@runyard/worker'
+type Input = { a: number }
+start<Input, { node: string; seen: Input }>({
+  handler: async (job: Job<Input>) => ({ node: process.version, seen: job.input }),
+})
 `
 /** npm scripts put the pinned Node first in the path; a stranger's shell does not. */
 const env = {
@@ -36,7 +43,10 @@ async function check(folder: string): Promise<void> {
   writeFileSync(join(empty, 'package.json'), '{"private":true}\n')
   writeFileSync(join(handler, 'handler.mjs'), HANDLER)
   npm(['install', '--silent', '--no-audit', '--no-fund', '../runyard-0.1.0.tgz', '../runyard-worker-0.1.0.tgz'], empty)
-  const server = spawn('npx', ['runyard', 'serve', '--sample', '--worker', handler, '--port', '0', '--json'], {
+  checkLicense(empty)
+  const commonjs = compileToCommonJs(empty)
+  const workers = ['--worker', handler, '--worker', commonjs]
+  const server = spawn('npx', ['runyard', 'serve', '--sample', ...workers, '--port', '0', '--json'], {
     cwd: empty,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -46,19 +56,48 @@ async function check(folder: string): Promise<void> {
     const hello = await runSync(`${url}/v2/hellonode`, key, { name: 'World' })
     if (hello.output?.message !== 'Hello, World!') throw new Error(`the sample answered ${JSON.stringify(hello)}`)
     const nodePath = execFileSync('sh', ['-c', 'command -v node'], { env, encoding: 'utf8' }).trim()
-    await graphql(
-      url,
-      key,
-      `mutation { saveTemplate(input: {id: "${await templateOf(url, key, 'myworker')}", dockerArgs: "${nodePath} handler.mjs"}) { id } }`,
-    )
-    const own = await runSync(`${url}/v2/myworker`, key, { a: 1 })
     const version = execFileSync(nodePath, ['--version'], { encoding: 'utf8' }).trim()
-    if (own.output?.node !== version)
-      throw new Error(`the handler answered ${JSON.stringify(own)}, not from Node ${version}`)
-    console.log(`the sample ran on the packaged Node, a handler of one's own on Node ${version}`)
+    // Versions of Node below 20.19 cannot require() ES modules at all.
+    const commands = { myworker: nodePath, mycommonjs: `${nodePath} --no-experimental-require-module` }
+    for (const [endpoint, command] of Object.entries(commands)) {
+      const template = await templateOf(url, key, endpoint)
+      const file = endpoint === 'myworker' ? 'handler.mjs' : 'handler.js'
+      const input = `{id: "${template}", dockerArgs: "${command} ${file}"}`
+      await graphql(url, key, `mutation { saveTemplate(input: ${input}) { id } }`)
+      const own = await runSync(`${url}/v2/${endpoint}`, key, { a: 1 })
+      if (own.output?.node !== version)
+        throw new Error(`the handler of ${endpoint} answered ${JSON.stringify(own)}, not from Node ${version}`)
+    }
+    console.log(
+      `the sample ran on the packaged Node, handlers of one's own on Node ${version}, as ES module and as CommonJS`,
+    )
   } finally {
     process.kill(pid, 'SIGTERM')
   }
+}
+
+/** @returns the folder with the compiled handler */
+function compileToCommonJs(project: string): string {
+  const folder = join(project, 'my-commonjs')
+  mkdirSync(join(folder, 'src'), { recursive: true })
+  writeFileSync(join(folder, 'package.json'), '{"private":true}\n')
+  writeFileSync(join(folder, 'src/handler.ts'), COMMONJS_HANDLER)
+  const shared = { strict: true, target: 'es2022', types: ['node'], typeRoots: [resolve('node_modules/@types')] }
+  const outDir = { outDir: '..', rootDir: '.' }
+  // The newest form, and the one that most existing projects have; the latter is the one that runs.
+  for (const form of [{ module: 'node16' }, { module: 'commonjs', moduleResolution: 'bundler' }]) {
+    const compilerOptions = { ...shared, ...outDir, ...form }
+    writeFileSync(join(folder, 'src/tsconfig.json'), JSON.stringify({ compilerOptions, files: ['handler.ts'] }))
+    execFileSync(resolve('node_modules/.bin/tsc'), ['-p', 'src'], { cwd: folder, env, stdio: 'inherit' })
+    if (!readFileSync(join(folder, 'handler.js'), 'utf8').includes('require("@runyard/worker")'))
+      throw new Error(`${form.module} was not compiled to CommonJS`)
+  }
+  return folder
+}
+
+function checkLicense(project: string): void {
+  const packed = readFileSync(join(project, 'node_modules/@runyard/worker/LICENSE'), 'utf8')
+  if (packed !== readFileSync('LICENSE', 'utf8')) throw new Error('the license in the package of the worker differs')
 }
 
 interface Answer {

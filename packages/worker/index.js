@@ -1,7 +1,3 @@
-// Packed, this package carries built JavaScript. In the repository nothing is built and Node strips the types itself.
-import { existsSync } from 'node:fs'
-
-const built = existsSync(new URL('./dist/index.js', import.meta.url))
-const sdk = await (built ? import('./dist/index.js') : import('./src/index.ts'))
+import sdk from './index.cjs'
 
 export const { log, start, version } = sdk

@@ -1,4 +1,5 @@
 export { log } from './log.ts'
+export type { SchemaIssue, SchemaResult, StandardSchema } from './standard-schema.ts'
 export { start } from './start.ts'
-export type { Context, Handler, Job, StartOptions } from './types.ts'
+export type { Context, Failure, Handler, Job, Returned, StartOptions } from './types.ts'
 export { version } from './version.ts'

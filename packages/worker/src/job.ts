@@ -6,6 +6,7 @@ import { toJson } from './json.ts'
 import { asJob, log } from './log.ts'
 import { encodeFailure, encodeResult, errorIn, type Final, isStream } from './result.ts'
 import type { Context, Job, StartOptions } from './types.ts'
+import { checkInput } from './validate.ts'
 
 /** What running a job needs: the worker's options and its way to the platform. */
 export type Surroundings = { options: StartOptions; config: Config; client: Client }
@@ -56,7 +57,7 @@ export class JobRun {
     const stopPod = options.refreshWorker === true
     const context: Context = { signal: this.#cancelled.signal, progress: value => this.#progress(value) }
     try {
-      const value = await options.handler(this.job, context)
+      const value = await options.handler(await checkInput(this.job, options.inputSchema), context)
       if (!isStream(value)) return encodeResult(value, stopPod)
       this.#streaming = true
       return await this.#stream(value, stopPod)

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { encodeFailure, encodeResult, errorIn, type Final, isStream } from './result.ts'
 import type { Context, Job, StartOptions } from './types.ts'
+import { checkInput } from './validate.ts'
 
 const help = `No job to run. A platform sets RUNPOD_WEBHOOK_GET_JOB; to try the handler here, give it one job:
   node handler.mjs --test_input '{"input": {"name": "Ada"}}'
@@ -54,7 +55,7 @@ async function runOnce(options: StartOptions, job: Job): Promise<Final> {
     progress: async value => console.error('progress:', value),
   }
   try {
-    const value = await options.handler(job, context)
+    const value = await options.handler(await checkInput(job, options.inputSchema), context)
     if (!isStream(value)) return encodeResult(value, false)
     const chunks: unknown[] = []
     for await (const chunk of value) {

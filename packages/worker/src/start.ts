@@ -1,5 +1,6 @@
 import { readConfig } from './config.ts'
 import { captureConsole, log } from './log.ts'
+import { checkOptions } from './options.ts'
 import type { StartOptions } from './types.ts'
 import { Worker } from './worker.ts'
 
@@ -12,12 +13,12 @@ let started = false
  * result and exits with 0, or with 1 if the job failed. Rejects with a `TypeError` for options it cannot use and with
  * an `Error` when called twice or when the environment is incomplete.
  */
-export async function start<Input = unknown>(options: StartOptions<Input>): Promise<void> {
-  checkOptions(options)
-  if (started) throw new Error('start was already called')
-  started = true
+export async function start<Input = unknown, Output = unknown>(options: StartOptions<Input, Output>): Promise<void> {
   // The platform decides what a job's input is; the type parameter is the caller's statement about it.
   const untyped = options as StartOptions
+  checkOptions(untyped)
+  if (started) throw new Error('start was already called')
+  started = true
   if (!process.env.RUNPOD_WEBHOOK_GET_JOB) {
     const { runLocally } = await import('./local.ts')
     process.exit(await runLocally(untyped, process.argv.slice(2)))
@@ -40,12 +41,4 @@ function obeySignals(worker: Worker): void {
       worker.drain()
     })
   }
-}
-
-function checkOptions(options: StartOptions<never>): void {
-  if (typeof options?.handler !== 'function') throw new TypeError('start needs { handler: a function }')
-  const { concurrency = 1, resultRetryMs = 0 } = options
-  const usable = typeof concurrency === 'function' || (Number.isInteger(concurrency) && concurrency >= 1)
-  if (!usable) throw new TypeError('concurrency must be a whole number from 1, or a function')
-  if (!(resultRetryMs >= 0)) throw new TypeError('resultRetryMs must be a number of milliseconds')
 }

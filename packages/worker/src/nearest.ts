@@ -1,0 +1,30 @@
+/**
+ * The name among `names` that somebody most likely meant by `typed`, or undefined where none is near. Case and
+ * underscores do not count, so that `return_aggregate_stream` is found too.
+ */
+export function nearest(typed: string, names: readonly string[]): string | undefined {
+  const bare = strip(typed)
+  const rated = names.map(name => ({ name, away: distance(bare, strip(name)) }))
+  const [best] = rated.sort((a, b) => a.away - b.away)
+  return best !== undefined && best.away <= Math.max(2, bare.length / 3) ? best.name : undefined
+}
+
+function strip(name: string): string {
+  return name.replaceAll(/[_-]/g, '').toLowerCase().slice(0, 64)
+}
+
+/** How many letters have to be put in, taken out or replaced. A name that has the other one in it is one away. */
+function distance(a: string, b: string): number {
+  const [short, long] = a.length < b.length ? [a, b] : [b, a]
+  if (short.length >= 4 && long.includes(short)) return Math.min(1, long.length - short.length)
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [line, letter] of Array.from(a).entries()) {
+    const next = [line + 1]
+    for (const [column, other] of Array.from(b).entries()) {
+      const replaced = (row[column] as number) + (letter === other ? 0 : 1)
+      next.push(Math.min(replaced, (row[column + 1] as number) + 1, (next[column] as number) + 1))
+    }
+    row = next
+  }
+  return row[b.length] as number
+}

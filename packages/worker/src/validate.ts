@@ -1,0 +1,39 @@
+import type { SchemaIssue } from './standard-schema.ts'
+import type { Job, StartOptions } from './types.ts'
+
+/** More than these are counted, not told. */
+const MOST_ISSUES = 20
+
+/** A job whose input does not fit the schema; the message has a line for each thing that is wrong, with its path. */
+export class InputError extends Error {
+  override name = 'InputError'
+
+  constructor(issues: readonly SchemaIssue[]) {
+    const lines = issues.slice(0, MOST_ISSUES).map(({ message, path = [] }) => `${pathText(path)}: ${message}`)
+    const more = issues.length - lines.length
+    super([...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n'))
+    // Where the schema was called says nothing to the caller of the job.
+    this.stack = ''
+  }
+}
+
+/** The job with what the schema made of its input. @throws InputError when it does not fit */
+export async function checkInput(job: Job, schema: StartOptions['inputSchema']): Promise<Job> {
+  if (!schema) return job
+  const result = await schema['~standard'].validate(job.input)
+  if (result.issues) throw new InputError(result.issues)
+  return { ...job, input: result.value }
+}
+
+function pathText(path: NonNullable<SchemaIssue['path']>): string {
+  const keys = path.map(segment => (typeof segment === 'object' ? segment.key : segment))
+  const steps = keys.map(key =>
+    typeof key === 'number' || /^\d+$/.test(String(key)) ? `[${String(key)}]` : named(key),
+  )
+  return `input${steps.join('')}`
+}
+
+function named(key: PropertyKey): string {
+  const text = String(key)
+  return /^[\p{L}_$][\p{L}\p{N}_$]*$/u.test(text) ? `.${text}` : `[${JSON.stringify(text)}]`
+}
