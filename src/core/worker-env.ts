@@ -17,6 +17,8 @@ export interface WorkerIdentity {
 /** What the variables of the worker protocol are made of. */
 export interface WorkerEnvironment extends WorkerIdentity {
   readonly token: string
+  /** The variables of its endpoint, by name. */
+  readonly env: Readonly<Record<string, string>>
   /** Origin of the worker surface, without a trailing slash. */
   readonly baseUrl: string
 }
@@ -58,7 +60,8 @@ export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
     RUNPOD_WEBHOOK_POST_STREAM: `${base}/job-stream/$RUNPOD_POD_ID/$ID${query}`,
     RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID${query}`,
     RUNPOD_PING_INTERVAL: String(PING_MS),
-    RUNPOD_LOG_LEVEL: 'INFO',
+    // Without one, the SDK prints every take and ping.
+    ...('RUNPOD_LOG_LEVEL' in worker.env || 'RUNPOD_DEBUG_LEVEL' in worker.env ? {} : { RUNPOD_LOG_LEVEL: 'INFO' }),
     // The SDK would look for a GPU on the machine, and fail on one that it may not use.
     ...(hasGpu ? {} : { RUNPOD_SKIP_GPU_CHECK: 'true' }),
     NO_PROXY: new URL(worker.baseUrl).hostname,

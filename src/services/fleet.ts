@@ -306,7 +306,8 @@ export class Fleet {
     const spec = {
       ...{ workerId, endpointId, image: template.image, args: template.args, placement, ...needs },
       ...{ diskGb: template.diskGb, ports: template.ports, serves },
-      protocolEnv: serves === null ? protocolEnv({ ...identity, token, baseUrl }) : identityEnv(identity),
+      protocolEnv:
+        serves === null ? protocolEnv({ ...identity, token, baseUrl, env: needs.env }) : identityEnv(identity),
     }
     return driver.start(spec, this.#watch(worker))
   }

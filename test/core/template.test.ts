@@ -99,8 +99,9 @@ const placed = (gpuCount: number) => ({
   gpus: Array.from({ length: gpuCount }, (_, index) => ({ ...rtx, index })),
 })
 
-const protocol = (gpuCount: number, placement: Placement = placed(gpuCount)) =>
+const protocol = (gpuCount: number, placement: Placement = placed(gpuCount), env: Record<string, string> = {}) =>
   protocolEnv({
+    env,
     ...{
       endpointId: 'e1' as EndpointId,
       workerId: 'w1' as WorkerId,
@@ -125,6 +126,13 @@ test('a worker is told where to get jobs and who it is', () => {
   })
 })
 
+test('the log level of a worker is the one of its endpoint, where it has one', () => {
+  assert.equal(protocol(0, UNPLACED, { OTHER: '1' }).RUNPOD_LOG_LEVEL, 'INFO')
+  for (const name of ['RUNPOD_LOG_LEVEL', 'RUNPOD_DEBUG_LEVEL']) {
+    assert.equal(protocol(0, UNPLACED, { [name]: 'DEBUG' }).RUNPOD_LOG_LEVEL, undefined)
+  }
+})
+
 test('a worker is told what it has of the machine', () => {
   const { RUNPOD_GPU_COUNT, RUNPOD_GPU_NAME, RUNPOD_SKIP_GPU_CHECK } = protocol(2)
   assert.deepEqual([RUNPOD_GPU_COUNT, RUNPOD_GPU_NAME], ['2', 'NVIDIA+GeForce+RTX+4090'])
@@ -141,6 +149,7 @@ test('a worker is told of the network volume of its endpoint', () => {
       hostSuffix: '0a1b2c3d',
       token: 't',
       placement: UNPLACED,
+      env: {},
     },
     ...{ baseUrl: 'http://172.17.0.1:8081', volume: { id: 'v1' as VolumeId, path: '/data/volumes/v1' } },
   })
