@@ -1,3 +1,3 @@
 import sdk from './index.cjs'
 
-export const { log, start, version } = sdk
+export const { log, registerFitnessCheck, start, version } = sdk

@@ -165,7 +165,7 @@ export const walls: Wall[] = [
     folder: 'worker',
     project: '',
     packages: '',
-    builtins: 'http https process fs async_hooks util',
-    why: 'it also calls servers behind TLS, reads test_input.json, and gives each line that a handler prints its job',
+    builtins: 'http https net process fs async_hooks util',
+    why: 'it also calls servers behind TLS, reads test_input.json, serves jobs for development, and gives each line that a handler prints its job',
   },
 ]

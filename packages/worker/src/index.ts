@@ -1,4 +1,5 @@
-export { log } from './log.ts'
+export { type FitnessCheck, registerFitnessCheck } from './fitness.ts'
+export { type Level, type Log, log } from './log.ts'
 export type { SchemaIssue, SchemaResult, StandardSchema } from './standard-schema.ts'
 export { start } from './start.ts'
 export type { Context, Failure, Handler, Job, Returned, StartOptions } from './types.ts'

@@ -8,13 +8,13 @@ const help = `No job to run. A platform sets RUNPOD_WEBHOOK_GET_JOB; to try the 
 or put the same JSON into test_input.json in this folder.`
 
 /**
- * Runs one job without a platform and prints its final post as JSON on stdout (progress goes to stderr). Resolves to
- * the exit code: 0, or 1 when the job failed or there is none.
+ * Runs one job without a platform, the one of `--test_input` or of test_input.json, and prints its final post as JSON on
+ * stdout (progress goes to stderr). Resolves to the exit code: 0, or 1 when the job failed or there is none.
  */
-export async function runLocally(options: StartOptions, argv: string[]): Promise<number> {
+export async function runLocally(options: StartOptions, testInput: string | undefined): Promise<number> {
   let job: Job
   try {
-    job = readJob(argv)
+    job = readJob(testInput)
   } catch (error) {
     console.error(error instanceof Error ? error.message : error)
     return 1
@@ -24,8 +24,8 @@ export async function runLocally(options: StartOptions, argv: string[]): Promise
   return failed ? 1 : 0
 }
 
-function readJob(argv: string[]): Job {
-  const text = argumentAfter('--test_input', argv) ?? fileText('test_input.json')
+function readJob(testInput: string | undefined): Job {
+  const text = testInput ?? fileText('test_input.json')
   if (text === undefined) throw new Error(help)
   let parsed: unknown
   try {
@@ -37,12 +37,6 @@ function readJob(argv: string[]): Job {
     throw new Error('the test input has no "input": write {"input": ...}')
   }
   return { id: 'local_test', ...parsed }
-}
-
-function argumentAfter(name: string, argv: string[]): string | undefined {
-  const place = argv.findIndex(word => word === name || word.startsWith(`${name}=`))
-  if (place < 0) return undefined
-  return argv[place] === name ? (argv[place + 1] ?? '') : argv[place]?.slice(name.length + 1)
 }
 
 function fileText(path: string): string | undefined {

@@ -2,22 +2,83 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { format } from 'node:util'
 import type { Job } from './types.ts'
 
-type Level = 'DEBUG' | 'INFO' | 'WARN' | 'ERROR'
+/** How much a log line matters, from the least to the most. */
+export type Level = 'TRACE' | 'DEBUG' | 'INFO' | 'WARN' | 'ERROR'
+
+/** A job or its id; null for a line about no job. By default the job whose handler is calling. */
+type About = Job | string | null
+
+/** Writes one log line; its methods do so with a level of their own. */
+export type Log = {
+  (message: string, about?: { job?: About; level?: Level }): void
+  trace(message: string, job?: About): void
+  debug(message: string, job?: About): void
+  info(message: string, job?: About): void
+  warn(message: string, job?: About): void
+  error(message: string, job?: About): void
+}
+
+/** In the order of RunPod's SDK for Python, whose numbers they have. NOTSET shows nothing at all. */
+const levels = ['NOTSET', 'TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR']
+const fallback = 'DEBUG'
+
+/** The middle of a longer message is left out. */
+const longest = 4096
 
 const current = new AsyncLocalStorage<string>()
+const { RUNPOD_LOG_LEVEL, RUNPOD_DEBUG_LEVEL } = process.env
+let shownFrom = placeOf(RUNPOD_LOG_LEVEL || RUNPOD_DEBUG_LEVEL || fallback) ?? levels.indexOf(fallback)
 
 /**
- * Writes one log line to stdout. On a platform (`RUNPOD_ENDPOINT_ID` is set) it is a JSON object that names the job,
- * so that the line can be shown with it; elsewhere it is plain text. `job` is a job or its id; by default the job
- * whose handler is calling.
+ * Writes one log line to stdout, unless its level is below the one of RUNPOD_LOG_LEVEL. On a platform
+ * (`RUNPOD_ENDPOINT_ID` is set) it is a JSON object that names the job, so that the line can be shown with it;
+ * elsewhere it is plain text.
  */
-export function log(message: string, about: { job?: Job | string | null; level?: Level } = {}): void {
+export const log: Log = Object.assign(write, {
+  trace: (message: string, job?: About) => write(message, about('TRACE', job)),
+  debug: (message: string, job?: About) => write(message, about('DEBUG', job)),
+  info: (message: string, job?: About) => write(message, about('INFO', job)),
+  warn: (message: string, job?: About) => write(message, about('WARN', job)),
+  error: (message: string, job?: About) => write(message, about('ERROR', job)),
+})
+
+function about(level: Level, job: About | undefined) {
+  return { level, ...(job === undefined ? {} : { job }) }
+}
+
+function write(message: string, about: { job?: About; level?: Level } = {}): void {
   const { job = current.getStore() ?? null, level = 'INFO' } = about
+  if (shownFrom === 0 || levels.indexOf(level) < shownFrom) return
   const requestId = job !== null && typeof job === 'object' ? job.id : job
+  const text = shorten(String(message))
   const line = process.env.RUNPOD_ENDPOINT_ID
-    ? JSON.stringify({ requestId, message, level })
-    : `${level.padEnd(5)} | ${requestId === null ? '' : `${requestId} | `}${message}`
+    ? JSON.stringify({ requestId, message: text, level })
+    : `${level.padEnd(5)} | ${requestId === null ? '' : `${requestId} | `}${text}`
   process.stdout.write(`${line}\n`)
+}
+
+/**
+ * Shows lines of this level and above from now on: its name or number, from the command line; undefined leaves the one
+ * of the environment. A level that does not exist is told, and changes nothing.
+ */
+export function setLevel(wanted: string | undefined): void {
+  for (const [name, value] of Object.entries({ RUNPOD_LOG_LEVEL, RUNPOD_DEBUG_LEVEL, '--rp_log_level': wanted })) {
+    if (value && placeOf(value) === undefined) {
+      log(`${name} is "${value.slice(0, 64)}", not one of ${levels.join(', ')}`, { job: null, level: 'WARN' })
+    }
+  }
+  shownFrom = placeOf(wanted ?? '') ?? shownFrom
+}
+
+function placeOf(level: string): number | undefined {
+  const place = /^[0-5]$/.test(level) ? Number(level) : levels.indexOf(level.toUpperCase())
+  return place < 0 ? undefined : place
+}
+
+function shorten(message: string): string {
+  const over = message.length - longest
+  if (over <= 0) return message
+  return `${message.slice(0, longest / 2)}\n...TRUNCATED ${over} CHARACTERS...\n${message.slice(-longest / 2)}`
 }
 
 /** Runs `action` so that whatever it logs, also later on, is attributed to the job. */
@@ -28,8 +89,8 @@ export function asJob<T>(jobId: string, action: () => T): T {
 /** On a platform, makes `console.log` and its siblings write the same JSON lines as `log`. */
 export function captureConsole(): void {
   if (!process.env.RUNPOD_ENDPOINT_ID) return
-  const levels = { debug: 'DEBUG', log: 'INFO', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const
-  for (const [method, level] of Object.entries(levels) as [keyof typeof levels, Level][]) {
+  const methods = { debug: 'DEBUG', log: 'INFO', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const
+  for (const [method, level] of Object.entries(methods) as [keyof typeof methods, Level][]) {
     console[method] = (...items: unknown[]) => log(format(...items), { level })
   }
 }

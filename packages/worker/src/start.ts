@@ -1,5 +1,7 @@
+import { readArguments } from './arguments.ts'
 import { readConfig } from './config.ts'
-import { captureConsole, log } from './log.ts'
+import { closeFitnessChecks, runFitnessChecks } from './fitness.ts'
+import { captureConsole, log, setLevel } from './log.ts'
 import { checkOptions } from './options.ts'
 import type { StartOptions } from './types.ts'
 import { Worker } from './worker.ts'
@@ -7,11 +9,12 @@ import { Worker } from './worker.ts'
 let started = false
 
 /**
- * Turns this process into a worker: takes jobs, runs them through `handler`, delivers their results. On SIGTERM or
- * SIGINT it finishes what it has and exits with 0; a second signal exits at once. Without a platform around it
- * (`RUNPOD_WEBHOOK_GET_JOB` is unset) it runs one job from `--test_input '<json>'` or `test_input.json`, prints the
- * result and exits with 0, or with 1 if the job failed. Rejects with a `TypeError` for options it cannot use and with
- * an `Error` when called twice or when the environment is incomplete.
+ * Turns this process into a worker: runs the fitness checks, takes jobs, runs them through `handler`, delivers their
+ * results. On SIGTERM or SIGINT it finishes what it has and exits with 0; a second signal exits at once. Without a
+ * platform around it (`RUNPOD_WEBHOOK_GET_JOB` is unset) it runs one job from `--test_input '<json>'` or
+ * `test_input.json`, prints the result and exits with 0, or with 1 if the job failed; with `--rp_serve_api` it serves the
+ * job operations for development. Rejects with a `TypeError` for options it cannot use and with an `Error` when called
+ * twice, for arguments it cannot use, or when the environment is incomplete.
  */
 export async function start<Input = unknown, Output = unknown>(options: StartOptions<Input, Output>): Promise<void> {
   // The platform decides what a job's input is; the type parameter is the caller's statement about it.
@@ -19,13 +22,26 @@ export async function start<Input = unknown, Output = unknown>(options: StartOpt
   checkOptions(untyped)
   if (started) throw new Error('start was already called')
   started = true
-  if (!process.env.RUNPOD_WEBHOOK_GET_JOB) {
-    const { runLocally } = await import('./local.ts')
-    process.exit(await runLocally(untyped, process.argv.slice(2)))
+  closeFitnessChecks()
+  const { testInput, logLevel, api } = readArguments(process.argv.slice(2))
+  setLevel(logLevel)
+  if (api) {
+    const { serveApi } = await import('./serve-api.ts')
+    return serveApi(untyped, api)
   }
-  const worker = new Worker(readConfig(process.env), untyped)
+  if (testInput !== undefined || !process.env.RUNPOD_WEBHOOK_GET_JOB) {
+    const { runLocally } = await import('./local.ts')
+    process.exit(await runLocally(untyped, testInput))
+  }
+  await work(untyped)
+}
+
+async function work(options: StartOptions): Promise<never> {
+  const config = readConfig(process.env)
+  const worker = new Worker(config, options)
   captureConsole()
   obeySignals(worker)
+  if (!(await runFitnessChecks(config))) process.exit(1)
   await worker.run()
   process.exit(0)
 }

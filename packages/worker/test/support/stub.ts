@@ -99,7 +99,7 @@ export class Stub {
 
   #respond(call: Call, response: ServerResponse): void {
     const answer = this.rules[call.kind]?.(call, this.of(call.kind).length)
-    if (answer) setTimeout(send, answer.afterMs ?? 0, response, answer)
+    if (answer) setTimeout(send, answer.afterMs ?? 0, response, answer).unref()
     else if (call.kind === 'job-stop') this.#hold(response, () => this.#takeStops())
     else if (call.kind.startsWith('job-take')) this.#hold(response, () => this.#takeJobs(call))
     else send(response, { status: 200, body: {} })

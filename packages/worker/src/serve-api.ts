@@ -1,0 +1,131 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { captureConsole, log } from './log.ts'
+import { ServedJobs, type View } from './served-jobs.ts'
+import type { StartOptions } from './types.ts'
+
+/** Where the job operations are served, and how many jobs run at once; undefined: as the options of `start` say. */
+export type Api = { host: string; port: number; concurrency: number | undefined }
+
+type Answer = { status: number; body: unknown }
+
+const mostBodyBytes = 20 * 1024 * 1024
+const syncWaitMs = 90_000
+const streamWaitMs = 10_000
+const loopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
+
+const operations = `There are POST run, POST runsync, GET status/<id>, GET status-sync/<id>, GET stream/<id>, POST cancel/<id>
+and GET health; /v2/<anything>/ may stand before them.`
+
+/**
+ * Serves the job operations for one handler, for development: jobs run in this process and are gone with it. Resolves
+ * never; rejects when the address cannot be had. SIGTERM and SIGINT end the process at once.
+ */
+export async function serveApi(options: StartOptions, { host, port, concurrency }: Api): Promise<never> {
+  const jobs = new ServedJobs(concurrency === undefined ? options : { ...options, concurrency })
+  captureConsole()
+  const server = createServer((request, response) => {
+    respond(jobs, request).then(
+      answer => send(response, answer),
+      error =>
+        send(response, {
+          status: error instanceof Refusal ? error.status : 500,
+          body: { error: String(error.message) },
+        }),
+    )
+  })
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(0))
+  const { port: bound } = server.address() as AddressInfo
+  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
+  log(`the development server is at ${origin}, for instance ${origin}/runsync`, { job: null })
+  return new Promise(() => {})
+}
+
+/** A request that gets no other answer than why. */
+class Refusal extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answer> {
+  guard(request)
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://local')
+  const path = /^(?:\/v2\/[^/]+)?\/([\w-]+)(?:\/([^/]+))?$/.exec(pathname)
+  const [, operation = '', id = ''] = path ?? []
+  if (request.method === 'POST' && id === '' && (operation === 'run' || operation === 'runsync')) {
+    const job = await submit(jobs, request)
+    return { status: 200, body: operation === 'run' ? job : await jobs.whenOver(job.id, waitOf(searchParams)) }
+  }
+  if (operation === 'health' && id === '') return { status: 200, body: jobs.health() }
+  if (id !== '') {
+    const found = await about(jobs, operation, { id, waitMs: waitOf(searchParams) })
+    if (found !== 'unknown') {
+      if (found === undefined) throw new Refusal(404, `there is no job ${id.slice(0, 64)}`)
+      return { status: 200, body: found }
+    }
+  }
+  throw new Refusal(404, operations)
+}
+
+async function about(jobs: ServedJobs, operation: string, { id, waitMs }: { id: string; waitMs: number }) {
+  if (operation === 'status') return jobs.view(id)
+  if (operation === 'status-sync') return jobs.whenOver(id, waitMs)
+  if (operation === 'stream') return jobs.chunks(id, streamWaitMs)
+  if (operation === 'cancel') return jobs.cancel(id)
+  return 'unknown'
+}
+
+/** Other sites that a browser has open must not reach the handler: neither through another name for this machine nor by a form. */
+function guard({ headers, method, socket }: IncomingMessage): void {
+  const name = (headers.host ?? '').replace(/:\d+$/, '')
+  const isLocal = /^(?:::ffff:)?127\.|^::1$/.test(socket.localAddress ?? '')
+  if (isLocal && !loopback.test(name))
+    throw new Refusal(403, `this server answers as localhost, not as ${name.slice(0, 64)}`)
+  if (headers.origin !== undefined && method !== 'GET' && headers.origin !== `http://${headers.host}`) {
+    throw new Refusal(403, 'requests of other sites are refused')
+  }
+}
+
+async function submit(jobs: ServedJobs, request: IncomingMessage): Promise<View> {
+  const text = await readBody(request)
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch (error) {
+    throw new Refusal(400, `the body is not JSON: ${error instanceof Error ? error.message : error}`)
+  }
+  if (typeof body !== 'object' || body === null || !('input' in body)) {
+    throw new Refusal(400, 'the body has no "input": send {"input": ...}')
+  }
+  const job = jobs.submit(body)
+  if (!job) throw new Refusal(429, 'too many jobs wait')
+  return job
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request) {
+    bytes += chunk.length
+    if (bytes > mostBodyBytes) throw new Refusal(413, `the body is larger than ${mostBodyBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function waitOf(query: URLSearchParams): number {
+  const wait = Number(query.get('wait') ?? syncWaitMs)
+  return wait >= 1 && wait <= 300_000 ? wait : syncWaitMs
+}
+
+function send(response: ServerResponse, { status, body }: Answer): void {
+  if (response.headersSent || response.destroyed) return
+  const text = JSON.stringify(body)
+  const close = status === 413 ? { Connection: 'close' } : {}
+  response.writeHead(status, { 'Content-Type': 'application/json', ...close }).end(`${text}\n`)
+}
