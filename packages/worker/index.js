@@ -1,3 +1,4 @@
 import sdk from './index.cjs'
 
-export const { log, registerFitnessCheck, start, version } = sdk
+export const { downloadFiles, log, registerFitnessCheck, removeDownloads, start, uploadBytes, uploadFile } = sdk
+export const { uploadImage, version } = sdk

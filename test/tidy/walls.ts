@@ -164,8 +164,8 @@ export const walls: Wall[] = [
   {
     folder: 'worker',
     project: '',
-    packages: '',
-    builtins: 'http https net process fs async_hooks util',
-    why: 'it also calls servers behind TLS, reads test_input.json, serves jobs for development, and gives each line that a handler prints its job',
+    packages: 'aws4fetch',
+    builtins: 'http https net dns stream process fs path crypto async_hooks util',
+    why: 'it also calls servers behind TLS, moves files of jobs, serves jobs for development, and gives each line that a handler prints its job; see docs/adr/0032-worker-package.md',
   },
 ]

@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { extname, resolve } from 'node:path'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { sleep } from './backoff.ts'
+import { AddressError, publicLookup, requirePublicHost } from './public-address.ts'
+import type { Job } from './types.ts'
+
+/** Bounds of a download. */
+export type DownloadOptions = {
+  /** The most that one file may have. Default RUNPOD_MAX_DOWNLOAD_BYTES, else 5 GiB. */
+  maxBytes?: number
+  /** How long a server may be silent, in ms. Default 30000. */
+  timeoutMs?: number
+  /** Ends the downloads; the `signal` of the handler's context does so when the job is cancelled. */
+  signal?: AbortSignal
+}
+
+const mostFiles = 1000
+const atOnce = 8
+const tries = 3
+const mostRedirects = 5
+const defaultBytes = 5 * 1024 ** 3
+
+/** A download that would not become better if it was tried again. */
+class FinalError extends Error {}
+
+/**
+ * Downloads files that a job's input names into `jobs/<job>/downloaded_files` of the working folder and resolves to
+ * their paths, in the order of the addresses; each has a random name with the extension it had. Addresses that are not
+ * public are refused, in redirects too, unless RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS is `true`: who sends a job must not
+ * reach what the worker can reach. Rejects with the address and the reason when one file cannot be had, and leaves
+ * none behind.
+ */
+export async function downloadFiles(
+  job: Job | string,
+  urls: string | readonly string[],
+  options: DownloadOptions = {},
+): Promise<string[]> {
+  const list = typeof urls === 'string' ? [urls] : urls
+  if (list.length > mostFiles)
+    throw new RangeError(`${list.length} files are more than the ${mostFiles} that are allowed`)
+  const folder = resolve(folderOf(job), 'downloaded_files')
+  await mkdir(folder, { recursive: true })
+  const stop = new AbortController()
+  const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
+  const paths: string[] = []
+  const places = list.entries()
+  const work = async () => {
+    for (const [index, url] of places) paths[index] = await download(url, folder, { ...options, signal })
+  }
+  const workers = Array.from({ length: Math.min(atOnce, list.length) }, work)
+  try {
+    await Promise.all(workers)
+  } catch (error) {
+    stop.abort()
+    await Promise.allSettled(workers)
+    await Promise.all(paths.map(path => rm(path, { force: true })))
+    throw error
+  }
+  return paths
+}
+
+/** Removes what `downloadFiles` has put into the working folder for this job. */
+export async function removeDownloads(job: Job | string): Promise<void> {
+  await rm(folderOf(job), { recursive: true, force: true })
+}
+
+function folderOf(job: Job | string): string {
+  const id = typeof job === 'string' ? job : job.id
+  // An id is no path: what would leave the folder is written out.
+  return resolve('jobs', encodeURIComponent(id).replaceAll('.', '%2E'))
+}
+
+type Bounds = DownloadOptions & { signal: AbortSignal }
+
+async function download(url: string, folder: string, bounds: Bounds): Promise<string> {
+  for (let attempt = 1; ; attempt += 1) {
+    const base = resolve(folder, randomUUID())
+    try {
+      return await fetchInto(url, base, bounds)
+    } catch (error) {
+      bounds.signal.throwIfAborted()
+      const { message } = error as Error
+      const isFinal = error instanceof FinalError || error instanceof AddressError
+      if (isFinal || attempt === tries)
+        throw new Error(`${shown(url)} was not downloaded: ${message}`, { cause: error })
+      await sleep(250 * 2 ** attempt, bounds.signal)
+    }
+  }
+}
+
+async function fetchInto(url: string, base: string, bounds: Bounds): Promise<string> {
+  const { response, from } = await open(url, bounds)
+  const most = bounds.maxBytes ?? (Number(process.env.RUNPOD_MAX_DOWNLOAD_BYTES) || defaultBytes)
+  const tooLarge = () => new FinalError(`it is larger than ${most} bytes`)
+  let bytes = 0
+  const counter = new Transform({
+    transform(chunk: Buffer, _, done) {
+      bytes += chunk.length
+      done(bytes > most ? tooLarge() : null, chunk)
+    },
+  })
+  if (Number(response.headers['content-length'] ?? 0) > most) {
+    response.destroy()
+    throw tooLarge()
+  }
+  const path = `${base}${extensionOf(response, from)}`
+  try {
+    await pipeline(response, counter, createWriteStream(path, { flags: 'wx' }), { signal: bounds.signal })
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  }
+  return path
+}
+
+async function open(url: string, bounds: Bounds): Promise<{ response: http.IncomingMessage; from: URL }> {
+  let from = parse(url)
+  for (let hops = 0; hops <= mostRedirects; hops += 1) {
+    const response = await get(from, bounds)
+    const { statusCode = 0, headers } = response
+    if (statusCode >= 200 && statusCode < 300) return { response, from }
+    response.destroy()
+    const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined
+    const mayPass = statusCode >= 500 || statusCode === 408 || statusCode === 429
+    if (!isRedirect) throw new (mayPass ? Error : FinalError)(`the server said ${statusCode}`)
+    from = parse(new URL(headers.location ?? '', from).href)
+  }
+  throw new FinalError(`it was redirected more than ${mostRedirects} times`)
+}
+
+function get(url: URL, { signal, timeoutMs = 30_000 }: Bounds): Promise<http.IncomingMessage> {
+  return new Promise((done, fail) => {
+    const allowsAll = /^(?:1|true|yes)$/i.test(process.env.RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS ?? '')
+    if (!allowsAll) requirePublicHost(url)
+    const settings = { signal, timeout: timeoutMs, agent: false, ...(allowsAll ? {} : { lookup: publicLookup }) }
+    const request = (url.protocol === 'https:' ? https : http).get(url, settings, done)
+    request.on('timeout', () => request.destroy(new Error(`the server was silent for ${timeoutMs} ms`)))
+    request.on('error', fail)
+  })
+}
+
+function parse(url: string): URL {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return parsed
+  throw new FinalError('it is not an http or https address')
+}
+
+function extensionOf({ headers }: http.IncomingMessage, from: URL): string {
+  const named = /filename="?([^";]*)/i.exec(headers['content-disposition'] ?? '')?.[1] ?? ''
+  const extension = extname(named) || extname(from.pathname)
+  return /^\.\w{1,16}$/.test(extension) ? extension : ''
+}
+
+/** Without the query, in which a presigned address has its signature. */
+function shown(url: string): string {
+  return String(url).split(/[?#]/)[0]?.slice(0, 256) ?? ''
+}

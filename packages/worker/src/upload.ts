@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { copyFile, mkdir, stat, writeFile } from 'node:fs/promises'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { basename, extname, join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { sleep } from './backoff.ts'
+import { log } from './log.ts'
+import type { Job } from './types.ts'
+
+/** A bucket that speaks S3, and who may write to it. */
+export type Bucket = {
+  endpointUrl: string
+  accessId: string
+  accessSecret: string
+  /** Default: the one of RunPod's SDK for Python, month and year as in `11-26`. */
+  bucketName?: string
+}
+
+/** What is uploaded, and where to. */
+export type UploadOptions = {
+  /** The last part of its key. Default: the name of the file. */
+  name?: string
+  /** Goes before the name, with a slash between them. */
+  prefix?: string
+  contentType?: string
+  /** Default: BUCKET_ENDPOINT_URL, BUCKET_ACCESS_KEY_ID and BUCKET_SECRET_ACCESS_KEY, with BUCKET_NAME where it is set. */
+  bucket?: Bucket
+  /** Ends the upload; the `signal` of the handler's context does so when the job is cancelled. */
+  signal?: AbortSignal
+}
+
+type Content = { bytes: number; open(): Readable; save(path: string): Promise<void> }
+
+const tries = 3
+const silenceMs = 60_000
+/** What S3 takes in one piece. */
+const mostBytes = 5 * 1024 ** 3
+const readableSeconds = 7 * 24 * 3600
+const folderWithoutBucket = 'local_upload'
+
+/**
+ * Uploads a file and resolves to an address at which everybody can read it for seven days. It is streamed, up to 5 GiB.
+ * Needs the package `aws4fetch`, which signs the requests. Without a bucket it is copied into `local_upload` of the
+ * working folder, and its path returned, but on a platform that is an error. Rejects with the bucket's answer.
+ */
+export async function uploadFile(path: string, options: UploadOptions = {}): Promise<string> {
+  const { size } = await stat(path)
+  const content = { bytes: size, open: () => createReadStream(path), save: (copy: string) => copyFile(path, copy) }
+  return upload(content, options.name ?? basename(path), options)
+}
+
+/** Uploads bytes or a text under this name; otherwise as `uploadFile`. */
+export async function uploadBytes(
+  name: string,
+  data: Uint8Array | string,
+  options: UploadOptions = {},
+): Promise<string> {
+  const bytes = Buffer.from(data)
+  const open = () => Readable.from([bytes], { objectMode: false })
+  return upload({ bytes: bytes.length, open, save: copy => writeFile(copy, bytes) }, name, options)
+}
+
+/** Uploads an image of a job under a random name with the extension it has; otherwise as `uploadFile`. */
+export async function uploadImage(job: Job | string, path: string, options: UploadOptions = {}): Promise<string> {
+  const extension = extname(path).toLowerCase()
+  const kind = extension.slice(1).replace(/^jpg$/, 'jpeg')
+  const name = `${randomUUID().slice(0, 8)}${extension}`
+  const prefix = typeof job === 'string' ? job : job.id
+  return uploadFile(path, { name, prefix, contentType: `image/${kind}`, ...options })
+}
+
+async function upload(content: Content, name: string, options: UploadOptions): Promise<string> {
+  const bucket = options.bucket ?? bucketOf(process.env)
+  if (!bucket) return saveHere(content, name)
+  if (content.bytes > mostBytes)
+    throw new RangeError(`${name} has more than the ${mostBytes} bytes that S3 takes in one piece`)
+  const steps = [...(options.prefix ?? '').split('/').filter(Boolean), ...name.split('/').filter(Boolean)]
+  // In an address these two would leave the bucket.
+  if (steps.length === 0 || steps.some(step => step === '.' || step === '..'))
+    throw new RangeError(`${name} is no name of a file in a bucket`)
+  const { AwsClient } = await loadSigner()
+  const { accessId, accessSecret, endpointUrl, bucketName = monthAndYear() } = bucket
+  const signer = new AwsClient({
+    ...{ accessKeyId: accessId, secretAccessKey: accessSecret },
+    ...{ service: 's3', region: regionOf(endpointUrl), retries: 0 },
+  })
+  const path = [bucketName, ...steps].map(encodeURIComponent).join('/')
+  const url = `${endpointUrl.replace(/\/+$/, '')}/${path}`
+  const type = options.contentType ?? 'application/octet-stream'
+  const headers = { 'content-type': type, 'content-length': String(content.bytes) }
+  for (let attempt = 1; ; attempt += 1) {
+    const signed = await signer.sign(url, { method: 'PUT', headers })
+    const answer = await put(url, { ...headers, ...Object.fromEntries(signed.headers) }, content, options.signal)
+    if (answer === undefined) break
+    options.signal?.throwIfAborted()
+    if (answer.isFinal || attempt === tries) throw new Error(`${name} was not uploaded: ${answer.reason}`)
+    await sleep(250 * 2 ** attempt, options.signal)
+  }
+  const readable = new URL(url)
+  readable.searchParams.set('X-Amz-Expires', String(readableSeconds))
+  return (await signer.sign(readable, { aws: { signQuery: true } })).url
+}
+
+type Refused = { isFinal: boolean; reason: string }
+
+/** Undefined when the bucket has taken it. */
+async function put(
+  url: string,
+  headers: Record<string, string>,
+  content: Content,
+  signal: AbortSignal | undefined,
+): Promise<Refused | undefined> {
+  const request = (url.startsWith('https:') ? https : http).request(url, {
+    ...{ method: 'PUT', headers, timeout: silenceMs, agent: false },
+    ...(signal ? { signal } : {}),
+  })
+  const answered = new Promise<Refused | undefined>((resolve, reject) => {
+    request.on('timeout', () => request.destroy(new Error(`the bucket was silent for ${silenceMs} ms`)))
+    request.on('error', reject)
+    request.on('response', response => readRefusal(response).then(resolve, reject))
+  })
+  try {
+    // An answer may come before all is sent, when the bucket refuses it.
+    const sent = pipeline(content.open(), request)
+    sent.catch(() => {})
+    return await Promise.race([answered, sent.then(() => answered)])
+  } catch (error) {
+    return { isFinal: false, reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function readRefusal(response: http.IncomingMessage): Promise<Refused | undefined> {
+  const { statusCode = 0 } = response
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) {
+    text += chunk
+    if (text.length > 16_384) break
+  }
+  if (statusCode >= 200 && statusCode < 300) return undefined
+  const said = /<Code>([^<]{1,64})<\/Code>(?:[\s\S]*?<Message>([^<]{1,256})<\/Message>)?/.exec(text)
+  const words = said ? `: ${said[1]}${said[2] ? `, ${said[2]}` : ''}` : ''
+  return { isFinal: statusCode < 500 && statusCode !== 429, reason: `the bucket said ${statusCode}${words}` }
+}
+
+async function saveHere(content: Content, name: string): Promise<string> {
+  if (process.env.RUNPOD_WEBHOOK_GET_JOB) {
+    throw new Error(
+      'there is no bucket to upload to: set BUCKET_ENDPOINT_URL, BUCKET_ACCESS_KEY_ID and BUCKET_SECRET_ACCESS_KEY',
+    )
+  }
+  await mkdir(folderWithoutBucket, { recursive: true })
+  const path = resolve(join(folderWithoutBucket, basename(name)))
+  await content.save(path)
+  log(`there is no bucket; ${name} was saved as ${path}`, { level: 'WARN' })
+  return path
+}
+
+function bucketOf(env: Record<string, string | undefined>): Bucket | undefined {
+  const { BUCKET_ENDPOINT_URL: endpointUrl, BUCKET_ACCESS_KEY_ID: accessId } = env
+  const { BUCKET_SECRET_ACCESS_KEY: accessSecret, BUCKET_NAME: bucketName } = env
+  if (!endpointUrl || !accessId || !accessSecret) return undefined
+  return { endpointUrl, accessId, accessSecret, ...(bucketName ? { bucketName } : {}) }
+}
+
+async function loadSigner(): Promise<typeof import('aws4fetch')> {
+  try {
+    return await import('aws4fetch')
+  } catch (error) {
+    throw new Error('uploading to a bucket needs a package that signs requests: npm install aws4fetch', {
+      cause: error,
+    })
+  }
+}
+
+function regionOf(endpointUrl: string): string {
+  const { hostname } = new URL(endpointUrl)
+  const region =
+    /(?:^|\.)s3[.-]([a-z]+-[a-z]+-\d+)\./.exec(hostname)?.[1] ??
+    /^([\w-]+)\.digitaloceanspaces\.com$/.exec(hostname)?.[1]
+  return region ?? (process.env.AWS_REGION || 'us-east-1')
+}
+
+function monthAndYear(): string {
+  const now = new Date()
+  return `${String(now.getMonth() + 1).padStart(2, '0')}-${String(now.getFullYear()).slice(-2)}`
+}
