@@ -10,6 +10,7 @@ import { addMasterKey } from './master-key.ts'
 import { addResources } from './resources.ts'
 import { addRun } from './run.ts'
 import { addServe } from './serve.ts'
+import { addTest } from './test.ts'
 import { addTop } from './top.ts'
 import { addUsage } from './usage.ts'
 import { addWhy } from './why.ts'
@@ -20,6 +21,7 @@ Examples:
   runyard serve --sample             a server with a sample endpoint, on http://127.0.0.1:8080
   runyard serve --worker ./my-model  run the handler in ./my-model as an endpoint
   runyard build ./my-model -t mine   build an image of a folder with a Dockerfile
+  runyard test ./my-model            run the tests of its .runpod/tests.json
   runyard run <endpoint> -i '{}'     run one job and wait for it
   runyard endpoints list             the endpoints; templates, secrets, keys and volumes likewise
   runyard jobs list <endpoint>       its jobs, the newest first; get, cancel, retry and delete take the id of a job
@@ -46,7 +48,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .showHelpAfterError('(runyard --help lists the commands)')
     .exitOverride()
   const commands = [
-    ...[addServe, addBuild, addRun, addResources, addJobs, addWorkers, addTop, addUsage, addWhy, addLogs],
+    ...[addServe, addBuild, addRun, addResources, addJobs, addWorkers, addTop, addUsage, addWhy, addLogs, addTest],
     ...[addDoctor, addMasterKey, addCompletion],
   ]
   for (const add of commands) add(program)

@@ -98,6 +98,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   floods: 'it measures the memory of the server, whatever its workers are',
   gpus: 'containers get GPUs from the engine, which would need real ones',
   'graphql-http': NOTHING_RUNS,
+  'hub-tests': 'its servers and workers are those of a command that runs a folder',
   'master-key': NOTHING_RUNS,
   'postgres-trouble': 'it is about the database; postgres.test.ts runs with containers',
   'python-management': 'it makes and changes definitions',

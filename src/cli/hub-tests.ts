@@ -1,0 +1,92 @@
+/** The tests of a worker as RunPod's hub has them: `.runpod/tests.json` of its folder. */
+
+/** One job, which passes when it completes. */
+export interface HubTest {
+  readonly name: string
+  readonly input: unknown
+  /** How long it may run, in milliseconds; null for as long as its endpoint allows. */
+  readonly timeoutMs: number | null
+}
+
+/** What a file of tests says. What asks for certain hardware is left out: tests run on the machine that there is. */
+export interface HubTests {
+  readonly tests: readonly HubTest[]
+  /** Variables of the worker. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+const MOST_TESTS = 1_000
+const MOST_MS = 7 * 86_400_000
+
+/** Reads the text of a file of tests. @returns what it says, or all that is wrong with it */
+export function readHubTests(text: string): HubTests | { readonly mistakes: readonly string[] } {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch (error) {
+    return { mistakes: [`it is not JSON: ${(error as Error).message}`] }
+  }
+  if (!isRecord(parsed)) return { mistakes: ['it must be an object with "tests"'] }
+  const mistakes: string[] = []
+  const tests = testsOf(parsed.tests, mistakes)
+  const env = envOf(parsed.config ?? {}, mistakes)
+  return mistakes.length > 0 ? { mistakes } : { tests, env }
+}
+
+function testsOf(list: unknown, mistakes: string[]): HubTest[] {
+  if (!Array.isArray(list) || list.length === 0 || list.length > MOST_TESTS) {
+    mistakes.push(`tests must be a list of 1 to ${MOST_TESTS} tests`)
+    return []
+  }
+  const places = new Map<string, number>()
+  return list.map((test: unknown, index) => {
+    const at = `tests[${index}]`
+    if (!isRecord(test)) {
+      mistakes.push(`${at} must be an object`)
+      return { name: '', input: null, timeoutMs: null }
+    }
+    const name = nameOf(test.name, at, mistakes)
+    const first = places.get(name)
+    if (name !== '' && first !== undefined) mistakes.push(`${at}.name is that of tests[${first}] too`)
+    places.set(name, first ?? index)
+    if (test.input === undefined) mistakes.push(`${at}.input is missing`)
+    return { name, input: test.input, timeoutMs: timeoutOf(test.timeout, at, mistakes) }
+  })
+}
+
+function nameOf(name: unknown, at: string, mistakes: string[]): string {
+  if (typeof name === 'string' && name.trim() !== '' && name.length <= 256) return name
+  mistakes.push(`${at}.name must be a text of 1 to 256 characters`)
+  return ''
+}
+
+function timeoutOf(timeout: unknown, at: string, mistakes: string[]): number | null {
+  if (timeout === undefined || timeout === null) return null
+  if (Number.isInteger(timeout) && Number(timeout) >= 1 && Number(timeout) <= MOST_MS) return Number(timeout)
+  mistakes.push(`${at}.timeout must be a whole number of milliseconds from 1 to ${MOST_MS}`)
+  return null
+}
+
+function envOf(config: unknown, mistakes: string[]): Record<string, string> {
+  if (!isRecord(config)) {
+    mistakes.push('config must be an object')
+    return {}
+  }
+  const list = config.env ?? []
+  if (!Array.isArray(list)) {
+    mistakes.push('config.env must be a list of {"key", "value"}')
+    return {}
+  }
+  const env: Record<string, string> = {}
+  for (const [index, entry] of list.entries()) {
+    const { key, value } = isRecord(entry) ? entry : {}
+    const isKey = typeof key === 'string' && /^[^\s=]{1,256}$/.test(key)
+    if (isKey && typeof value === 'string') env[key] = value
+    else mistakes.push(`config.env[${index}] must have a "key" that names a variable, and a text as its "value"`)
+  }
+  return env
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

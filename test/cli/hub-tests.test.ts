@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readHubTests } from '../../src/cli/hub-tests.ts'
+
+const read = (value: unknown) => readHubTests(JSON.stringify(value))
+
+test('a file of the hub is read; what asks for certain hardware is left out', () => {
+  const file = {
+    tests: [
+      { name: 'one', input: { prompt: 'a cat' }, timeout: 10_000 },
+      { name: 'two', input: null },
+    ],
+    config: {
+      ...{ gpuTypeId: 'NVIDIA GeForce RTX 4090', gpuCount: 1, allowedCudaVersions: ['12.7'] },
+      env: [{ key: 'TEST_MODE', value: 'true' }],
+    },
+  }
+  assert.deepEqual(read(file), {
+    tests: [
+      { name: 'one', input: { prompt: 'a cat' }, timeoutMs: 10_000 },
+      { name: 'two', input: null, timeoutMs: null },
+    ],
+    env: { TEST_MODE: 'true' },
+  })
+  assert.deepEqual(read({ tests: [{ name: 'one', input: {} }] }), {
+    ...{ tests: [{ name: 'one', input: {}, timeoutMs: null }], env: {} },
+  })
+})
+
+test('all that is wrong with a file is told at once', () => {
+  const tests = [{ name: 'one', input: 1 }, { name: 'one', timeout: '10s' }, { name: ' ', input: 1 }, 'three']
+  assert.deepEqual(
+    read({
+      tests,
+      config: {
+        env: [
+          { key: 'A B', value: '1' },
+          { key: 'A', value: 1 },
+        ],
+      },
+    }),
+    {
+      mistakes: [
+        'tests[1].name is that of tests[0] too',
+        'tests[1].input is missing',
+        'tests[1].timeout must be a whole number of milliseconds from 1 to 604800000',
+        'tests[2].name must be a text of 1 to 256 characters',
+        'tests[3] must be an object',
+        'config.env[0] must have a "key" that names a variable, and a text as its "value"',
+        'config.env[1] must have a "key" that names a variable, and a text as its "value"',
+      ],
+    },
+  )
+})
+
+test('what is no such file at all is said', () => {
+  const mistakeOf = (text: string) => {
+    const reading = readHubTests(text)
+    return 'mistakes' in reading ? reading.mistakes.join() : ''
+  }
+  assert.match(mistakeOf('{oops'), /^it is not JSON: /)
+  assert.equal(mistakeOf('[]'), 'it must be an object with "tests"')
+  for (const tests of ['[]', '{}', 'null'])
+    assert.match(mistakeOf(`{"tests": ${tests}}`), /must be a list of 1 to 1000/)
+  assert.match(mistakeOf('{"tests": [{"name": "a", "input": 1}], "config": []}'), /^config must be an object$/)
+  assert.match(mistakeOf('{"tests": [{"name": "a", "input": 1}], "config": {"env": {}}}'), /^config.env must be a list/)
+})
