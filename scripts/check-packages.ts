@@ -44,6 +44,7 @@ async function check(folder: string): Promise<void> {
   writeFileSync(join(handler, 'handler.mjs'), HANDLER)
   npm(['install', '--silent', '--no-audit', '--no-fund', '../runyard-0.1.0.tgz', '../runyard-worker-0.1.0.tgz'], empty)
   checkLicense(empty)
+  checkEntries(empty)
   const commonjs = compileToCommonJs(empty)
   const workers = ['--worker', handler, '--worker', commonjs]
   const server = spawn('npx', ['runyard', 'serve', '--sample', ...workers, '--port', '0', '--json'], {
@@ -98,6 +99,18 @@ function compileToCommonJs(project: string): string {
 function checkLicense(project: string): void {
   const packed = readFileSync(join(project, 'node_modules/@runyard/worker/LICENSE'), 'utf8')
   if (packed !== readFileSync('LICENSE', 'utf8')) throw new Error('the license in the package of the worker differs')
+}
+
+/** What bundlers take has the names that Node gives to ES modules and to CommonJS. */
+function checkEntries(project: string): void {
+  const script = `const names = async () => {
+    const all = [require('@runyard/worker'), await import('@runyard/worker'), await import('./node_modules/@runyard/worker/dist/bundled/index.js')]
+    const lists = all.map(entry => Object.keys(entry).filter(name => name !== '__esModule').sort().join())
+    if (lists[0] === '' || new Set(lists).size > 1) throw new Error(lists.join(' | '))
+  }
+  names()`
+  const args = ['--no-experimental-require-module', '--input-type=commonjs', '-e', script]
+  execFileSync('node', args, { cwd: project, env, stdio: 'inherit' })
 }
 
 interface Answer {
