@@ -191,6 +191,24 @@ describe('why a job waits', () => {
     assert.ok(ms < 3_000, `it took ${ms} ms`)
   })
 
+  test('a fitness check that fails is told with its name and reason, and no job is taken', async () => {
+    const folder = image(
+      'unfit',
+      'handler.mjs',
+      `import { registerFitnessCheck, start } from '${SDK}'
+       registerFitnessCheck(function modelIsThere() { throw new Error('no model in /models') })
+       await start({ handler: () => 'never' })`,
+    )
+    const endpoint = await makeEndpoint(server, { folder, settings: one })
+    const job = await submit(server, endpoint, {})
+    const { summary } = await until('the failed check', async () => {
+      const found = await explain(endpoint)
+      return found.cause === 'fitness_failed' && found
+    })
+    assert.match(summary, /modelIsThere.*Error: no model in \/models/)
+    assert.equal((await statusOf(server, endpoint, job)).status, 'IN_QUEUE')
+  })
+
   test('a missing Python module is named with the command that installs it', async () => {
     const source = `import sys\nsys.stderr.write("ModuleNotFoundError: No module named 'torch'\\n")\nsys.exit(1)\n`
     const folder = image('lacking', 'handler.py', source)
