@@ -313,16 +313,34 @@ function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   const ready = currentWorkers(snapshot).filter(({ state }) => state === 'READY').length
   if (ready === 0) return null
   const enough = desiredWorkers(snapshot, nowMs).desired <= currentWorkers(snapshot).length
-  const served = snapshot.requests === undefined ? 'enough for the wait that the scaler allows' : 'about to get them'
+  const overdue = overdueDelay(snapshot, nowMs)
   const more = enough
-    ? `${ready === 1 ? 'it is' : 'they are'} ${served}`
-    : `more are wanted${nextTry(backoffOf(snapshot), snapshot, context)}`
+    ? whyEnough(snapshot, context, ready === 1 ? 'it is' : 'they are')
+    : `more are wanted${overdue === null ? '' : ` since ${overdue}`}${nextTry(backoffOf(snapshot), snapshot, context)}`
   return {
     ...plain('running', `${counted(ready, 'worker')} ${isAre(ready)} ready; ${more}`),
     action: enough ? 'wait, or choose a smaller scalerValue' : 'wait for the next worker',
     sinceMs: snapshot.queue.headQueuedAtMs,
     evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
   }
+}
+
+/** Why no further worker is wanted although somebody waits. @param they how the sentence about those that are ready begins */
+function whyEnough(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: string): string {
+  if (snapshot.requests !== undefined) return `${they} about to get them`
+  const overdue = overdueDelay(snapshot, nowMs)
+  if (overdue === null) return `${they} enough for the wait that the scaler allows`
+  const { wakeAtMs } = desiredWorkers(snapshot, nowMs)
+  if (wakeAtMs === null) return `${overdue}, and there is a worker for each job`
+  return `${overdue}; another one is started in ${Math.ceil((wakeAtMs - nowMs) / 1000)} s if it still waits`
+}
+
+/** That the first job has waited for longer than its endpoint wants it to, as a clause; null when it has not. */
+function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): string | null {
+  if (endpoint.scaler.type !== 'QUEUE_DELAY' || queue.headQueuedAtMs === null) return null
+  const { queueDelayS } = endpoint.scaler
+  if (nowMs - queue.headQueuedAtMs < queueDelayS * 1000) return null
+  return `the first job has waited longer than the queue delay of ${queueDelayS} s`
 }
 
 /** Nobody works and nobody starts yet. */

@@ -1,6 +1,7 @@
 import { type Endpoint, type EndpointCounters, idleTimeoutMs } from './endpoint.ts'
 import type { EndpointId, WorkerId } from './ids.ts'
 import type { QueuedWorker } from './placement.ts'
+import { workersForDelay } from './queue-delay.ts'
 import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from './worker.ts'
 
 /** The line of an endpoint at one instant. `queued` leaves low-priority jobs out; they never start a worker. */
@@ -94,7 +95,10 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
     return { desired: Math.ceil(work / endpoint.scaler.requestCount), wakeAtMs: null }
   }
   if (queue.queued === 0) return { desired: 1, wakeAtMs: null }
-  return forQueueDelay(snapshot, endpoint.scaler.queueDelayS * 1000, nowMs)
+  const { averageExecutionMs } = snapshot.counters
+  const exits = snapshot.exits.filter(({ version }) => version === endpoint.version)
+  const line = { ...queue, averageExecutionMs, workers: snapshot.workers, exits }
+  return workersForDelay(line, endpoint.scaler.queueDelayS * 1000, nowMs)
 }
 
 /** What drains finishes what it has without anybody in its place; a limit below the target makes more workers needed. */
@@ -103,21 +107,4 @@ function forRequests({ endpoint, queue, workers, requests }: EndpointSnapshot): 
   const target = endpoint.scaler.type === 'REQUEST_COUNT' ? endpoint.scaler.requestCount : 1
   const perWorker = Math.min(target, requests?.maxConcurrency ?? target)
   return { desired: Math.ceil((queue.queued + inFlight) / perWorker), wakeAtMs: null }
-}
-
-/**
- * With measured execution times: the fewest workers with which the last job in line waits less than the delay, when
- * each round of `slots` jobs takes the average time. Without: one more each time the head has waited another delay.
- */
-function forQueueDelay(snapshot: EndpointSnapshot, delayMs: number, nowMs: number): ScaleDecision {
-  const { queue, counters } = snapshot
-  if (counters.averageExecutionMs === null) {
-    const head = queue.headQueuedAtMs ?? nowMs
-    const passed = Math.max(0, Math.floor((nowMs - head) / delayMs))
-    return { desired: 1 + passed, wakeAtMs: head + (passed + 1) * delayMs }
-  }
-  const perWorker = Math.max(1, ...snapshot.workers.filter(takesJobs).map(worker => worker.capacity))
-  const rounds = Math.floor(delayMs / Math.max(1, counters.averageExecutionMs)) + 1
-  const last = queue.queued + queue.inProgress - 1
-  return { desired: Math.floor(last / (perWorker * rounds)) + 1, wakeAtMs: null }
 }

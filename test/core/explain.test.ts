@@ -24,6 +24,8 @@ const context = (fields: Partial<ExplainContext> = {}): ExplainContext => ({
 })
 const FULL = { capacity: { freeWorkers: 0, bound: 'the limit of 2 workers' } }
 const one = { queued: 1, headQueuedAtMs: NOW - 3_000 }
+/** One that has waited longer than the queue delay, which is 4 s. */
+const late = { queued: 1, inProgress: 1, headQueuedAtMs: NOW - 5_000 }
 const STARTING: Partial<WorkerLoad> = {
   ...{ state: 'STARTING', placedAtMs: NOW - 60_000, startedAtMs: null, readyAtMs: null, idleSinceMs: null },
 }
@@ -196,6 +198,24 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'running',
     '1 worker is ready; more are wanted',
     { queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }], averageExecutionMs: 60_000 },
+  ],
+  [
+    'running',
+    '1 worker is ready; more are wanted since the first job has waited longer than the queue delay of 4 s',
+    { queue: late, workers: [{ held: 1 }], averageExecutionMs: 100 },
+  ],
+  [
+    'running',
+    '2 workers are ready; the first job has waited longer than the queue delay of 4 s; another one is started in 3 s if it still waits',
+    {
+      ...{ queue: { ...late, queued: 2, inProgress: 2 }, averageExecutionMs: 100 },
+      workers: [{ held: 1 }, { held: 1, readyAtMs: NOW - 1_000 }],
+    },
+  ],
+  [
+    'running',
+    '1 worker is ready; the first job has waited longer than the queue delay of 4 s, and there is a worker for each job',
+    { queue: { ...late, inProgress: 0 }, workers: [{ held: 0 }], averageExecutionMs: 100 },
   ],
 ]
 

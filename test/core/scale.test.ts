@@ -15,14 +15,25 @@ type Fields = Parameters<typeof aSnapshot>[0]
 const decisions: [what: string, fields: Fields, desired: number, wakeInMs: number | null][] = [
   ['nothing to do', {}, 0, null],
   ['nothing to do but a minimum', { endpoint: { workersMin: 2 } }, 2, null],
-  ['a first job', { queue: { queued: 1 } }, 1, 4_000],
+  ['a first job', { queue: { queued: 1 } }, 1, null],
+  ['a first job that waits for long', { queue: { queued: 1, headQueuedAtMs: NOW - 60_000 } }, 1, null],
+  ['two jobs that wait for long', { queue: { queued: 2, headQueuedAtMs: NOW - 60_000 } }, 2, null],
+  [
+    'two jobs that wait for long, and one that runs on a worker for two',
+    {
+      queue: { queued: 2, inProgress: 1, headQueuedAtMs: NOW - 60_000 },
+      workers: [{ capacity: 2, state: 'STARTING' }],
+    },
+    2,
+    null,
+  ],
   ['a job of low priority', { queue: { queuedLowPriority: 5 } }, 0, null],
   ['jobs that all run', { queue: { inProgress: 9 }, averageExecutionMs: 60_000 }, 1, null],
   ['a pause', { endpoint: { workersMax: 0 }, queue: { queued: 5 } }, 0, null],
   ['a head that waited one delay', { queue: { queued: 9, headQueuedAtMs: NOW - 4_000 } }, 2, 4_000],
   ['a head just before its next delay', { queue: { queued: 9, headQueuedAtMs: NOW - 7_999 } }, 2, 1],
   ['a head that waited for long', { queue: { queued: 9, headQueuedAtMs: NOW - 400_000 } }, 3, null],
-  ['a head of the future', { queue: { queued: 1, headQueuedAtMs: NOW + 50 } }, 1, 4_050],
+  ['a head of the future', { queue: { queued: 2, headQueuedAtMs: NOW + 50 } }, 1, 4_050],
   [
     'a half-second delay',
     { endpoint: { scaler: delay(0.5) }, queue: { queued: 3, headQueuedAtMs: NOW - 600 } },
@@ -71,16 +82,91 @@ const SNAPSHOTS: fc.Arbitrary<EndpointSnapshot> = fc
       waited: fc.nat(90_000),
     }),
     averageExecutionMs: fc.option(fc.nat(120_000)),
-    capacities: fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 4 }),
+    workers: fc.array(
+      fc.record({
+        ...{ capacity: fc.integer({ min: 1, max: 8 }), held: fc.nat(3) },
+        state: fc.constantFrom('STARTING', 'READY', 'READY', 'DRAINING', 'STOPPING'),
+        upMs: fc.nat(90_000),
+      }),
+      { maxLength: 4 },
+    ),
   })
-  .map(({ scaler, range, queue: { waited, ...queue }, averageExecutionMs, capacities }) =>
+  .map(({ scaler, range, queue: { waited, ...queue }, averageExecutionMs, workers }) =>
     aSnapshot({
       endpoint: { scaler, workersMin: Math.min(...range), workersMax: Math.max(...range) },
       queue: { ...queue, headQueuedAtMs: queue.queued > 0 ? NOW - waited : null },
       averageExecutionMs,
-      workers: capacities.map(capacity => ({ capacity })),
+      workers: workers.map(({ upMs, ...worker }) =>
+        worker.state === 'STARTING' ? { ...worker, held: 0, readyAtMs: null } : { ...worker, readyAtMs: NOW - upMs },
+      ),
     }),
   )
+
+/** Jobs that take 100 ms on average, of which `running` take much longer: a forecast that calls one worker enough. */
+const overrun = (queued: number, waitedMs: number, workers: Fields['workers'], fields: Fields = {}): Fields => ({
+  ...{ averageExecutionMs: 100, endpoint: { workersMax: 9 }, workers },
+  queue: {
+    queued,
+    inProgress: workers?.filter(({ held = 0 }) => held > 0).length ?? 0,
+    headQueuedAtMs: NOW - waitedMs,
+  },
+  ...fields,
+})
+const busySince = (agoMs: number) => ({ held: 1, readyAtMs: NOW - agoMs, idleSinceMs: null })
+const BUSY = busySince(58_000)
+const IDLE = { readyAtMs: NOW - 58_000 }
+const STARTING = { state: 'STARTING', readyAtMs: null, idleSinceMs: null } as const
+
+/** The same where the head of the line waits longer than the forecast said. */
+const overdue: typeof decisions = [
+  ['a head that has not waited for a delay', overrun(5, 3_000, [BUSY]), 1, 1_000],
+  ['a head that has waited for a delay', overrun(5, 4_000, [BUSY]), 2, 4_000],
+  ['a head that has waited for a delay with one more on its way', overrun(5, 4_000, [BUSY, STARTING]), 2, 4_000],
+  ['a head that has waited for two delays', overrun(5, 9_000, [BUSY, STARTING]), 3, 3_000],
+  ['a head that has waited with the one that came for it', overrun(5, 9_000, [BUSY, busySince(2_000)]), 3, 3_000],
+  ['a head that has waited while more were busy than were needed', overrun(5, 4_000, [BUSY, BUSY, BUSY]), 4, 4_000],
+  ['a head that has waited for ever', overrun(2, 900_000, [BUSY]), 3, null],
+  ['a last job that has waited for a delay', overrun(1, 4_000, [BUSY]), 2, null],
+  ['a head that has waited for all of a start', overrun(5, 60_000, [STARTING]), 1, null],
+  ['a head that has waited since the end of a start', overrun(5, 60_000, [busySince(5_000)]), 2, 3_000],
+  ['a head that an idle worker is about to take', overrun(1, 9_000, [IDLE]), 1, null],
+  [
+    'a head that has waited while workers came and went',
+    overrun(5, 9_000, [STARTING, { ...IDLE, readyAtMs: NOW - 100 }], {
+      exits: [anExit({ stopReason: 'refresh', stopRequestedAtMs: NOW - 2_000, readyAtMs: NOW - 5_000 })],
+    }),
+    1,
+    3_000,
+  ],
+  [
+    'a head that has waited for longer while workers came and went',
+    overrun(5, 9_000, [{ ...IDLE, readyAtMs: NOW - 100 }], {
+      exits: [anExit({ stopReason: 'refresh', stopRequestedAtMs: NOW - 2_000, readyAtMs: NOW - 8_500 })],
+    }),
+    2,
+    3_500,
+  ],
+  [
+    'a head that has waited while workers crashed',
+    overrun(5, 60_000, [busySince(100)], { exits: [anExit({ readyAtMs: NOW - 50_000 })] }),
+    1,
+    3_900,
+  ],
+  ['a batch that has waited for its turn', overrun(1_000, 4_000, [{ ...BUSY, capacity: 100 }]), 2, 4_000],
+  [
+    'a head that has waited while a worker is not free of a stopped job',
+    { ...overrun(1, 4_000, [BUSY]), queue: { queued: 1, inProgress: 0, headQueuedAtMs: NOW - 4_000 } },
+    2,
+    null,
+  ],
+]
+
+for (const [what, fields, desired, wakeInMs] of overdue) {
+  test(`${what}, although one worker should be enough: ${desired} worker(s)`, () => {
+    const wakeAtMs = wakeInMs === null ? null : NOW + wakeInMs
+    assert.deepEqual(desiredWorkers(aSnapshot(fields), NOW), { desired, wakeAtMs })
+  })
+}
 
 test('the wanted number of workers stays within the range of the endpoint, and a wake-up lies ahead', () => {
   fc.assert(
@@ -100,6 +186,44 @@ test('one more waiting job never makes fewer workers wanted', () => {
       const longer = { ...queue, queued: queue.queued + 1, headQueuedAtMs: queue.headQueuedAtMs ?? NOW }
       const before = desiredWorkers(snapshot, NOW).desired
       assert.ok(desiredWorkers({ ...snapshot, queue: longer }, NOW).desired >= before)
+    }),
+  )
+})
+
+test('there are never more workers wanted than there are jobs for them, besides those that are kept', () => {
+  fc.assert(
+    fc.property(SNAPSHOTS, snapshot => {
+      const { endpoint, queue, workers } = snapshot
+      const holding = workers.filter(({ state, held }) => state === 'READY' && held > 0).length
+      const jobs = queue.queued + Math.max(queue.inProgress, holding)
+      assert.ok(desiredWorkers(snapshot, NOW).desired <= Math.max(endpoint.workersMin, jobs))
+    }),
+  )
+})
+
+test('nothing that only time brings makes fewer workers wanted, and a wake-up comes when it makes more wanted', () => {
+  fc.assert(
+    fc.property(SNAPSHOTS, fc.integer({ min: 1, max: 90_000 }), (snapshot, ms) => {
+      const now = desiredWorkers(snapshot, NOW)
+      const later = desiredWorkers(snapshot, NOW + ms)
+      assert.ok(later.desired >= now.desired)
+      if (later.desired > now.desired) assert.ok(now.wakeAtMs !== null && now.wakeAtMs <= NOW + ms)
+      if (now.wakeAtMs === null) return
+      assert.equal(desiredWorkers(snapshot, now.wakeAtMs - 1).desired, now.desired)
+      if (now.desired === snapshot.endpoint.workersMin) return
+      assert.equal(desiredWorkers(snapshot, now.wakeAtMs).desired, now.desired + 1)
+    }),
+  )
+})
+
+test('one more worker that comes up for the line never makes more wanted than there are', () => {
+  fc.assert(
+    fc.property(SNAPSHOTS, snapshot => {
+      const up = snapshot.workers.map(worker =>
+        worker.state === 'STARTING' ? { ...worker, state: 'READY' as const, readyAtMs: NOW } : worker,
+      )
+      const before = desiredWorkers(snapshot, NOW).desired
+      assert.ok(desiredWorkers({ ...snapshot, workers: up }, NOW).desired <= before)
     }),
   )
 })

@@ -130,6 +130,75 @@ test('QUEUE_DELAY starts a second worker at once when jobs are known to be slow'
   assert.equal(rig.fleet.started.length, 2)
 })
 
+test('QUEUE_DELAY starts a second worker when a job takes much longer than those before it, and says so', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ scalerValue: 1, workersMax: 2 })
+  await rig.submit(endpoint)
+  await rig.clock.advance(20)
+  const first = rig.worker(0)
+  for (let number = 0; number < 6; number += 1) {
+    if (number > 0) await rig.submit(endpoint)
+    const id = await first.takeJob()
+    await rig.clock.advance(100)
+    await first.done(id)
+  }
+  const long = await rig.submit(endpoint)
+  assert.equal(await first.takeJob(), long)
+  const short = await rig.submit(endpoint)
+  await rig.clock.advance(900)
+  assert.equal(rig.fleet.started.length, 1, 'one worker may still be enough')
+  assert.match((await rig.why(endpoint)).summary, /enough for the wait that the scaler allows/)
+  await rig.clock.advance(200)
+  assert.equal(rig.fleet.started.length, 2, 'the head of the line has waited for the queue delay')
+  assert.equal(await rig.worker(1).takeJob(), short)
+  await rig.worker(1).done(short)
+  await rig.clock.advance(60_000)
+  await first.done(long)
+  assert.equal(rig.fleet.started.length, 2)
+})
+
+test('one job starts one worker, however long that takes to start', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ scalerValue: 1, workersMax: 5 })
+  const id = await rig.submit(endpoint)
+  await rig.clock.advance(120_000)
+  assert.equal(rig.fleet.started.length, 1)
+  assert.equal(await rig.worker(0).takeJob(), id)
+  await rig.clock.advance(5_000)
+  assert.equal(rig.fleet.started.length, 1)
+})
+
+test('one job starts one worker while the driver is slow and everybody is woken over and over', async t => {
+  const slow = Promise.withResolvers<void>()
+  const rig = await openRig(t, { beforeStart: () => slow.promise })
+  const endpoint = await rig.endpoint({ scalerValue: 1, workersMax: 5 })
+  await rig.submit(endpoint)
+  for (let round = 0; round < 50; round += 1) {
+    rig.notifier.publish(`load:${endpoint}`)
+    rig.notifier.publish('endpoints')
+    rig.notifier.publish('machine')
+    await rig.clock.advance(round)
+  }
+  slow.resolve()
+  await rig.clock.advance(60_000)
+  assert.equal(rig.fleet.started.length, 1)
+  assert.equal((await rig.alive(endpoint)).length, 1)
+})
+
+test('one job has one worker at a time when the store fails while that is recorded', async t => {
+  for (const fault of ['before', 'after'] as const) {
+    const rig = await openRig(t)
+    const endpoint = await rig.endpoint({ scalerValue: 1, workersMax: 5 })
+    rig.failNext('workers.insert', fault)
+    await rig.submit(endpoint)
+    for (let second = 0; second < 30; second += 1) {
+      await rig.clock.advance(1_000)
+      assert.ok((await rig.alive(endpoint)).length <= 1, fault)
+    }
+    assert.equal(rig.fleet.running().length, 1, fault)
+  }
+})
+
 test('a job of low priority starts no worker, and runs on one that another job started', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
