@@ -111,7 +111,10 @@ export class Checks {
       count: name => world.count(name),
     })
     this.#programs = programs
-    this.#why = new WhyChecker(report, database, () => machine.running().length >= MACHINE_WORKERS)
+    this.#why = new WhyChecker(report, database, {
+      machineFull: () => machine.running().length >= MACHINE_WORKERS,
+      nowMs: () => clock.now(),
+    })
     this.#holds = new HoldChecker(report, sinceMs => world.wasSlow(sinceMs))
     this.#world = world
     this.#database = database

@@ -25,6 +25,10 @@ interface EndpointRow {
   readonly queued: number
   readonly last_reason: string | null
   readonly has_exits: number
+  /** Workers that are ready and work on a job. */
+  readonly working: number
+  /** The first job in line; null when there is none. */
+  readonly head: string | null
 }
 
 /** What the checker looks at besides the store. */
@@ -47,7 +51,11 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = endpoints.id) AS queued,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state = 'EXITED') AS has_exits,
   (SELECT stop_reason FROM workers WHERE endpoint_id = endpoints.id AND state = 'EXITED'
-    ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1) AS last_reason
+    ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1) AS last_reason,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state = 'READY'
+    AND EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND status = 'IN_PROGRESS')) AS working,
+  (SELECT id FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_QUEUE' AND low_priority = 0 AND line = ''
+    ORDER BY position LIMIT 1) AS head
   FROM endpoints ORDER BY id`
 
 /** So long something may be wrong about those who wait, since what they wait for is looked at every few seconds. */
@@ -57,7 +65,7 @@ const LOOK_ANYWAY_MS = 40_000
 /** Nobody may wait without any worker for longer than the turns of all others take. */
 const STARVED_MS = 240_000
 
-/** Reports GPUs that two workers have, workers that wait although there is room, and endpoints that never get any. */
+/** Reports GPUs that two workers have, workers that wait although there is room, and endpoints that never get any, or no more. */
 export class PlaceChecker {
   readonly #report: (problem: string) => void
   readonly #database: Pick<Database, 'query'>
@@ -148,6 +156,22 @@ export class PlaceChecker {
     const hasCrashed = exits > 0 && (reason === null || (FAULT_REASONS as readonly string[]).includes(reason))
     if (waiting > 0 && alive === 0 && max > 0 && queued === 0 && !hasCrashed)
       wrong.push([`endpoint ${id} has neither a worker nor one that waits for a place`, LOOK_ANYWAY_MS])
+    if (
+      endpoint.head !== null &&
+      scaler.type === 'QUEUE_DELAY' &&
+      alive > 0 &&
+      alive < max &&
+      endpoint.working === alive
+    ) {
+      if (queued === 0 && !hasCrashed) {
+        // One more worker with each delay, and those that came up meanwhile are among them.
+        const limitMs = LOOK_ANYWAY_MS + (alive + 1) * scaler.queueDelayS * 1000
+        wrong.push([
+          `job ${endpoint.head} waits for one of ${alive} workers, all at work, and no other one starts`,
+          limitMs,
+        ])
+      }
+    }
     if (queued === 0 && (this.#told.get(id) ?? 0) > 0)
       wrong.push([`endpoint ${id} is said to have workers without a place, and the store has none`, NOTICE_MS])
     if (queued > 0 && alive === 0) wrong.push([`endpoint ${id} gets no worker`, STARVED_MS])

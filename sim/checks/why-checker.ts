@@ -1,3 +1,4 @@
+import type { EndpointConfig } from '../../src/core/endpoint.ts'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/job.ts'
 import { FAULT_REASONS, type WorkerState } from '../../src/core/worker.ts'
@@ -31,18 +32,27 @@ interface Facts {
   readonly machineFull: boolean
   /** How many workers wait for a place on the machine. */
   readonly queued: number
+  /** For how long the first job waits beyond the delay that its endpoint wants; null where that does not apply. */
+  readonly overdueMs: number | null
+}
+
+/** What the checker looks at besides the store. */
+export interface WhySight {
+  readonly machineFull: () => boolean
+  /** The instant on the wall. */
+  readonly nowMs: () => number
 }
 
 /** Compares why something is said to wait with what is the matter, at the instant of the answer. */
 export class WhyChecker {
   readonly #report: (problem: string) => void
   readonly #database: Pick<Database, 'query'>
-  readonly #machineFull: () => boolean
+  readonly #sight: WhySight
 
-  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, machineFull: () => boolean) {
+  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, sight: WhySight) {
     this.#report = report
     this.#database = database
-    this.#machineFull = machineFull
+    this.#sight = sight
   }
 
   /** A request has its answer; those that do not ask why are none of its business. */
@@ -53,9 +63,17 @@ export class WhyChecker {
     const found = this.#facts(endpoint as EndpointId)
     if (found === null) return
     // A change that nobody was told of may have made them enough; one that waits for a place does so until the next look.
-    const facts = said.summary.includes('enough for the wait') ? { ...found, queued: 0 } : found
+    const isEnough = said.summary.includes('enough for the wait')
+    const facts = isEnough ? { ...found, queued: 0 } : found
     const row = job === undefined ? undefined : this.#jobOf(job as JobId)
-    const problem = job === undefined ? ofEndpoint(said, facts) : row === undefined ? null : ofJob(said, row, facts)
+    const problem =
+      isEnough && found.overdueMs !== null && found.overdueMs > 0
+        ? `the first job waits ${found.overdueMs} ms beyond its delay`
+        : job === undefined
+          ? ofEndpoint(said, facts)
+          : row === undefined
+            ? null
+            : ofJob(said, row, facts)
     if (problem === null) return
     const what = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
     this.#report(`${what} is said to be ${said.cause} (${said.summary}), but ${problem}: ${JSON.stringify(facts)}`)
@@ -67,8 +85,10 @@ export class WhyChecker {
 
   #facts(id: EndpointId): Facts | null {
     const { query } = this.#database
-    const [row] = query<Pick<Facts, 'max' | 'waiting' | 'normal' | 'running' | 'queued'>>(FACTS, id, id, id, id, id)
+    const [row] = query<FactsRow>(FACTS, id, id, id, id, id, id)
     if (row === undefined) return null
+    const { scaler } = JSON.parse(row.config) as EndpointConfig
+    const waitedMs = row.head_queued_at_ms === null ? null : this.#sight.nowMs() - row.head_queued_at_ms
     const workers = query<AliveRow>(ALIVE, id)
     const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
     return {
@@ -78,9 +98,15 @@ export class WhyChecker {
       crashed:
         last !== undefined &&
         (last.stop_reason === null || (FAULT_REASONS as readonly string[]).includes(last.stop_reason)),
-      machineFull: this.#machineFull(),
+      machineFull: this.#sight.machineFull(),
+      overdueMs: scaler.type === 'QUEUE_DELAY' && waitedMs !== null ? waitedMs - scaler.queueDelayS * 1000 : null,
     }
   }
+}
+
+interface FactsRow extends Pick<Facts, 'max' | 'waiting' | 'normal' | 'running' | 'queued'> {
+  readonly config: string
+  readonly head_queued_at_ms: number | null
 }
 
 interface AliveRow {
@@ -92,7 +118,9 @@ interface AliveRow {
 const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoints.version AS old
   FROM workers JOIN endpoints ON endpoints.id = workers.endpoint_id WHERE endpoint_id = ? AND state <> 'EXITED'`
 
-const FACTS = `SELECT workers_max AS max,
+const FACTS = `SELECT workers_max AS max, config,
+  (SELECT MIN(queued_at_ms) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0
+    AND line = '') AS head_queued_at_ms,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,

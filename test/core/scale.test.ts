@@ -103,11 +103,16 @@ const SNAPSHOTS: fc.Arbitrary<EndpointSnapshot> = fc
   )
 
 /** Jobs that take 100 ms on average, of which `running` take much longer: a forecast that calls one worker enough. */
-const overrun = (queued: number, waitedMs: number, workers: Fields['workers'], fields: Fields = {}): Fields => ({
+const overrun = (
+  queued: number,
+  waitedMs: number,
+  workers: NonNullable<Fields['workers']>,
+  fields: Fields = {},
+): Fields => ({
   ...{ averageExecutionMs: 100, endpoint: { workersMax: 9 }, workers },
   queue: {
     queued,
-    inProgress: workers?.filter(({ held = 0 }) => held > 0).length ?? 0,
+    inProgress: workers.filter(({ held = 0 }) => held > 0).length ?? 0,
     headQueuedAtMs: NOW - waitedMs,
   },
   ...fields,

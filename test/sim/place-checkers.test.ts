@@ -13,9 +13,9 @@ const [w1, w2] = ['worker1', 'worker2'] as [WorkerId, WorkerId]
 function places(row: Record<string, unknown> = {}, queued: Record<string, unknown>[] = []) {
   const problems: string[] = []
   const running = [w1, w2]
-  const config = JSON.stringify({ compute: gpus(), scaler: { type: 'QUEUE_DELAY' } })
+  const config = JSON.stringify({ compute: gpus(), scaler: { type: 'QUEUE_DELAY', queueDelayS: 5 } })
   const endpoint = { id: endpointId, workers_min: 0, workers_max: 3, config, waiting: 0, busy: 0, alive: 0 }
-  const rest = { queued: queued.length, last_reason: null, has_exits: 0, ...row }
+  const rest = { queued: queued.length, last_reason: null, has_exits: 0, working: 0, head: null, ...row }
   const query = <Row>(sql: string) =>
     (sql.includes('FROM queued_workers ORDER')
       ? queued
@@ -80,6 +80,14 @@ test('workers that wait in vain, for nobody, or beyond the max are reported, aft
   )
   assert.deepEqual(places({ waiting: 1, alive: 1 }).lookFor(300_000), [])
   assert.deepEqual(places({ waiting: 1 }, [{ ...row, resource: 'cpu' }]).lookFor(60_000), [])
+})
+
+test('a job that waits for busy workers for much longer than the queue delay is reported', () => {
+  const held = { waiting: 1, alive: 1, working: 1, head: 'job1' }
+  assert.match(places(held).lookFor(51_000).join(), /job job1 waits for one of 1 workers, all at work/)
+  for (const row of [{ working: 0 }, { alive: 2 }, { workers_max: 1 }, { head: null }, { has_exits: 1 }]) {
+    assert.deepEqual(places({ ...held, ...row }).lookFor(60_000), [])
+  }
 })
 
 test('workers that are said to wait and that the store does not have are reported', () => {
