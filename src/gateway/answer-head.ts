@@ -18,6 +18,16 @@ export interface AnswerHead {
   readonly upgrade: string | null
 }
 
+/** Bodies of which the next part comes when something happens. */
+const STREAM = /^(text\/event-stream|application\/(x-ndjson|jsonl|json-seq)|multipart\/x-mixed-replace)\s*(;|$)/i
+
+/** Whether nothing may come of its body for long without anything being wrong with its worker. */
+export function mayBeSilent({ headers }: Pick<AnswerHead, 'headers'>): boolean {
+  return headers.some(
+    (name, at) => at % 2 === 0 && name.toLowerCase() === 'content-type' && STREAM.test(headers[at + 1]!),
+  )
+}
+
 /** What a worker sent is no HTTP/1.1, or could be read in two ways. */
 export class MalformedAnswer extends Error {
   constructor(problem: string) {

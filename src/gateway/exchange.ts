@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
-import type { AnswerHead } from './answer-head.ts'
+import { type AnswerHead, mayBeSilent } from './answer-head.ts'
 import { Answering, switchingText } from './answering.ts'
 import type { BalancedCall, Passed } from './call.ts'
 import type { ExchangeParts, Upgrading } from './exchange-parts.ts'
@@ -35,6 +35,7 @@ export class Exchange implements ConnectionUser, Wanted {
   #tunnel: Tunnel | null = null
   #tunnelled: Tunnelled | null = null
   #switching: AnswerHead | null = null
+  #answer: AnswerHead | null = null
   #controller: AbortController | null = null
   #reservation: Reservation | null = null
   #connection: WorkerConnection | null = null
@@ -116,7 +117,7 @@ export class Exchange implements ConnectionUser, Wanted {
       if (quietMs >= headersMs) this.#tooLate(connection)
     } else {
       const byClient = this.#answering.lies() || this.#upload?.waitsForClient === true
-      if (quietMs >= streamIdleMs) this.#break(byClient)
+      if (quietMs >= streamIdleMs) this.#break(byClient || this.#isStream() ? 'aborted' : 'broken')
     }
   }
 
@@ -208,7 +209,15 @@ export class Exchange implements ConnectionUser, Wanted {
     if (this.#over) return
     if (head.status === 101) this.#switching = head
     else if (head.status < 200) this.#answering.inform(head)
-    else this.#answering.head(head, this.#answeredBy())
+    else {
+      this.#answer = head
+      this.#answering.head(head, this.#answeredBy())
+    }
+  }
+
+  /** Whether its worker may have nothing to say for long without anything being wrong with it. */
+  #isStream(): boolean {
+    return this.#answer !== null && mayBeSilent(this.#answer)
   }
 
   onBody(piece: Buffer, last: boolean): void {
@@ -271,7 +280,7 @@ export class Exchange implements ConnectionUser, Wanted {
     this.#connection = null
     if (this.#over) return
     if (this.#answering.begun) {
-      this.#break(this.#answering.hasLain)
+      this.#break(this.#answering.hasLain ? 'aborted' : 'broken')
       return
     }
     this.#upload?.hold()
@@ -306,7 +315,7 @@ export class Exchange implements ConnectionUser, Wanted {
   /** What its worker has of the body is not the whole, and must not look like it. */
   #tooLarge(): void {
     if (this.#answering.begun) {
-      this.#break(true)
+      this.#break('aborted')
       return
     }
     this.#connection?.destroy()
@@ -336,11 +345,11 @@ export class Exchange implements ConnectionUser, Wanted {
   }
 
   /** There is no more of an answer that has begun, which must not look like a whole one. */
-  #break(byClient: boolean): void {
+  #break(outcome: Outcome): void {
     this.#connection?.destroy()
     this.#connection = null
     this.#upload?.stop()
-    this.#release(byClient ? 'aborted' : 'broken')
+    this.#release(outcome)
     this.#answering.cut()
   }
 

@@ -22,7 +22,7 @@ export class Tunnel {
   #bytesIn = 0
   #bytesOut = 0
   #open = 2
-  #broken: 'client' | 'worker' | null = null
+  #broken: 'client' | 'worker' | 'nobody' | null = null
   #moved = true
   #quietSinceMs = 0
 
@@ -57,12 +57,15 @@ export class Tunnel {
     worker.resume()
   }
 
-  /** Ends it when nothing moved for too long. */
+  /** Ends it when nothing moved for too long, which is neither side's fault. */
   tick(nowMs: number, idleMs: number): void {
     if (this.#moved) {
       this.#moved = false
       this.#quietSinceMs = nowMs
-    } else if (nowMs - this.#quietSinceMs >= idleMs) this.destroy()
+    } else if (nowMs - this.#quietSinceMs >= idleMs) {
+      this.#broken ??= 'nobody'
+      this.destroy()
+    }
   }
 
   /** Ends both sides at once. */

@@ -442,6 +442,30 @@ describe('too long', () => {
     assert.deepEqual(gateway.reservations.released, [['w1', 'broken']])
   })
 
+  for (const type of ['text/event-stream', 'Text/Event-Stream; charset=utf-8', 'application/x-ndjson']) {
+    test(`without another event breaks off ${type}, and is not held against the worker`, async () => {
+      const gateway = await startGateway({ limits })
+      const head = `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`
+      await add(gateway, 'w1', socket => void socket.once('data', () => socket.write(`${head}8\r\ndata: 1\n\r\n`)))
+      const next = gateway.next()
+      const got = await rawClient(gateway.port).send(get([])).untilEnd()
+      assert.match(got, /data: 1/)
+      assert.ok(!got.endsWith('0\r\n\r\n'), 'nobody takes it for whole')
+      assert.equal((await next).complete, false)
+      assert.deepEqual(gateway.reservations.released, [['w1', 'aborted']])
+    })
+  }
+
+  test('is not what a worker that breaks off its event stream took', async () => {
+    const gateway = await startGateway({ limits: { ...limits, streamIdleMs: 60_000 } })
+    const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
+    await add(gateway, 'w1', socket => {
+      socket.once('data', () => socket.write(`${head}8\r\ndata: 1\n\r\n`, () => socket.destroySoon()))
+    })
+    await rawClient(gateway.port).send(get([])).untilEnd()
+    assert.deepEqual(gateway.reservations.released, [['w1', 'broken']])
+  })
+
   const MUCH = `HTTP/1.1 200 OK\r\nContent-Length: 200000000\r\n\r\n${'x'.repeat(16_000_000)}`
 
   test('until a client takes more of the answer is not held against the worker', async () => {

@@ -211,6 +211,7 @@ describe('a connection that is upgraded', () => {
     await client.untilEnd()
     await until('the end', () => side.ended || side.closed)
     await until('the release', () => gateway.reservations.released.length === 1)
+    assert.deepEqual(gateway.reservations.released, [['w1', 'aborted']], 'it is not held against the worker')
   })
 
   test('may ask for several protocols, with any method', async () => {
