@@ -6,6 +6,11 @@ import { onOneLine } from './table.ts'
 
 type Row = Explanation & { readonly kind: string; readonly id: string; readonly name: string }
 
+interface Answer {
+  readonly explanations: readonly Row[]
+  readonly pagination?: { readonly nextCursor: string | null }
+}
+
 /** `runyard why [id]`: why something waits. */
 export function addWhy(program: Command): void {
   const command = program.command('why').argument('[id]', 'a job, an endpoint or a worker; all endpoints without it')
@@ -13,11 +18,31 @@ export function addWhy(program: Command): void {
 }
 
 async function why(id: string | undefined, options: ConnectionOptions): Promise<void> {
-  const answer = await ask(options, id === undefined ? '/ops/why' : `/ops/why/${encodeURIComponent(id)}`)
-  const { explanations } = (await answer.json()) as { explanations: Row[] }
-  const asJson = wantsJson(options)
-  if (explanations.length === 0 && !asJson) process.stdout.write('there are no endpoints\n')
-  for (const row of explanations) process.stdout.write(asJson ? `${JSON.stringify(row)}\n` : forPeople(row))
+  let count = 0
+  for await (const row of id === undefined
+    ? rowsOfAll(options)
+    : rowsAt(options, `/ops/why/${encodeURIComponent(id)}`)) {
+    process.stdout.write(wantsJson(options) ? `${JSON.stringify(row)}\n` : forPeople(row))
+    count += 1
+  }
+  if (count === 0 && !wantsJson(options)) process.stdout.write('there are no endpoints\n')
+}
+
+/** Those of all endpoints, page by page. */
+async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
+  for (let cursor: string | null = null; ; ) {
+    const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
+    cursor = yield* rowsAt(options, `/ops/why${query}`)
+    if (cursor === null) return
+  }
+}
+
+/** Those of one answer. @returns what to ask for the next page with; null where there is none */
+async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator<Row, string | null> {
+  const answer = await ask(options, path)
+  const { explanations, pagination } = (await answer.json()) as Answer
+  yield* explanations
+  return pagination?.nextCursor ?? null
 }
 
 function forPeople({ kind, id, name, cause, summary, action, sinceMs, evidence, notes }: Row): string {

@@ -4,7 +4,7 @@ import { invalid } from './errors.ts'
 export interface PageRequest {
   /** Where the page before ended, as it said; null or left out for the first page. */
   readonly cursor?: string | null | undefined
-  /** Most items, 1 to {@link MAX_PAGE}; that many when left out. */
+  /** Most items, 1 to what a page of the list may have, {@link MAX_PAGE} mostly; that many when left out. */
   readonly limit?: number | undefined
 }
 
@@ -30,11 +30,11 @@ export interface Slice {
 /** Most items of one page. */
 export const MAX_PAGE = 1_000
 
-/** Everything wrong with what is asked for, one sentence each. */
-export function pageFailures({ cursor, limit = MAX_PAGE }: PageRequest): string[] {
+/** Everything wrong with what is asked for, one sentence each. @param most how many items a page of this list may have */
+export function pageFailures({ cursor, limit = 1 }: PageRequest, most = MAX_PAGE): string[] {
   const failures: string[] = []
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) {
-    failures.push(`limit must be an integer from 1 to ${MAX_PAGE}`)
+  if (!Number.isInteger(limit) || limit < 1 || limit > most) {
+    failures.push(`limit must be an integer from 1 to ${most}`)
   }
   if (cursor != null && !CURSOR.test(cursor)) failures.push('cursor is not one that an earlier page has returned')
   return failures
@@ -45,12 +45,13 @@ export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
 
 /**
  * The slice that holds a page and one item more, which tells whether there is a next page.
+ * @param most how many items a page of this list may have, and has where no limit is asked for
  * @throws AppError `invalid` for a limit out of bounds and for a cursor that no page had
  */
-export function sliceOf(request: PageRequest): Slice {
-  const failures = pageFailures(request)
+export function sliceOf(request: PageRequest, most = MAX_PAGE): Slice {
+  const failures = pageFailures(request, most)
   if (failures.length > 0) throw invalid(failures)
-  const { cursor, limit = MAX_PAGE } = request
+  const { cursor, limit = most } = request
   const parts = cursor == null ? null : CURSOR.exec(cursor)
   return {
     after: parts === null ? null : { createdAtMs: Number.parseInt(parts[1]!, 36), id: parts[2]! },

@@ -3,12 +3,20 @@ import { notFound } from '../core/errors.ts'
 import { type ExplainContext, type Explanation, explainEndpoint, explainJob } from '../core/explain.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { Job } from '../core/job.ts'
+import type { Page, PageRequest } from '../core/page.ts'
 import { PLACE_RULES, type PlaceRules } from '../core/place-input.ts'
 import { withoutGpus } from '../core/place-room.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from './balancing.ts'
 import type { Fleet } from './fleet.ts'
+import { inGroups } from './in-groups.ts'
+import { onePage } from './paging.ts'
+
+/** Most endpoints on a page of explanations: each takes several reads of the store. */
+export const MAX_EXPLAINED = 100
+/** So many endpoints are looked at at once. */
+const AT_ONCE = 10
 
 /** An endpoint with why its jobs wait. */
 export interface EndpointExplanation {
@@ -56,10 +64,21 @@ export class Explaining {
     return { job, explanation: explainJob(job, snapshot, context, batch) }
   }
 
-  /** All endpoints of an owner, each with its explanation. */
-  async all(owner: OwnerId): Promise<EndpointExplanation[]> {
-    const endpoints = await this.#ports.store.endpoints.list(owner)
-    return Promise.all(endpoints.map(endpoint => this.endpoint(endpoint.id)))
+  /**
+   * The endpoints of an owner, each with its explanation, at most {@link MAX_EXPLAINED} on a page. One that is gone by the time it is
+   * looked at is left out.
+   * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
+   */
+  async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {
+    const { store } = this.#ports
+    const page = await onePage(request, slice => store.endpoints.list(owner, slice), MAX_EXPLAINED)
+    const found = await inGroups(page.items, AT_ONCE, ({ id }) => this.#balancing.snapshot(id))
+    const there = found.filter(snapshot => snapshot !== null)
+    const items = await inGroups(there, AT_ONCE, async snapshot => ({
+      ...{ endpoint: snapshot.endpoint, snapshot },
+      explanation: await this.of(snapshot),
+    }))
+    return { items, nextCursor: page.nextCursor }
   }
 
   async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {

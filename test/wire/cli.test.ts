@@ -48,6 +48,27 @@ describe('commands for resources', () => {
     assert.deepEqual([gone.code, gone.stderr], [66, `runyard: endpoint ${made.id} not found`])
   })
 
+  test('why nothing happens is told of all endpoints, however many pages that takes', async () => {
+    const image = { image: 'python:3.13', cpu: [{ id: 'cpu3g', vcpuCount: 2 }] }
+    const create = async (number: number) => {
+      const scaling = { type: 'REQUEST_COUNT', requestCount: 1 }
+      const body = { type: 'QUEUE', name: `many ${number}`, ...image, scaling, workers: { min: 0, max: 1 } }
+      const headers = { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' }
+      const answer = await fetch(`${server.url}/v2/serverless`, { method: 'POST', headers, body: JSON.stringify(body) })
+      assert.equal(answer.status, 201, await answer.clone().text())
+      return ((await answer.json()) as { id: string }).id
+    }
+    const made: string[] = []
+    for (let number = 0; number < 105; number += 1) made.push(await create(number))
+    const { code, stdout } = await runyard('why')
+    const told = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).id)
+    assert.deepEqual([code, made.filter(id => !told.includes(id))], [0, []])
+    assert.equal(new Set(told).size, told.length)
+  })
+
   test('a load-balancing endpoint is made by its type, and scales on requests', async () => {
     const flags = ['--image', 'ghcr.io/someone/server:1', '--cpu', '[{"id":"cpu3g","vcpuCount":2}]']
     const made = await shown('endpoints', 'create', '--type', 'LOAD_BALANCER', '--name', 'api', ...flags)

@@ -1,7 +1,8 @@
-import { Hono } from 'hono'
+import { Hono, type HonoRequest } from 'hono'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { Explanation } from '../../core/explain.ts'
 import { DEFAULT_OWNER } from '../../core/ids.ts'
+import type { PageRequest } from '../../core/page.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -48,14 +49,14 @@ export function opsSurface(parts: OpsParts): Surface {
   })
   app.get('/ops/why', async call => {
     const caller = await authenticate(parts, call.req.raw)
-    const all = await parts.explaining.all(caller.owner)
-    const rows = all.map(({ endpoint, explanation }) => ({
+    const { items, nextCursor } = await parts.explaining.page(caller.owner, pageRequest(call.req))
+    const explanations = items.map(({ endpoint, explanation }) => ({
       kind: 'endpoint',
       id: endpoint.id,
       name: endpoint.name,
       ...explanation,
     }))
-    return jsonText(JSON.stringify({ explanations: rows }))
+    return jsonText(JSON.stringify({ explanations, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
   })
   app.get('/ops/why/:id', async call => {
     const caller = await authenticate(parts, call.req.raw)
@@ -91,6 +92,12 @@ async function authenticate(parts: OpsParts, request: Request): Promise<Caller> 
   const caller = await parts.access.authenticate(authorizationKey(request))
   parts.access.requireManagement(caller, 'read')
   return caller
+}
+
+/** Which page is asked for. */
+function pageRequest(request: HonoRequest): PageRequest {
+  const limit = request.query('limit')
+  return { cursor: request.query('cursor'), limit: limit === undefined ? undefined : Number(limit) }
 }
 
 /** The metrics show the endpoints of all accounts. */
