@@ -180,6 +180,7 @@ export class Server {
     // What the loops tell the application's lines, and ask them, is looked at on its way.
     const loops: Targets & Traffic = {
       keep: (endpoint, targets) => lines.keep(endpoint, targets),
+      outage: (id, outage) => lines.outage(id, outage),
       forget: id => lines.forget(id),
       load: id => lines.load(id),
       busyMs: (id, worker) => lines.busyMs(id, worker),

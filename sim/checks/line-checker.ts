@@ -1,4 +1,5 @@
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import type { Outage } from '../../src/core/outage.ts'
 import type { BalancedEndpoint, Target } from '../../src/core/target.ts'
 import type { LineLimits } from '../../src/gateway/line.ts'
 import type { Outcome, Reservation, Reservations, Wanted } from '../../src/gateway/reservation.ts'
@@ -138,6 +139,17 @@ class LineRun implements BalancedLines {
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
     this.#kept.set(endpoint.id, { endpoint, targets: new Map(targets.map(target => [target.workerId, target])) })
     this.#lines.keep(endpoint, targets)
+  }
+
+  outage(id: EndpointId, outage: Outage | null): void {
+    this.#lines.outage(id, outage)
+    if (outage === null) return
+    this.#sight.count('lines that are refused since no worker can start')
+    const left = [...(this.#kept.get(id)?.targets.values() ?? [])].filter(({ state }) => state !== 'draining')
+    if (left.length > 0)
+      this.#report(
+        `nobody is said to serve endpoint ${id} (${outage.cause}), but worker ${left[0]!.workerId} is ${left[0]!.state}`,
+      )
   }
 
   forget(id: EndpointId): void {

@@ -132,7 +132,9 @@ export class Autoscaler {
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
     const latest = nowMs + (waits ? LOOK_AGAIN_MS : LOOK_ANYWAY_MS)
     const next = earliest([plan.wakeAtMs, drainedAtMs, latest]) ?? latest
-    const isBlocked = plan.start > 0 && (await this.#fleet.startProblem(snapshot.endpoint)) !== null
+    const startProblem = plan.start > 0 ? await this.#fleet.startProblem(snapshot.endpoint) : null
+    const isBlocked = startProblem !== null
+    this.#balancing.tellOutage(snapshot, startProblem, nowMs)
     await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs)
     if (!isBlocked) return next
     this.#blocked.add(id)

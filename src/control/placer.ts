@@ -2,6 +2,7 @@ import type { Endpoint } from '../core/endpoint.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { placeWorkers } from '../core/place.ts'
 import type { Eviction, Occupant, PlaceDecision, PlaceRules, Tenant, Unplaced } from '../core/place-input.ts'
+import { isHopeless } from '../core/place-refusal.ts'
 import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/placement.ts'
 import { earliest } from '../core/plan.ts'
 import type { EndpointSnapshot } from '../core/scale.ts'
@@ -10,7 +11,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing.ts'
 import type { Fleet } from '../services/fleet.ts'
 
-type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'emit'>
+type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
 
 /** An endpoint as it was when it was looked at last. */
 interface Known {
@@ -182,6 +183,8 @@ export class Placer {
     if (JSON.stringify(queued) === JSON.stringify(known.queued)) return
     await this.#ports.store.queuedWorkers.replace(id, queued)
     this.#known.set(id, { ...known, queued })
+    // Whoever waits for a worker of it waits in vain.
+    if (unplaced !== null && isHopeless(unplaced)) this.#ports.notifier.publish(`load:${id}`)
   }
 
   #tellUnplaced(endpointId: EndpointId, count: number, unplaced: Unplaced | null): void {

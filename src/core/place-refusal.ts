@@ -40,7 +40,7 @@ export function refusalOf(search: Search, others: readonly Occupant[], asker: As
 }
 
 /** Whether waiting for other workers is of no use, because the machine is not what is asked for. */
-export function isHopeless({ resource }: Refusal): boolean {
+export function isHopeless({ resource }: Pick<Refusal, 'resource'>): boolean {
   return resource === 'gpu_type' || resource === 'gpu_count' || resource === 'cuda'
 }
 

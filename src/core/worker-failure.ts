@@ -27,6 +27,8 @@ export function missingVolumeText(id: string): string {
 interface Rule {
   readonly tells: RegExp
   readonly advice: string
+  /** Whether trying again is of no use before somebody has changed something; false when left out. */
+  readonly lasts?: true
 }
 
 const ENGINE_AWAY =
@@ -59,6 +61,7 @@ const START_RULES: readonly Rule[] = [
   {
     tells: /needs a container engine, and none is configured/,
     advice: 'start a container engine and the server anew, or use an image dir:<folder>, which needs none',
+    lasts: true,
   },
   {
     tells: /has no device for the GPU/,
@@ -74,11 +77,13 @@ const START_RULES: readonly Rule[] = [
     tells:
       /no matching manifest|exec format error|wrong architecture|does not match the .{0,80}platform|another kind of processor|not built for a machine|no program for this machine/i,
     advice: ARCHITECTURE,
+    lasts: true,
   },
   {
     tells:
       /unauthorized|authentication required|incorrect username or password|access denied|no basic auth|wants a credential|does not accept the credential|or it is private|not for the credential|\b40[13]\b|forbidden/i,
     advice: CREDENTIALS,
+    lasts: true,
   },
   {
     tells:
@@ -89,21 +94,25 @@ const START_RULES: readonly Rule[] = [
   {
     tells: /has no (?:handler|server)\.py.{0,80} and args gives no command/,
     advice: 'put such a file into the folder, or name a command in args',
+    lasts: true,
   },
   {
     tells:
       /executable file not found|not found in PATH|no such file or directory|does not exist in the image|names no command/i,
     advice: 'name a command in args that exists in the image',
+    lasts: true,
   },
   {
     tells:
       /manifest unknown|manifest .{0,200}not found|no such image|repository .{0,200}not found|not found: manifest|image .{0,200}(does not exist|not found|is not there|no longer there)|has no such image/i,
     advice: 'check the name and the tag of the image, and that it was pushed or built on this machine',
+    lasts: true,
   },
   {
     tells: /permission denied|not executable|is a directory|EACCES/i,
     advice:
       'make the entry point executable (chmod +x, and a first line #! that names its interpreter), or name another command in args',
+    lasts: true,
   },
   {
     tells: /no space left on|ENOSPC|disk quota/i,
@@ -124,6 +133,7 @@ const START_RULES: readonly Rule[] = [
   {
     tells: /outside of the process roots|no --process-root is set/,
     advice: 'start the server with --process-root <folder> that has it',
+    lasts: true,
   },
 ]
 
@@ -138,6 +148,13 @@ export function startFailureOf(problem: string): StartFailure {
 /** What helps where no worker can be started for this reason. */
 export function adviceForStart(problem: string): string {
   return adviceIn(START_RULES, problem.slice(0, MAX_READ)) ?? 'mend it and save the template or the endpoint again'
+}
+
+/** Whether a worker could not be started for a reason that lasts until somebody changes something, such as an image that is not there. */
+export function isLastingStartFailure(worker: Worker): boolean {
+  const { exit } = worker
+  if (exit === null || !(neverStarted(worker) || NO_PROGRAM.test(exit.cause))) return false
+  return ruleOf(START_RULES, exit.cause.slice(0, MAX_READ))?.rule.lasts === true
 }
 
 /** Which kind of failure ended a worker that has crashed. */
@@ -343,9 +360,15 @@ export function adviceFor(exit: WorkerExit): string {
 }
 
 function adviceIn(rules: readonly Rule[], text: string): string | null {
-  for (const { tells, advice } of rules) {
-    const match = tells.exec(text)
-    if (match !== null) return advice.replaceAll('$1', () => match[1] ?? '')
+  const found = ruleOf(rules, text)
+  return found === null ? null : found.rule.advice.replaceAll('$1', () => found.match[1] ?? '')
+}
+
+/** The first rule that tells of a text. */
+function ruleOf(rules: readonly Rule[], text: string): { readonly rule: Rule; readonly match: RegExpExecArray } | null {
+  for (const rule of rules) {
+    const match = rule.tells.exec(text)
+    if (match !== null) return { rule, match }
   }
   return null
 }

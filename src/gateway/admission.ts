@@ -124,6 +124,7 @@ export class Admission {
       client: sender.client,
       protocol: sender.protocol,
       host: sender.host,
+      isOpen: this.#isOpen(known.endpoint),
       toHealth: (method === 'GET' || method === 'HEAD') && pathOf(path) === known.healthPath,
       ...(subprotocol === null ? {} : { subprotocol }),
     }

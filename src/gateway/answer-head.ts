@@ -21,8 +21,9 @@ export interface AnswerHead {
 /** Bodies of which the next part comes when something happens. */
 const STREAM = /^(text\/event-stream|application\/(x-ndjson|jsonl|json-seq)|multipart\/x-mixed-replace)\s*(;|$)/i
 
-/** Whether nothing may come of its body for long without anything being wrong with its worker. */
-export function mayBeSilent({ headers }: Pick<AnswerHead, 'headers'>): boolean {
+/** Whether nothing may come of the body of an answer for long without anything being wrong with its worker; null is no answer. */
+export function mayBeSilent(head: Pick<AnswerHead, 'headers'> | null): boolean {
+  const { headers = [] } = head ?? {}
   return headers.some(
     (name, at) => at % 2 === 0 && name.toLowerCase() === 'content-type' && STREAM.test(headers[at + 1]!),
   )

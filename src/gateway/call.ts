@@ -24,6 +24,8 @@ export interface BalancedCall {
   readonly protocol: 'http' | 'https'
   /** What the client called the host. */
   readonly host: string
+  /** Whether the endpoint is open to everybody; no when left out. */
+  readonly isOpen?: boolean
   /**
    * What `Sec-WebSocket-Protocol` of the handshake answer is to say where the worker says nothing: the subprotocol that had
    * the key, when it was the only one. Browsers end a socket whose answer names none of those that they offered.

@@ -20,6 +20,7 @@ const CLIENT_GONE = 499
 /** One call, from its head to the last byte of its answer. */
 export class Exchange implements ConnectionUser, Wanted {
   readonly endpointId: EndpointId
+  readonly isStranger: boolean
   affinity: Affinity | null = null
   readonly avoid: WorkerId[] = []
   readonly #parts: ExchangeParts
@@ -71,6 +72,7 @@ export class Exchange implements ConnectionUser, Wanted {
     this.#upgrading = upgrading
     this.#method = incoming.method ?? 'GET'
     this.endpointId = call.endpointId
+    this.isStranger = call.isOpen === true
     this.#startMs = parts.clock.monotonic()
     this.#answering = new Answering(incoming, outgoing)
   }
@@ -117,7 +119,7 @@ export class Exchange implements ConnectionUser, Wanted {
       if (quietMs >= headersMs) this.#tooLate(connection)
     } else {
       const byClient = this.#answering.lies() || this.#upload?.waitsForClient === true
-      if (quietMs >= streamIdleMs) this.#break(byClient || this.#isStream() ? 'aborted' : 'broken')
+      if (quietMs >= streamIdleMs) this.#break(byClient || mayBeSilent(this.#answer) ? 'aborted' : 'broken')
     }
   }
 
@@ -213,11 +215,6 @@ export class Exchange implements ConnectionUser, Wanted {
       this.#answer = head
       this.#answering.head(head, this.#answeredBy())
     }
-  }
-
-  /** Whether its worker may have nothing to say for long without anything being wrong with it. */
-  #isStream(): boolean {
-    return this.#answer !== null && mayBeSilent(this.#answer)
   }
 
   onBody(piece: Buffer, last: boolean): void {

@@ -11,15 +11,18 @@ import {
 } from '../core/balance.ts'
 import type { AppError } from '../core/errors.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { Outage } from '../core/outage.ts'
 import { expectedWaitMs, isHopelessWait, NO_PACE, type Pace, paceAfter } from '../core/pace.ts'
-import type { BalancedEndpoint, ServedAt, Target } from '../core/target.ts'
+import type { BalancedEndpoint, Target } from '../core/target.ts'
 import type { TrafficLoad } from '../core/traffic.ts'
 import type { Ports } from '../ports/ports.ts'
+import { Claim } from './claim.ts'
 import { News } from './news.ts'
 import * as refusal from './refusal.ts'
 import type { Affinity, Reservation, Wanted } from './reservation.ts'
 import { Resuming } from './resuming.ts'
 import { Slot } from './slot.ts'
+import { StandingOutage } from './standing-outage.ts'
 import { Waiter, WaitQueue } from './waiter.ts'
 
 /** How many requests may wait, and for how long. */
@@ -74,6 +77,7 @@ export class Line {
   /** Those that insist on one. They are in nobody's way, and nobody is in theirs. */
   readonly #named = new Map<WorkerId, WaitQueue>()
   readonly #resuming: Resuming
+  readonly #outage: StandingOutage
   #pace: Pace = NO_PACE
   #freedMs: number | null = null
 
@@ -81,6 +85,7 @@ export class Line {
     this.#id = id
     this.#shared = shared
     this.#news = new News(shared.ports, id)
+    this.#outage = new StandingOutage(shared.ports.clock)
     this.#resuming = new Resuming({
       misses: workerId => this.#named.has(workerId) && this.#slotOf(workerId) === undefined,
       canResume: workerId => shared.canResume(id, workerId),
@@ -113,13 +118,26 @@ export class Line {
     for (const slot of before.values()) this.#end(slot)
     if (this.#openCount() !== wasOpen || endpoint.maxConcurrency !== wasMax) this.#pace = NO_PACE
     if (endpoint.paused) this.refuseAll(refusal.paused())
+    if (this.#mayServe()) this.#outage.end()
     this.#lookAtNamed()
     this.#handOut()
+  }
+
+  /** See {@link Targets.outage}. */
+  outage(why: Outage | null): void {
+    this.#outage.end()
+    if (why === null || this.#mayServe()) return
+    this.#outage.begin(why)
+    for (const queue of [this.#anyone, ...this.#named.values()]) {
+      for (const waiter of queue.all())
+        this.#refuse(waiter, refusal.cannotServe(why, waiter.wanted.isStranger === true))
+    }
   }
 
   /** See {@link Targets.forget}. */
   forget(): void {
     this.#endpoint = null
+    this.#outage.end()
     for (const slot of this.#slots) this.#end(slot)
     this.#slots = []
     this.#pace = NO_PACE
@@ -166,11 +184,11 @@ export class Line {
     this.#trust(slot, trustWhenSent(slot.trust))
     const above = slot.inFlight - requestCount
     if (above > 0 && (requestCount === 1 || above % requestCount === 1)) this.#news.within(LOAD_NEWS_MS)
-    return new Claim(this, slot, waitedMs)
+    return new Claim(slot, waitedMs, this.#released)
   }
 
   /** The request that was sent to a worker is over. */
-  released(slot: Slot, outcome: Outcome): void {
+  readonly #released = (slot: Slot, outcome: Outcome): void => {
     slot.end(this.#shared.ports.clock.monotonic())
     if (!slot.ended) this.#trust(slot, trustAfter(slot.trust, outcome))
     if (slot.inFlight === 0) this.#rest(slot)
@@ -221,7 +239,7 @@ export class Line {
     const { limits, ports } = this.#shared
     const longestMs = affinity === null ? limits.waitMs : limits.namedWaitMs
     const patienceMs = Math.min(wanted.patienceMs ?? longestMs, longestMs)
-    const problem = this.#problem(found, affinity, patienceMs)
+    const problem = this.#problem(found, wanted, patienceMs)
     if (problem !== null) {
       this.#tidy()
       return Promise.reject(problem)
@@ -242,9 +260,12 @@ export class Line {
   }
 
   /** Why a request may not wait. */
-  #problem(found: NoWorker, affinity: Affinity | null, patienceMs: number): AppError | null {
+  #problem(found: NoWorker, wanted: Wanted, patienceMs: number): AppError | null {
     if (found === 'paused') return refusal.paused()
     if (found === 'gone') return refusal.workerGone()
+    const affinity = insistsOn(wanted)
+    const outage = affinity === null ? this.#outage.current : null
+    if (outage !== null) return refusal.cannotServe(outage, wanted.isStranger === true)
     if (patienceMs <= 0) return tooLong(affinity)
     const { limits, waiting } = this.#shared
     const isGrowing = this.#slots.some(({ state }) => state === 'starting')
@@ -253,6 +274,11 @@ export class Line {
     if (waiting >= limits.inAll) return refusal.serverFull()
     const isHopeless = affinity === null && isHopelessWait(expectedMs, patienceMs)
     return isHopeless ? refusal.tooSlow(expectedMs!, patienceMs) : null
+  }
+
+  /** Whether there is a worker that is ready, or may soon be. */
+  #mayServe(): boolean {
+    return this.#slots.some(({ state }) => state !== 'draining')
   }
 
   #enter(waiter: Waiter, affinity: Affinity | null): void {
@@ -361,29 +387,6 @@ export class Line {
     let size = this.#anyone.size
     for (const queue of this.#named.values()) size += queue.size
     return size
-  }
-}
-
-class Claim implements Reservation {
-  readonly workerId: WorkerId
-  readonly servedAt: ServedAt
-  readonly waitedMs: number
-  readonly #line: Line
-  readonly #slot: Slot
-  #isOver = false
-
-  constructor(line: Line, slot: Slot, waitedMs: number) {
-    this.workerId = slot.workerId
-    this.servedAt = slot.servedAt!
-    this.waitedMs = waitedMs
-    this.#line = line
-    this.#slot = slot
-  }
-
-  release(outcome: Outcome): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#line.released(this.#slot, outcome)
   }
 }
 

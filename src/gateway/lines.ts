@@ -1,5 +1,6 @@
 import type { AppError } from '../core/errors.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { Outage } from '../core/outage.ts'
 import type { BalancedEndpoint, Target } from '../core/target.ts'
 import { NO_TRAFFIC, type TrafficLoad } from '../core/traffic.ts'
 import type { Targets, Traffic } from '../ports/targets.ts'
@@ -52,6 +53,10 @@ export class Lines implements Targets, Traffic, Reservations {
 
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
     this.#lineOf(endpoint.id).keep(endpoint, targets)
+  }
+
+  outage(id: EndpointId, outage: Outage | null): void {
+    this.#lines.get(id)?.outage(outage)
   }
 
   forget(id: EndpointId): void {

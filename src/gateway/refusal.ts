@@ -1,12 +1,21 @@
 /** How requests for workers are refused; some of the messages are words that clients compare. */
 import { AppError, notFound } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
+import type { Outage } from '../core/outage.ts'
 
 const LONGEST_RETRY_S = 60
 
+const NO_WORKERS = 'no workers available'
+
 /** Its time in the line is over, or no worker will come. */
 export function noWorkers(retryAfterSeconds = 10): AppError {
-  return new AppError('invalid', 'no workers available', { retryAfterSeconds })
+  return new AppError('invalid', NO_WORKERS, { retryAfterSeconds })
+}
+
+/** No worker can start. @param isStranger whether nobody knows who asks: then what is wrong is none of its business */
+export function cannotServe({ cause, retryAfterSeconds }: Outage, isStranger: boolean): AppError {
+  const message = isStranger ? NO_WORKERS : `${NO_WORKERS}: ${cause}`
+  return new AppError('invalid', message, { retryAfterSeconds: inSeconds(retryAfterSeconds * 1_000) })
 }
 
 /** The max of the endpoint is 0. */

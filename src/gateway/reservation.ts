@@ -12,6 +12,8 @@ export interface Wanted {
   readonly avoid: readonly WorkerId[]
   /** For how long it may wait in the line, in milliseconds; as long as the line allows when left out, and never longer. */
   readonly patienceMs?: number
+  /** Whether anybody may ask, so that it is not told what is wrong with the endpoint; no when left out. */
+  readonly isStranger?: boolean
   /** The client is gone, so that it leaves the line. */
   readonly signal: AbortSignal
 }
@@ -30,7 +32,8 @@ export interface Reservation {
 export interface Reservations {
   /**
    * The worker for a request, at once or when its turn has come. When the signal aborts it rejects with the reason of that.
-   * @throws AppError `invalid` "no workers available" when its time in the line is over, or the endpoint is paused;
+   * @throws AppError `invalid` "no workers available" when its time in the line is over, the endpoint is paused, or no worker can
+   *   start, with the cause;
    *   `rate_limited` when the line is full, or moves too slowly for it; `not_found` "affinity_worker_gone" and `invalid`
    *   "worker_timeout" for the worker that it insists on; `not_found` when the endpoint goes; `unavailable` when the
    *   server stops. All but `not_found` say after how many seconds to try again

@@ -1,4 +1,5 @@
 import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { Outage } from '../core/outage.ts'
 import type { BalancedEndpoint, Target } from '../core/target.ts'
 import type { TrafficLoad } from '../core/traffic.ts'
 
@@ -6,6 +7,11 @@ import type { TrafficLoad } from '../core/traffic.ts'
 export interface Targets {
   /** The endpoint as it is now with all its workers that have not ended; replaces what was told before. */
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void
+  /**
+   * Nobody can serve the requests of the endpoint: those that wait are refused, and those that come within the next second, unless a
+   * worker is told of before that. Null when it is so no more.
+   */
+  outage(id: EndpointId, outage: Outage | null): void
   /** The endpoint is gone, or balances nothing any more: who waits is refused. What is in flight may end. */
   forget(id: EndpointId): void
 }

@@ -9,6 +9,7 @@ import {
 import { idleTimeoutMs } from '../core/endpoint.ts'
 import { unasked } from '../core/health.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
+import { outageOf } from '../core/outage.ts'
 import { Peak } from '../core/peak.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../core/scale.ts'
 import { maxConcurrencyOf } from '../core/serving.ts'
@@ -123,6 +124,18 @@ export class Balancing {
       if (await this.canResume(id, workerId)) resumed.push(workerId)
     }
     return { ...seen, requests: { ...seen.requests, peak: most, resumed } }
+  }
+
+  /**
+   * Tells the gateway whether requests wait in vain, so that they are refused with the cause.
+   * @param snapshot as {@link look} gave it
+   * @param startProblem why no worker of it can be started; null when one can, or none is wanted
+   */
+  tellOutage(snapshot: EndpointSnapshot, startProblem: string | null, nowMs: number): void {
+    const { endpoint, queue, requests } = snapshot
+    if (requests === undefined) return
+    const isAsked = queue.queued > 0 || requests.resumed.length > 0
+    this.#targets.outage(endpoint.id, isAsked ? outageOf(snapshot, { startProblem, nowMs }) : null)
   }
 
   /** Whether this was a worker of the endpoint that has ended and whose record is still there, so that it can be begun anew. */

@@ -38,6 +38,7 @@ async function openLooks(t: TestContext) {
     { store, clock: rig.clock },
     {
       keep: (_, targets) => void told.push(`keep ${targets.length}`),
+      outage: () => {},
       forget: () => void told.push('forget'),
       load: () => NO_TRAFFIC,
       busyMs: () => 0,

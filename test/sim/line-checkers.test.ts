@@ -18,6 +18,7 @@ function seen() {
   const counts = new Map<string, number>()
   const lines: BalancedLines = {
     keep() {},
+    outage() {},
     forget() {},
     busyMs: () => 0,
     load: () => state.load ?? { waiting: waiting.length, waitingSinceMs: null, workers: [], resumed: [] },

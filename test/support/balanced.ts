@@ -2,6 +2,7 @@
 
 import type { TestContext } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import type { Outage } from '../../src/core/outage.ts'
 import type { BalancedEndpoint, Target } from '../../src/core/target.ts'
 import { NO_TRAFFIC, type TrafficLoad } from '../../src/core/traffic.ts'
 import type { Notifier } from '../../src/ports/notifier.ts'
@@ -26,6 +27,8 @@ export class FakeGateway implements Targets, Traffic {
   readonly endpoints = new Map<EndpointId, BalancedEndpoint>()
   readonly targets = new Map<EndpointId, readonly Target[]>()
   readonly forgotten = new Set<EndpointId>()
+  /** Why requests are refused, of the endpoints where they are. */
+  readonly outages = new Map<EndpointId, Outage>()
   /** The fewest targets that were ready at once, by endpoint, since a test has set it. */
   readonly fewestReady = new Map<EndpointId, number>()
   readonly #tables = new Map<EndpointId, Table>()
@@ -49,6 +52,11 @@ export class FakeGateway implements Targets, Traffic {
     }
     const there = new Set(targets.map(({ workerId }) => workerId))
     for (const map of [idleSince, inFlight]) for (const id of map.keys()) if (!there.has(id)) map.delete(id)
+  }
+
+  outage(id: EndpointId, outage: Outage | null): void {
+    if (outage === null) this.outages.delete(id)
+    else this.outages.set(id, outage)
   }
 
   forget(id: EndpointId): void {

@@ -161,6 +161,43 @@ describe('servers as workers', { timeout: 240_000 }, () => {
     assert.ok(Number(refused.headers['retry-after']) > 0)
   })
 
+  test('where a secret is missing requests are refused with the cause, and answered once it is there', async () => {
+    const node = await balancedEndpoint(server, { ...inNode, env: { TOKEN: '{{ RUNPOD_SECRET_wire_lb }}' } })
+    const refused = await call(node, '/')
+    const cause = 'no worker can be started: the environment refers to secrets that do not exist: wire_lb'
+    assert.deepEqual([refused.status, refused.json], [400, { error: `no workers available: ${cause}` }])
+    assert.equal(refused.headers['retry-after'], '30')
+    assert.match((await explanationOf(server, node.id)).summary, /secrets that do not exist: wire_lb/)
+    await ask(server, '/graphql', {
+      body: { query: 'mutation { secretCreate(input: { name: "wire_lb", value: "x" }) { id } }' },
+    })
+    const answered = await until('an answer', async () => {
+      const { status, json } = await call(node, '/')
+      return status === 200 && json
+    })
+    assert.equal(typeof answered.started, 'number')
+  })
+
+  test('where workers crash a request outlasts the first crashes, and the next one is refused with the exit', async () => {
+    const node = await balancedEndpoint(server, { ...inNode, args: `${process.execPath} -e process.exit(3)` })
+    const first = await call(node, '/')
+    const exits = () => server.events('worker.exited').filter(({ endpointId }) => endpointId === node.id)
+    await until('the fourth crash in the log', () => exits().length >= 4)
+    const cause =
+      /^no workers available: the last \d+ workers crashed; the last one exited with code 3; the next one starts in \d+ s$/
+    assert.deepEqual([first.status, cause.test(first.json.error)], [400, true], first.text)
+    const second = await call(node, '/')
+    assert.deepEqual([second.status, cause.test(second.json.error)], [400, true], second.text)
+    assert.ok(Number(second.headers['retry-after']) > 0)
+  })
+
+  test('a program that does not exist is the reason of the refusal', async () => {
+    const node = await balancedEndpoint(server, { ...inNode, args: 'no-such-program server.mjs' })
+    const { status, json } = await call(node, '/')
+    assert.equal(status, 400)
+    assert.match(json.error, /^no workers available: .*no-such-program/)
+  })
+
   test('a client that names a worker gets that one, is told when it is gone, and can have it started again', async () => {
     const node = await balancedEndpoint(server, { ...inNode, workers: { min: 2, max: 2 } })
     await until('both workers', async () => (await healthOf(server, node.id)).workers.ready === 2)
