@@ -202,7 +202,9 @@ test('an endpoint that was opened needs no key, by its id or its name, and the t
     assert.deepEqual((await admitted(gate, endpoint, { headers: [] })).rawHeaders, [])
     assert.deepEqual((await admitted(gate, endpoint, { headers: [own, BEARER] })).rawHeaders, own, 'ours stays here')
   }
+  assert.equal((await admitted(gate, id, { headers: [BEARER] })).isOpen, true, 'whoever asks may be a stranger')
   const closed = await balanced(rig)
+  assert.equal((await admitted(gate, closed, { headers: [BEARER] })).isOpen, false)
   assert.equal((await refused(gate, closed, { headers: [] }))[0], 401)
   assert.equal((await refused(gate, await rig.endpoint({ name: 'chat' }), { headers: [] }))[0], 400)
 })

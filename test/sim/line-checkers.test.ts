@@ -198,6 +198,19 @@ test('refusals in unknown words, or without a time to try again, are reported', 
   ])
 })
 
+test('a line that is refused since no worker can start, although one is there, is reported', () => {
+  const why = { cause: 'no worker can be started: why', retryAfterSeconds: 30 }
+  const { watched, problems } = seen()
+  watched.outage(ENDPOINT, why)
+  watched.keep(aBalanced(), [aTarget('a', { state: 'draining' })])
+  watched.outage(ENDPOINT, why)
+  watched.keep(aBalanced(), [aTarget('a', { state: 'starting' })])
+  watched.outage(ENDPOINT, null)
+  assert.deepEqual(problems, [])
+  watched.outage(ENDPOINT, why)
+  assert.match(problems.join(), /nobody is said to serve .*, but worker a\w* is starting/)
+})
+
 test('a server that has ended has nobody in line', () => {
   const { checker, ask, problems, state } = seen()
   void ask()

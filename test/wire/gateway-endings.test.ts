@@ -328,6 +328,20 @@ describe('an answer that breaks off just as it begins', () => {
   })
 })
 
+describe('a line that is asked for a worker', () => {
+  for (const isOpen of [true, false]) {
+    test(`is told that ${isOpen ? 'anybody may ask' : 'who asks is known'}`, async () => {
+      const gateway = await startGateway({ call: call => ({ ...call, isOpen }) })
+      await add(gateway, 'w1', answering(PLAIN))
+      await rawClient(gateway.port).send(get([])).untilEnd()
+      assert.deepEqual(
+        gateway.reservations.wanted.map(({ isStranger }) => isStranger),
+        [isOpen],
+      )
+    })
+  }
+})
+
 describe('how long a request has waited in vain', () => {
   test('is told when it is refused', async () => {
     const gateway = await startGateway()
