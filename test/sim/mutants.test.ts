@@ -4,8 +4,9 @@ import { test } from 'node:test'
 import { settle } from '../../sim/run.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import type { Database } from '../../sim/store.ts'
-import type { WorkerId } from '../../src/core/ids.ts'
+import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/placement.ts'
+import type { EndpointSnapshot } from '../../src/core/scale.ts'
 import { NO_JOB_USAGE } from '../../src/core/usage.ts'
 import type { FinishRequest, JobOutcomeStore, JobStore, Store, StreamStore } from '../../src/ports/store.ts'
 
@@ -41,6 +42,11 @@ const withStreams = (store: Store, changes: Partial<StreamStore>): Store => ({
   streams: { ...store.streams, ...changes },
 })
 
+async function withoutHead(store: Store, id: EndpointId): Promise<EndpointSnapshot | null> {
+  const snapshot = await store.endpoints.snapshot(id)
+  return snapshot === null ? null : { ...snapshot, queue: { ...snapshot.queue, headQueuedAtMs: null } }
+}
+
 const MUTANTS: readonly Mutant[] = [
   { name: 'takes results from anyone', break: withoutFence, found: /who sent no result|that no run of it has sent/ },
   {
@@ -60,6 +66,11 @@ const MUTANTS: readonly Mutant[] = [
     name: 'never notes the end of a worker',
     break: ({ store }) => ({ ...store, workers: { ...store.workers, exited: async () => null } }),
     found: /although its process has ended/,
+  },
+  {
+    name: 'does not know since when the first job waits',
+    break: ({ store }) => ({ ...store, endpoints: { ...store.endpoints, snapshot: id => withoutHead(store, id) } }),
+    found: /the first job waits \d+ ms beyond its delay|waits for one of \d+ workers, all at work/,
   },
   {
     name: 'hands out the last job first',
