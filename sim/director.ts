@@ -25,6 +25,8 @@ export class Director {
   readonly #world: World
   readonly #cast: Cast
   readonly #random: SeededRandom
+  /** Apart, so that all else stays as it is for a seed. */
+  readonly #leads: SeededRandom
   readonly #life: Life
   #faultsOver = false
 
@@ -32,6 +34,7 @@ export class Director {
     this.#world = world
     this.#cast = cast
     this.#random = world.random('director')
+    this.#leads = world.random('leads')
     this.#life = new Life(world.clock)
   }
 
@@ -57,6 +60,7 @@ export class Director {
     }
     for (let n = random.int(0, 2); n > 0; n -= 1) this.#life.after(random.int(5_000, playMs), () => this.#setClock())
     if (random.chance(0.4)) this.#life.after(random.int(5_000, playMs - 60_000), () => void this.#breakCard())
+    if (this.#leads.chance(0.5)) this.#life.after(this.#leads.int(5_000, playMs - 40_000), () => void this.#loseLead())
     await this.#life.sleep(playMs)
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
@@ -120,6 +124,14 @@ export class Director {
     this.#world.troubleStore(isBroken ? 0 : random.int(5, 30), isBroken)
     await this.#life.sleep(isBroken ? random.int(500, 6_000) : random.int(3_000, 10_000))
     this.#world.troubleStore(0, false)
+  }
+
+  /** The connection that holds the lead breaks, and is made again. */
+  async #loseLead(): Promise<void> {
+    this.#world.count('losses of the lead')
+    this.#world.lead(false)
+    await this.#life.sleep(this.#leads.int(200, 15_000))
+    this.#world.lead(true)
   }
 
   /** A card falls off, and comes back after a restart of its driver. */

@@ -8,8 +8,9 @@ import type { Notifier } from '../src/ports/notifier.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store.ts'
 import type { Targets, Traffic } from '../src/ports/targets.ts'
-import { singleLeader } from '../src/system/leader.ts'
+import { fencedDriver, fencedStore } from '../src/system/leader-fence.ts'
 import { type BalancedLines, LINE_LIMITS, type LineChecker } from './checks/line-checker.ts'
+import { createFaultyLeader } from './faults/leader.ts'
 import { createFaultyNotifier } from './faults/notifier.ts'
 import type { Receiver } from './faults/receiver.ts'
 import { type CrashPoint, StoreGate } from './faults/store-gate.ts'
@@ -164,10 +165,11 @@ export class Server {
       notifier,
       capacity: running => ({ freeWorkers: Math.max(0, MACHINE_WORKERS - running), bound: 'the simulated machine' }),
     })
+    const leader = createFaultyLeader(this.#world)
     const ports: Ports = {
       clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
-      ...{ random, vault, logs, notifier, store: gate.store, leader: singleLeader },
-      driver: gatedDriver(driver, life),
+      ...{ random, vault, logs, notifier, leader, store: fencedStore(gate.store, leader) },
+      driver: fencedDriver(gatedDriver(driver, life), leader),
       outbound: receiver.outbound(life),
       probes: { probe: address => life.guard(programs.probe(address)) },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },

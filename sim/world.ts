@@ -48,6 +48,9 @@ export class World {
   crashLoop = false
   /** No commit succeeds. */
   diskBroken = false
+  /** Whether the server may change anything. */
+  leading = true
+  readonly #leadWatchers = new Set<(leading: boolean) => void>()
   /** How long each call of the store takes. */
   storeDelayMs = 0
   /** Grows with crashes and failures of the store: what was on its way then may have happened or not. */
@@ -92,9 +95,23 @@ export class World {
     this.trace.add('disk', `${delayMs} ms ${broken ? 'broken' : ''}`)
   }
 
-  /** Whether the store was slow or broken at some time since then; what was in its line may take a while longer. */
+  /** Lets the server lose its lead, or have it again. */
+  lead(leading: boolean): void {
+    this.#slowMs = this.clock.monotonic()
+    this.leading = leading
+    this.trace.add('lead', leading ? 'regained' : 'lost')
+    for (const watcher of [...this.#leadWatchers]) watcher(leading)
+  }
+
+  /** Tells of every change of {@link leading}. @returns what ends it */
+  watchLead(watcher: (leading: boolean) => void): () => void {
+    this.#leadWatchers.add(watcher)
+    return () => void this.#leadWatchers.delete(watcher)
+  }
+
+  /** Whether the store was slow, broken or closed to changes at some time since then; what was in its line may take a while longer. */
   wasSlow(sinceMs: number): boolean {
-    return this.storeDelayMs > 0 || this.diskBroken || this.#slowMs + 10_000 > sinceMs
+    return this.storeDelayMs > 0 || this.diskBroken || !this.leading || this.#slowMs + 10_000 > sinceMs
   }
 
   /** Notes a mistake of the system under test. */

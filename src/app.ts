@@ -296,6 +296,9 @@ function createLoops(
   ports.notifier.subscribe('fleet', reaping.wake)
   ports.notifier.subscribe('webhooks', loop.wake)
   const loops = [autoscaling, asking, reaping, loop]
+  const unwatch = ports.leader.watch(now => {
+    if (now === 'active') for (const one of loops) one.wake()
+  })
   const delivering = {
     async stop(forMs: number) {
       await loop.stop()
@@ -308,6 +311,7 @@ function createLoops(
       for (const one of loops) one.start()
     },
     async stop() {
+      unwatch()
       await Promise.all([...loops.map(one => one.stop()), prober.end(), delivering.stop(0)])
     },
   }
@@ -322,7 +326,7 @@ function opsParts(ports: Ports, { metricsPublic = false }: AppConfig, stopping: 
 const DELIVER_MS = 2_000
 
 async function isReady(ports: Ports, stopping: AbortSignal): Promise<boolean> {
-  if (stopping.aborted) return false
+  if (stopping.aborted || !ports.leader.isLeader()) return false
   try {
     await ports.store.workers.alive()
     return true

@@ -77,6 +77,8 @@ export interface Events {
   'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
   /** A request or a socket of a load-balancing endpoint that was let in is over. */
   'gateway.passed': Passed
+  /** Whether this server leads its database, and why not; see ports/leader. */
+  'leader.changed': { now: 'active' | 'unsure' | 'deposed'; problem: string | null }
   'loop.failed': { loop: string; problem: string }
   /** An answer began; `surface` is null where none is at the path. */
   'request.answered': { surface: string | null; status: number; tookMs: number }

@@ -11,9 +11,11 @@ import type { Emit } from './events.ts'
 import { driverFor, type ServerDriver } from './main-drivers.ts'
 import { foldersIn, type ServedFolder, serveFolders } from './main-folders.ts'
 import { bind, connected, connectionTo, openContainerAddress, openRelay, StartError } from './main-listeners.ts'
+import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Store } from './ports/store.ts'
+import type { Vault } from './ports/vault.ts'
 import type { VolumeFolders } from './ports/volume-folders.ts'
 import type { RelayKeeper } from './relay/keeper.ts'
 import type { ContainerAddress } from './server/container-address.ts'
@@ -24,6 +26,7 @@ import { openPostgresStore } from './store/postgres.ts'
 import { chooseHost, measureFlushMs, openSqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
+import { fencedDriver, fencedStore } from './system/leader-fence.ts'
 import { createLog, logEvents } from './system/log.ts'
 import { createMachine, describeGpus } from './system/machine.ts'
 import { beginRotation, endRotation, loadMasterKeys } from './system/master-key.ts'
@@ -31,6 +34,7 @@ import { measuredStore } from './system/measured-store.ts'
 import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
 import { createOutbound } from './system/outbound.ts'
+import { leadPostgres, type PostgresLeader } from './system/postgres-leader.ts'
 import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { createProbes } from './system/probe.ts'
 import { systemRandom } from './system/random.ts'
@@ -50,6 +54,11 @@ export interface RunningServer {
   readonly hardware: string
   /** Stops as decision stop says; a second call hurries. Resolves when everything is over. */
   stop(): Promise<void>
+  /**
+   * Resolves with the reason once another server has taken over the database. This one has let go of everything then, and its workers
+   * go on; its process is to end.
+   */
+  readonly deposed: Promise<string>
 }
 
 /**
@@ -62,9 +71,12 @@ export async function startServer(config: Config, sampleFolder: string): Promise
   const metrics = createMetrics({ clock: systemClock, ofProcess: true })
   const emit = toAll([logEvents(log), metrics.emit])
   const lock = acquire(config.dataDir)
+  let leader: PostgresLeader | null = null
   let notifier: Notifications | null = null
   let relay: Promise<RelayKeeper | null> = Promise.resolve(null)
   try {
+    leader = await lead(config)
+    const deposed = whenDeposed(leader, emit)
     const apiKeyFile = join(config.dataDir, 'api-key')
     notifier = createNotifications(config, log)
     const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
@@ -74,16 +86,12 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const driver = driverFor(config, folders.inProcesses, engine)
     if (!config.directWorkers) relay = openRelay(config, log)
     const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
-    writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
-    const keys = loadMasterKeys(keyFile(config), config.masterKeys)
-    if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
+    const vault = openVault(config, log)
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
     const ports: Ports = {
       ...{ clock: systemClock, random: systemRandom },
-      leader: singleLeader,
-      vault: createVault(...keys),
-      store,
-      driver,
+      vault,
+      ...led(leader, store, driver),
       notifier,
       logs,
       ...{ outbound: createOutbound({ publicOnly: config.webhookPublicOnly }), probes: createProbes() },
@@ -110,21 +118,37 @@ export async function startServer(config: Config, sampleFolder: string): Promise
         return kept?.url ?? direct
       },
     })
-    lock.publish({ pid: process.pid, url })
+    tellOthers(lock, leader, url)
     warnOfOutside(config, log)
     return {
       url,
       apiKeyFile,
       folders: served,
       hardware: await hardware,
-      stop: stopper(app, { listener, containers, relay: kept, store, lock, driver, notifier }),
+      stop: stopper(app, { listener, containers, relay: kept, store, leader, lock, driver, notifier }),
+      deposed: deposed.then(why => letGo(app, listener).then(() => why)),
     }
   } catch (error) {
     await (await relay)?.leave()
     await notifier?.close?.()
+    await leader?.close()
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   }
+}
+
+/** What seals what is secret in the store, of which the data directory takes a note. */
+function openVault(config: Config, log: Log): Vault {
+  writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
+  const keys = loadMasterKeys(keyFile(config), config.masterKeys)
+  if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
+  return createVault(...keys)
+}
+
+/** Who finds the data directory or the database taken is told by whom. */
+function tellOthers(lock: DataDirLock, leader: PostgresLeader | null, url: string): void {
+  lock.publish({ pid: process.pid, url })
+  leader?.listensAt(new URL(url).host)
 }
 
 /** What answers call this server. @param url where it listens */
@@ -160,7 +184,9 @@ export interface Rotated extends Resealing {
 export async function rotateMasterKey(config: Config, report: (so: Resealing) => void): Promise<Rotated> {
   requireStoreOf(config)
   const lock = acquire(config.dataDir)
+  let leader: PostgresLeader | null = null
   try {
+    leader = await lead(config)
     const file = keyFile(config)
     const given = config.masterKeys.length > 0
     const store = await openStore(config)
@@ -176,6 +202,7 @@ export async function rotateMasterKey(config: Config, report: (so: Resealing) =>
   } catch (error) {
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   } finally {
+    await leader?.close()
     lock.release()
   }
 }
@@ -224,6 +251,7 @@ function stopper(
     containers: ContainerAddress | null
     relay: RelayKeeper | null
     store: Store
+    leader: PostgresLeader | null
     lock: DataDirLock
     driver: ServerDriver
     notifier: Notifications
@@ -240,6 +268,7 @@ function stopper(
     await parts.listener.close(1_000)
     await parts.notifier.close?.()
     await parts.store.close()
+    await parts.leader?.close()
     parts.lock.release()
   }
   return () => {
@@ -266,6 +295,35 @@ async function openStore(config: Config): Promise<Store> {
     host,
     gather: flush => void setImmediate(flush),
   })
+}
+
+/** A data directory with an embedded database has a lock of its own. */
+async function lead({ databaseUrl }: Config): Promise<PostgresLeader | null> {
+  return databaseUrl === null ? null : leadPostgres({ url: databaseUrl })
+}
+
+/** What the application gets of a store and a driver that only the leader may use in full. */
+function led(leader: PostgresLeader | null, store: Store, driver: Driver): Pick<Ports, 'leader' | 'store' | 'driver'> {
+  if (leader === null) return { leader: singleLeader, store, driver }
+  return { leader, store: fencedStore(store, leader), driver: fencedDriver(driver, leader) }
+}
+
+/** Resolves with the reason, if ever. */
+function whenDeposed(leader: PostgresLeader | null, emit: Emit): Promise<string> {
+  return new Promise(resolve => {
+    leader?.watch((now, problem) => {
+      emit('leader.changed', { now, problem })
+      if (now === 'deposed') resolve(problem ?? 'another server leads')
+    })
+  })
+}
+
+const LET_GO_MS = 2_000
+
+/** Ends whatever this server does, and no worker: they may be another server's now. */
+async function letGo(app: App, listener: Listener): Promise<void> {
+  const late = new Promise(resolve => setTimeout(resolve, LET_GO_MS))
+  await Promise.race([Promise.allSettled([app.abandon(), listener.close(0)]), late])
 }
 
 type Log = ReturnType<typeof createLog>

@@ -292,7 +292,7 @@ export class Checks {
 
   /** What the server itself calls a failure is one, unless the store was made to fail. */
   #failed(name: string, problem: string): void {
-    if (/simulated disk|made durable|the server is stopping/.test(problem))
+    if (/simulated disk|made durable|the server is stopping|lost its hold on the database/.test(problem))
       this.#world.count('failures reported by the server')
     else this.#world.report(`${name}: ${problem}`)
   }

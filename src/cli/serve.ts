@@ -46,6 +46,10 @@ async function serve(options: Record<string, unknown>): Promise<void> {
   })
   // Not before: who reads that the server is up may signal it at once.
   announce(server, reading.config)
+  void server.deposed.then(why => {
+    process.stderr.write(`runyard: ${why}\n`)
+    process.exit(EXIT.unavailable)
+  })
   await ended.catch((error: Error) => {
     process.stderr.write(`runyard: the server did not stop in order: ${error.message}\n`)
     process.exit(EXIT.internal)

@@ -17,6 +17,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'worker.avoided': 'warn',
   'worker.clamped': 'warn',
   'machine.problem': 'warn',
+  'leader.changed': 'warn',
   'loop.failed': 'error',
   'gateway.passed': 'debug',
   'request.answered': 'debug',

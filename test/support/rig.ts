@@ -34,6 +34,7 @@ import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
 import type { ContainerUrls } from '../../src/services/worker-addresses.ts'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
+import { singleLeader } from '../../src/system/leader.ts'
 import { createMetrics } from '../../src/system/metrics.ts'
 import { createNotifier } from '../../src/system/notifier.ts'
 import { createVault } from '../../src/system/vault.ts'
@@ -174,11 +175,18 @@ export class Rig {
       metrics.emit(name, fields)
     }
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
-    const leader = { isLeader: () => true }
     const machine = { parts: async () => this.machine }
     const { metricsPublic = false, placing, prices } = this.#options
     const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, placing, prices }
-    this.ports = { ...ports, probes: this.probes, leader, machine, metrics, volumes: this.volumes, logs: this.logs }
+    this.ports = {
+      ...ports,
+      probes: this.probes,
+      leader: singleLeader,
+      machine,
+      metrics,
+      volumes: this.volumes,
+      logs: this.logs,
+    }
     this.#app = createApp(this.ports, config, this.#options.requests?.(this.ports))
     this.#fetch = this.#app.fetch()
     await this.#app.services.access.ensureKey(DEFAULT_OWNER, 'test', KEY)
