@@ -1,7 +1,7 @@
 /** What runs the workers of this server: processes of this machine, and containers of an engine. */
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
+import { ensureFolder } from './disk/durable-file.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createDockerDriver, type DockerDriver } from './drivers/docker/docker.ts'
 import { engineAddresses } from './drivers/docker/engine-address.ts'
@@ -84,6 +84,6 @@ function dockerDriver(config: Config, { notifier, logs, log, connection }: Drive
 
 function folderIn(dataDir: string, name: string): string {
   const folder = join(dataDir, name)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  ensureFolder(folder)
   return folder
 }

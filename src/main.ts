@@ -1,12 +1,13 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Addresses } from './api/addresses.ts'
 import { type App, type AppConfig, createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { toAppError } from './core/errors.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
+import { ensureFolder, keepDurably } from './disk/durable-file.ts'
 import type { Emit } from './events.ts'
 import { driverFor, type ServerDriver } from './main-drivers.ts'
 import { foldersIn, type ServedFolder, serveFolders } from './main-folders.ts'
@@ -24,6 +25,7 @@ import { type Resealing, resealAll } from './services/resealing.ts'
 import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
 import { openPostgresStore } from './store/postgres.ts'
 import { chooseHost, measureFlushMs, openSqliteStore } from './store/sqlite.ts'
+import { keepApiKey } from './system/api-key.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { fencedDriver, fencedStore } from './system/leader-fence.ts'
@@ -101,7 +103,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       metrics,
     }
     const app = createApp(ports, appConfigOf(config))
-    await app.services.access.ensureKey(DEFAULT_OWNER, 'main', ensureApiKey(apiKeyFile, config.apiKey))
+    await app.services.access.ensureKey(DEFAULT_OWNER, 'main', keepApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders, log)
     let kept: RelayKeeper | null = null
     containers = openContainerAddress(app, config, log, () => kept)
@@ -139,7 +141,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
 
 /** What seals what is secret in the store, of which the data directory takes a note. */
 function openVault(config: Config, log: Log): Vault {
-  writeFileSync(storeFile(config), `${storeName(config)}\n`, { mode: 0o600 })
+  keepDurably(storeFile(config), `${storeName(config)}\n`)
   const keys = loadMasterKeys(keyFile(config), config.masterKeys)
   if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
   return createVault(...keys)
@@ -337,16 +339,6 @@ function createNotifications(config: Config, log: Log): Notifications {
   return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
 }
 
-function ensureApiKey(file: string, given: string | null): string {
-  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
-  const key = given ?? (known === '' ? `rpa_${randomBytes(24).toString('base64url')}` : known)
-  if (key !== known) {
-    writeFileSync(`${file}.new`, `${key}\n`, { mode: 0o600 })
-    renameSync(`${file}.new`, file)
-  }
-  return key
-}
-
 function volumesIn(dataDir: string, log: ReturnType<typeof createLog>): VolumeFolders {
   const folders = createVolumeFolders({
     root: join(dataDir, 'volumes'),
@@ -359,6 +351,6 @@ function volumesIn(dataDir: string, log: ReturnType<typeof createLog>): VolumeFo
 
 function folderIn(dataDir: string, name: string): string {
   const folder = join(dataDir, name)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  ensureFolder(folder)
   return folder
 }

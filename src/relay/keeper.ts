@@ -1,9 +1,10 @@
 /** The server's side of the relay: finds it or starts it, tells it where the server is, and starts it again when it dies. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ensureFolder } from '../disk/durable-file.ts'
 import { isAlive, signal } from '../drivers/process-table.ts'
 import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH } from './relay.ts'
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
@@ -208,7 +209,7 @@ function hasWorkers(dataDir: string): boolean {
 
 /** Starts a relay that no signal from this terminal reaches, and waits until it listens. */
 async function start(dataDir: string, port: number): Promise<void> {
-  mkdirSync(relayFolder(dataDir), { recursive: true, mode: 0o700 })
+  ensureFolder(relayFolder(dataDir))
   const log = openSync(join(relayFolder(dataDir), 'relay.log'), 'w', 0o600)
   let child: ChildProcess
   try {

@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ensureFolder, removeDurably, writeDurably } from '../disk/durable-file.ts'
 import { type ProcessIdentity, parseIdentity } from '../drivers/process-table.ts'
 
 /** Changes when a server and a relay of another version could not work together. */
@@ -36,15 +37,14 @@ export function readRelayInfo(dataDir: string): RelayInfo | null {
 
 /** Says who the relay is, to its owner only. */
 export function writeRelayInfo(dataDir: string, { identity, port, secret, version }: RelayInfo): void {
-  mkdirSync(relayFolder(dataDir), { recursive: true, mode: 0o700 })
-  const draft = `${fileOf(dataDir)}.${identity.pid}`
-  writeFileSync(draft, `${JSON.stringify({ ...identity, port, secret, version })}\n`, { mode: 0o600 })
-  renameSync(draft, fileOf(dataDir))
+  ensureFolder(relayFolder(dataDir))
+  const content = `${JSON.stringify({ ...identity, port, secret, version })}\n`
+  writeDurably(fileOf(dataDir), content, `${fileOf(dataDir)}.${identity.pid}`)
 }
 
 /** Forgets a relay that has ended. */
 export function removeRelayInfo(dataDir: string): void {
-  rmSync(relayFolder(dataDir), { recursive: true, force: true })
+  removeDurably(relayFolder(dataDir))
 }
 
 function fileOf(dataDir: string): string {

@@ -2,9 +2,10 @@
  * The address under which workers in containers reach this server: a listener with the worker surface alone, on the gateway of
  * their network or whatever fits their engine (docs/adr/0022). The relay has it, so that it is there while the server is away.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type ContainerWay, containerReach, isWithin } from '../core/container-reach.ts'
 import { AppError, toAppError } from '../core/errors.ts'
+import { removeDurably, writeDurably } from '../disk/durable-file.ts'
 import type { ContainerNetwork, FoundNetwork } from '../ports/container-network.ts'
 import { type Listener, originOf } from './listener.ts'
 
@@ -123,7 +124,7 @@ export class ContainerAddress {
     await this.#listener?.listener.close(graceMs)
     if (this.#known === null) return
     const gone = await this.#parts.network.remove().catch(() => false)
-    if (gone) rmSync(this.#parts.file, { force: true })
+    if (gone) removeDurably(this.#parts.file)
   }
 
   async #attach(): Promise<Attached> {
@@ -171,7 +172,7 @@ export class ContainerAddress {
   #remember(now: Known, { name, isolated }: FoundNetwork, how: string): void {
     this.#problem = null
     const text = JSON.stringify(now)
-    if (text !== JSON.stringify(this.#known)) writeFileSync(this.#parts.file, `${text}\n`, { mode: 0o600 })
+    if (text !== JSON.stringify(this.#known)) writeDurably(this.#parts.file, `${text}\n`)
     this.#known = now
     if (this.#told === text) return
     this.#told = text

@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { ensureFolder } from '../disk/durable-file.ts'
 
 /** What a running server says of itself to those who find its data directory. */
 export interface ServerInfo {
@@ -33,7 +34,7 @@ const kept = new Set<DatabaseSync>()
  * `server.json` beside it only says who holds the lock, and means nothing without it.
  */
 export function lockDataDir(folder: string): DataDirLock | HeldDataDir {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  ensureFolder(folder)
   const infoFile = join(folder, 'server.json')
   const database = new DatabaseSync(join(folder, 'lock.sqlite'), { timeout: 0 })
   try {

@@ -1,5 +1,5 @@
-import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { touchDurably } from '../disk/durable-file.ts'
 import { type Row, runSteps, type SqlValue, type Statement } from './operations/operation.ts'
 import { operationOf } from './operations/table.ts'
 import type { Migration } from './schema/migration.ts'
@@ -247,7 +247,7 @@ function open(file: string): DatabaseSync {
 
 function touch(file: string): void {
   try {
-    closeSync(openSync(file, 'a', 0o600))
+    touchDurably(file)
   } catch (error) {
     throw unavailable(`its database ${file} cannot be opened`, error)
   }

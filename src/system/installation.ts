@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writeDurably } from '../disk/durable-file.ts'
 
 /** Names the installation of a data directory, by letters and digits, to whatever it makes outside of it. Is made once. */
 export function installationOf(dataDir: string): string {
@@ -8,7 +9,7 @@ export function installationOf(dataDir: string): string {
   const known = knownInstallation(dataDir)
   if (known !== null) return known
   const made = randomBytes(6).toString('hex')
-  writeFileSync(file, `${made}\n`, { mode: 0o600 })
+  writeDurably(file, `${made}\n`)
   return made
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
 import { AppError } from '../core/errors.ts'
+import { createDurably, writeDurably } from '../disk/durable-file.ts'
 import { KEY_BYTES } from './vault.ts'
 
 /** The keys of an installation: the first one seals, all open. */
@@ -37,7 +37,8 @@ export function endRotation(file: string): void {
 }
 
 function readOrCreate(file: string): MasterKeys {
-  const bytes = createKey(file) ?? readFileSync(file)
+  createDurably(file, randomBytes(KEY_BYTES))
+  const bytes = readFileSync(file)
   const count = bytes.length / KEY_BYTES
   if (count === 1 || count === 2) {
     return Array.from({ length: count }, (_, n) =>
@@ -51,36 +52,7 @@ function readOrCreate(file: string): MasterKeys {
   )
 }
 
-/** Null when the file is there already, from before or from another process at the same moment. */
-function createKey(file: string): Buffer | null {
-  try {
-    const key = randomBytes(KEY_BYTES)
-    writeDurably(file, [key], 'wx')
-    return key
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return null
-    throw thrown
-  }
-}
-
 /** At each moment the file has the old keys or the new ones. */
 function replaceFile(file: string, keys: readonly Buffer[]): void {
-  writeDurably(`${file}.new`, keys, 'w')
-  renameSync(`${file}.new`, file)
-  const folder = openSync(dirname(file), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
-}
-
-function writeDurably(file: string, keys: readonly Buffer[], flag: 'w' | 'wx'): void {
-  const handle = openSync(file, flag, 0o600)
-  try {
-    writeSync(handle, Buffer.concat(keys))
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
+  writeDurably(file, Buffer.concat(keys))
 }

@@ -1,7 +1,8 @@
-import { chmod, lstat, mkdir, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
+import { chmod, lstat, opendir, rm, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { VolumeId } from '../core/ids.ts'
+import { ensureFolder, moveDurably } from '../disk/durable-file.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
 
 /** Where folders wait to be emptied; no volume can have this id. */
@@ -49,15 +50,15 @@ export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOpti
     path,
     async create(id) {
       const folder = path(id)
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      ensureFolder(folder)
       if (!(await lstat(folder)).isDirectory()) throw new AppError('internal', `${folder} is not a folder`)
       await chmod(folder, 0o700)
     },
     async remove(id) {
-      await mkdir(removed, { recursive: true, mode: 0o700 })
+      ensureFolder(removed)
       const folder = join(removed, `${id}-${unique()}`)
       try {
-        await rename(path(id), folder)
+        moveDurably(path(id), folder)
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
         throw error

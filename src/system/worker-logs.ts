@@ -1,7 +1,8 @@
 /** Workers append to `<folder>/<worker>.log` by themselves. What is beside it is described in worker-log-output.ts. */
-import { mkdirSync, readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerId } from '../core/ids.ts'
+import { ensureFolder } from '../disk/durable-file.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { LogLine, LogPage, LogReader, WorkerLogs } from '../ports/worker-logs.ts'
 import { type EndedLine, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
@@ -30,7 +31,7 @@ export interface WorkerLogsOptions {
  * it of each, and removes none whose path was asked for in the last minute.
  */
 export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: WorkerLogsOptions): WorkerLogs {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  ensureFolder(folder)
   const outputs = new Outputs(folder, clock)
   const watches = new Watches(outputs, clock)
   const askedAt = new Map<string, number>()

@@ -20,6 +20,7 @@ export interface Wall {
 export const places: Record<string, string> = {
   anything: '**',
   core: 'src/core/**',
+  disk: 'src/disk/**',
   ports: 'src/ports/**',
   services: 'src/services/**',
   control: 'src/control/**',
@@ -62,6 +63,13 @@ const simulated =
 export const walls: Wall[] = [
   { folder: 'core', project: '', packages: 'zod', builtins: '' },
   { folder: 'ports', project: 'core events', packages: '', builtins: '' },
+  {
+    folder: 'disk',
+    project: '',
+    packages: '',
+    builtins: 'fs path',
+    why: 'all who write files write them so, see docs/adr/0030-durable-files.md',
+  },
   { folder: 'services', project: 'core ports events', packages: '', builtins: '' },
   { folder: 'control', project: 'core ports events services', packages: '', builtins: '' },
   {
@@ -80,35 +88,35 @@ export const walls: Wall[] = [
   },
   {
     folder: 'server',
-    project: 'api gateway core ports events',
+    project: 'api gateway core ports events disk',
     packages: '@hono/node-server',
     builtins: 'http net stream fs',
     why: 'a listener reports through ports and events, so it needs their types',
   },
   {
     folder: 'store',
-    project: 'core ports events',
+    project: 'core ports events disk',
     packages: 'pg',
     builtins: 'sqlite worker_threads fs path url',
     why: 'url: the files of the schema and of the thread are found beside the module',
   },
   {
     folder: 'relay',
-    project: 'core drivers/process-table',
+    project: 'core disk drivers/process-table',
     packages: '',
     builtins: 'http net fs path url crypto stream child_process',
     why: 'a process of its own that must start fast; its server starts it, and both know it by its identity',
   },
   {
     folder: 'drivers',
-    project: 'core ports events',
+    project: 'core ports events disk',
     packages: 'dockerode @balena/dockerignore tar-fs @kubernetes/client-node',
     builtins: 'child_process fs os path net stream util http https',
     why: 'http, https: agents that keep no connections to a container engine',
   },
   {
     folder: 'system',
-    project: 'core ports events store',
+    project: 'core ports events store disk',
     packages: 'pino prom-client @opentelemetry/*',
     builtins: 'any',
   },

@@ -1,5 +1,6 @@
 /** Which images of the engine were downloaded for workers, and when each was last used: in a file, since engines keep no such notes. */
-import { readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
+import { readFileSync, statfsSync } from 'node:fs'
+import { writeDurably } from '../../disk/durable-file.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { parseReference, sameRepository } from './image-reference.ts'
 
@@ -83,8 +84,7 @@ export class PulledImages {
 
   #write(): void {
     const { file } = this.#options
-    writeFileSync(`${file}.new`, JSON.stringify([...this.#images.values()]), { mode: 0o600 })
-    renameSync(`${file}.new`, file)
+    writeDurably(file, JSON.stringify([...this.#images.values()]))
   }
 }
 

@@ -1,0 +1,121 @@
+/**
+ * Files that survive a power cut (docs/adr/0030). A file system may forget what was not flushed, and the name of a file is kept in
+ * its folder, which is flushed apart. When a function here returns, the change is on stable storage; before, the old state or the new one is.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
+/** For its owner alone. */
+const OWN_FILE = 0o600
+const OWN_FOLDER = 0o700
+
+/** What a file system answers that cannot flush a folder or has no links: some of networks and of other systems. */
+const CANNOT = new Set(['EINVAL', 'ENOSYS', 'ENOTSUP', 'EISDIR', 'EPERM', 'EACCES'])
+
+/** Makes a folder for its owner alone, with those above it that are missing. One that is there stays as it is. @throws the system's error */
+export function ensureFolder(folder: string): void {
+  const first = mkdirSync(folder, { recursive: true, mode: OWN_FOLDER })
+  if (first === undefined) return
+  for (let made = resolve(folder); ; made = dirname(made)) {
+    flushFolder(dirname(made))
+    if (made === resolve(first)) return
+  }
+}
+
+/**
+ * Writes a file for its owner alone, in place of the one that may be there: at each moment one of them is there, whole.
+ * @param draft the file that it is before, in the same folder; differs where several processes may write at once
+ * @throws the system's error; the file is then as it was
+ */
+export function writeDurably(file: string, content: string | Uint8Array, draft = `${file}.new`): void {
+  writeFlushed(draft, content)
+  renameSync(draft, file)
+  flushFolder(dirname(file))
+}
+
+/** As {@link writeDurably}, where the file has another content. */
+export function keepDurably(file: string, content: string): void {
+  if (existsSync(file) && readFileSync(file, 'utf8') === content) return
+  writeDurably(file, content)
+}
+
+/**
+ * Makes a file for its owner alone that is not there yet.
+ * @returns false, and nothing happens, when it is there, from before or from another process at the same moment
+ * @throws the system's error
+ */
+export function createDurably(file: string, content: string | Uint8Array): boolean {
+  if (existsSync(file)) return false
+  const draft = `${file}.${process.pid}`
+  writeFlushed(draft, content)
+  try {
+    linkSync(draft, file)
+    return true
+  } catch (thrown) {
+    const { code = '' } = thrown as NodeJS.ErrnoException
+    if (code === 'EEXIST') return false
+    if (!CANNOT.has(code)) throw thrown
+    // A file system without links.
+    renameSync(draft, file)
+    return true
+  } finally {
+    rmSync(draft, { force: true })
+    flushFolder(dirname(file))
+  }
+}
+
+/** Makes an empty file for its owner alone, unless it is there. @throws the system's error */
+export function touchDurably(file: string): void {
+  if (existsSync(file)) return
+  closeSync(openSync(file, 'a', OWN_FILE))
+  flushFolder(dirname(file))
+}
+
+/** Moves a file or folder within its file system, in place of the file that may be there. @throws the system's error */
+export function moveDurably(from: string, to: string): void {
+  renameSync(from, to)
+  flushFolder(dirname(to))
+  if (dirname(from) !== dirname(to)) flushFolder(dirname(from))
+}
+
+/** Removes a file, or a folder with all that is in it; nothing happens when it is not there. @throws the system's error */
+export function removeDurably(path: string): void {
+  rmSync(path, { recursive: true, force: true })
+  if (existsSync(dirname(path))) flushFolder(dirname(path))
+}
+
+function writeFlushed(file: string, content: string | Uint8Array): void {
+  // What a process that died has left may be open to others, or be another name of the file itself.
+  rmSync(file, { force: true })
+  const handle = openSync(file, 'wx', OWN_FILE)
+  try {
+    writeFileSync(handle, content)
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+function flushFolder(folder: string): void {
+  try {
+    const handle = openSync(folder, 'r')
+    try {
+      fsyncSync(handle)
+    } finally {
+      closeSync(handle)
+    }
+  } catch (thrown) {
+    if (!CANNOT.has((thrown as NodeJS.ErrnoException).code ?? '')) throw thrown
+  }
+}

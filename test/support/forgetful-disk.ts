@@ -1,0 +1,107 @@
+/** A disk that forgets at a power cut whatever was not flushed: each file's content, and each name in a folder, apart. */
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { basename, join } from 'node:path'
+
+/** The power is gone: nothing is done any more. */
+export class PowerCut extends Error {}
+
+/** What a folder or file is after a power cut. */
+type Durable = { readonly names: ReadonlyMap<string, number> } | { readonly content: Buffer }
+
+const STEPS = ['openSync', 'writeFileSync', 'fsyncSync', 'renameSync', 'linkSync', 'mkdirSync', 'rmSync'] as const
+type Step = (typeof STEPS)[number]
+type Run = (...args: unknown[]) => unknown
+
+/** The disk below one folder of the real one, for as long as {@link withPowerCut} runs. */
+class ForgetfulDisk {
+  readonly #root: string
+  readonly #cutAt: number
+  readonly #durable = new Map<number, Durable>()
+  readonly #paths = new Map<number, string>()
+  #steps = 0
+
+  constructor(root: string, cutAt: number) {
+    this.#root = root
+    this.#cutAt = cutAt
+    this.#flush(root)
+  }
+
+  wrap(step: Step, real: Run): Run {
+    return (...args) => {
+      const path = this.#pathOf(args[0])
+      if (path?.startsWith(this.#root) !== true) return real(...args)
+      this.#steps += 1
+      if (this.#steps >= this.#cutAt) throw new PowerCut()
+      const result = real(...args)
+      if (step === 'openSync') this.#opened(result as number, path)
+      if (step === 'fsyncSync') this.#flush(path)
+      return result
+    }
+  }
+
+  /** What is there after the power cut, as a folder of its own. */
+  restore(to: string): void {
+    const put = (inode: number, path: string) => {
+      const found = this.#durable.get(inode)
+      if (found === undefined) fs.writeFileSync(path, '')
+      else if ('content' in found) fs.writeFileSync(path, found.content)
+      else {
+        fs.mkdirSync(path, { recursive: true })
+        for (const [name, inner] of found.names) put(inner, join(path, name))
+      }
+    }
+    put(fs.statSync(this.#root).ino, to)
+  }
+
+  #pathOf(given: unknown): string | undefined {
+    return typeof given === 'number' ? this.#paths.get(given) : String(given)
+  }
+
+  /** A new file may have the number of one that was removed. */
+  #opened(handle: number, path: string): void {
+    this.#paths.set(handle, path)
+    const { ino, size } = fs.fstatSync(handle)
+    if (size === 0) this.#durable.delete(ino)
+  }
+
+  #flush(path: string): void {
+    const { ino } = fs.statSync(path)
+    if (!fs.statSync(path).isDirectory()) {
+      this.#durable.set(ino, { content: fs.readFileSync(path) })
+      return
+    }
+    const names = fs.readdirSync(path).map(name => [name, fs.statSync(join(path, name)).ino] as const)
+    for (const [name, inode] of names) {
+      // An empty folder is one, not an empty file.
+      const isFolder = fs.statSync(join(path, name)).isDirectory()
+      if (isFolder && !this.#durable.has(inode)) this.#durable.set(inode, { names: new Map() })
+    }
+    this.#durable.set(ino, { names: new Map(names) })
+  }
+}
+
+/**
+ * Runs something that writes below `root`, and cuts the power at its `cutAt`-th step.
+ * @returns a folder with what is left, and whether all was done before the cut
+ */
+export function withPowerCut(root: string, cutAt: number, run: () => void): { left: string; done: boolean } {
+  const disk = new ForgetfulDisk(root, cutAt)
+  const files = fs as unknown as Record<Step, Run>
+  const real = Object.fromEntries(STEPS.map(step => [step, files[step]])) as Record<Step, Run>
+  for (const step of STEPS) files[step] = disk.wrap(step, real[step])
+  syncBuiltinESMExports()
+  let done = false
+  try {
+    run()
+    done = true
+  } catch (error) {
+    if (!(error instanceof PowerCut)) throw error
+  } finally {
+    Object.assign(files, real)
+    syncBuiltinESMExports()
+  }
+  const left = join(root, '..', `${basename(root)}-left-${cutAt}`)
+  disk.restore(left)
+  return { left, done }
+}

@@ -1,0 +1,38 @@
+/** Finds what makes or moves files past src/disk/durable-file.ts: after a power cut such a file may be gone, empty or an older one. */
+import { type Finding, findingsOf } from './scan.ts'
+
+const IMPORT = /import\s+(?!type\b)(\{[^}]*\}|[^'"]*?)\s+from\s+['"](?:node:)?fs(?:\/promises)?['"]/g
+
+const WRITERS =
+  /^(?:(?:writeFile|appendFile|rename|link|symlink|copyFile|cp|open|mkdir|mkdtemp|truncate)(?:Sync)?|createWriteStream)$/
+
+/** Names that a source imports from the file system of Node with which it can make, move or change a file or folder. */
+export function findLooseWrites(source: string): Finding[] {
+  return findingsOf(source, IMPORT, match => {
+    const what = match[1] ?? ''
+    if (!what.startsWith('{')) return `import of all of fs`
+    const names = what
+      .slice(1, -1)
+      .split(',')
+      .map(name => name.trim())
+      .filter(name => !name.startsWith('type '))
+      .map(name => name.split(/\s+as\s+/)[0] ?? '')
+    return names.filter(name => WRITERS.test(name)).join(', ')
+  }).filter(({ what }) => what !== '')
+}
+
+/** Files of `src` that may do so all the same, and why. */
+export const LOOSE_WRITERS: Readonly<Record<string, string>> = {
+  'src/disk/durable-file.ts': 'all others write through it',
+  'src/cli/passing-server.ts': 'the folder of a server that is removed with it',
+  'src/drivers/docker/log-copy.ts': 'output of workers, which may be lost with the machine',
+  'src/drivers/process.ts': 'logs of workers, and notes on processes that do not outlive the boot of the machine',
+  'src/drivers/volume-link.ts': 'a link for running workers, which do not outlive the boot of the machine',
+  'src/drivers/working-folder.ts': 'folders of running workers, which do not outlive the boot of the machine',
+  'src/relay/keeper.ts': "the relay's log",
+  'src/relay/spool.ts': 'files without a name, which are gone with their process',
+  'src/store/data-dir-lock.ts': 'server.json means nothing without the lock of a process',
+  'src/store/sqlite.ts': 'a file that measures how long a flush takes',
+  'src/system/worker-log-book.ts': 'output of workers, which may be lost with the machine',
+  'src/system/worker-log-output.ts': 'output of workers, which may be lost with the machine',
+}
