@@ -113,6 +113,11 @@ export interface App {
    * unfinished jobs given back, what still passes to load-balancing endpoints ended. `hurry` ends the draining at once.
    */
   stop(hurry: AbortSignal): Promise<void>
+  /**
+   * Answers to calls of workers may have got lost on their way.
+   * @param agoMs since when
+   */
+  answersLost(agoMs: number): void
   /** Stops the loops and nothing else; workers go on and the next start adopts them. */
   abandon(): Promise<void>
 }
@@ -185,6 +190,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
       await Promise.all([loops.delivering.stop(DELIVER_MS), access.saveCounts()])
       await abandon()
     },
+    answersLost: agoMs => watching.sightings.doubtSince(clock.monotonic() - agoMs),
     abandon,
   }
 }

@@ -7,7 +7,7 @@ import { connectEngine } from './drivers/docker/connection.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createContainerNetwork } from './drivers/docker/network.ts'
 import { readBootId } from './drivers/process-table.ts'
-import { keepRelay, type RelayKeeper } from './relay/keeper.ts'
+import { keepRelay, type RelayKeeper, type RelayNote } from './relay/keeper.ts'
 import { connectionsWithin } from './server/connections.ts'
 import { ContainerAddress } from './server/container-address.ts'
 import { type Listener, listen } from './server/listener.ts'
@@ -28,7 +28,7 @@ export async function openRelay(config: Config, log: Log): Promise<RelayKeeper |
   try {
     return await keepRelay({
       ...{ dataDir: config.dataDir, bootId: readBootId() },
-      note: (what, fields) => log[what === 'relay.lost' || what === 'relay.failed' ? 'warn' : 'debug'](fields, what),
+      note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
     })
   } catch (error) {
     log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
@@ -36,12 +36,20 @@ export async function openRelay(config: Config, log: Log): Promise<RelayKeeper |
   }
 }
 
+const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
 const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
 
-export async function connected(relay: RelayKeeper | null, server: string, log: Log): Promise<RelayKeeper | null> {
+/** @param app is told when answers to workers were lost with a relay */
+export async function connected(
+  relay: RelayKeeper | null,
+  server: string,
+  app: App,
+  log: Log,
+): Promise<RelayKeeper | null> {
   const { hostname, port } = new URL(server)
   try {
-    await relay?.connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
+    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }
+    await relay?.connect(address, silentMs => app.answersLost(silentMs))
     return relay
   } catch (error) {
     log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')

@@ -111,7 +111,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const hardware = describeGpus(machine, systemClock, config.placing)
     const url = listener.url
     const direct = originOf(config.host, listener.port)
-    kept = await connected(await relay, direct, log)
+    kept = await connected(await relay, direct, app, log)
     await containers?.resume()
     await app.start({
       ...(containers === null ? {} : { containers }),

@@ -31,6 +31,8 @@ export interface JobSighting {
   readonly askedSince: boolean
   /** Pings in a row that leave it out, of those that count. */
   readonly omissions: number
+  /** The answer that handed it out may have been lost behind this server's back. */
+  readonly doubtful?: boolean
 }
 
 /** What was seen of a worker since this server has looked at it without a gap. */

@@ -84,6 +84,17 @@ export async function readVariables(pid: number): Promise<Record<string, string>
 }
 
 /**
+ * How much a process works: whether it waits for a processor now, and the processor time that it has used, in ticks.
+ * Null where the system does not tell.
+ */
+export function readEffort(pid: number): { readonly runnable: boolean; readonly used: number } | null {
+  if (!onLinux) return null
+  const fields = readStat(pid)
+  if (fields === null) return null
+  return { runnable: fields[0] === 'R', used: Number(fields[11]) + Number(fields[12]) }
+}
+
+/**
  * Sends a signal to a process, or to the group -pid.
  * @returns false when there is no such process, or it belongs to somebody else
  */
@@ -103,15 +114,18 @@ async function hasVariable(pid: string, wanted: Buffer): Promise<boolean> {
   }
 }
 
-function readFromProc(pid: number): ProcessState | null {
-  let text: string
+/** The fields of a process from the third one on: the second is the program's name, and may hold blanks and parentheses itself. */
+function readStat(pid: number): string[] | null {
   try {
-    text = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
   } catch {
     return null
   }
-  // The second field is the program's name in parentheses, and may hold blanks and parentheses itself.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+}
+
+function readFromProc(pid: number): ProcessState | null {
+  const fields = readStat(pid) ?? []
   const [state, , group] = fields
   const startTime = fields[19]
   if (state === undefined || group === undefined || startTime === undefined) return null

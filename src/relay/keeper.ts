@@ -1,12 +1,13 @@
-/** The server's side of the relay: finds it or starts it, tells it where the server is, and starts it again when it dies. */
+/** The server's side of the relay: finds it or starts it, tells it where the server is, and replaces it when it dies or hangs. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ensureFolder } from '../disk/durable-file.ts'
-import { isAlive, signal } from '../drivers/process-table.ts'
-import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH } from './relay.ts'
+import { isAlive, readEffort, signal } from '../drivers/process-table.ts'
+import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
+import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, WELL_PATH } from './relay.ts'
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
 import type { Address } from './upstream.ts'
 
@@ -18,9 +19,18 @@ const PROGRAM = fileURLToPath(
 const START_MS = 60_000
 const END_MS = 2_000
 /** A machine that is busy takes its time. */
-const ANSWER_MS = 10_000
+const COMMAND_MS = 10_000
 /** Between two tries to have a relay again. */
 const PAUSE_MS = 1_000
+
+/** What may become of a relay. */
+export type RelayNote =
+  | 'relay.started'
+  | 'relay.adopted'
+  | 'relay.lost'
+  | 'relay.silent'
+  | 'relay.hung'
+  | 'relay.failed'
 
 /** What {@link keepRelay} needs. */
 export interface KeeperOptions {
@@ -28,7 +38,7 @@ export interface KeeperOptions {
   /** Names this boot of the machine. */
   readonly bootId: string
   /** Tells what became of the relay. */
-  readonly note: (what: 'relay.started' | 'relay.adopted' | 'relay.lost' | 'relay.failed', fields: object) => void
+  readonly note: (what: RelayNote, fields: object) => void
 }
 
 /**
@@ -47,10 +57,15 @@ export class RelayKeeper {
   #info: RelayInfo | null = null
   #started = false
   #server: Address | null = null
+  #replaced: (silentMs: number) => void = () => {}
   #tether: ClientRequest | null = null
   /** Where it listens besides the loopback address. */
   #outer: Address | null = null
   #closed = false
+  #pulse = new Pulse()
+  #isSilent = false
+  /** When the last question was asked that the relay has answered, of a clock that only grows. */
+  #wellAtMs = performance.now()
 
   constructor(options: KeeperOptions) {
     this.#options = options
@@ -67,9 +82,15 @@ export class RelayKeeper {
     const known = readRelayInfo(dataDir)
     if (known !== null && isAlive(known.identity, bootId)) {
       this.#info = known
-      if (known.version === RELAY_VERSION || hasWorkers(dataDir)) {
-        note('relay.adopted', { pid: known.identity.pid, port: known.port })
+      const { pid } = known.identity
+      const isWell = await this.#isWell(known)
+      if (isWell && (known.version === RELAY_VERSION || hasWorkers(dataDir))) {
+        note('relay.adopted', { pid, port: known.port })
         return
+      }
+      if (!isWell) {
+        note('relay.hung', { pid, port: known.port })
+        signal(pid, 'SIGKILL')
       }
       await this.#endNow()
     }
@@ -81,14 +102,22 @@ export class RelayKeeper {
     note('relay.started', { pid: info.identity.pid, port: info.port })
   }
 
-  /** Tells the relay where the server is, for as long as this process lives. @throws when the relay does not answer */
-  async connect(server: Address): Promise<void> {
+  /**
+   * Tells the relay where the server is, for as long as this process lives.
+   * @param replaced called each time when another relay has taken the place of one that died or hung, with how long ago, in ms, that one
+   *   was last heard of: answers to workers since then may be lost
+   * @throws when the relay does not answer
+   */
+  async connect(server: Address, replaced: (silentMs: number) => void = () => {}): Promise<void> {
     this.#server = server
+    this.#replaced = replaced
     const info = this.#info!
     const tether = command(info, TETHER_PATH, { [SERVER_HEADER]: `${server.host}:${server.port}` })
     await new Promise<void>((resolve, reject) => {
       tether.once('error', reject)
+      tether.setTimeout(COMMAND_MS, () => tether.destroy(new Error('it does not answer')))
       tether.once('response', response => {
+        tether.setTimeout(0)
         if (response.statusCode !== 200) return reject(new Error(`it answered ${response.statusCode}`))
         response.resume()
         response.on('error', () => {})
@@ -99,6 +128,7 @@ export class RelayKeeper {
     tether.on('error', () => {})
     this.#tether = tether
     if (this.#closed) tether.destroy()
+    void this.#watch(info, tether)
   }
 
   /**
@@ -141,18 +171,71 @@ export class RelayKeeper {
     this.#tether?.destroy()
   }
 
+  /** Asks the relay how it is for as long as this tether lasts, and replaces it when it hangs. */
+  async #watch(info: RelayInfo, tether: ClientRequest): Promise<void> {
+    this.#wellAtMs = performance.now()
+    while (this.#tether === tether && !this.#closed) {
+      if ((await this.#question(info)) === 'hangs') return this.#replace(info)
+      await pause(EVERY_MS)
+    }
+  }
+
+  /** Asks until it is known. */
+  async #isWell(info: RelayInfo): Promise<boolean> {
+    for (;;) {
+      const answer = await this.#question(info)
+      if (answer !== 'unknown') return answer === 'well'
+    }
+  }
+
+  async #question(info: RelayInfo): Promise<'well' | 'hangs' | 'unknown'> {
+    const { pid } = info.identity
+    const before = readEffort(pid)
+    const askedAtMs = performance.now()
+    if (await answersInTime(info)) {
+      this.#pulse.answered(performance.now())
+      this.#wellAtMs = askedAtMs
+      this.#isSilent = false
+      return 'well'
+    }
+    if (!this.#isSilent) this.#options.note('relay.silent', { pid, forMs: ANSWER_MS })
+    this.#isSilent = true
+    // Where it was only stopped, nothing is lost: calls that are cut off cost RunPod's SDK its results.
+    if (isAlive(info.identity, this.#options.bootId)) signal(pid, 'SIGCONT')
+    return this.#pulse.missed(askedAtMs, performance.now(), before, readEffort(pid)) ? 'hangs' : 'unknown'
+  }
+
+  /** The next one shares the port before this one ends, so that no call of a worker is refused. The end of the tether does the rest. */
+  async #replace(info: RelayInfo): Promise<void> {
+    const { dataDir, bootId, note } = this.#options
+    const { identity, port } = info
+    note('relay.hung', { pid: identity.pid, port })
+    this.#pulse.replaced(performance.now())
+    try {
+      await start(dataDir, port, true)
+    } catch (error) {
+      note('relay.failed', { problem: String(error) })
+    }
+    if (isAlive(identity, bootId)) signal(identity.pid, 'SIGKILL')
+    if (!this.#closed) return
+    this.#info = readRelayInfo(dataDir)
+    await this.#endNow()
+  }
+
   async #lost(tether: ClientRequest): Promise<void> {
     if (this.#closed || this.#tether !== tether) return
     const { note } = this.#options
     note('relay.lost', { pid: this.#info?.identity.pid })
+    const wellAtMs = this.#wellAtMs
     while (!this.#closed) {
       try {
         await this.find()
-        await this.connect(this.#server!)
+        await this.connect(this.#server!, this.#replaced)
         const outer = this.#outer
         this.#outer = null
         // Where that cannot be, whoever wants the address next hears of it.
         if (outer !== null) await this.listenToo(outer).catch(() => {})
+        this.#replaced(performance.now() - wellAtMs)
         return
       } catch (error) {
         note('relay.failed', { problem: String(error) })
@@ -190,11 +273,31 @@ async function answerOf(asked: ClientRequest): Promise<{ status: number; text: s
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     asked.once('error', reject)
     asked.once('response', resolve)
-    asked.setTimeout(ANSWER_MS, () => asked.destroy(new Error('the relay does not answer')))
+    asked.setTimeout(COMMAND_MS, () => asked.destroy(new Error('the relay does not answer')))
   })
   let text = ''
   for await (const piece of response.setEncoding('utf8')) text += piece
   return { status: response.statusCode ?? 0, text }
+}
+
+/** False when it says nothing in time. One that refuses the connection or breaks it off is there, or its tether ends. */
+function answersInTime(info: RelayInfo): Promise<boolean> {
+  const asked = command(info, WELL_PATH, {})
+  return new Promise(resolve => {
+    const late = setTimeout(() => {
+      resolve(false)
+      asked.destroy()
+    }, ANSWER_MS)
+    const settle = () => {
+      clearTimeout(late)
+      resolve(true)
+    }
+    asked.on('error', settle)
+    asked.once('response', response => {
+      response.resume().on('error', () => {})
+      settle()
+    })
+  })
 }
 
 /** Each worker process has a private folder until it was buried; the file is there as long as containers may call. */
@@ -207,13 +310,16 @@ function hasWorkers(dataDir: string): boolean {
   }
 }
 
-/** Starts a relay that no signal from this terminal reaches, and waits until it listens. */
-async function start(dataDir: string, port: number): Promise<void> {
+/**
+ * Starts a relay that no signal from this terminal reaches, and waits until it listens.
+ * @param beside whether another one has the port, which hangs
+ */
+async function start(dataDir: string, port: number, beside = false): Promise<void> {
   ensureFolder(relayFolder(dataDir))
   const log = openSync(join(relayFolder(dataDir), 'relay.log'), 'w', 0o600)
   let child: ChildProcess
   try {
-    child = spawn(process.execPath, [PROGRAM, dataDir, String(port)], {
+    child = spawn(process.execPath, [PROGRAM, dataDir, String(port), ...(beside ? ['beside'] : [])], {
       ...{ cwd: '/', detached: true, env: {}, stdio: ['ignore', 'pipe', log] },
     })
   } finally {

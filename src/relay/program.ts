@@ -1,6 +1,6 @@
 /**
- * The program of the relay: `program.ts <data directory> <port>`, 0 for any port. It writes relay.json, then one line, and ends when
- * a server says so, when its file is gone or another's, or when nobody has needed it for ten minutes.
+ * The program of the relay: `program.ts <data directory> <port> [beside]`, 0 for any port; `beside` another that hangs on that port.
+ * It writes relay.json, then one line, and ends when a server says so, when its file is gone or another's, or when nobody has needed it for ten minutes.
  */
 import { randomBytes } from 'node:crypto'
 import { readBootId, readProcess } from '../drivers/process-table.ts'
@@ -13,11 +13,11 @@ const IDLE_MS = 600_000
 const PORT_MS = 3_000
 const PORT_PAUSE_MS = 50
 
-const [dataDir = '', wantedPort = '0'] = process.argv.slice(2)
+const [dataDir = '', wantedPort = '0', beside] = process.argv.slice(2)
 const identity = { pid: process.pid, startTime: readProcess(process.pid)?.startTime ?? '', bootId: readBootId() }
 const secret = randomBytes(32).toString('base64url')
 const relay = new Relay({ folder: relayFolder(dataDir), secret, onEnd: end })
-const port = await listen(Number(wantedPort))
+const port = beside === 'beside' ? await relay.listen(Number(wantedPort), true) : await listen(Number(wantedPort))
 writeRelayInfo(dataDir, { identity, port, secret, version: RELAY_VERSION })
 // Its reader may be gone.
 process.stdout.on('error', () => {})

@@ -27,6 +27,8 @@ const MAX_CONNECTIONS = 20_000
 
 /** Where a server tells the relay that it is there, for as long as its connection lives. */
 export const TETHER_PATH = '/relay/tether'
+/** Answers at once, to a server that asks whether the relay is well. */
+export const WELL_PATH = '/relay/well'
 /** Ends the relay. */
 export const END_PATH = '/relay/end'
 /** Where a server asks the relay to listen on another address of this machine, too: for workers in containers. */
@@ -81,9 +83,15 @@ export class Relay {
     this.#server = this.#createServer(true)
   }
 
-  /** Begins to listen; 0 for any port. @throws the system's error */
-  async listen(port: number): Promise<number> {
-    return bind(this.#server, '127.0.0.1', port)
+  /**
+   * Begins to listen; 0 for any port. Another relay may share the port later, to take the place of this one.
+   * @param beside whether it may be shared now, with a relay that hangs and is about to be ended
+   * @throws the system's error
+   */
+  async listen(port: number, beside = false): Promise<number> {
+    // What has the port could be the relay of another installation, which can share it too.
+    if (port !== 0 && !beside) await requireFree(port)
+    return bind(this.#server, '127.0.0.1', port, CAN_SHARE)
   }
 
   /**
@@ -149,6 +157,7 @@ export class Relay {
 
   #obey(request: IncomingMessage, response: ServerResponse): void {
     if (request.url === TETHER_PATH) this.#tie(request, response)
+    else if (request.url === WELL_PATH) respond(response, 200, '{}')
     else if (request.url === END_PATH) response.end(this.#options.onEnd)
     else if (request.url === LISTEN_PATH) void this.#listenAsAsked(request, response)
     else refuse(request, response)
@@ -358,10 +367,19 @@ function addressIn(header: string | string[] | undefined): Address | null {
   return host === undefined || port === undefined ? null : { host, port: Number(port) }
 }
 
-async function bind(server: Server, host: string, port: number): Promise<number> {
+/** Elsewhere it is not known, or means something else. */
+const CAN_SHARE = process.platform === 'linux'
+
+async function requireFree(port: number): Promise<void> {
+  const probe = createServer()
+  await bind(probe, '127.0.0.1', port)
+  await new Promise(resolve => probe.close(resolve))
+}
+
+async function bind(server: Server, host: string, port: number, reusePort = false): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, ...(reusePort && { reusePort }) }, () => {
       server.off('error', reject)
       resolve()
     })

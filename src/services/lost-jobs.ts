@@ -12,11 +12,11 @@ import type { UnsentResults } from './unsent-results.ts'
  * output). A worker that has lost a job gets no more and is replaced, so a job never comes back to where it was lost.
  */
 export class LostJobs {
-  readonly #ports: Pick<Ports, 'store'>
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #parts: { jobs: Jobs; fleet: Fleet; sightings: Sightings; unsent: UnsentResults }
 
   constructor(
-    ports: Pick<Ports, 'store'>,
+    ports: Pick<Ports, 'store' | 'clock'>,
     parts: { jobs: Jobs; fleet: Fleet; sightings: Sightings; unsent: UnsentResults },
   ) {
     this.#ports = ports
@@ -57,8 +57,22 @@ export class LostJobs {
     const reasons = new Map(undelivered.map(({ jobId, reason }) => [jobId, reason]))
     const held = new Set(await this.#ports.store.jobs.heldBy(worker.id))
     for (const jobId of forgotten.filter(id => held.has(id))) {
-      await this.#lose(worker, jobId, reasons.get(jobId) ?? cause)
+      const reason = reasons.get(jobId)
+      if (reason === undefined && this.#parts.sightings.isDoubtful(worker.id, jobId)) {
+        await this.#undeliver(worker, jobId)
+      } else {
+        await this.#lose(worker, jobId, reason ?? cause)
+      }
     }
+  }
+
+  /** The worker has never had it, so nothing is wrong with either of them. */
+  async #undeliver({ id, endpointId }: Worker, jobId: JobId): Promise<void> {
+    const { store, clock } = this.#ports
+    const job = await store.jobs.find(endpointId, jobId, clock.now())
+    if (job === null || job.workerId !== id) return
+    await this.#parts.jobs.undeliver(jobId, job.attempt, id)
+    this.#parts.sightings.settled(id, [jobId], false)
   }
 
   async #lose(worker: Worker, jobId: JobId, cause: string): Promise<void> {

@@ -87,6 +87,20 @@ export class Sightings {
     }
   }
 
+  /** Answers that were written since then, in monotonic milliseconds, may not have reached their workers. */
+  doubtSince(sinceMs: number): void {
+    for (const { jobs } of this.#workers.values()) {
+      for (const [jobId, job] of jobs) {
+        if (job.deliveredAtMs === null || job.deliveredAtMs >= sinceMs) jobs.set(jobId, { ...job, doubtful: true })
+      }
+    }
+  }
+
+  /** Whether the answer with this job was written and may not have reached the worker. */
+  isDoubtful(workerId: WorkerId, jobId: JobId): boolean {
+    return this.#workers.get(workerId)?.jobs.get(jobId)?.doubtful === true
+  }
+
   /** Whether the answer with this job is being written. */
   isOnItsWay(workerId: WorkerId, jobId: JobId): boolean {
     return this.#workers.get(workerId)?.jobs.get(jobId)?.deliveredAtMs === null

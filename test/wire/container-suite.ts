@@ -100,6 +100,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'graphql-http': NOTHING_RUNS,
   'hub-tests': 'its servers and workers are those of a command that runs a folder',
   'master-key': NOTHING_RUNS,
+  'relay-hang': 'it stops the relay, whoever calls it',
   'power-cut': 'it is about the data directory',
   'postgres-servers': 'it is about the lock of the database',
   'postgres-trouble': 'it is about the database; postgres.test.ts runs with containers',
