@@ -65,6 +65,22 @@ test('a job that a busy worker leaves out of two pings after it asked for more i
   assert.equal((await rig.status(endpoint, kept)).json.status, 'COMPLETED')
 })
 
+test('a job whose answer may have been lost with a relay is handed out again, uncounted, once its worker says that it has none', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, ids } = await holding(rig)
+  await rig.clock.advance(5_000)
+  rig.answersLost(6_000)
+  assert.equal((await worker.take({ headers: SDK })).json.id, ids[0])
+  assert.equal((await rig.job(endpoint, ids[0]!)).lostAttempts, 0)
+  assert.equal((await worker.record()).state, 'READY')
+  // One that was delivered before that is lost as any other.
+  await rig.clock.advance(5_000)
+  rig.answersLost(4_000)
+  await poll(rig, worker, { busy: false })
+  assert.equal((await rig.job(endpoint, ids[0]!)).lostAttempts, 1)
+  assert.equal((await worker.record()).stopReason, 'lost_lease')
+})
+
 test('a worker that says it holds nothing has lost its job, retires, and never gets the job again', async t => {
   const rig = await openRig(t, { onTerminate: () => {} })
   const { endpoint, worker, ids } = await holding(rig)

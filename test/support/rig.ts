@@ -204,6 +204,11 @@ export class Rig {
     return this.#app.lines
   }
 
+  /** As {@link App.answersLost}. */
+  answersLost(agoMs: number): void {
+    this.#app.answersLost(agoMs)
+  }
+
   /** Ends the control plane without a goodbye to anybody. Workers go on. */
   async crash(): Promise<void> {
     await this.#app.abandon()
