@@ -136,7 +136,7 @@ async function insert(store: Store): Promise<void> {
 
 async function claimAndFinish(store: Store, loop: number): Promise<void> {
   const workerId = `w${loop}` as WorkerId
-  const [job] = await store.jobs.claim({ endpointId, workerId, limit: 1, nowMs: 1 })
+  const [job] = (await store.jobs.claim({ endpointId, workerId, limit: 1, nowMs: 1 })).jobs
   if (job === undefined) throw new Error('the line is empty')
   const outcome = { status: 'COMPLETED', output: '{"ok":true}', error: null, warning: null } as const
   await store.jobOutcomes.finish({ jobId: job.id, workerId, outcome, nowMs: 2 })

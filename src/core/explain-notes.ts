@@ -27,3 +27,10 @@ function onPorts(snapshot: EndpointSnapshot): string[] {
   if (!currentWorkers(snapshot).some(({ state }) => state === 'READY')) return []
   return [`another worker ${exit.cause}: ${adviceFor(exit)}`]
 }
+
+/** That jobs in line run alone, each on a worker of its own; null when none does. */
+export function onSuspects({ queue: { suspectsQueued: count } }: EndpointSnapshot): string | null {
+  if (count === 0) return null
+  const [run, their, they] = count === 1 ? ['runs', 'its worker was', 'it'] : ['run', 'their workers were', 'they']
+  return `${counted(count, 'job')} in line ${run} alone, because ${their} lost twice while ${they} ran`
+}

@@ -1,4 +1,5 @@
 /** What is said of jobs, and of requests where an endpoint passes those on. */
+import type { Resource } from './placement.ts'
 import type { EndpointSnapshot } from './scale.ts'
 
 /** Words for what an endpoint has to do. */
@@ -25,4 +26,23 @@ const REQUESTS: Words = {
 /** The words for an endpoint. */
 export function wordsOf({ requests }: Pick<EndpointSnapshot, 'requests'>): Words {
   return requests === undefined ? JOBS : REQUESTS
+}
+
+/** What helps where workers lack something of the machine. */
+export function placeAction(resource: Resource): string {
+  switch (resource) {
+    case 'gpu':
+      return 'wait, lower workersMin or workersMax of the endpoints that use them, or choose more pools'
+    case 'gpu_type':
+      return 'choose pools that this machine has, or put such a GPU into it'
+    case 'gpu_count':
+      return 'ask for fewer GPUs a worker'
+    case 'cuda':
+      return 'allow the CUDA version of this machine, or update its driver'
+    case 'cpu':
+    case 'memory':
+      return `wait, stop other workers, choose a smaller CPU flavor, or raise --${resource}-overcommit`
+    case 'workers':
+      return 'stop other workers, or add capacity'
+  }
 }

@@ -8,11 +8,10 @@ import {
   whereWorkerIs,
   workerLines,
 } from './explain-facts.ts'
-import { notesOn } from './explain-notes.ts'
-import { wordsOf } from './explain-words.ts'
+import { notesOn, onSuspects } from './explain-notes.ts'
+import { placeAction, wordsOf } from './explain-words.ts'
 import type { BatchId } from './ids.ts'
-import type { Job } from './job.ts'
-import type { Resource } from './placement.ts'
+import { isSuspect, type Job } from './job.ts'
 import type { Capacity } from './plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from './scale.ts'
 import type { CrashBackoff } from './worker.ts'
@@ -32,7 +31,7 @@ export const WAIT_CAUSES = [
   ...(['image_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
   ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),
   ...(['worker_starting', 'worker_restarting', 'max_reached', 'no_capacity', 'throttled'] as const),
-  ...(['low_priority', 'batch_turn'] as const),
+  ...(['low_priority', 'batch_turn', 'runs_alone'] as const),
 ] as const
 /** One of {@link WAIT_CAUSES}, for programs. */
 export type WaitCause = (typeof WAIT_CAUSES)[number]
@@ -66,25 +65,6 @@ export interface ExplainContext {
 /** After this time it is said what helps where a worker does not become healthy; many just take a while. */
 const LATE_MS = 20_000
 
-/** What helps where workers lack something of the machine. */
-function placeAction(resource: Resource): string {
-  switch (resource) {
-    case 'gpu':
-      return 'wait, lower workersMin or workersMax of the endpoints that use them, or choose more pools'
-    case 'gpu_type':
-      return 'choose pools that this machine has, or put such a GPU into it'
-    case 'gpu_count':
-      return 'ask for fewer GPUs a worker'
-    case 'cuda':
-      return 'allow the CUDA version of this machine, or update its driver'
-    case 'cpu':
-    case 'memory':
-      return `wait, stop other workers, choose a smaller CPU flavor, or raise --${resource}-overcommit`
-    case 'workers':
-      return 'stop other workers, or add capacity'
-  }
-}
-
 /** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
@@ -111,8 +91,21 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     working(snapshot, context) ??
     undecided(snapshot)
   const evidence = found.evidence.length > 0 ? found.evidence : [queueLine(snapshot, context.nowMs)]
-  return { ...found, evidence, notes }
+  const alone = onSuspects(snapshot)
+  if (alone === null) return { ...found, evidence, notes }
+  const othersWait = queue.suspectsQueued < queue.queued + queue.queuedLowPriority
+  if (othersWait) return { ...found, evidence, notes: [...notes, alone] }
+  return { ...runsAlone(found, alone), evidence, notes }
 }
+
+/** Where workers work, a suspect waits for one that holds nothing; what keeps workers from working is the same for all. */
+function runsAlone(reason: Explanation, alone: string): Explanation {
+  if (!BUSY.has(reason.cause)) return { ...reason, summary: `${reason.summary}; ${alone}` }
+  const summary = `${reason.summary}; ${alone}: that takes a worker without other jobs`
+  return { ...reason, cause: 'runs_alone', summary, action: 'wait; one is started for it, or let run empty' }
+}
+
+const BUSY: ReadonlySet<WaitCause> = new Set(['max_reached', 'throttled', 'running'])
 
 /** The batch for whose turn a job waits, and how many of its requests come before the job. */
 export interface BatchWait {
@@ -128,7 +121,13 @@ export function explainJob(
   batch: BatchWait | null = null,
 ): Explanation {
   if (job.status === 'IN_QUEUE') {
-    const reason = inBatch(explainEndpoint(snapshot, context), batch)
+    const ofAll = explainEndpoint(snapshot, context)
+    if (isSuspect(job)) {
+      const alone = 'it runs alone, because its worker was lost twice while it ran'
+      const reason = ofAll.cause === 'runs_alone' ? ofAll : runsAlone(ofAll, alone)
+      return { ...reason, sinceMs: reason.sinceMs ?? job.queuedAtMs }
+    }
+    const reason = inBatch(ofAll, batch)
     const again = job.lostAttempts > 0 ? `; it was queued again after ${job.lostAttempts} lost attempt(s)` : ''
     return { ...reason, summary: reason.summary + again, sinceMs: reason.sinceMs ?? job.queuedAtMs }
   }

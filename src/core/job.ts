@@ -119,6 +119,17 @@ export type JobSummary = Pick<
 /** After this many lost attempts a job is FAILED instead of queued again. */
 export const MAX_LOST_ATTEMPTS = 3
 
+/**
+ * After this many lost attempts a job is a suspect: it may be what ended its workers. It is handed only to a worker that holds nothing, and
+ * that worker gets nothing else until it is done, so that no other job is lost with it.
+ */
+export const SUSPECT_LOST_ATTEMPTS = 2
+
+/** Whether a job runs alone from now on. */
+export function isSuspect({ lostAttempts }: Pick<Job, 'lostAttempts'>): boolean {
+  return lostAttempts >= SUSPECT_LOST_ATTEMPTS
+}
+
 /** What one attempt ended with. Texts are JSON except `error`, which is a sentence or the worker's own error string. */
 export interface JobOutcome {
   readonly status: 'COMPLETED' | 'FAILED'
@@ -143,4 +154,23 @@ export interface ClaimedJob {
 /** The reason text of a job that lost its last attempt. */
 export function lostReason(lostAttempts: number, cause: string): string {
   return `the worker was lost ${lostAttempts} times while it ran this job, the last time because ${cause}`
+}
+
+const MAX_LOSS_LINES = 10
+const MAX_LOSS_LINE = 300
+/** Tokens of workers and keys of the server, which a worker may print with its environment. */
+const TOKENS = /\brp[aw]_[\w-]{8,}/g
+
+/**
+ * Why a worker was lost, for the client of a job that is not tried again: at most a few thousand characters.
+ * @param cause a clause without a full stop
+ * @param lastLines the end of what the worker printed; none when that says nothing about its end
+ */
+export function lossWords(cause: string, workerId: WorkerId, lastLines: readonly string[]): string {
+  const lines = lastLines.slice(-MAX_LOSS_LINES).map(line => {
+    const shown = line.replace(TOKENS, '<hidden>')
+    return shown.length > MAX_LOSS_LINE ? `${shown.slice(0, MAX_LOSS_LINE)}...` : shown
+  })
+  const printed = lines.length === 0 ? '' : `, and its last lines were:\n${lines.join('\n')}`
+  return `${cause}; this was worker ${workerId}${printed}`
 }

@@ -11,7 +11,10 @@ export interface QueueLoad {
   /** Those of both that wait for a turn of their batch. */
   readonly queuedOfBatches: number
   readonly inProgress: number
-  /** Since when the head of the line (low priority left out) waits, or a batch for its turn; null when nobody does. */
+  /** How many of `queued` and of `inProgress` are suspects, which run alone (see core/job). */
+  readonly suspectsQueued: number
+  readonly suspectsInProgress: number
+  /** Since when the head of the line (low priority left out) waits, or a batch for its turn; of suspects only where no others wait. Null when nobody does. */
   readonly headQueuedAtMs: number | null
 }
 
@@ -65,16 +68,25 @@ export interface ScaleDecision {
  */
 export function desiredWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision {
   const { workersMin, workersMax } = snapshot.endpoint
-  const needed = neededWorkers(snapshot, nowMs)
+  const { suspectsQueued, suspectsInProgress } = snapshot.queue
+  const alone = suspectsQueued + suspectsInProgress
+  const needed = neededWorkers(alone === 0 ? snapshot : withoutSuspects(snapshot), nowMs)
   return {
-    desired: Math.min(Math.max(needed.desired, workersMin), workersMax),
+    desired: Math.min(Math.max(needed.desired + alone, workersMin), workersMax),
     wakeAtMs: needed.desired < workersMax ? needed.wakeAtMs : null,
   }
 }
 
+/** Each suspect needs a worker of its own; what is left is as if they were not there. */
+function withoutSuspects(snapshot: EndpointSnapshot): EndpointSnapshot {
+  const { queued, inProgress, suspectsQueued, suspectsInProgress } = snapshot.queue
+  const queue = { ...snapshot.queue, queued: queued - suspectsQueued, inProgress: inProgress - suspectsInProgress }
+  return { ...snapshot, queue: { ...queue, suspectsQueued: 0, suspectsInProgress: 0 } }
+}
+
 /** The back-off of the endpoint's current version. */
 export function backoffOf(snapshot: EndpointSnapshot): CrashBackoff {
-  return crashBackoff(snapshot.exits, snapshot.endpoint.version)
+  return crashBackoff(snapshot.exits, snapshot.endpoint.version, snapshot.workers)
 }
 
 /** Workers that hold no job, with the instant at which their idle time is over; the longest idle first. */

@@ -141,6 +141,8 @@ function clean(text: string, characters: number): string {
 
 const BACKOFF_FIRST_MS = 1_000
 const BACKOFF_MAX_MS = 300_000
+/** As long as jobs of the endpoint's version get done, jobs that end their workers are no reason to start none for long. */
+const BACKOFF_WORKING_MS = 8_000
 
 /** How long a worker that serves requests must have been ready to count as one that has worked: nobody counts its requests. */
 const WORKED_MS = 60_000
@@ -159,19 +161,24 @@ export interface CrashBackoff {
 }
 
 /**
- * The back-off after crashes: nothing after a first crash of a worker that had worked, else 1 s, doubled by each
- * further crash in a row, at most 5 min. A worker that ended because it was asked to, or a new version, ends the row.
+ * The back-off after crashes of workers that had not worked: 1 s, doubled by each further one in a row, at most 5 min, and at most
+ * 8 s where others of the version have finished jobs. A worker that had worked, one that ended because it was asked to, or a new
+ * version, ends the row.
  * @param exits workers of the endpoint that have ended, newest first
+ * @param alive those that have not ended
  */
-export function crashBackoff(exits: readonly Worker[], version: number): CrashBackoff {
+export function crashBackoff(exits: readonly Worker[], version: number, alive: readonly Worker[] = []): CrashBackoff {
   let crashes = 0
+  let inVain = 0
   for (const worker of exits) {
     if (worker.version !== version || !crashed(worker)) break
     crashes += 1
     if (hasWorked(worker)) break
+    inVain += 1
   }
   const last = crashes === 0 ? null : (exits[0] ?? null)
-  if (last === null || (crashes === 1 && hasWorked(last))) return { crashes, untilMs: 0, last }
-  const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (crashes - 1), BACKOFF_MAX_MS)
+  if (last === null || inVain === 0) return { crashes, untilMs: 0, last }
+  const works = [...alive, ...exits].some(worker => worker.version === version && worker.jobsFinished > 0)
+  const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (inVain - 1), works ? BACKOFF_WORKING_MS : BACKOFF_MAX_MS)
   return { crashes, untilMs: (last.exitedAtMs ?? 0) + delay, last }
 }

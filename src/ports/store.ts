@@ -1,6 +1,6 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
-import type { ClaimedJob, Job, JobOutcome, JobStatus, JobSummary } from '../core/job.ts'
+import type { Job, JobOutcome, JobStatus, JobSummary } from '../core/job.ts'
 import type { Position, Slice } from '../core/page.ts'
 import type { ApiKey } from '../core/permission.ts'
 import type { WindowCount } from '../core/rate-limit.ts'
@@ -10,6 +10,7 @@ import type { JobUsage } from '../core/usage.ts'
 import type { WebhookDelivery, WebhookTry } from '../core/webhook.ts'
 import type { StopReason, Worker, WorkerExit, WorkerLoad, WorkerState } from '../core/worker.ts'
 import type { BatchStore } from './batch-store.ts'
+import type { Claim, ClaimRequest } from './claims.ts'
 import type {
   AccountStore,
   RegistryStore,
@@ -73,15 +74,6 @@ export interface RemovedJobs {
   readonly more: boolean
 }
 
-/** A worker claims with this. */
-export interface ClaimRequest {
-  readonly endpointId: EndpointId
-  readonly workerId: WorkerId
-  /** At most this many jobs. */
-  readonly limit: number
-  readonly nowMs: number
-}
-
 /** Which jobs are listed. */
 export interface JobListRequest {
   readonly endpointId: EndpointId
@@ -124,9 +116,10 @@ export interface JobStore {
   list(request: JobListRequest): Promise<JobListPart>
   /**
    * Hands the first jobs of the line to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
-   * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped.
+   * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped. A suspect (see core/job) is handed only to a
+   * worker that holds nothing, comes before the others there, and is all that the worker gets until it is done.
    */
-  claim(request: ClaimRequest): Promise<ClaimedJob[]>
+  claim(request: ClaimRequest): Promise<Claim>
   /** The jobs that a worker holds, those claimed first at the front. */
   heldBy(workerId: WorkerId): Promise<JobId[]>
   /** The jobs that an endpoint's workers hold, at most `limit` of them. */

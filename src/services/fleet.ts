@@ -188,7 +188,9 @@ export class Fleet {
     const exit = { code, signal, cause: exitCause(known, observed) }
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
     const takeBack = () =>
-      fate === 'released' ? this.#jobs.releaseAll(workerId) : this.#jobs.requeueLost(workerId, `it ${exit.cause}`)
+      fate === 'released'
+        ? this.#jobs.releaseAll(workerId)
+        : this.#jobs.requeueLost(workerId, `it ${exit.cause}`, { lastLines })
     if (known !== null) await this.#unsent.read(known, 'all')
     // Before its end is recorded: when this fails, the worker is buried again. After it: what it claimed meanwhile.
     await takeBack()
@@ -206,7 +208,8 @@ export class Fleet {
     for (const id of [...this.#ended]) {
       if (alive.has(id)) continue
       const worker = await this.#ports.store.workers.find(id)
-      await this.#jobs.requeueLost(id, `it ${worker?.exit?.cause ?? 'ended'}`)
+      const { cause = 'ended', lastLines = [] } = worker?.exit ?? {}
+      await this.#jobs.requeueLost(id, `it ${cause}`, { lastLines })
       await this.#forget(id, worker)
     }
   }

@@ -9,6 +9,7 @@ import {
   type JobOutcome,
   type JobStatus,
   type JobSummary,
+  lossWords,
   type Transition,
 } from '../core/job.ts'
 import { type JobListing, MOST_JOBS_LOOKED_AT } from '../core/job-list.ts'
@@ -238,9 +239,19 @@ export class Jobs {
     this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt }))
   }
 
-  /** Queues again, or fails, what a worker held when it was lost, or one job of it. `cause` is a sentence without a full stop. */
-  async requeueLost(workerId: WorkerId, cause: string, only?: JobId): Promise<void> {
-    const moves = await this.#ports.store.jobOutcomes.requeueLost(workerId, cause, this.#ports.clock.now(), only)
+  /**
+   * Queues again, or fails, what a worker held when it was lost, or one job of it.
+   * @param cause a sentence without a full stop
+   * @param lastLines the end of what the worker printed, for the error of a job that is not tried again
+   */
+  async requeueLost(
+    workerId: WorkerId,
+    cause: string,
+    { only, lastLines = [] }: { readonly only?: JobId; readonly lastLines?: readonly string[] } = {},
+  ): Promise<void> {
+    const { store, clock } = this.#ports
+    const words = lossWords(cause, workerId, lastLines)
+    const moves = await store.jobOutcomes.requeueLost(workerId, words, clock.now(), only)
     this.moved('requeue', moves, cause)
   }
 

@@ -78,7 +78,7 @@ export class LostJobs {
   async #lose(worker: Worker, jobId: JobId, cause: string): Promise<void> {
     // First, so that nothing can hand it the job again.
     await this.#parts.fleet.drain(worker.id, 'lost_lease')
-    await this.#parts.jobs.requeueLost(worker.id, cause, jobId)
+    await this.#parts.jobs.requeueLost(worker.id, cause, { only: jobId })
   }
 
   async #isAlone(worker: Worker): Promise<boolean> {

@@ -5,6 +5,12 @@ import type { Clock } from '../ports/clock.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import { Alarm, MAX_HELD } from './waiting.ts'
 
+/**
+ * What a try to get jobs came to: the jobs; null when waiting for more makes no sense, `barred` when this worker will get none but may
+ * wait, `held_back` when it will get none before it holds less, `left` when there are some that only another one can have.
+ */
+export type Taken = ClaimedJob[] | 'barred' | 'held_back' | 'left' | null
+
 /** A worker that waits for jobs. */
 export interface Taker {
   readonly endpointId: EndpointId
@@ -12,11 +18,14 @@ export interface Taker {
   readonly holdMs: number
   readonly signals: readonly AbortSignal[]
   /**
-   * Tries to get jobs; null when waiting for more makes no sense, `barred` when this worker will get none but may wait.
+   * Tries to get jobs.
    * @param takersInLine how many workers wait in this line, this one included
    */
-  readonly claim: (takersInLine: number) => Promise<ClaimedJob[] | 'barred' | null>
+  readonly claim: (takersInLine: number) => Promise<Taken>
 }
+
+/** What keeps a worker from getting jobs that wait may end without a word to it, so it looks again after this time. */
+const HELD_BACK_MS = 1_000
 
 /**
  * The workers that wait for jobs, one line for each endpoint. A notification wakes the one that waits longest, and one
@@ -50,15 +59,15 @@ export class TakeLines {
         const claimed = await taker.claim(line.size)
         if (claimed === null) return []
         // In line it would be woken for jobs that it cannot have, and keep them from those behind it.
-        if (claimed === 'barred') this.#leave(taker.endpointId, alarm)
-        else if (claimed.length > 0) return claimed
+        if (claimed === 'barred' || claimed === 'held_back') this.#leave(taker.endpointId, alarm)
+        else if (claimed !== 'left' && claimed.length > 0) return claimed
         else if (!line.has(alarm)) {
           // It may have jobs again. What came before it was back in line is found by trying once more.
           line = this.#join(taker.endpointId, alarm)
           continue
-        }
+        } else if (claimed === 'left') wakeNext(line, alarm)
         if (alarm.over) return []
-        await alarm.next()
+        await this.#next(alarm, claimed === 'held_back')
       }
     } finally {
       unsubscribe()
@@ -66,6 +75,12 @@ export class TakeLines {
       this.#leave(taker.endpointId, alarm)
       this.#held -= 1
     }
+  }
+
+  async #next(alarm: Alarm, heldBack: boolean): Promise<void> {
+    const cancelTimer = heldBack ? this.#clock.after(HELD_BACK_MS, () => alarm.ring()) : () => {}
+    await alarm.next()
+    cancelTimer()
   }
 
   #join(endpointId: EndpointId, alarm: Alarm): ReadonlySet<Alarm> {
@@ -89,6 +104,18 @@ export class TakeLines {
     }
     line.unsubscribe()
     this.#lines.delete(endpointId)
+  }
+}
+
+/** Wakes the one that stands behind it. */
+function wakeNext(alarms: ReadonlySet<Alarm>, before: Alarm): void {
+  let passed = false
+  for (const alarm of alarms) {
+    if (passed) {
+      alarm.ring()
+      return
+    }
+    passed = alarm === before
   }
 }
 

@@ -10,7 +10,7 @@ import type { Fleet } from './fleet.ts'
 import type { Jobs } from './jobs.ts'
 import type { LostJobs } from './lost-jobs.ts'
 import type { Sightings } from './sightings.ts'
-import { TakeLines } from './take-line.ts'
+import { TakeLines, type Taken } from './take-line.ts'
 import type { Waiting } from './waiting.ts'
 
 /** How long a take is held while the worker has jobs to stop: with its next one it may say that it holds none. */
@@ -64,6 +64,8 @@ export class WorkerCalls {
   readonly #sightings: Sightings
   readonly #lostJobs: LostJobs
   readonly #lines: TakeLines
+  /** Requests of workers that wait in vain because of what they hold; they try again when they hold less. */
+  readonly #waitForLess = new Map<WorkerId, Set<TakeRequest>>()
   readonly #failedChunks = new Map<JobId, { text: string; atMs: number }>()
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
 
@@ -122,7 +124,19 @@ export class WorkerCalls {
       })
     } finally {
       answered()
+      this.#forgetWait(worker.id, request)
     }
+  }
+
+  #noteWait(workerId: WorkerId, request: TakeRequest): void {
+    const waiting = this.#waitForLess.get(workerId)
+    if (waiting === undefined) this.#waitForLess.set(workerId, new Set([request]))
+    else waiting.add(request)
+  }
+
+  #forgetWait(workerId: WorkerId, request: TakeRequest): void {
+    const waiting = this.#waitForLess.get(workerId)
+    if (waiting?.delete(request) === true && waiting.size === 0) this.#waitForLess.delete(workerId)
   }
 
   /** Claims, and gives up a wait for jobs once the worker has more to stop, since it can say so only with its next take. */
@@ -132,7 +146,8 @@ export class WorkerCalls {
     return async (takersInLine: number) => {
       const claimed = await this.#claim(worker, request, takersInLine)
       const isMore = told.size > toldBefore && request.idle === false
-      return isMore && (claimed === 'barred' || claimed?.length === 0) ? null : claimed
+      if (Array.isArray(claimed) && claimed.length > 0) return claimed
+      return isMore ? null : claimed
     }
   }
 
@@ -195,7 +210,7 @@ export class WorkerCalls {
     }
     if (reading.refresh) await this.#fleet.drain(worker.id, 'refresh')
     await this.#jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
-    this.#wakeSerial(worker)
+    this.#tellOfLess(worker)
   }
 
   /**
@@ -234,7 +249,7 @@ export class WorkerCalls {
   }
 
   /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
-  async #claim(worker: Worker, request: TakeRequest, takers: number): Promise<ClaimedJob[] | 'barred' | null> {
+  async #claim(worker: Worker, request: TakeRequest, takers: number): Promise<Taken> {
     const { store, clock } = this.#ports
     const { id: workerId, endpointId } = worker
     const serial = this.#sightings.isSerial(workerId)
@@ -244,14 +259,17 @@ export class WorkerCalls {
     const limit = takers > 1 || serial ? 1 : await this.#fairShare(endpointId, request.limit)
     if (request.signal.aborted || this.#fleet.hasEnded(workerId)) return null
     if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
-    const claimed = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now() })
-    if (claimed.length > 0) {
-      this.#claimed(endpointId, workerId, claimed)
-      return claimed
+    const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now() })
+    if (claim.jobs.length > 0) {
+      this.#claimed(endpointId, workerId, claim.jobs)
+      return claim.jobs
     }
     const state = (await store.workers.find(workerId))?.state
     if (state === 'DRAINING') return 'barred'
-    return state === 'STARTING' || state === 'READY' ? [] : null
+    if (state !== 'STARTING' && state !== 'READY') return null
+    if (claim.holdsBack || claim.leavesSuspect) this.#noteWait(workerId, request)
+    if (claim.holdsBack) return 'held_back'
+    return claim.leavesSuspect ? 'left' : []
   }
 
   async #isBusy(workerId: WorkerId): Promise<boolean> {
@@ -260,8 +278,8 @@ export class WorkerCalls {
   }
 
   /** A job that it waits for may be there for it now. */
-  #wakeSerial(worker: Worker): void {
-    if (this.#sightings.isSerial(worker.id)) this.#ports.notifier.publish(`worker:${worker.id}`)
+  #tellOfLess({ id }: Worker): void {
+    if (this.#waitForLess.has(id) || this.#sightings.isSerial(id)) this.#ports.notifier.publish(`worker:${id}`)
   }
 
   async #mayWait(workerId: WorkerId): Promise<boolean> {
@@ -327,7 +345,7 @@ export class WorkerCalls {
     await this.#ports.store.stops.letGo(worker.id, jobId)
     this.#fleet.toldStops(worker.id).delete(jobId)
     this.#tellOfRoom(worker.endpointId)
-    this.#wakeSerial(worker)
+    this.#tellOfLess(worker)
   }
 
   /** The job may wait again, and may be this worker's from now on. */

@@ -24,6 +24,8 @@ export const batchEndCases: Cases = {
     assert.equal((await look(world, 'b')).finishedAtMs, null)
     await world.store.jobs.setExpiry(E1, jobId('lost'), T0 + 10_001, T0)
     assert.equal((await jobOutcomes.timeOutOverdue(T0 + 10_000, 1)).length, 1)
+    // Else it gets no job that was lost twice.
+    await world.store.stops.letGo(W1, 'all')
     for (let n = 0; n < 9; n += 1) {
       await jobOutcomes.requeueLost(W1, 'it vanished', T0 + 10_000)
       await world.claim(W1, 1, T0 + 10_000)

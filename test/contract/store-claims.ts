@@ -44,8 +44,8 @@ export const claimCases: Cases = {
     await world.worker(W1)
     await world.worker(W2, { endpointId: E2 })
     await world.job('a')
-    assert.deepEqual(await store.jobs.claim({ endpointId: E2, workerId: W2, limit: 5, nowMs: T0 }), [])
-    assert.deepEqual(await store.jobs.claim({ endpointId: E1, workerId: W2, limit: 5, nowMs: T0 }), [])
+    assert.deepEqual((await store.jobs.claim({ endpointId: E2, workerId: W2, limit: 5, nowMs: T0 })).jobs, [])
+    assert.deepEqual((await store.jobs.claim({ endpointId: E1, workerId: W2, limit: 5, nowMs: T0 })).jobs, [])
     assert.deepEqual(await world.claim('nobody' as WorkerId, 5), [])
     assert.deepEqual(ids(await world.claim(W1, 5)), ['a'])
   },

@@ -9,6 +9,7 @@ import { managementCases } from './store-management.ts'
 import { outcomeCases } from './store-outcomes.ts'
 import { queuedWorkerCases } from './store-queued-workers.ts'
 import { recordCases } from './store-records.ts'
+import { suspectCases } from './store-suspects.ts'
 import { transitionCases } from './store-transitions.ts'
 import { turnCases } from './store-turns.ts'
 import { usageCases } from './store-usage.ts'
@@ -26,6 +27,7 @@ export interface FreshStore {
 const parts: readonly Cases[] = [
   jobCases,
   claimCases,
+  suspectCases,
   outcomeCases,
   transitionCases,
   endpointCases,

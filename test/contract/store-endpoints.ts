@@ -9,6 +9,7 @@ import {
   endpointOf,
   jobId,
   jobOf,
+  NO_SUSPECTS,
   OWNER,
   STRANGER,
   T0,
@@ -153,6 +154,7 @@ export const endpointCases: Cases = {
       queued: 2,
       queuedLowPriority: 1,
       queuedOfBatches: 0,
+      ...NO_SUSPECTS,
       inProgress: 1,
       headQueuedAtMs: T0 + 8,
     })
@@ -179,9 +181,23 @@ export const endpointCases: Cases = {
     await store.jobOutcomes.cancel(E1, jobId('b'), T0)
     await world.job('c', { queuedAtMs: T0 + 7 })
     await world.job('d', { lowPriority: true })
-    const none = { queued: 0, queuedLowPriority: 0, queuedOfBatches: 0, inProgress: 0, headQueuedAtMs: null }
+    const none = {
+      queued: 0,
+      queuedLowPriority: 0,
+      queuedOfBatches: 0,
+      inProgress: 0,
+      ...NO_SUSPECTS,
+      headQueuedAtMs: null,
+    }
     const nobody = { starting: 0, idle: 0, running: 0, draining: 0, stopping: 0 }
-    const queue = { queued: 1, queuedLowPriority: 1, queuedOfBatches: 0, inProgress: 1, headQueuedAtMs: T0 + 7 }
+    const queue = {
+      queued: 1,
+      queuedLowPriority: 1,
+      queuedOfBatches: 0,
+      inProgress: 1,
+      ...NO_SUSPECTS,
+      headQueuedAtMs: T0 + 7,
+    }
     const loads = [
       { endpointId: 'e0', queue: none, workers: nobody },
       { endpointId: E1, queue, workers: { starting: 1, idle: 1, running: 2, draining: 1, stopping: 1 } },
@@ -200,6 +216,7 @@ export const endpointCases: Cases = {
       queued: 0,
       queuedLowPriority: 0,
       queuedOfBatches: 0,
+      ...NO_SUSPECTS,
       inProgress: 0,
       headQueuedAtMs: null,
     })

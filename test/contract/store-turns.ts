@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../src/core/ids.ts'
 import { batchId, batchOf, draft, idsOf, look, requestOf, running, unsettled } from './store-batches.ts'
-import { type Cases, E1, jobId, OWNER, T0, W1, type World } from './store-world.ts'
+import { type Cases, E1, jobId, NO_SUSPECTS, OWNER, T0, W1, type World } from './store-world.ts'
 
 /** Who is handed out, one claim after another. */
 async function order(world: World, count: number, nowMs = T0): Promise<string[]> {
@@ -108,11 +108,25 @@ export const turnCases: Cases = {
     await world.worker()
     await running(world, 'b', ['x', 'y', 'z'], T0 + 50)
     await draft(world, 'c', ['u'])
-    const load = { queued: 3, queuedLowPriority: 0, queuedOfBatches: 3, inProgress: 0, headQueuedAtMs: T0 + 50 }
+    const load = {
+      queued: 3,
+      queuedLowPriority: 0,
+      queuedOfBatches: 3,
+      inProgress: 0,
+      ...NO_SUSPECTS,
+      headQueuedAtMs: T0 + 50,
+    }
     assert.deepEqual((await world.snapshot()).queue, load)
     await world.claim(W1, 1, T0 + 90)
     assert.deepEqual((await world.snapshot()).queue, {
-      ...{ queued: 2, queuedLowPriority: 0, queuedOfBatches: 2, inProgress: 1, headQueuedAtMs: T0 + 90 },
+      ...{
+        queued: 2,
+        queuedLowPriority: 0,
+        queuedOfBatches: 2,
+        inProgress: 1,
+        ...NO_SUSPECTS,
+        headQueuedAtMs: T0 + 90,
+      },
     })
     await world.job('single', { queuedAtMs: T0 + 10 })
     const { queue } = await world.snapshot()

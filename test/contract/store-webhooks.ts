@@ -72,6 +72,7 @@ export const webhookCases: Cases = {
     await world.job('expired', { webhook, expiresAtMs: T0 + 50 })
     await jobOutcomes.removeExpired(T0 + 50, 10)
     await world.job('lost', { webhook })
+    await world.store.stops.letGo(W1, 'all')
     for (let attempt = 0; attempt < MAX_LOST_ATTEMPTS; attempt += 1) {
       await world.claim()
       await jobOutcomes.requeueLost(W1, 'it was lost', T0)

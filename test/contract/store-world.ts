@@ -48,6 +48,8 @@ export const jobId = (text: string) => text as JobId
 export const DONE: JobOutcome = { status: 'COMPLETED', output: '{"answer":42}', error: null, warning: null }
 /** A result that did not. */
 export const BROKEN: JobOutcome = { status: 'FAILED', output: null, error: 'ValueError: no', warning: 'odd' }
+/** What the load of a line says of suspects where there are none. */
+export const NO_SUSPECTS = { suspectsQueued: 0, suspectsInProgress: 0 }
 /** An end of a worker. */
 export const EXIT: WorkerExit = { code: 1, signal: null, cause: 'exited with code 1', lastLines: ['one', 'two'] }
 
@@ -235,8 +237,8 @@ export class World {
   }
 
   /** What a worker of {@link E1} gets. */
-  claim(workerId: WorkerId = W1, limit = 1, nowMs = T0): Promise<ClaimedJob[]> {
-    return this.store.jobs.claim({ endpointId: E1, workerId, limit, nowMs })
+  async claim(workerId: WorkerId = W1, limit = 1, nowMs = T0): Promise<ClaimedJob[]> {
+    return (await this.store.jobs.claim({ endpointId: E1, workerId, limit, nowMs })).jobs
   }
 
   /** A worker that holds exactly these jobs, new ones, since {@link T0}. */

@@ -112,7 +112,7 @@ class Play {
       await jobs.insert(jobOf(jobId, { endpointId, ...times }))
       this.#jobs.set(jobId, { state: 'waiting', sinceMs: nowMs, startedMs: 0, chunks: 0, lost: 0 })
     } else if (what === 'claim') {
-      for (const { id } of await jobs.claim({ endpointId, workerId, limit: 1, nowMs })) {
+      for (const { id } of (await jobs.claim({ endpointId, workerId, limit: 1, nowMs })).jobs) {
         Object.assign(this.#jobs.get(id)!, { state: 'running', startedMs: nowMs, chunks: 0 })
       }
     } else if (what === 'chunk') {

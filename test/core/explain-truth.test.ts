@@ -28,9 +28,12 @@ const anyExit = fc
 
 const anySituation = fc.record({
   endpoint: fc.record({ workersMin: fc.nat(2), workersMax: fc.nat(4) }),
-  queue: fc.record({
-    ...{ queued: fc.nat(5), queuedLowPriority: fc.nat(2), inProgress: fc.nat(5), headQueuedAtMs: ago },
-  }),
+  queue: fc
+    .record({
+      ...{ queued: fc.nat(5), queuedLowPriority: fc.nat(2), inProgress: fc.nat(5), headQueuedAtMs: ago },
+      suspectsQueued: fc.constantFrom(0, 0, 1, 5),
+    })
+    .map(queue => ({ ...queue, suspectsQueued: Math.min(queue.queued, queue.suspectsQueued) })),
   averageExecutionMs: fc.option(fc.integer({ min: 1, max: 100_000 }), { nil: null }),
   workers: fc.array(anyWorker, { maxLength: 8 }),
   exits: fc.array(anyExit, { maxLength: 4 }),
@@ -87,6 +90,8 @@ function truthOf({ cause }: Explanation, situation: Situation): boolean {
       return noRoom && current.length > 0 && wants
     case 'running':
       return has('READY')
+    case 'runs_alone':
+      return queue.suspectsQueued === queue.queued && (has('READY') || workers.length >= endpoint.workersMax)
     case 'low_priority':
       return queue.queued === 0 && current.length === 0
     case 'about_to_start':

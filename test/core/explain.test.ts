@@ -231,6 +231,7 @@ test('every cause that there is can be the explanation of something', () => {
   reached.add(explainJob(aJob({ status: 'COMPLETED' }), aSnapshot({}), context()).cause)
   const busy = aSnapshot({ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] })
   reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, before: 3 }).cause)
+  reached.add(explainJob(aJob({ lostAttempts: 2 }), busy, context()).cause)
   assert.deepEqual([...reached].sort(), [...WAIT_CAUSES].sort())
 })
 
@@ -332,9 +333,12 @@ test('a crash loop shows the last output, since when, and what to do', () => {
 
 test('a job says what its endpoint waits for, how often it was lost, where it runs, and how it ended', () => {
   const paused = aSnapshot({ queue: one, endpoint: { workersMax: 0 } })
-  const waiting = explainJob(aJob({ lostAttempts: 2 }), paused, context())
+  const waiting = explainJob(aJob({ lostAttempts: 1 }), paused, context())
   assert.equal(waiting.cause, 'paused')
-  assert.match(waiting.summary, /; it was queued again after 2 lost attempt\(s\)$/)
+  assert.match(waiting.summary, /; it was queued again after 1 lost attempt\(s\)$/)
+  const alone = explainJob(aJob({ lostAttempts: 2 }), paused, context())
+  assert.equal(alone.cause, 'paused')
+  assert.match(alone.summary, /; it runs alone, because its worker was lost twice while it ran$/)
   assert.equal(explainJob(aJob({ queuedAtMs: NOW - 7 }), aSnapshot({}), context()).sinceMs, NOW - 7)
   const fields = { status: 'IN_PROGRESS', attempt: 3, workerId: 'w7' as WorkerId, startedAtMs: NOW - 9 } as const
   const running = explainJob(aJob(fields), paused, context())

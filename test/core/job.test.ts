@@ -4,7 +4,15 @@ import { test } from 'node:test'
 import { PAGE, withDiagram } from '../../scripts/diagram.ts'
 import { AppError, ERROR_CODES, invalid, notFound, toAppError } from '../../src/core/errors.ts'
 import { isEndpointId, isJobId, type WorkerId } from '../../src/core/ids.ts'
-import { isFinal, isLegal, JOB_STATUSES, lostReason, TRANSITIONS, type Transition } from '../../src/core/job.ts'
+import {
+  isFinal,
+  isLegal,
+  JOB_STATUSES,
+  lossWords,
+  lostReason,
+  TRANSITIONS,
+  type Transition,
+} from '../../src/core/job.ts'
 import { jobTimes, jobView } from '../../src/core/job-view.ts'
 import { JOB_TIMES, retentionMs } from '../../src/core/retention.ts'
 import { aJob, NOW } from '../support/snapshots.ts'
@@ -54,6 +62,16 @@ test('the page about the life of a job shows the table as it is', () => {
 test('a lost job says how often and why', () => {
   const reason = 'the worker was lost 3 times while it ran this job, the last time because it exited with code 1'
   assert.equal(lostReason(3, 'it exited with code 1'), reason)
+})
+
+test('what is said of a lost worker has its id and its last lines, within bounds and without tokens', () => {
+  const worker = 'w1' as WorkerId
+  assert.equal(lossWords('it exited with code 9', worker, []), 'it exited with code 9; this was worker w1')
+  const lines = [...Array.from({ length: 40 }, (_, n) => `line ${n} ${'x'.repeat(9_000)}`), 'key=rpw_abcdefgh1234 end']
+  const words = lossWords('it exited with code 9', worker, lines)
+  assert.match(words, /^it exited with code 9; this was worker w1, and its last lines were:\nline 31 x/)
+  assert.match(words, /\nkey=<hidden> end$/)
+  assert.ok(words.length < 4_000)
 })
 
 const retentions: [kind: 'run' | 'runsync', askedWaitMs: number | undefined, keptMs: number][] = [

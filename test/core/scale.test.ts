@@ -58,6 +58,14 @@ const decisions: [what: string, fields: Fields, desired: number, wakeInMs: numbe
   ['four requests each, four there', { endpoint: { scaler: count(4) }, queue: { queued: 4 } }, 1, null],
   ['four requests each, five there', { endpoint: { scaler: count(4) }, queue: { queued: 4, inProgress: 1 } }, 2, null],
   ['too many requests', { endpoint: { scaler: count(1) }, queue: { queued: 50 } }, 3, null],
+  ['suspects, which need a worker each', { queue: { queued: 3, suspectsQueued: 2 }, averageExecutionMs: 100 }, 3, null],
+  ['suspects beyond the maximum', { queue: { queued: 9, suspectsQueued: 9 } }, 3, null],
+  [
+    'a suspect that runs and jobs beside it',
+    { endpoint: { scaler: count(4) }, queue: { queued: 4, inProgress: 1, suspectsInProgress: 1 } },
+    2,
+    null,
+  ],
   ['requests of low priority', { endpoint: { scaler: count(1) }, queue: { queuedLowPriority: 5 } }, 0, null],
 ]
 
@@ -268,6 +276,7 @@ test('only workers that start or are ready take jobs, and only an end that nobod
 })
 
 const crash = () => anExit()
+const crashes = (length: number) => Array.from({ length }, crash)
 const asked = () => anExit({ stopReason: 'idle' })
 const worked = () => anExit({ jobsFinished: 4 })
 
@@ -278,13 +287,26 @@ const backoffs: [what: string, exits: Worker[], crashes: number, delayMs: number
   ['one crash', [crash()], 1, 1_000],
   ['two crashes', [crash(), crash()], 2, 2_000],
   ['three crashes', [crash(), crash(), crash()], 3, 4_000],
-  ['nine crashes', Array.from({ length: 9 }, crash), 9, 256_000],
-  ['ten crashes', Array.from({ length: 10 }, crash), 10, 300_000],
-  ['a thousand crashes', Array.from({ length: 1_000 }, crash), 1_000, 300_000],
+  ['nine crashes', crashes(9), 9, 256_000],
+  ['ten crashes', crashes(10), 10, 300_000],
+  ['a thousand crashes', crashes(1_000), 1_000, 300_000],
   ['a crash after an end that was asked for', [crash(), asked(), crash()], 1, 1_000],
   ['an end that was asked for after a crash', [asked(), crash(), crash()], 0, null],
   ['the crash of a worker that had finished jobs', [worked()], 1, null],
-  ['a crash after that of a worker that had finished jobs', [crash(), worked(), crash()], 2, 2_000],
+  ['a crash after that of a worker that had finished jobs', [crash(), worked(), crash()], 2, 1_000],
+  ['nine crashes after that of a worker that had finished jobs', [...crashes(9), worked()], 10, 8_000],
+  [
+    'nine crashes where one that was asked to end had finished jobs',
+    [...crashes(9), anExit({ stopReason: 'idle', jobsFinished: 1 })],
+    9,
+    8_000,
+  ],
+  [
+    'nine crashes where a worker of the version before had finished jobs',
+    [...crashes(9), anExit({ version: 0, jobsFinished: 1 })],
+    9,
+    256_000,
+  ],
   ['crashes of the version before', [anExit({ version: 0 }), anExit({ version: 0 })], 0, null],
   ['a crash of this version after one of the version before', [crash(), anExit({ version: 0 })], 1, 1_000],
 ]
@@ -298,3 +320,9 @@ for (const [what, exits, crashes, delayMs] of backoffs) {
     assert.deepEqual(backoffOf(aSnapshot({ exits })), backoff)
   })
 }
+
+test('where another worker of the version has finished jobs, crashes in vain do not hold new ones back for long', () => {
+  const exits = crashes(9)
+  assert.equal(backoffOf(aSnapshot({ exits, workers: [{ jobsFinished: 3 }] })).untilMs, NOW + 8_000)
+  assert.equal(backoffOf(aSnapshot({ exits, workers: [{ jobsFinished: 0 }] })).untilMs, NOW + 256_000)
+})

@@ -72,7 +72,7 @@ test('a job that loses its third worker is FAILED and says why', async t => {
   assert.equal(view.status, 'FAILED')
   assert.equal(
     view.error,
-    'the worker was lost 3 times while it ran this job, the last time because it was killed by SIGSEGV',
+    `the worker was lost 3 times while it ran this job, the last time because it was killed by SIGSEGV; this was worker ${view.workerId}`,
   )
   assert.deepEqual((await rig.health(endpoint)).jobs, {
     ...{ completed: 0, failed: 1, inProgress: 0, inQueue: 0, retried: 2 },

@@ -116,6 +116,8 @@ export function aSnapshot(fields: {
       queuedLowPriority: 0,
       queuedOfBatches: 0,
       inProgress: 0,
+      suspectsQueued: 0,
+      suspectsInProgress: 0,
       headQueuedAtMs: waits ? NOW : null,
       ...queue,
     },

@@ -179,6 +179,24 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
     assert.equal(after.status, 'COMPLETED')
   })
 
+  test('a job that ends its worker takes no neighbour with it: it fails alone, with exit code, last lines and worker', async () => {
+    const endpoint = await pythonEndpoint({ WIRE_CAPACITY: '4' })
+    // So that the worker is there, and takes all four at once or while the first sleep.
+    await runJob(server, endpoint, {}, START_MS)
+    const neighbours = await Promise.all([1, 2, 3].map(() => submit(server, endpoint, { sleep: 5 })))
+    for (const id of neighbours) await begun(id)
+    const poison = await submit(server, endpoint, { exit: 9, print: 'about to end' })
+    const failed = await whenFinal(server, endpoint, poison, 120_000)
+    assert.equal(failed.status, 'FAILED')
+    assert.match(
+      failed.error!,
+      /lost 3 times .* it exited with code 9; this was worker \w+, and its last lines were:\n/,
+    )
+    assert.match(failed.error!, new RegExp(`this was worker ${failed.workerId}, [^]*about to end`))
+    assert.ok(!failed.error!.includes('rpw_'))
+    for (const id of neighbours) assert.equal((await whenFinal(server, endpoint, id, 120_000)).status, 'COMPLETED')
+  })
+
   test('a failed fitness check shows as unhealthy, with its name and reason, and starts back off', async () => {
     const endpoint = await pythonEndpoint({ WIRE_UNFIT: '1' })
     await submit(server, endpoint, {})

@@ -26,7 +26,7 @@ import { type BatchRequestRow, type BatchRow, ofRequest, toBatch, toBatchRequest
 import type { EndedRow } from '../rows/jobs.ts'
 import * as sql from '../sql/batches.ts'
 import { lockEndpoint } from '../sql/endpoints.ts'
-import { dropJobsOfBatch } from '../sql/job-outcomes.ts'
+import { dropJobsOfBatch, dropSuspectsOfBatch } from '../sql/job-outcomes.ts'
 import { claimKey, findKey } from '../sql/jobs.ts'
 import { countInBatches, tellEnd } from './batch-counts.ts'
 import { endMove } from './job-outcomes.ts'
@@ -164,8 +164,13 @@ export const batches = {
   cancelWaiting: write(function* (batchId: BatchId, nowMs: number, limit: number): Steps<DroppedJob[]> {
     const state = yield* queryOne<Pick<BatchRow, 'endpoint_id' | 'status'>>(sql.batchState, [batchId])
     if (state?.status !== 'CANCELLED') return []
-    const rows = yield* query<EndedRow>(dropJobsOfBatch, [state.endpoint_id, nowMs, limit, batchId])
-    const dropped = rows.map(row => endMove('purge', row, nowMs)).sort((a, b) => a.job.position - b.job.position)
+    const waiting = yield* query<EndedRow>(dropJobsOfBatch, [state.endpoint_id, nowMs, limit, batchId])
+    const left = limit - waiting.length
+    const suspects =
+      left > 0 ? yield* query<EndedRow>(dropSuspectsOfBatch, [state.endpoint_id, nowMs, left, batchId]) : []
+    const dropped = [...waiting, ...suspects]
+      .map(row => endMove('purge', row, nowMs))
+      .sort((a, b) => a.job.position - b.job.position)
     yield* countJobUsage(dropped, nowMs)
     yield* countInBatches(dropped, nowMs)
     yield* addDeliveries(

@@ -6,6 +6,7 @@ import {
   type JobStatus,
   lostReason,
   MAX_LOST_ATTEMPTS,
+  SUSPECT_LOST_ATTEMPTS,
   type Transition,
 } from '../../core/job.ts'
 import { earliest } from '../../core/plan.ts'
@@ -73,7 +74,7 @@ export const jobOutcomes = {
     const ids = JSON.stringify(held.map(({ id }) => id))
     const reason = lostReason(MAX_LOST_ATTEMPTS, cause)
     const failed = yield* query<JobRow>(sql.failLostJobs, [ids, nowMs, reason, MAX_LOST_ATTEMPTS, workerId])
-    const queued = yield* query<JobRow>(sql.requeueLostJobs, [ids, nowMs, workerId])
+    const queued = yield* query<JobRow>(sql.requeueLostJobs, [ids, nowMs, workerId, SUSPECT_LOST_ATTEMPTS])
     const spans = new Map(held.map(row => [row.id, row]))
     const toMoves = (rows: readonly JobRow[]): JobMove[] =>
       rows.map(row => endMove('requeue', { ...row, ...spans.get(row.id)! }, nowMs, toJob(row)))

@@ -1,6 +1,7 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { type ClaimedJob, JOB_STATUSES, type Job } from '../../core/job.ts'
-import type { ClaimRequest, JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store.ts'
+import { JOB_STATUSES, type Job } from '../../core/job.ts'
+import type { Claim, ClaimRequest } from '../../ports/claims.ts'
+import type { JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store.ts'
 import {
   type JobRow,
   ofNewJob,
@@ -12,12 +13,16 @@ import {
   toSummary,
 } from '../rows/jobs.ts'
 import { lockLine } from '../sql/batches.ts'
+import { findStops } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/jobs.ts'
 import { lockWorker, workerBusy } from '../sql/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
-import { anyBatchInLine, claimInTurns, claimOf } from './turns.ts'
+import { claimLine } from './suspects.ts'
+import { anyBatchInLine } from './turns.ts'
 
 const MAX_DIAGNOSTICS = 20
+const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
+const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
 
 /** The line of jobs. */
 export const jobs = {
@@ -56,23 +61,23 @@ export const jobs = {
     return { jobs: rows.map(toSummary), lookedUntil }
   }),
 
-  claim: write(function* ({ endpointId, workerId, limit, nowMs }: ClaimRequest): Steps<ClaimedJob[]> {
-    if (limit < 1) return []
+  claim: write(function* (request: ClaimRequest): Steps<Claim> {
+    const { endpointId, workerId, limit, nowMs } = request
+    if (limit < 1) return NOTHING
     const inTurns = yield* anyBatchInLine(endpointId)
     // Before its worker, as where jobs are counted in their batches.
     if (inTurns) yield* lock(lockLine, [endpointId])
     // Before the jobs: a worker that is retired meanwhile gets none. Jobs that others have locked are not waited for.
     yield* lock(lockWorker, [workerId])
-    const rows = inTurns
-      ? yield* claimInTurns({ endpointId, workerId, limit, nowMs })
-      : yield* claimOf('', { endpointId, workerId, limit, nowMs })
-    if (rows.length === 0) return []
+    if (request.letGoFirst === true && (yield* queryOne(findStops, [workerId])) !== null) return HELD_BACK
+    const { rows, ...how } = yield* claimLine(request, inTurns)
+    if (rows.length === 0) return { ...how, jobs: [] }
     yield* query(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {
       // Releases drop the chunks themselves, so a first attempt has none to drop.
       if (attempt > 1) yield* query(sql.dropChunks, [id])
     }
-    return rows.map(toClaimedJob)
+    return { ...NOTHING, jobs: rows.map(toClaimedJob) }
   }),
 
   heldBy: read(function* (workerId: WorkerId): Steps<JobId[]> {

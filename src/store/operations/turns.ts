@@ -1,9 +1,9 @@
 import type { BatchId, EndpointId } from '../../core/ids.ts'
 import { takeTurns } from '../../core/turns.ts'
-import type { ClaimRequest } from '../../ports/store.ts'
+import type { ClaimRequest } from '../../ports/claims.ts'
 import type { ClaimedRow } from '../rows/jobs.ts'
 import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../sql/batches.ts'
-import { claimJob, claimJobs } from '../sql/jobs.ts'
+import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../sql/jobs.ts'
 import { query, queryOne, type Steps } from './operation.ts'
 
 /** How often the line is looked at again after others took what was decided on. */
@@ -14,20 +14,29 @@ export function* anyBatchInLine(endpointId: EndpointId): Steps<boolean> {
   return (yield* queryOne(anyInLine, [endpointId])) !== null
 }
 
+/** Whether jobs are handed out although the endpoint has suspects: it is known that this worker may have others. */
+export type BesideSuspects = boolean
+
 /** The first jobs of one line: that of jobs which were submitted one by one (''), or that of a batch. */
-export function* claimOf(line: BatchId | '', request: ClaimRequest): Steps<readonly ClaimedRow[]> {
+export function* claimOf(
+  line: BatchId | '',
+  request: ClaimRequest,
+  beside: BesideSuspects,
+): Steps<readonly ClaimedRow[]> {
   const { endpointId, workerId, limit, nowMs } = request
-  if (limit === 1) return yield* query<ClaimedRow>(claimJob, [endpointId, workerId, nowMs, line])
-  const rows = yield* query<ClaimedRow>(claimJobs, [endpointId, workerId, nowMs, line, limit])
+  const one = beside ? claimJobBesideSuspects : claimJob
+  if (limit === 1) return yield* query<ClaimedRow>(one, [endpointId, workerId, nowMs, line])
+  const some = beside ? claimJobsBesideSuspects : claimJobs
+  const rows = yield* query<ClaimedRow>(some, [endpointId, workerId, nowMs, line, limit])
   return [...rows].sort(byPlaceInLine)
 }
 
 /** As {@link claimOf}, where batches take turns: jobs of low priority come after all others, those of batches too. */
-export function* claimInTurns(request: ClaimRequest): Steps<readonly ClaimedRow[]> {
+export function* claimInTurns(request: ClaimRequest, beside: BesideSuspects): Steps<readonly ClaimedRow[]> {
   const claimed: ClaimedRow[] = []
   for (const priority of [0, 1]) {
     for (let look = 0; look < LOOKS && claimed.length < request.limit; look += 1) {
-      const more = yield* claimDecided({ ...request, limit: request.limit - claimed.length }, priority)
+      const more = yield* claimDecided({ ...request, limit: request.limit - claimed.length }, priority, beside)
       if (more === null) break
       claimed.push(...more)
     }
@@ -36,7 +45,11 @@ export function* claimInTurns(request: ClaimRequest): Steps<readonly ClaimedRow[
 }
 
 /** Null when nobody waits. */
-function* claimDecided(request: ClaimRequest, priority: number): Steps<readonly ClaimedRow[] | null> {
+function* claimDecided(
+  request: ClaimRequest,
+  priority: number,
+  beside: BesideSuspects,
+): Steps<readonly ClaimedRow[] | null> {
   const { endpointId, nowMs, limit } = request
   const batches = yield* query<{ id: BatchId; position: number; waiting: number }>(batchesInLine, [
     ...[endpointId, priority, nowMs, limit],
@@ -47,9 +60,9 @@ function* claimDecided(request: ClaimRequest, priority: number): Steps<readonly 
   const turns = takeTurns(line, limit)
   if (turns.single === 0 && turns.batches.length === 0) return null
   const claimed: ClaimedRow[] = []
-  if (turns.single > 0) claimed.push(...(yield* claimOf('', { ...request, limit: turns.single })))
+  if (turns.single > 0) claimed.push(...(yield* claimOf('', { ...request, limit: turns.single }, beside)))
   for (const { id, take, position } of turns.batches) {
-    const rows = yield* claimOf(id, { ...request, limit: take })
+    const rows = yield* claimOf(id, { ...request, limit: take }, beside)
     if (rows.length > 0) yield* query(passTurn, [id, position, nowMs])
     claimed.push(...rows)
   }

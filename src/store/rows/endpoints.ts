@@ -94,6 +94,9 @@ export interface QueueRow {
   readonly low_priority: number
   readonly of_batches: number
   readonly in_progress: number
+  readonly suspects_queued: number
+  readonly suspects_in_progress: number
+  readonly suspect_queued_at_ms: number | null
   readonly head_queued_at_ms: number | null
   readonly batch_turn_at_ms: number | null
 }
@@ -105,7 +108,9 @@ export function toQueueLoad(row: QueueRow): QueueLoad {
     queuedLowPriority: row.low_priority,
     queuedOfBatches: row.of_batches,
     inProgress: row.in_progress,
-    headQueuedAtMs: earliest([row.head_queued_at_ms, row.batch_turn_at_ms]),
+    suspectsQueued: row.suspects_queued,
+    suspectsInProgress: row.suspects_in_progress,
+    headQueuedAtMs: earliest([row.head_queued_at_ms, row.batch_turn_at_ms]) ?? row.suspect_queued_at_ms,
   }
 }
 

@@ -11,6 +11,7 @@ import { placement } from './0008-placement.ts'
 import { pinnedImages } from './0009-pinned-images.ts'
 import { queuedWorkers } from './0011-queued-workers.ts'
 import { servingWorkers } from './0015-serving-workers.ts'
+import { suspects } from './0016-suspects.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
@@ -27,6 +28,7 @@ export const migrations: readonly Migration[] = [
     pinnedImages,
     queuedWorkers,
     servingWorkers,
+    suspects,
   ],
 ]
 

@@ -1,5 +1,5 @@
 /** Statements on batches and on their requests before they are jobs. */
-import { guard, IN_LINE, RUNNING } from './guards.ts'
+import { guard, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
 
 /** The columns of a batch; see rows/batches.ts. */
 export const BATCH_COLUMNS =
@@ -132,7 +132,8 @@ export const unsettledBatches = `
   SELECT id, endpoint_id FROM batches WHERE ${UNFINISHED} AND status <> 'DRAFT' AND (
     EXISTS (SELECT 1 FROM batch_requests WHERE batch_id = batches.id)
     OR (status = 'CANCELLED' AND EXISTS (
-      SELECT 1 FROM jobs WHERE endpoint_id = batches.endpoint_id AND ${guard('purge')} AND line = batches.id)))
+      SELECT 1 FROM jobs WHERE endpoint_id = batches.endpoint_id AND ${guard('purge')}
+        AND (line = batches.id OR (line = '${SUSPECT_LINE}' AND batch_id = batches.id)))))
   ORDER BY endpoint_id, position, id LIMIT $1`
 
 /** $1 batch. */
@@ -214,4 +215,4 @@ export const requestsBefore = `
   SELECT job.line AS batch_id, (SELECT COUNT(*) FROM jobs
     WHERE endpoint_id = job.endpoint_id AND ${guard('claim')} AND line = job.line
       AND (low_priority < job.low_priority OR (low_priority = job.low_priority AND position < job.position))) AS before
-  FROM jobs AS job WHERE job.id = $1 AND job.${guard('claim')} AND job.line <> ''`
+  FROM jobs AS job WHERE job.id = $1 AND job.${guard('claim')} AND job.line NOT IN ('', '${SUSPECT_LINE}')`

@@ -1,5 +1,5 @@
 /** Statements on endpoints and their counters. */
-import { ALIVE, IN_LINE, RUNNING } from './guards.ts'
+import { ALIVE, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
 
 /** The columns of an endpoint; see rows/endpoints.ts. */
 export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
@@ -66,7 +66,14 @@ export const countCompletion = `
 const lineOf = (endpoint: string) => `
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 0) AS queued,
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 1) AS low_priority,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line <> '') AS of_batches,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE'
+      AND line NOT IN ('', '${SUSPECT_LINE}')) AS of_batches,
+    (SELECT COUNT(*) FROM jobs
+      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line = '${SUSPECT_LINE}' AND low_priority = 0) AS suspects_queued,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING} AND line = '${SUSPECT_LINE}') AS suspects_in_progress,
+    (SELECT queued_at_ms FROM jobs
+      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line = '${SUSPECT_LINE}' AND low_priority = 0
+      ORDER BY position, id LIMIT 1) AS suspect_queued_at_ms,
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING}) AS in_progress,
     (SELECT queued_at_ms FROM jobs
       WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line = '' AND low_priority = 0

@@ -1,5 +1,5 @@
 /** Statements by which jobs end or step back. Each is one guarded change that returns what it moved. */
-import { guard, RUNNING } from './guards.ts'
+import { guard, RUNNING, SUSPECT_LINE } from './guards.ts'
 import { JOB_COLUMNS } from './jobs.ts'
 
 /** What is known of the chunks that an attempt has sent. */
@@ -59,9 +59,13 @@ export const failLostJobs = `
   WHERE id IN ({{id_list}}) AND worker_id = $5 AND ${guard('requeue')} AND lost_attempts + 1 >= $4
   RETURNING ${JOB_COLUMNS}`
 
-/** $1 jobs as a JSON list, $2 now, $3 worker. The worker stays with the job as its last holder. */
+/**
+ * $1 jobs as a JSON list, $2 now, $3 worker, $4 how many lost attempts make a job a suspect. The worker stays with the job as its last
+ * holder.
+ */
 export const requeueLostJobs = `
-  UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1, waiting_since_ms = $2
+  UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1, waiting_since_ms = $2,
+    line = CASE WHEN lost_attempts + 1 >= $4 THEN '${SUSPECT_LINE}' ELSE line END
   WHERE id IN ({{id_list}}) AND worker_id = $3 AND ${guard('requeue')}
   RETURNING ${JOB_COLUMNS}`
 
@@ -105,6 +109,15 @@ export const dropJobsOfBatch = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
   WHERE id IN (
     SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND line = $4 AND expires_at_ms > $2
+    ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
+  RETURNING ${ENDED_COLUMNS}`
+
+/** As {@link dropJobsOfBatch}, of its requests that have become suspects. */
+export const dropSuspectsOfBatch = `
+  UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
+  WHERE id IN (
+    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND line = '${SUSPECT_LINE}' AND batch_id = $4
+      AND expires_at_ms > $2
     ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 

@@ -1,6 +1,6 @@
 /** Statements on the line of jobs, their chunks and their diagnostics. */
-import { JOB_STATUSES } from '../../core/job.ts'
-import { guard, RUNNING } from './guards.ts'
+import { JOB_STATUSES, type JobStatus } from '../../core/job.ts'
+import { ALIVE, guard, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
 
 /**
  * The columns of a job; see rows/jobs.ts. Its input only goes to workers: whoever waits for a job, or asks for its status, would
@@ -67,26 +67,90 @@ export const listJobs = `
     AND (status || '') IN (${JOB_STATUSES.map((_, index) => `$${index + 8}`).join(', ')})
   ${BY_AGE} LIMIT $7`
 
-/** Hands jobs to the worker. @param which the condition that finds the head of the line */
-const claim = (which: string) => `
+/**
+ * Hands jobs to the worker.
+ * @param which the condition that finds the head of the line
+ * @param unless more that has to hold
+ */
+const claim = (which: string, unless = '') => `
   UPDATE jobs SET status = 'IN_PROGRESS', attempt = attempt + 1, worker_id = $2, started_at_ms = $3,
     deadline_ms = $3 + execution_timeout_ms, progress = NULL, streamed_seq = 0
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
-      AND version = (SELECT version FROM endpoints WHERE id = $1))
+      AND version = (SELECT version FROM endpoints WHERE id = $1))${unless}
   RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position, batch_id,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
 /** A job that the worker has yet to stop, though its client has queued it again, is left to others until it has. */
-const HEAD = `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND line = $4 AND expires_at_ms > $3
-      AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $2 AND job_id = jobs.id)
+const head = (
+  line: string,
+) => `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND line = ${line} AND expires_at_ms > $3
+      AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $2 AND job_id = jobs.id)`
+const HEAD = `${head('$4')}
       ORDER BY low_priority, position, id`
+const ONE = `id = (${HEAD} LIMIT 1 {{skip_locked}})`
+const SOME = `id IN (${HEAD} LIMIT $5 {{skip_locked}})`
+
+/** That there are none in a state is one look into an index. A list of states would cost SQLite more than that. */
+const noSuspectIn = (status: JobStatus) => `NOT EXISTS (SELECT 1 FROM jobs AS suspect
+      WHERE suspect.endpoint_id = $1 AND suspect.status = '${status}' AND suspect.line = '${SUSPECT_LINE}')`
+
+/** Where suspects wait or run, more has to be looked at before a worker gets jobs. */
+const NO_SUSPECT = `
+    AND ${noSuspectIn('IN_QUEUE')}
+    AND ${noSuspectIn('IN_PROGRESS')}`
+
+/** $1 endpoint. A row when it has no suspects that wait or run. */
+export const noSuspect = `SELECT id FROM endpoints WHERE id = $1${NO_SUSPECT}`
 
 /** $1 endpoint, $2 worker, $3 now, $4 line. A list, even of one, costs SQLite three times as much as the claim itself. */
-export const claimJob = claim(`id = (${HEAD} LIMIT 1 {{skip_locked}})`)
+export const claimJob = claim(ONE, NO_SUSPECT)
 
 /** $1 endpoint, $2 worker, $3 now, $4 line, $5 how many. */
-export const claimJobs = claim(`id IN (${HEAD} LIMIT $5 {{skip_locked}})`)
+export const claimJobs = claim(SOME, NO_SUSPECT)
+
+/** As {@link claimJob}, where there are suspects and this worker may have others. */
+export const claimJobBesideSuspects = claim(ONE)
+
+/** As {@link claimJobs}, where there are suspects and this worker may have others. */
+export const claimJobsBesideSuspects = claim(SOME)
+
+/** Those of low priority come after all other jobs, as they do where no job is a suspect. */
+const SUSPECTS_TURN = `(low_priority = 0 OR NOT (
+        EXISTS (SELECT 1 FROM jobs AS other
+          WHERE other.endpoint_id = $1 AND other.${guard('claim')} AND other.line = '' AND other.low_priority = 0)
+        OR EXISTS (SELECT 1 FROM batches WHERE batches.endpoint_id = $1 AND ${IN_LINE}
+          AND EXISTS (SELECT 1 FROM jobs AS other WHERE other.endpoint_id = $1 AND other.${guard('claim')}
+            AND other.line = batches.id AND other.low_priority = 0))))`
+
+const NEXT_SUSPECT = `${head(`'${SUSPECT_LINE}'`)} AND ${SUSPECTS_TURN}
+      ORDER BY low_priority, position, id LIMIT 1`
+
+/** $1 endpoint, $2 worker, $3 now. Hands a suspect to a worker that holds nothing. */
+export const claimSuspect = claim(`id = (${NEXT_SUSPECT} {{skip_locked}})`)
+
+/**
+ * $1 endpoint, $2 worker, $3 now. How many jobs the worker holds or has yet to let go of, how many suspects are among them, and
+ * since when the suspect whose turn it is waits; null when none does.
+ */
+export const besideSuspects = `
+  SELECT (SELECT COUNT(*) FROM jobs WHERE worker_id = $2 AND ${RUNNING})
+      + (SELECT COUNT(*) FROM stops WHERE worker_id = $2) AS held,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND line = '${SUSPECT_LINE}' AND worker_id = $2) AS suspects,
+    (SELECT COALESCE(waiting_since_ms, queued_at_ms) FROM jobs WHERE id = (${NEXT_SUSPECT})) AS waiting_since_ms`
+
+/**
+ * $1 endpoint, $2 worker, $3 whether the suspect waits for too long, 0 or 1. A row when this is the worker that is let run empty for it:
+ * the oldest one, where none can be started for it or none has come, and none runs a suspect and will be free after it.
+ */
+export const runsEmpty = `
+  SELECT id FROM endpoints WHERE id = $1
+    AND $2 = (SELECT workers.id FROM workers
+      WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'READY' AND workers.version = endpoints.version ORDER BY created_at_ms, workers.id LIMIT 1)
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND line = '${SUSPECT_LINE}')
+    AND ($3 = 1 OR (
+      NOT EXISTS (SELECT 1 FROM workers WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'STARTING')
+      AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND ${ALIVE}) >= workers_max))`
 
 /** $1 worker. */
 export const heldJobs = `SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY started_at_ms, position, id`
