@@ -7,6 +7,7 @@ import type { Answered, Call } from '../network.ts'
 import type { Programs } from '../programs.ts'
 import type { Database } from '../store.ts'
 import type { World } from '../world.ts'
+import { AloneChecker } from './alone-checker.ts'
 import { BatchChecker, type BatchRow } from './batch-checker.ts'
 import { ClientChecker } from './client-checker.ts'
 import { CounterChecker, type Counters } from './counter-checker.ts'
@@ -22,8 +23,8 @@ import { RunChecker, type WorkerSight } from './run-checker.ts'
 import { WebhookChecker } from './webhook-checker.ts'
 import { WhyChecker } from './why-checker.ts'
 
-/** Within this time after the last fault the world must come to rest. */
-const LIVENESS_MS = 300_000
+/** Within this time after the last fault the world must come to rest: the longest pause after crashes, and work after it. */
+const LIVENESS_MS = 600_000
 /** So long it must stay at rest. */
 const REST_MS = 40_000
 /** Within this time the director must be through with the faults. */
@@ -71,6 +72,7 @@ export class Checks {
   readonly lines: LineChecker
   /** The number of the last change of a job. */
   lastChange = 0
+  readonly #alone: AloneChecker
   readonly #why: WhyChecker
   readonly #holds: HoldChecker
   readonly #world: World
@@ -97,6 +99,7 @@ export class Checks {
     this.runs = new RunChecker(report, sight)
     const mayNotHave = (worker: WorkerId, job: JobId) => database.query(STOP, worker, job).length > 0
     this.order = new OrderChecker(report, clock, mayNotHave)
+    this.#alone = new AloneChecker(report)
     this.counters = new CounterChecker(report)
     this.fleet = new FleetChecker(report)
     this.clients = new ClientChecker(report)
@@ -133,6 +136,7 @@ export class Checks {
     this.jobs.committed(commit)
     this.runs.committed(commit)
     this.order.committed(commit)
+    this.#alone.committed(commit)
     this.counters.committed(commit)
     this.batches.committed(commit)
     this.clients.committed(commit)

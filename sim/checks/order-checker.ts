@@ -1,10 +1,13 @@
 import type { BatchId, EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
+import { isSuspect } from '../../src/core/job.ts'
 import type { Change, Commit } from '../ledger.ts'
 
 interface Waiting {
   readonly job: JobId
   readonly low: 0 | 1
   readonly line: BatchId | ''
+  /** It was lost twice: it runs alone, and workers with jobs pass it by. */
+  suspect: boolean
   /** Grows with each submission and retry. A job that is taken back keeps it. */
   readonly place: number
   readonly queuedAtMs: number
@@ -59,11 +62,13 @@ export class OrderChecker {
     const mine = this.#places.get(job)
     if (mine === undefined) return
     for (const other of this.#lines.get(endpoint)?.values() ?? []) {
-      if (here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low) continue
+      if (other.suspect || here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low)
+        continue
       // Where the clock was set back, and the server started anew before it had caught up, nobody knows which was first.
       const isSure = other.queuedAtMs + this.#wall.setBackMs <= mine.queuedAtMs
-      const isBefore = other.low < mine.low || (other.line === mine.line && other.place < mine.place && isSure)
-      const isPassed = other.line === '' && mine.line !== '' && other.low === mine.low
+      const isBefore =
+        other.low < mine.low || (!mine.suspect && other.line === mine.line && other.place < mine.place && isSure)
+      const isPassed = !mine.suspect && other.line === '' && mine.line !== '' && other.low === mine.low
       if ((!isBefore && !isPassed) || this.#mayNotHave(worker!, other.job)) continue
       if (isBefore) this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was there first`)
       else this.#pass(other, mine.line as BatchId, n)
@@ -82,13 +87,23 @@ export class OrderChecker {
     const isNew = kind === 'insert' || was === 'FAILED' || was === 'TIMED_OUT'
     if (isNew && now === 'IN_QUEUE') {
       const passedBy = new Set<BatchId>()
-      this.#places.set(job, { job, low: change.low, line: change.line, place: n, queuedAtMs, passedBy, expiresAtMs })
+      this.#places.set(job, {
+        job,
+        low: change.low,
+        line: change.line,
+        place: n,
+        queuedAtMs,
+        passedBy,
+        expiresAtMs,
+        suspect: false,
+      })
     }
     const place = this.#places.get(job)
     if (kind === 'delete') this.#places.delete(job)
     if (now !== 'IN_QUEUE') line.delete(job)
     else if (place !== undefined) {
       if (was !== 'IN_QUEUE') place.passedBy.clear()
+      place.suspect = isSuspect({ lostAttempts: change.lost })
       place.expiresAtMs = expiresAtMs
       line.set(job, place)
     }

@@ -2,6 +2,7 @@ import type { EndpointConfig } from '../../src/core/endpoint.ts'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/job.ts'
 import { FAULT_REASONS, type WorkerState } from '../../src/core/worker.ts'
+import { SUSPECT_LINE } from '../../src/store/sql/guards.ts'
 import type { Answered } from '../network.ts'
 import type { Database } from '../store.ts'
 
@@ -23,6 +24,8 @@ interface Facts {
   readonly waiting: number
   readonly normal: number
   readonly running: number
+  /** Jobs in line that run alone. */
+  readonly suspects: number
   /** Of workers that have not ended; those of older versions are as good as draining. */
   readonly states: readonly WorkerState[]
   /** Whether something is wrong with one of them. */
@@ -85,7 +88,7 @@ export class WhyChecker {
 
   #facts(id: EndpointId): Facts | null {
     const { query } = this.#database
-    const [row] = query<FactsRow>(FACTS, id, id, id, id, id, id)
+    const [row] = query<FactsRow>(FACTS, ...Array(7).fill(id))
     if (row === undefined) return null
     const { scaler } = JSON.parse(row.config) as EndpointConfig
     const waitedMs = row.head_queued_at_ms === null ? null : this.#sight.nowMs() - row.head_queued_at_ms
@@ -93,6 +96,7 @@ export class WhyChecker {
     const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
     return {
       ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running, queued: row.queued },
+      suspects: row.suspects,
       states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
       ailing: workers.some(({ problem }) => problem !== null),
       crashed:
@@ -104,7 +108,7 @@ export class WhyChecker {
   }
 }
 
-interface FactsRow extends Pick<Facts, 'max' | 'waiting' | 'normal' | 'running' | 'queued'> {
+interface FactsRow extends Pick<Facts, 'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'queued'> {
   readonly config: string
   readonly head_queued_at_ms: number | null
 }
@@ -123,6 +127,7 @@ const FACTS = `SELECT workers_max AS max, config,
     AND line = '') AS head_queued_at_ms,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND line = '${SUSPECT_LINE}') AS suspects,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued
   FROM endpoints WHERE id = ?`
@@ -133,6 +138,7 @@ function ofJob(said: Said, { status, line }: JobRow, facts: Facts): string | nul
   if (said.status !== status) return `it is ${status} and not ${said.status}`
   if (isFinal(status)) return said.cause === 'finished' ? null : `it is ${status}`
   if (status === 'IN_PROGRESS') return said.cause === 'running' ? null : 'it runs'
+  if (said.cause === 'runs_alone' && line !== SUSPECT_LINE) return 'it is no suspect'
   if (said.cause === 'batch_turn') {
     if (line === '') return 'it stands in line by itself'
     return ofWaiting('running', facts) === null ? null : ofWaiting('max_reached', facts)
@@ -148,7 +154,7 @@ function ofEndpoint(said: Said, facts: Facts): string | null {
 
 /** Null when the cause is true of an endpoint whose jobs wait. */
 function ofWaiting(cause: string, facts: Facts): string | null {
-  const { max, normal, states, crashed, ailing, machineFull, queued } = facts
+  const { max, normal, suspects, states, crashed, ailing, machineFull, queued } = facts
   const has = (state: WorkerState) => states.includes(state)
   if ((max === 0) !== (cause === 'paused')) return max === 0 ? 'it is paused' : 'it is not paused'
   switch (cause) {
@@ -176,6 +182,8 @@ function ofWaiting(cause: string, facts: Facts): string | null {
     case 'running':
       if (queued > 0) return 'a worker waits for a place'
       return has('READY') ? null : 'no worker is ready'
+    case 'runs_alone':
+      return suspects > 0 && (has('READY') || states.length >= max) ? null : 'no suspect waits for a free worker'
     case 'about_to_start':
       if (queued > 0) return 'a worker waits for a place'
       return has('READY') || has('STARTING') ? 'workers are there' : null

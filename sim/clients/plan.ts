@@ -47,7 +47,14 @@ export function drawPlan(random: SeededRandom, tag: string): JobPlan {
   const hasStream = kind === 'openai' ? streamed : random.chance(0.35)
   const ttlMs = kind !== 'openai' && random.chance(0.12) ? random.int(10_000, 90_000) : undefined
   const ms = random.chance(0.15) ? random.int(4_000, 9_000) : random.int(20, 2_500)
-  const input = { ms, fail: random.chance(0.08), chunks: hasStream ? random.int(1, 8) : 0, tag }
+  const poison = random.chance(0.04)
+  const input = {
+    ms,
+    fail: random.chance(0.08),
+    chunks: hasStream ? random.int(1, 8) : 0,
+    tag,
+    ...(poison && { poison }),
+  }
   const lowPriority = ttlMs !== undefined && random.chance(0.3)
   const policy = {
     ...(random.chance(0.8) ? { executionTimeout: random.int(12_000, 30_000) } : {}),

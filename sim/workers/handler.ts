@@ -11,6 +11,8 @@ export interface JobInput {
   readonly ms: number
   readonly fail?: boolean
   readonly chunks?: number
+  /** Ends the process of whichever worker runs it. */
+  readonly poison?: boolean
 }
 
 /** A job that a worker has. */
@@ -36,6 +38,8 @@ export interface Workplace {
   /** Whether nothing goes wrong any more: then even the slow get something done. */
   readonly calm: () => boolean
   readonly print: (line: string, job: JobId) => void
+  /** Counts something worth knowing. */
+  readonly count: (what: string) => void
   readonly exit: (code: number) => void
 }
 
@@ -59,6 +63,11 @@ export class Handler {
     if (crash === 'with a job' || crash === 'in a job') {
       await life.sleep(crash === 'in a job' ? Math.round(durationMs * random.fraction()) : 0)
       return this.#at.exit(134)
+    }
+    if (job.input.poison === true && !this.#at.calm()) {
+      this.#at.count('jobs that end their workers')
+      await life.sleep(Math.round(durationMs * random.fraction()))
+      return this.#at.exit(9)
     }
     await this.#stream(job, run)
     await life.sleep(durationMs)

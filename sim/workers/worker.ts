@@ -59,6 +59,7 @@ export class SimWorker {
       ...{ worker, behaviour, protocol: this.#protocol, life, random: this.#random, runs, serverRun },
       calm: () => world.faults.worker === 0,
       print: (line, job) => around.print(worker, line, job),
+      count: what => world.count(what),
       exit: code => this.#exit(code),
     })
     world.count(`workers: ${behaviour.name}`)

@@ -78,6 +78,11 @@ const MUTANTS: readonly Mutant[] = [
     found: /was claimed .* before job .*, which was there first/,
   },
   {
+    name: 'gives jobs that were lost twice company',
+    break: sociable,
+    found: /beside job .*lost twice|which was lost twice, was given/,
+  },
+  {
     name: 'takes a job from a worker that lives',
     break: thief,
     found: /was given to worker .* while worker .* works on it/,
@@ -223,6 +228,15 @@ function thief({ store, query }: Database): Store {
     return store.jobs.claim(request)
   }
   return withJobs(store, { claim })
+}
+
+function sociable({ store, query }: Database): Store {
+  const requeueLost: JobOutcomeStore['requeueLost'] = async (...args) => {
+    const moves = await store.jobOutcomes.requeueLost(...args)
+    query(`UPDATE jobs SET line = COALESCE(batch_id, '') WHERE line = 'alone'`)
+    return moves
+  }
+  return withOutcomes(store, { requeueLost })
 }
 
 function forgetfulCourier({ store, query }: Database): Store {
