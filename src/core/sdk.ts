@@ -24,6 +24,15 @@ export function pingsWhileItWorks(sdk: string | null): boolean {
   return pythonVersion(sdk) >= 1_007_011
 }
 
+/**
+ * Whether a job that the worker takes while others run begins only when one of those has ended. Such a worker cannot be told to stop a
+ * job either, so what it is given beside a cancelled one waits for that.
+ */
+export function beginsJobsLate(sdk: string | null): boolean {
+  const version = pythonVersion(sdk)
+  return version >= 1_007_001 && version < 1_009_001
+}
+
 /** See {@link Omission}. */
 export function omissionOf(sdk: string | null): Omission {
   const version = pythonVersion(sdk)

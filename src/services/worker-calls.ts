@@ -3,6 +3,7 @@ import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob } from '../core/job.ts'
 import { CHUNK_BYTES, oversizedResult, readResult } from '../core/result.ts'
+import { beginsJobsLate } from '../core/sdk.ts'
 import { takesJobs, unhealthyProblem, type Worker } from '../core/worker.ts'
 import { HOLD_MS } from '../core/worker-watch.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -259,7 +260,8 @@ export class WorkerCalls {
     const limit = takers > 1 || serial ? 1 : await this.#fairShare(endpointId, request.limit)
     if (request.signal.aborted || this.#fleet.hasEnded(workerId)) return null
     if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
-    const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now() })
+    const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
+    const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now(), letGoFirst })
     if (claim.jobs.length > 0) {
       this.#claimed(endpointId, workerId, claim.jobs)
       return claim.jobs

@@ -279,3 +279,54 @@ test('a job that is retried goes to no worker that has yet to stop its last atte
   assert.equal((await held).status, 204, 'it may say with the next one that it has let go')
   assert.deepEqual((await worker.take({ batch: 2, busy: true })).json[0].id, id)
 })
+
+const python = (version: string) => ({ 'user-agent': `RunPod-Python-SDK/${version} (Linux; x86_64)` })
+
+/** A worker for several jobs at once whose only one was cancelled, on an SDK that cannot be told to stop it. */
+async function withCancelled(rig: Rig, version: string) {
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const unwanted = await rig.submit(endpoint)
+  assert.equal((await worker.take({ batch: 3, headers: python(version) })).json[0].id, unwanted)
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${unwanted}`)
+  const more = () => worker.take({ batch: 2, busy: true, headers: python(version) })
+  return { endpoint, worker, unwanted, more }
+}
+
+for (const version of ['1.7.4', '1.7.13', '1.8.1', '1.9.0']) {
+  test(`${version} begins no job beside a cancelled one: it gets none, and is replaced for the next one after 5 s`, async t => {
+    const rig = await openRig(t)
+    const { endpoint, worker, more } = await withCancelled(rig, version)
+    const next = await rig.submit(endpoint)
+    void more()
+    await rig.clock.advance(7_000)
+    assert.equal((await worker.record()).stopReason, 'cancelled_job')
+    const { lostAttempts, status } = await rig.job(endpoint, next)
+    assert.deepEqual([status, lostAttempts], ['IN_QUEUE', 0])
+    assert.equal(await rig.worker(-1).takeJob(), next)
+  })
+}
+
+test('1.8.1 gets jobs again as soon as the cancelled one has ended', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, unwanted, more } = await withCancelled(rig, '1.8.1')
+  const next = await rig.submit(endpoint)
+  const poll = more()
+  await rig.clock.advance(500)
+  await worker.done(unwanted)
+  assert.deepEqual(
+    (await poll).json.map(({ id }: { id: JobId }) => id),
+    [next],
+  )
+})
+
+for (const version of ['1.6.2', '1.7.0', '1.9.1', '1.12.0']) {
+  test(`${version} begins jobs beside a cancelled one, so it gets them`, async t => {
+    const rig = await openRig(t)
+    const { endpoint, more } = await withCancelled(rig, version)
+    const next = await rig.submit(endpoint)
+    assert.deepEqual(
+      (await more()).json.map(({ id }: { id: JobId }) => id),
+      [next],
+    )
+  })
+}

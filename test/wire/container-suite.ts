@@ -94,6 +94,7 @@ export const OF_CONTAINERS: readonly string[] = ['docker', 'gateway']
 
 /** Files that do not, and why. */
 export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
+  'cancelled-jobs': 'what SDKs do with a cancelled job, wherever they run; old-sdks.test.ts runs with containers',
   doctor: NOTHING_RUNS,
   floods: 'it measures the memory of the server, whatever its workers are',
   gpus: 'containers get GPUs from the engine, which would need real ones',
