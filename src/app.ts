@@ -17,6 +17,7 @@ import { Loop } from './control/loop.ts'
 import { Placer } from './control/placer.ts'
 import { Prober } from './control/prober.ts'
 import { Reaper } from './control/reaper.ts'
+import { Remover } from './control/remover.ts'
 import { ServedTime } from './control/served-time.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoint.ts'
@@ -292,16 +293,19 @@ function createLoops(
   const autoscaler = new Autoscaler(ports, { fleet, balancing, placer, served }, () => autoscaling.wake())
   const prober = new Prober(ports, services, () => asking.wake())
   const reaper = new Reaper(ports, services, new Inspector(ports, services))
+  const remover = new Remover(ports, services.jobs)
   const courier = new Courier(ports, services.webhooks, () => loop.wake())
   const autoscaling: Loop = new Loop('autoscaler', ports, nowMs => autoscaler.step(nowMs))
   const asking: Loop = new Loop('prober', ports, async nowMs =>
     earliest([await prober.step(nowMs), await served.step(nowMs)]),
   )
   const reaping = new Loop('reaper', ports, nowMs => reaper.step(nowMs))
+  const removing = new Loop('remover', ports, () => remover.step())
   const loop: Loop = new Loop('courier', ports, nowMs => courier.step(nowMs))
   ports.notifier.subscribe('fleet', reaping.wake)
   ports.notifier.subscribe('webhooks', loop.wake)
-  const loops = [autoscaling, asking, reaping, loop]
+  ports.notifier.subscribe('endpoints', removing.wake)
+  const loops = [autoscaling, asking, reaping, removing, loop]
   const unwatch = ports.leader.watch(now => {
     if (now === 'active') for (const one of loops) one.wake()
   })

@@ -91,9 +91,11 @@ export class JobChecker {
       this.#report(`${what} was told and never stored`)
       return
     }
-    const { was, now, worker } = change
+    const { was, worker } = change
+    // With its endpoint a job is cancelled and removed in one.
+    const now = goesWithEndpoint(change) ? 'CANCELLED' : change.now
     const name = transition === 'purge' ? 'cancel' : transition
-    if (was !== from || now !== to || transitionOf(change) !== name || worker !== workerId) {
+    if (was !== from || now !== to || transitionOf({ ...change, now }) !== name || worker !== workerId) {
       this.#report(`${what} by ${workerId} was told, and ${change.kind} from ${was} to ${now} by ${worker} was stored`)
     }
     if (change.attempt !== attempt) this.#report(`${what} was told with attempt ${attempt}, not ${change.attempt}`)
@@ -141,6 +143,7 @@ export class JobChecker {
     } else if (job === undefined || job.gone) {
       this.#report(`job ${id}, which is not there, was changed`)
     } else if (kind === 'delete') {
+      if (goesWithEndpoint(change)) job.status = 'CANCELLED'
       const mayGo = change.batch !== null && this.#isBatchOver(change.batch)
       if (change.endpoint_there === 1 && !mayGo && change.expires_at_ms > this.#latestMs()) {
         this.#report(`job ${id} was removed as ${change.was}, ${change.expires_at_ms - this.#latestMs()} ms too early`)
@@ -186,8 +189,13 @@ export class JobChecker {
   }
 }
 
-/** A change of the expiry alone is told by nothing, and a job that goes with its endpoint by the endpoint's event. */
+/** A change of the expiry alone is told by nothing, and a job that had ended by its endpoint's event when it goes with that. */
 function isTold(change: Change): boolean {
   if (change.kind === 'update') return change.was !== change.now
-  return change.kind === 'insert' || change.endpoint_there === 1
+  return change.kind === 'insert' || change.endpoint_there === 1 || !isFinal(change.was!)
+}
+
+/** Whether a job that was not done is removed because its endpoint was deleted. */
+export function goesWithEndpoint({ kind, was, endpoint_there }: Change): boolean {
+  return kind === 'delete' && endpoint_there === 0 && was !== null && !isFinal(was)
 }

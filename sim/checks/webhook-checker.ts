@@ -52,9 +52,9 @@ export class WebhookChecker {
 
   /** The store has committed something. */
   committed({ changes }: Commit): void {
-    for (const { kind, job, was, now, webhook } of changes) {
+    for (const { kind, job, was, now, webhook, endpoint_there } of changes) {
       if (webhook === null || was === null || isFinal(was)) continue
-      const status = kind === 'delete' ? 'TIMED_OUT' : now!
+      const status = kind === 'delete' ? (endpoint_there === 1 ? 'TIMED_OUT' : 'CANCELLED') : now!
       if (!isFinal(status)) continue
       const ends = this.#ends.get(job) ?? []
       this.#ends.set(job, ends)

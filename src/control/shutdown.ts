@@ -33,7 +33,7 @@ export async function drainAll(
   }
   const deadlineMs = clock.now() + forMs
   while ((await stopIdle()) === null && clock.now() < deadlineMs && !hurry.aborted) {
-    await waiting.until({ topic: 'fleet', read: async () => null, forMs: 100, signals: [hurry] })
+    await waiting.until({ topics: ['fleet'], read: async () => null, forMs: 100, signals: [hurry] })
   }
 }
 
@@ -46,7 +46,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   const waiting = new Waiting(clock, notifier)
   const hasEnded = (id: WorkerId, forMs: number, signals: readonly AbortSignal[]) => {
     const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
-    return waiting.until({ topic: 'fleet', read, forMs, signals })
+    return waiting.until({ topics: ['fleet'], read, forMs, signals })
   }
   const alive = await store.workers.alive()
   const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)

@@ -1,9 +1,14 @@
 /**
  * What a topic is about: `queue:` an endpoint's line has jobs to take, `load:` its jobs or workers changed, `job:` a job
- * changed, `worker:` a worker changed, `endpoints` one was saved or removed, `fleet` processes of workers changed, `machine` it
+ * changed, `worker:` a worker changed, `endpoints` one was saved or removed, `deleted:` this one was, `fleet` processes of workers changed, `machine` it
  * has something else than before, `webhooks` a delivery is due.
  */
-export type Topic = `${'queue' | 'load' | 'job' | 'worker'}:${string}` | 'endpoints' | 'fleet' | 'machine' | 'webhooks'
+export type Topic =
+  | `${'queue' | 'load' | 'job' | 'worker' | 'deleted'}:${string}`
+  | 'endpoints'
+  | 'fleet'
+  | 'machine'
+  | 'webhooks'
 
 /** Wakes whoever waits. A notification carries nothing and may be lost or doubled: subscribe, then read, then wait. */
 export interface Notifier {

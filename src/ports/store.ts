@@ -1,5 +1,5 @@
 import type { Endpoint } from '../core/endpoint.ts'
-import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
+import type { BatchId, DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { Job, JobOutcome, JobStatus, JobSummary } from '../core/job.ts'
 import type { Position, Slice } from '../core/page.ts'
 import type { ApiKey } from '../core/permission.ts'
@@ -21,6 +21,7 @@ import type {
   VolumeStore,
 } from './management-store.ts'
 import type { QueuedWorkerStore } from './queued-worker-store.ts'
+import type { RemovalStore } from './removal-store.ts'
 import type { ServedTime, UsageStore } from './usage-store.ts'
 
 /**
@@ -48,6 +49,7 @@ export interface Store {
   readonly seals: SealStore
   readonly usage: UsageStore
   readonly upkeep: UpkeepStore
+  readonly removals: RemovalStore
   /** Ends all use; open calls are finished first. */
   close(): Promise<void>
 }
@@ -67,9 +69,11 @@ export interface Expired {
   readonly usage: JobUsage
 }
 
-/** Expired jobs that were removed, the oldest first. */
+/** Jobs past their expiry that were removed, the oldest first. */
 export interface RemovedJobs {
   readonly jobs: readonly Expired[]
+  /** Those that were not done when their endpoint was deleted: they were CANCELLED then, and did not expire. */
+  readonly cancelled: readonly JobMove[]
   /** Whether there may be more to remove. */
   readonly more: boolean
 }
@@ -157,12 +161,38 @@ export interface JobOutcomeStore {
   release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
   /** A FAILED or TIMED_OUT job back to `position` in the line, with all its times and attempts afresh; null otherwise. */
   retry(endpointId: EndpointId, jobId: JobId, position: number, nowMs: number): Promise<JobMove | null>
-  /** CANCELLED for jobs that wait, at most `limit`. */
-  purge(endpointId: EndpointId, nowMs: number, limit: number): Promise<JobMove[]>
-  /** Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. */
+  /** The parts of an endpoint's line in which jobs wait now, requests of batches included; for {@link purge}. */
+  waiting(endpointId: EndpointId): Promise<LinePart[]>
+  /**
+   * CANCELLED for the first jobs that wait in parts of the line, at most `limit`, and of large ones only a few. Nothing once the
+   * endpoint is gone.
+   */
+  purge(endpointId: EndpointId, nowMs: number, limit: number, parts: readonly LinePart[]): Promise<PurgedPart>
+  /**
+   * Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. Jobs that wait for their
+   * removal with their endpoint are removed as {@link RemovalStore} does.
+   */
   removeExpired(nowMs: number, limit: number): Promise<RemovedJobs>
   /** When the next job times out or expires; null when there is none. */
   nextDeadline(): Promise<number | null>
+}
+
+/** A part of a line: jobs of one priority that stand by themselves (''), or requests of one batch, between two places. */
+export interface LinePart {
+  readonly line: BatchId | ''
+  /** 1 for low priority, else 0. */
+  readonly priority: number
+  /** It begins behind this place. */
+  readonly after: { readonly position: number; readonly id: string }
+  /** Its last place. */
+  readonly last: { readonly position: number; readonly id: string }
+}
+
+/** What one step of a purge led to. */
+export interface PurgedPart {
+  readonly moves: readonly JobMove[]
+  /** What the next step has to look at; nothing at the end. */
+  readonly left: readonly LinePart[]
 }
 
 /** Chunks of one attempt, in order. */
@@ -274,7 +304,7 @@ export interface WebhookStore {
 
 /** What deleting an endpoint led to. */
 export interface DeletedEndpoint {
-  readonly cancelled: readonly JobMove[]
+  /** Those that have not ended. */
   readonly workers: readonly Worker[]
 }
 
@@ -283,6 +313,7 @@ export interface EndpointStore {
   /**
    * Adds an endpoint.
    * @param own a new template that is this endpoint's alone
+   * @throws AppError `conflict` when its id is not free
    */
   insert(endpoint: Endpoint, own?: Template): Promise<void>
   /**
@@ -300,7 +331,12 @@ export interface EndpointStore {
   loads(after: EndpointId | null, limit: number): Promise<EndpointLoad[]>
   /** The ids of all endpoints of all owners. */
   ids(): Promise<EndpointId[]>
-  /** Cancels its jobs, removes it with a template of its own, and says which workers are left to stop. Null when it is gone. */
+  /** Whether an endpoint can have this id: no other has it, and nothing is left of a deleted one that had it. */
+  isFree(id: EndpointId): Promise<boolean>
+  /**
+   * Removes it with a template of its own, and says which workers are left to stop. Null when it is gone. However many jobs it has, this
+   * is quick: from now on none of them is found, handed out or changed, and {@link RemovalStore} cancels and removes them.
+   */
   remove(id: EndpointId, nowMs: number): Promise<DeletedEndpoint | null>
 }
 

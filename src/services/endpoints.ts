@@ -81,7 +81,7 @@ export class Endpoints {
     failures.push(...linkProblems(templateId, template))
     if (template !== null) failures.push(...servingChangeFailures({ config, template }, null))
     if (failures.length > 0) throw invalid(failures)
-    const taken = wantedId === undefined || (await this.#ports.store.endpoints.find(wantedId)) !== null
+    const taken = wantedId === undefined || !(await this.#ports.store.endpoints.isFree(wantedId))
     return this.#insert(owner, config, templateId, taken ? this.#newId() : wantedId)
   }
 
@@ -226,8 +226,8 @@ export class Endpoints {
   }
 
   /**
-   * Removes an endpoint and a template of its own: its jobs become CANCELLED and who waits for them is answered, its
-   * workers are ended.
+   * Removes an endpoint and a template of its own: its jobs are CANCELLED and who waits for them is answered, its workers are ended. Their
+   * rows and their webhooks follow, however many they are; see control/remover.ts.
    * @throws AppError `not_found`, or `conflict` unless `force` or workersMin and workersMax are 0
    */
   async remove(owner: OwnerId, id: EndpointId, force = false): Promise<void> {
@@ -236,12 +236,14 @@ export class Endpoints {
     if (!force && (endpoint.workersMin !== 0 || endpoint.workersMax !== 0)) {
       throw new AppError('conflict', `endpoint ${id} can be deleted only when workersMin and workersMax are 0`)
     }
-    const removed = await store.endpoints.remove(id, clock.now())
+    const removed = await store.endpoints.remove(id, clock.now()).finally(() => {
+      // Whoever waits for one of its jobs; it may be gone even when the store has failed.
+      notifier.publish(`deleted:${id}`)
+      notifier.publish(`load:${id}`)
+      notifier.publish('endpoints')
+    })
     if (removed === null) throw notFound('endpoint', id)
-    this.#jobs.moved('cancel', removed.cancelled)
     emit('endpoint.deleted', { endpointId: id })
-    notifier.publish(`load:${id}`)
-    notifier.publish('endpoints')
     // One that serves drains: the loop that ends it knows whether it has requests.
     for (const { id, serves } of removed.workers) {
       if (serves === null) await this.#fleet.kill(id, 'endpoint_deleted')

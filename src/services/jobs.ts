@@ -18,17 +18,17 @@ import { JOB_TIMES, retentionMs } from '../core/retention.ts'
 import type { Submission } from '../core/submission.ts'
 import type { JobUsage } from '../core/usage.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { JobMove } from '../ports/store.ts'
+import type { JobMove, LinePart } from '../ports/store.ts'
 import type { Waiting } from './waiting.ts'
 
-/** How many overdue jobs one call of the reaper moves at most. */
-const SWEEP = 500
+/** How many overdue jobs of a kind one call of the reaper moves at most: others wait for as long as that takes. */
+const SWEEP = 100
 
 /** How long an Idempotency-Key stands for what it came with first. */
 export const IDEMPOTENCY_MS = 24 * 60 * 60_000
 
-/** How many jobs one step of a purge moves: they may be large, all in one commit, and others are served between the steps. */
-const PURGE_STEP = 25
+/** How many jobs one step of a purge looks at; others are served between the steps. */
+const PURGE_STEP = 100
 
 /** How a job is submitted. */
 export interface Submitting {
@@ -152,12 +152,12 @@ export class Jobs {
       latest = found
       return isFinal(found.status) ? found : null
     }
-    const topic = `job:${job.id}` as const
+    const topics = [`job:${job.id}`, `deleted:${job.endpointId}`] as const
     const { clock } = this.#ports
     const endMs = clock.monotonic() + forMs
     for (;;) {
       const waitMs = Math.max(0, Math.min(endMs - clock.monotonic(), latest.expiresAtMs + 1 - clock.now()))
-      const final = await this.#waiting.until({ topic, read, forMs: waitMs, signals })
+      const final = await this.#waiting.until({ topics, read, forMs: waitMs, signals })
       if (final !== null) return final
       // Otherwise the job was given a longer life meanwhile.
       if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest
@@ -204,15 +204,20 @@ export class Jobs {
     return move.job
   }
 
-  /** Cancels all jobs that wait; running ones go on. Returns how many there were. */
+  /**
+   * Cancels all jobs that wait now, in small steps; running ones go on, and later ones wait. What a step has cancelled stays cancelled; if
+   * the server ends between two steps, the rest waits on. Returns how many there were.
+   */
   async purge(endpointId: EndpointId): Promise<number> {
     const { store, clock } = this.#ports
-    for (let removed = 0; ; ) {
-      const moves = await store.jobOutcomes.purge(endpointId, clock.now(), PURGE_STEP)
+    let removed = 0
+    for (let parts: readonly LinePart[] = await store.jobOutcomes.waiting(endpointId); parts.length > 0; ) {
+      const { moves, left } = await store.jobOutcomes.purge(endpointId, clock.now(), PURGE_STEP, parts)
       this.moved('purge', moves)
       removed += moves.length
-      if (moves.length < PURGE_STEP) return removed
+      parts = left
     }
+    return removed
   }
 
   /** Takes a worker's final result. One that counts no more is kept as a diagnostic and changes nothing. */
@@ -267,7 +272,23 @@ export class Jobs {
     this.moved('timeOut', late)
     const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP)
     this.removed(gone.jobs)
+    this.moved('cancel', gone.cancelled)
     return late.length === SWEEP || gone.more
+  }
+
+  /**
+   * Goes on with the removal of a deleted endpoint: cancels and removes a part of its jobs, and of what else it had.
+   * @param limit how many rows at most
+   * @returns how many there were, and whether something is left
+   */
+  async removePart(endpointId: EndpointId, limit: number): Promise<{ rows: number; more: boolean }> {
+    const { cancelled, rows, more } = await this.#ports.store.removals.removePart(
+      endpointId,
+      this.#ports.clock.now(),
+      limit,
+    )
+    this.moved('cancel', cancelled)
+    return { rows, more }
   }
 
   /** Tells everybody about jobs that the store has just removed. */

@@ -61,7 +61,7 @@ export class Streams {
     if (first === null) return this.#end(known!)
     if (first.status === 'CANCELLED' && this.#ended.has(jobId)) {
       const forMs = Math.min(holdMs, REPEAT_HOLD_MS)
-      await this.#waiting.until({ topic: `job:${jobId}`, read: async () => null, forMs, signals })
+      await this.#waiting.until({ topics: [`job:${jobId}`], read: async () => null, forMs, signals })
     }
     let job = first
     const read = async () => {
@@ -70,7 +70,8 @@ export class Streams {
       job = found
       return this.#look(job)
     }
-    const found = await this.#waiting.until({ topic: `job:${jobId}`, read, forMs: holdMs, signals })
+    const topics = [`job:${jobId}`, `deleted:${endpointId}`] as const
+    const found = await this.#waiting.until({ topics, read, forMs: holdMs, signals })
     return found ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
   }
 

@@ -7,7 +7,7 @@ export const MAX_HELD = 20_000
 
 /** What a wait is for and how long it may take. */
 export interface Wait<Value> {
-  readonly topic: Topic
+  readonly topics: readonly Topic[]
   /** Looks whether the wait is over: null while it is not. */
   readonly read: () => Promise<Value | null>
   readonly forMs: number
@@ -36,7 +36,7 @@ export class Waiting {
     }
     this.#held += 1
     const alarm = new Alarm(this.#clock, wait.forMs, wait.signals)
-    const unsubscribe = this.#notifier.subscribe(wait.topic, () => alarm.ring())
+    const subscriptions = wait.topics.map(topic => this.#notifier.subscribe(topic, () => alarm.ring()))
     try {
       for (;;) {
         const value = await wait.read()
@@ -44,7 +44,7 @@ export class Waiting {
         await alarm.next()
       }
     } finally {
-      unsubscribe()
+      for (const unsubscribe of subscriptions) unsubscribe()
       alarm.close()
       this.#held -= 1
     }

@@ -190,7 +190,7 @@ export class WorkerCalls {
       return (await this.#mayWait(worker.id)) ? null : []
     }
     const signals = [signal, this.#ends.closed]
-    const jobs = (await this.#waiting.until({ topic: `worker:${worker.id}`, read, forMs: HOLD_MS, signals })) ?? []
+    const jobs = (await this.#waiting.until({ topics: [`worker:${worker.id}`], read, forMs: HOLD_MS, signals })) ?? []
     for (const jobId of jobs) told.set(jobId, 'told')
     // An open take would keep it from saying soon that it has let go.
     if (jobs.length > 0) this.#ports.notifier.publish(`worker:${worker.id}`)

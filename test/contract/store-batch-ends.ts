@@ -19,7 +19,7 @@ export const batchEndCases: Cases = {
     await jobOutcomes.cancel(E1, jobId('cancelled'), T0)
     await world.store.jobs.setExpiry(E1, jobId('expired'), T0 + 20, T0)
     assert.equal((await jobOutcomes.removeExpired(T0 + 20, 9)).jobs.length, 1)
-    assert.equal((await jobOutcomes.purge(E1, T0, 9)).length, 1)
+    assert.equal((await world.purge()).length, 1)
     assert.deepEqual(counts(await look(world, 'b')), [7, 2, 1, 4])
     assert.equal((await look(world, 'b')).finishedAtMs, null)
     await world.store.jobs.setExpiry(E1, jobId('lost'), T0 + 10_001, T0)

@@ -254,9 +254,10 @@ export const batchCases: Cases = {
     const { batches, endpoints } = world.store
     await running(world, 'b', ['x'])
     await draft(world, 'c', ['y'])
-    const removed = await endpoints.remove(E1, T0)
+    await endpoints.remove(E1, T0)
+    const cancelled = await world.removeAll()
     assert.deepEqual(
-      removed?.cancelled.map(({ job }) => job.id),
+      cancelled.map(({ job }) => job.id),
       ['x'],
     )
     await endpoints.insert(endpointOf(E1))

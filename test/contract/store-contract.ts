@@ -10,6 +10,7 @@ import { outcomeCases } from './store-outcomes.ts'
 import { queuedWorkerCases } from './store-queued-workers.ts'
 import { recordCases } from './store-records.ts'
 import { suspectCases } from './store-suspects.ts'
+import { removalCases } from './store-removals.ts'
 import { transitionCases } from './store-transitions.ts'
 import { turnCases } from './store-turns.ts'
 import { usageCases } from './store-usage.ts'
@@ -40,6 +41,7 @@ const parts: readonly Cases[] = [
   batchCases,
   batchEndCases,
   turnCases,
+  removalCases,
 ]
 
 /**

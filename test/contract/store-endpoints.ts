@@ -248,7 +248,8 @@ export const endpointCases: Cases = {
     await world.claim(W1, 2)
     await world.finish('done', W1, DONE)
     const removed = await endpoints.remove(E1, T0 + 700)
-    const moves = [...(removed?.cancelled ?? [])].sort((a, b) => (a.job.id < b.job.id ? -1 : 1))
+    assert.deepEqual(removed?.workers, [await world.readWorker(W1)])
+    const moves = (await world.removeAll(E1, T0 + 700)).sort((a, b) => (a.job.id < b.job.id ? -1 : 1))
     assert.deepEqual(
       moves.map(({ job, from }) => [job.id, from, job.status, job.finishedAtMs]),
       [
@@ -256,7 +257,6 @@ export const endpointCases: Cases = {
         ['waiting', 'IN_QUEUE', 'CANCELLED', T0 + 700],
       ],
     )
-    assert.deepEqual(removed?.workers, [await world.readWorker(W1)])
     assert.deepEqual(await stops.pending(W1), ['running'])
     for (const id of ['done', 'running', 'waiting']) assert.equal(await jobs.locate(OWNER, jobId(id), T0), null)
     assert.equal(await endpoints.find(E1), null)

@@ -14,8 +14,10 @@ import * as endpoints from '../../src/store/sql/endpoints.ts'
 import * as outcomes from '../../src/store/sql/job-outcomes.ts'
 import * as jobs from '../../src/store/sql/jobs.ts'
 import * as keys from '../../src/store/sql/keys.ts'
+import * as purges from '../../src/store/sql/purges.ts'
 import * as registries from '../../src/store/sql/registries.ts'
 import * as releases from '../../src/store/sql/releases.ts'
+import * as removals from '../../src/store/sql/removals.ts'
 import * as secrets from '../../src/store/sql/secrets.ts'
 import * as templates from '../../src/store/sql/templates.ts'
 import * as usage from '../../src/store/sql/usage.ts'
@@ -197,6 +199,8 @@ const records = {
   ...registries,
   ...volumes,
   ...releases,
+  ...removals,
+  ...purges,
 }
 const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
   .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
@@ -211,6 +215,13 @@ const sorted = new Set([
   'listBatches',
   'listJobs',
   'jobByAge',
+  'expiredJobs',
+  'runningJobsLeft',
+  'jobsLeft',
+  'batchLeft',
+  'deleteKeysLeft',
+  'waitingJobs',
+  'tailOfPriority',
 ])
 
 test('no statement reads through all jobs, and the head of a line is found without sorting', () => {

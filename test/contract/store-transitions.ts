@@ -65,7 +65,7 @@ const moves: {
     to: 'IN_QUEUE',
     run: world => world.store.jobOutcomes.retry(E1, A, T0 + 9, T0),
   },
-  { name: 'purge', transition: 'purge', to: 'CANCELLED', run: world => world.store.jobOutcomes.purge(E1, T0, 9) },
+  { name: 'purge', transition: 'purge', to: 'CANCELLED', run: world => world.purge() },
 ]
 
 const reach: Record<JobStatus, (world: World) => Promise<unknown>> = {

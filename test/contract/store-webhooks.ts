@@ -68,7 +68,7 @@ export const webhookCases: Cases = {
     await world.job('cancelled', { webhook })
     await jobOutcomes.cancel(E1, jobId('cancelled'), T0)
     await world.job('purged', { webhook })
-    await jobOutcomes.purge(E1, T0, 10)
+    await world.purge()
     await world.job('expired', { webhook, expiresAtMs: T0 + 50 })
     await jobOutcomes.removeExpired(T0 + 50, 10)
     await world.job('lost', { webhook })
@@ -79,6 +79,7 @@ export const webhookCases: Cases = {
     }
     await world.job('deleted', { webhook })
     await endpoints.remove(E1, T0)
+    await world.removeAll()
     const found: Record<string, string> = {}
     for (const id of ['failed', 'timed-out', 'cancelled', 'purged', 'expired', 'lost', 'deleted']) {
       found[id] = (await deliveries(world, id)).join()
@@ -188,6 +189,7 @@ export const webhookCases: Cases = {
     const { id } = await onlyDue(world, T0)
     await webhooks.ensureKey(E1, OWNER, key)
     await endpoints.remove(E1, T0 + 1)
+    await world.removeAll(E1, T0 + 1)
     await webhooks.recordTry(id, tryOf(1, T0, 200))
     assert.equal(await webhooks.removeOver(T0 + 4, 10), 0)
     assert.equal(await webhooks.removeOver(T0 + 5, 10), 1)

@@ -19,7 +19,7 @@ import type { Secret } from '../../src/core/secret.ts'
 import type { Template } from '../../src/core/template.ts'
 import type { NetworkVolume } from '../../src/core/volume.ts'
 import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
-import type { Store } from '../../src/ports/store.ts'
+import type { JobMove, Store } from '../../src/ports/store.ts'
 
 /** Cases by the sentence that each holds the store to. */
 export type Cases = Readonly<Record<string, (world: World) => Promise<void>>>
@@ -256,6 +256,23 @@ export class World {
   /** A result for a job. */
   finish(id: string, workerId: WorkerId = W1, outcome: JobOutcome = DONE, nowMs = T0 + 500) {
     return this.store.jobOutcomes.finish({ jobId: jobId(id), workerId, outcome, nowMs })
+  }
+
+  /** One step of a purge of all that waits at {@link E1}. */
+  async purge(nowMs = T0, limit = 9): Promise<readonly JobMove[]> {
+    const { jobOutcomes } = this.store
+    return (await jobOutcomes.purge(E1, nowMs, limit, await jobOutcomes.waiting(E1))).moves
+  }
+
+  /** Removes all that is left of a deleted endpoint, and returns what that has cancelled. */
+  async removeAll(id: EndpointId = E1, nowMs = T0): Promise<JobMove[]> {
+    const cancelled: JobMove[] = []
+    for (let more = true; more; ) {
+      const part = await this.store.removals.removePart(id, nowMs, 9)
+      cancelled.push(...part.cancelled)
+      more = part.more
+    }
+    return cancelled
   }
 
   /** The job as it is in the store. */

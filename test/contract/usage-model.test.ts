@@ -138,7 +138,8 @@ class Play {
       this.counted[endpointId]!.retried += 1
       Object.assign(this.#jobs.get(jobId)!, { state: 'waiting', sinceMs: nowMs, lost: 0 })
     } else if (what === 'purge') {
-      for (const { job } of await jobOutcomes.purge(endpointId, nowMs, 2)) this.#ends(job.id, 'cancelled')
+      const { moves } = await jobOutcomes.purge(endpointId, nowMs, 2, await jobOutcomes.waiting(endpointId))
+      for (const { job } of moves) this.#ends(job.id, 'cancelled')
     } else if (what === 'sweep') {
       for (const { job } of await jobOutcomes.timeOutOverdue(nowMs, 2)) {
         assert.ok(nowMs - this.#jobs.get(job.id)!.startedMs >= TIMEOUT_MS)

@@ -17,24 +17,18 @@ import {
   toQueueLoad,
   type WorkerCountRow,
 } from '../rows/endpoints.ts'
-import type { EndedRow } from '../rows/jobs.ts'
 import { type QueuedWorkerRow, toQueuedWorker } from '../rows/queued-workers.ts'
 import { ofSlice } from '../rows/slices.ts'
 import { ofTemplate, type TemplateRow, toTemplate } from '../rows/templates.ts'
 import { toWorker, type WorkerRow } from '../rows/workers.ts'
-import { lockBatchesOfEndpoint } from '../sql/batches.ts'
 import * as sql from '../sql/endpoints.ts'
-import { cancelJobsOfEndpoint } from '../sql/job-outcomes.ts'
 import { queuedWorkersOf } from '../sql/queued-workers.ts'
 import { deleteUnlistedTemplate, findTemplate, insertTemplate, lockTemplate } from '../sql/templates.ts'
 import { aliveWorkersOf, exitsOf, workerLoads } from '../sql/workers.ts'
-import { endMove, stopWork } from './job-outcomes.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 import { addRelease } from './releases.ts'
 import { replaceTemplate } from './templates.ts'
-import { countJobUsage } from './usage.ts'
 import { linkVolumes } from './volumes.ts'
-import { addDeliveries } from './webhooks.ts'
 
 const EXITS_IN_SNAPSHOT = 20
 
@@ -42,6 +36,8 @@ const EXITS_IN_SNAPSHOT = 20
 export const endpoints = {
   insert: write(function* (endpoint: Endpoint, own?: Template): Steps<void> {
     if (own !== undefined) yield* insertOwn(own)
+    const isFree = (yield* query(sql.insertEndpointId, [endpoint.id, endpoint.owner])).length > 0
+    if (!isFree) throw new AppError('conflict', `the id ${endpoint.id} is taken`)
     yield* query(sql.insertEndpoint, ofEndpoint(endpoint))
     yield* query(sql.insertCounters, [endpoint.id, endpoint.owner])
     yield* linkVolumes(endpoint)
@@ -109,26 +105,24 @@ export const endpoints = {
     }
   }),
 
+  isFree: read(function* (id: EndpointId): Steps<boolean> {
+    return (yield* queryOne(sql.findEndpointId, [id])) === null
+  }),
+
   remove: write(function* (id: EndpointId, nowMs: number): Steps<DeletedEndpoint | null> {
     const known = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
     if (known === null) return null
     yield* lock(lockTemplate, [known.template_id])
-    yield* lock(sql.lockEndpointKey, [id])
+    yield* lock(sql.lockEndpoint, [id])
+    // Who adds a job or a batch has come to its end.
+    yield* lock(sql.lockEndpointId, [id])
     const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
     if (row === null) return null
-    const rows = yield* query<EndedRow>(cancelJobsOfEndpoint, [id, nowMs])
-    const cancelled = rows.map(row => endMove('cancel', row, nowMs))
-    yield* countJobUsage(cancelled, nowMs)
-    yield* lock(lockBatchesOfEndpoint, [id])
-    yield* stopWork(cancelled, nowMs)
-    yield* addDeliveries(
-      cancelled.map(({ job }) => job),
-      nowMs,
-    )
-    yield* query(sql.deleteEndpoint, [id])
+    for (const statement of sql.deleteEndpoint) yield* query(statement, [id])
+    yield* query(sql.noteDeletion, [id, nowMs])
     yield* query(deleteUnlistedTemplate, [row.template_id])
     const workers = (yield* query<WorkerRow>(aliveWorkersOf, [id])).map(toWorker)
-    return { cancelled, workers }
+    return { workers }
   }),
 } satisfies OperationsOf<EndpointStore>
 

@@ -1,7 +1,5 @@
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import {
-  expiredJob,
-  isFinal,
   type Job,
   type JobStatus,
   lostReason,
@@ -11,19 +9,20 @@ import {
 } from '../../core/job.ts'
 import { earliest } from '../../core/plan.ts'
 import { NO_JOB_USAGE, usageOfMove } from '../../core/usage.ts'
-import type { Expired, FinishRequest, JobMove, JobOutcomeStore, RemovedJobs } from '../../ports/store.ts'
-import { type EndedRow, type ExpiredRow, type JobRow, type SpanRow, toExpiredJob, toJob, toSpan } from '../rows/jobs.ts'
+import type { FinishRequest, JobMove, JobOutcomeStore, LinePart, PurgedPart, RemovedJobs } from '../../ports/store.ts'
+import { type EndedRow, type JobRow, type RemovedRow, type SpanRow, toJob, toSpan } from '../rows/jobs.ts'
 import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'
 import { deleteExpiredKeys, dropChunks, findJob } from '../sql/jobs.ts'
-import { lockWorker, workerFinished, workerSettled } from '../sql/workers.ts'
+import { expiredJobs } from '../sql/removals.ts'
+import { lockWorker, workerFinished } from '../sql/workers.ts'
 import { countInBatches } from './batch-counts.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { cancelWaiting, waitingParts } from './purges.ts'
+import { removeJobs } from './removed-jobs.ts'
+import { settle, stopWork } from './stop-work.ts'
 import { countJobUsage } from './usage.ts'
 import { addDeliveries } from './webhooks.ts'
-
-/** About how many bytes of jobs one call removes, at least one job: freeing them takes the longer the more there are. */
-const REMOVED_BYTES = 32 * 1024 * 1024
 
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
@@ -117,36 +116,28 @@ export const jobOutcomes = {
     return move
   }),
 
-  purge: write(function* (endpointId: EndpointId, nowMs: number, limit: number): Steps<JobMove[]> {
-    const rows = yield* query<EndedRow>(sql.purgeJobs, [endpointId, nowMs, limit])
+  waiting: read(waitingParts),
+
+  purge: write(function* (
+    endpointId: EndpointId,
+    nowMs: number,
+    limit: number,
+    parts: readonly LinePart[],
+  ): Steps<PurgedPart> {
+    const { rows, left } = yield* cancelWaiting(endpointId, nowMs, limit, parts)
     const moves = inOrder(rows.map(row => endMove('purge', row, nowMs)))
     yield* countJobUsage(moves, nowMs)
     yield* countInBatches(moves, nowMs)
     yield* addDeliveries(jobsOf(moves), nowMs)
-    return moves
+    return { moves, left }
   }),
 
   removeExpired: write(function* (nowMs: number, limit: number): Steps<RemovedJobs> {
-    const found = yield* query<ExpiredRow>(sql.expiredJobs, [nowMs, limit])
-    const rows = found.slice(0, lengthWithin(found, REMOVED_BYTES))
-    if (rows.length > 0) yield* query(sql.deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
+    const found = yield* query<RemovedRow>(expiredJobs, [nowMs, limit])
+    const { expired, cancelled, rows } = yield* removeJobs(found, nowMs)
     const keys = yield* query(deleteExpiredKeys, [nowMs, limit])
-    const removed = rows.map(row => expiredMove(row, nowMs))
-    const undone = removed.filter(({ job }) => !isFinal(job.status))
-    yield* countJobUsage(undone, nowMs)
-    yield* countInBatches(
-      undone.map(({ job, usage }) => ({ job: expiredJob(job, nowMs), from: job.status, usage })),
-      nowMs,
-    )
-    yield* stopWork(
-      undone.map(({ job, usage }) => ({ job, from: job.status, usage })),
-      nowMs,
-    )
-    yield* addDeliveries(
-      undone.map(({ job }) => expiredJob(job, nowMs)),
-      nowMs,
-    )
-    return { jobs: removed, more: rows.length < found.length || found.length === limit || keys.length === limit }
+    const more = rows < found.length || found.length === limit || keys.length === limit
+    return { jobs: expired, cancelled, more }
   }),
 
   nextDeadline: read(function* (): Steps<number | null> {
@@ -163,41 +154,6 @@ export function statusBeforeEnd(row: JobRow): JobStatus {
 /** A job that the transition has moved, as its row was before the end or the step back. */
 export function endMove(transition: Transition, row: EndedRow, nowMs: number, job = toJob(row)): JobMove {
   return { job, from: statusBeforeEnd(row), usage: usageOfMove(transition, job.status, toSpan(row), nowMs) }
-}
-
-function expiredMove(row: ExpiredRow, nowMs: number): Expired {
-  const job = toExpiredJob(row)
-  if (isFinal(job.status)) return { job, usage: NO_JOB_USAGE }
-  const { waiting_since_ms: waitingSinceMs, started_at_ms: startedAtMs, input_bytes: inputBytes } = row
-  const span = { waitingSinceMs, startedAtMs, inputBytes, outputBytes: 0, streamBytes: row.stream_bytes ?? 0 }
-  return { job, usage: usageOfMove('expire', 'expired', span, nowMs) }
-}
-
-/** How many of the first rows have about so many bytes, at least one. */
-function lengthWithin(rows: readonly ExpiredRow[], maxBytes: number): number {
-  let bytes = 0
-  const beyond = rows.findIndex(row => {
-    bytes += row.input_bytes + row.output_bytes + (row.stream_bytes ?? 0)
-    return bytes > maxBytes
-  })
-  return beyond === -1 ? rows.length : Math.max(1, beyond)
-}
-
-/** For running jobs that ended without their worker: it is to stop them, and is idle unless it holds others. */
-export function* stopWork(moves: readonly JobMove[], nowMs: number): Steps<void> {
-  const stopped = new Set<WorkerId>()
-  for (const { job, from } of moves) {
-    if (from !== 'IN_PROGRESS' || job.workerId === null) continue
-    yield* query(sql.insertStop, [job.workerId, job.id, nowMs])
-    stopped.add(job.workerId)
-  }
-  for (const workerId of [...stopped].sort()) yield* settle(workerId, nowMs)
-}
-
-/** The worker is idle since then unless it holds other jobs. */
-function* settle(workerId: WorkerId, sinceMs: number | null): Steps<void> {
-  yield* lock(lockWorker, [workerId])
-  yield* query(workerSettled, [workerId, sinceMs])
 }
 
 /** Counts moves at the endpoints of their jobs. */

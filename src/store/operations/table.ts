@@ -9,6 +9,7 @@ import type { Operation, OperationsOf } from './operation.ts'
 import { queuedWorkers } from './queued-workers.ts'
 import { registries } from './registries.ts'
 import { releases } from './releases.ts'
+import { removals } from './removals.ts'
 import { seals } from './seals.ts'
 import { secrets } from './secrets.ts'
 import { stops } from './stops.ts'
@@ -44,6 +45,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   seals,
   usage,
   upkeep,
+  removals,
 }
 
 const byName = new Map<string, Operation>(

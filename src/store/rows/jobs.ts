@@ -66,11 +66,13 @@ export interface EndedRow extends JobRow {
   readonly stream_bytes: number | null
 }
 
-/** A row of a job that has expired, without its texts. */
-export interface ExpiredRow extends SpanRow, Omit<JobRow, 'input' | 'output' | 'policy' | 's3_config' | 'progress'> {
+/** A row of a job that is removed, without its texts. */
+export interface RemovedRow extends SpanRow, Omit<JobRow, 'input' | 'output' | 'policy' | 's3_config' | 'progress'> {
   readonly started_at_ms: number | null
   readonly input_bytes: number
   readonly output_bytes: number
+  readonly last_chunk: number | null
+  readonly endpoint_gone: number
 }
 
 /** A row as a job. */
@@ -121,8 +123,8 @@ export function toSummary(row: SummaryRow): JobSummary {
   }
 }
 
-/** A row as an expired job. What the texts were is not known any more. */
-export function toExpiredJob(row: ExpiredRow): Job {
+/** A row as the job that it was. What its texts were is not known any more. */
+export function toRemovedJob(row: RemovedRow): Job {
   return toJob({ ...row, input: '{}', output: null, policy: null, s3_config: null, progress: null })
 }
 

@@ -12,6 +12,7 @@ import { pinnedImages } from './0009-pinned-images.ts'
 import { queuedWorkers } from './0011-queued-workers.ts'
 import { servingWorkers } from './0015-serving-workers.ts'
 import { suspects } from './0016-suspects.ts'
+import { deletedEndpoints } from './0018-deleted-endpoints.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
@@ -29,6 +30,7 @@ export const migrations: readonly Migration[] = [
     queuedWorkers,
     servingWorkers,
     suspects,
+    deletedEndpoints,
   ],
 ]
 

@@ -27,9 +27,6 @@ export const findBatch = `
 /** $1 batch. */
 export const lockBatch = 'SELECT id FROM batches WHERE id = $1 {{lock}}'
 
-/** $1 endpoint. In one order, so that no two operations wait for each other. */
-export const lockBatchesOfEndpoint = 'SELECT id FROM batches WHERE endpoint_id = $1 ORDER BY id {{lock}}'
-
 /** $1 endpoint, $2 now, $3 how many, $4 after how many. Newest first. */
 export const listBatches = `
   SELECT ${BATCH_COLUMNS} FROM batches WHERE endpoint_id = $1 AND ${there('$2')}
@@ -122,6 +119,7 @@ export const releaseRequests = `
     batches.finalized_at_ms + own.ttl_ms, 0, 0, 0, own.batch_id, own.seq, own.batch_id
   FROM batch_requests AS own JOIN batches ON batches.id = own.batch_id
   WHERE own.batch_id = $1 AND own.seq <= $2 AND batches.finalized_at_ms IS NOT NULL
+    AND EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id)
   RETURNING id, endpoint_id, batch_seq`
 
 /** $1 batch, $2 the last request. */
@@ -129,7 +127,8 @@ export const deleteRequests = 'DELETE FROM batch_requests WHERE batch_id = $1 AN
 
 /** $1 how many. Batches that were finalized and have requests that are no jobs yet, or cancelled ones that still wait. */
 export const unsettledBatches = `
-  SELECT id, endpoint_id FROM batches WHERE ${UNFINISHED} AND status <> 'DRAFT' AND (
+  SELECT id, endpoint_id FROM batches WHERE ${UNFINISHED} AND status <> 'DRAFT'
+    AND EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id) AND (
     EXISTS (SELECT 1 FROM batch_requests WHERE batch_id = batches.id)
     OR (status = 'CANCELLED' AND EXISTS (
       SELECT 1 FROM jobs WHERE endpoint_id = batches.endpoint_id AND ${guard('purge')}

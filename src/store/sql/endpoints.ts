@@ -4,6 +4,13 @@ import { ALIVE, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
 /** The columns of an endpoint; see rows/endpoints.ts. */
 export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
 
+/** $1 endpoint, $2 owner. What refers to an endpoint refers to this; no row when the id is taken. */
+export const insertEndpointId = `
+  INSERT INTO endpoint_ids (id, owner) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING RETURNING id`
+
+/** $1 id. A row when an endpoint has it, or something is left of one that had it. */
+export const findEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1'
+
 /** A new endpoint. */
 export const insertEndpoint = `
   INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
@@ -34,7 +41,7 @@ export const findEndpoint = `SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE id 
 export const lockEndpoint = 'SELECT id FROM endpoints WHERE id = $1 {{lock}}'
 
 /** $1 endpoint. Nothing can refer to it any more that does not yet. */
-export const lockEndpointKey = 'SELECT id FROM endpoints WHERE id = $1 {{lock_key}}'
+export const lockEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1 {{lock_key}}'
 
 /** $1 owner, $2 and $3 where the page before ended, $4 how many. */
 export const listEndpoints = `
@@ -44,8 +51,16 @@ export const listEndpoints = `
 /** All ids. */
 export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
 
-/** $1 endpoint. Its jobs and counters go with it. */
-export const deleteEndpoint = 'DELETE FROM endpoints WHERE id = $1 RETURNING id'
+/** $1 endpoint. It is gone with these; its jobs, batches and idempotency keys are left, for sql/removals. */
+export const deleteEndpoint = [
+  ...['endpoint_counters', 'endpoint_volumes', 'queued_workers', 'releases', 'api_keys'].map(
+    table => `DELETE FROM ${table} WHERE endpoint_id = $1`,
+  ),
+  'DELETE FROM endpoints WHERE id = $1',
+]
+
+/** $1 endpoint, $2 now. */
+export const noteDeletion = 'UPDATE endpoint_ids SET deleted_at_ms = $2 WHERE id = $1'
 
 /** $1 endpoint. */
 export const findCounters = `

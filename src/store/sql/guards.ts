@@ -18,3 +18,6 @@ export const IN_LINE = `status = 'FINALIZED' AND finished_at_ms IS NULL`
 
 /** A worker that has not ended. Written like the partial indexes, so that they serve it. */
 export const ALIVE = `state <> 'EXITED'`
+
+/** A job whose endpoint was not deleted. The rows of others are being removed, and nothing else may happen to them. */
+export const ENDPOINT_THERE = 'EXISTS (SELECT 1 FROM endpoints WHERE id = jobs.endpoint_id)'

@@ -1,12 +1,13 @@
 /** Statements by which jobs end or step back. Each is one guarded change that returns what it moved. */
-import { guard, RUNNING, SUSPECT_LINE } from './guards.ts'
+import { ENDPOINT_THERE, guard, RUNNING, SUSPECT_LINE } from './guards.ts'
 import { JOB_COLUMNS } from './jobs.ts'
 
 /** What is known of the chunks that an attempt has sent. */
-const STREAM_BYTES = '(SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1) AS stream_bytes'
+export const STREAM_COLUMNS =
+  '(SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1) AS stream_bytes'
 
 /** The columns of a job that has ended, with what its usage is counted from. */
-const ENDED_COLUMNS = `${JOB_COLUMNS}, waiting_since_ms, octet_length(input) AS input_bytes, ${STREAM_BYTES}`
+const ENDED_COLUMNS = `${JOB_COLUMNS}, waiting_since_ms, octet_length(input) AS input_bytes, ${STREAM_COLUMNS}`
 
 /** What each end sets. @param now the parameter with the instant of the end */
 function end(now: string): string {
@@ -23,19 +24,13 @@ const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL
  */
 export const finishJob = `
   UPDATE jobs SET status = $3, output = $4, error = $5, warning = $6, ${end('$7')}
-  WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7
+  WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7 AND ${ENDPOINT_THERE}
   RETURNING ${ENDED_COLUMNS}`
 
 /** $1 endpoint, $2 job, $3 now. */
 export const cancelJob = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$3')}
-  WHERE id = $2 AND endpoint_id = $1 AND ${guard('cancel')} AND expires_at_ms > $3
-  RETURNING ${ENDED_COLUMNS}`
-
-/** $1 endpoint, $2 now. */
-export const cancelJobsOfEndpoint = `
-  UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
-  WHERE endpoint_id = $1 AND ${guard('cancel')}
+  WHERE id = $2 AND endpoint_id = $1 AND ${guard('cancel')} AND expires_at_ms > $3 AND ${ENDPOINT_THERE}
   RETURNING ${ENDED_COLUMNS}`
 
 /** $1 now, $2 how many. */
@@ -43,15 +38,15 @@ export const timeOutJobs = `
   UPDATE jobs SET status = 'TIMED_OUT', ${end('$1')},
     error = 'the job ran longer than its execution timeout of ' || execution_timeout_ms || ' ms'
   WHERE id IN (
-    SELECT id FROM jobs WHERE ${guard('timeOut')} AND deadline_ms <= $1 AND expires_at_ms > $1
+    SELECT id FROM jobs WHERE ${guard('timeOut')} AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_THERE}
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 
 /** $1 worker. What a worker holds, kept from changing, with what the usage of the attempts is counted from. */
 export const heldJobs = `
   SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms,
-    octet_length(input) AS input_bytes, ${STREAM_BYTES}
-  FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY id {{lock}}`
+    octet_length(input) AS input_bytes, ${STREAM_COLUMNS}
+  FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND ${ENDPOINT_THERE} ORDER BY id {{lock}}`
 
 /** $1 jobs as a JSON list, $2 now, $3 the reason, $4 how many lost attempts fail a job, $5 worker. */
 export const failLostJobs = `
@@ -75,13 +70,13 @@ export const firstClaim = `SELECT MIN(started_at_ms) AS at_ms FROM jobs WHERE wo
 /** $1 worker, $2 job, $3 attempt. */
 export const releaseJob = `
   UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
-  WHERE id = $2 AND worker_id = $1 AND attempt = $3 AND ${guard('release')}
+  WHERE id = $2 AND worker_id = $1 AND attempt = $3 AND ${guard('release')} AND ${ENDPOINT_THERE}
   RETURNING ${JOB_COLUMNS}`
 
 /** $1 worker. */
 export const releaseJobs = `
   UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
-  WHERE worker_id = $1 AND ${guard('release')}
+  WHERE worker_id = $1 AND ${guard('release')} AND ${ENDPOINT_THERE}
   RETURNING ${JOB_COLUMNS}`
 
 /**
@@ -93,15 +88,13 @@ export const retryJob = `
     warning = NULL, finished_at_ms = NULL, streamed_seq = 0, line = '', position = $4, queued_at_ms = $3,
     waiting_since_ms = NULL,
     expires_at_ms = $3 + ttl_ms
-  WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3
+  WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3 AND ${ENDPOINT_THERE}
   RETURNING ${JOB_COLUMNS}`
 
-/** $1 endpoint, $2 now, $3 how many. */
+/** $1 ids, as a JSON list, $2 now. */
 export const purgeJobs = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
-  WHERE id IN (
-    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND expires_at_ms > $2
-    ORDER BY line, low_priority, position, id LIMIT $3 {{skip_locked}})
+  WHERE id IN ({{id_list}}) AND ${guard('purge')}
   RETURNING ${ENDED_COLUMNS}`
 
 /** $1 endpoint, $2 now, $3 how many, $4 batch. */
@@ -120,19 +113,6 @@ export const dropSuspectsOfBatch = `
       AND expires_at_ms > $2
     ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
-
-/** A job without its texts, which may be large, and what its usage is counted from. */
-const EXPIRED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, execution_timeout_ms, low_priority, position,
-    ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, worker_id,
-    error, warning, batch_id, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, octet_length(input) AS input_bytes,
-    COALESCE(octet_length(output), 0) AS output_bytes, ${STREAM_BYTES}`
-
-/** $1 now, $2 how many. The oldest first. */
-export const expiredJobs = `
-  SELECT ${EXPIRED_COLUMNS} FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms, id LIMIT $2 {{skip_locked}}`
-
-/** $1 ids, as a JSON list. Chunks and diagnostics go with their job. */
-export const deleteJobs = 'DELETE FROM jobs WHERE id IN ({{id_list}})'
 
 /** The next execution timeout and the next expiry. */
 export const nextDeadlines = `

@@ -1,6 +1,6 @@
 /** Statements on the line of jobs, their chunks and their diagnostics. */
 import { JOB_STATUSES, type JobStatus } from '../../core/job.ts'
-import { ALIVE, guard, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
+import { ALIVE, ENDPOINT_THERE, guard, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
 
 /**
  * The columns of a job; see rows/jobs.ts. Its input only goes to workers: whoever waits for a job, or asks for its status, would
@@ -38,11 +38,11 @@ export const deleteExpiredKeys = `
 
 /** $1 endpoint, $2 job, $3 now. */
 export const findJob = `
-  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3`
+  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
 /** $1 owner, $2 job, $3 now. */
 export const locateJob = `
-  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3`
+  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
 /**
  * The columns of a job in a list. All of them stand before its texts, which may be large: to read what stands behind them SQLite
@@ -161,7 +161,7 @@ export const runningJobs = `
 
 /** $1 endpoint, $2 job, $3 the new expiry, $4 now. */
 export const setJobExpiry = `
-  UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4
+  UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4 AND ${ENDPOINT_THERE}
   RETURNING ${JOB_COLUMNS}`
 
 /** $1 job, $2 worker, $3 the update. */

@@ -69,10 +69,10 @@ export const deleteOver = `
     SELECT id FROM webhook_deliveries WHERE state <> 'PENDING' AND over_at_ms <= $1 ORDER BY over_at_ms LIMIT $2)
   RETURNING id`
 
-/** Keys of endpoints that are gone, unless a delivery still waits. */
+/** Keys of endpoints of which nothing is left, unless a delivery still waits. */
 export const deleteUnusedKeys = `
   DELETE FROM webhook_keys
-  WHERE NOT EXISTS (SELECT 1 FROM endpoints WHERE id = webhook_keys.endpoint_id)
+  WHERE NOT EXISTS (SELECT 1 FROM endpoint_ids WHERE id = webhook_keys.endpoint_id)
     AND NOT EXISTS (
       SELECT 1 FROM webhook_deliveries WHERE ${PENDING} AND webhook_deliveries.endpoint_id = webhook_keys.endpoint_id)`
 

@@ -1,0 +1,61 @@
+import type { BatchId, EndpointId } from '../../core/ids.ts'
+import type { RemovalStore, RemovedPart } from '../../ports/removal-store.ts'
+import type { JobMove } from '../../ports/store.ts'
+import type { RemovedRow } from '../rows/jobs.ts'
+import { deleteRequests, firstRequests } from '../sql/batches.ts'
+import { lockEndpointId } from '../sql/endpoints.ts'
+import * as sql from '../sql/removals.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import { lengthWithin, REMOVED_BYTES, removeJobs } from './removed-jobs.ts'
+
+/** What is left of endpoints that were deleted. */
+export const removals = {
+  endpoints: read(function* (after: EndpointId | null, limit: number): Steps<EndpointId[]> {
+    return (yield* query<{ id: EndpointId }>(sql.deletedEndpoints, [after ?? '', limit])).map(({ id }) => id)
+  }),
+
+  removePart: write(function* (endpointId: EndpointId, nowMs: number, limit: number): Steps<RemovedPart> {
+    const cancelled: JobMove[] = []
+    let rows = 0
+    if ((yield* queryOne(sql.deletedEndpoint, [endpointId])) === null) return { cancelled, rows, more: false }
+    // Those that workers are at first, so that they are told soon.
+    for (const statement of [sql.runningJobsLeft, sql.jobsLeft]) {
+      const found = yield* query<RemovedRow>(statement, [endpointId, limit - rows])
+      const removed = yield* removeJobs(found, nowMs)
+      cancelled.push(...removed.cancelled)
+      rows += removed.rows
+      if (rows >= limit || removed.rows < found.length) return { cancelled, rows, more: true }
+    }
+    for (const removeMore of [removeRequests, removeKeys]) {
+      rows += yield* removeMore(endpointId, limit - rows)
+      if (rows >= limit) return { cancelled, rows, more: true }
+    }
+    // Whoever adds something to it at this moment has come to its end, and is seen by the next statement.
+    yield* lock(lockEndpointId, [endpointId])
+    const gone = (yield* query(sql.deleteEndpointId, [endpointId])).length > 0
+    return { cancelled, rows, more: !gone }
+  }),
+} satisfies OperationsOf<RemovalStore>
+
+/** Returns how many requests and batches there were. */
+function* removeRequests(endpointId: EndpointId, limit: number): Steps<number> {
+  let removed = 0
+  let bytes = 0
+  while (removed < limit && bytes < REMOVED_BYTES) {
+    const batch = yield* queryOne<{ id: BatchId }>(sql.batchLeft, [endpointId])
+    if (batch === null) break
+    const requests = yield* query<{ seq: number; bytes: number }>(firstRequests, [batch.id, limit - removed])
+    const sizes = requests.map(request => request.bytes)
+    const count = lengthWithin(sizes, REMOVED_BYTES - bytes)
+    if (count > 0) yield* query(deleteRequests, [batch.id, requests[count - 1]!.seq])
+    else yield* query(sql.deleteBatchLeft, [batch.id])
+    removed += Math.max(1, count)
+    for (const size of sizes.slice(0, count)) bytes += size
+  }
+  return removed
+}
+
+/** Returns how many idempotency keys there were. */
+function* removeKeys(endpointId: EndpointId, limit: number): Steps<number> {
+  return (yield* query(sql.deleteKeysLeft, [endpointId, limit])).length
+}

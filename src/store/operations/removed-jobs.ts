@@ -1,0 +1,79 @@
+import { expiredJob, isFinal, type Job } from '../../core/job.ts'
+import { NO_JOB_USAGE, usageOfMove } from '../../core/usage.ts'
+import type { Expired, JobMove } from '../../ports/store.ts'
+import { type RemovedRow, toRemovedJob } from '../rows/jobs.ts'
+import { deleteJobs } from '../sql/removals.ts'
+import { countInBatches } from './batch-counts.ts'
+import { query, type Steps } from './operation.ts'
+import { stopWork } from './stop-work.ts'
+import { countJobUsage } from './usage.ts'
+import { addDeliveries } from './webhooks.ts'
+
+/** About how many bytes of rows one transaction removes, at least one row: freeing them takes the longer the more there are. */
+export const REMOVED_BYTES = 8 * 1024 * 1024
+/** What a chunk counts as on top of its text: many small ones take long, too. */
+const CHUNK_BYTES = 1_024
+
+/** What has become of jobs that were removed. */
+export interface RemovedParts {
+  /** Those whose endpoint is there. */
+  readonly expired: Expired[]
+  /** Those that were not done when their endpoint was deleted. */
+  readonly cancelled: JobMove[]
+  /** How many of the rows were removed: not all of them where they are large. */
+  readonly rows: number
+}
+
+/** Removes the first of these jobs, and ends those that were not done: CANCELLED where their endpoint is gone, else expired. */
+export function* removeJobs(found: readonly RemovedRow[], nowMs: number): Steps<RemovedParts> {
+  const rows = found.slice(0, lengthWithin(found.map(bytesOf), REMOVED_BYTES))
+  if (rows.length === 0) return { expired: [], cancelled: [], rows: 0 }
+  yield* query(deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
+  const expired = rows.filter(row => row.endpoint_gone === 0).map(row => expiredOf(row, nowMs))
+  const cancelled = rows.filter(row => row.endpoint_gone === 1).flatMap(row => cancelledOf(row, nowMs))
+  const undone = expired
+    .filter(({ job }) => !isFinal(job.status))
+    .map(({ job, usage }) => ({ job: expiredJob(job, nowMs), from: job.status, usage }))
+  const ended = [...undone, ...cancelled]
+  yield* countJobUsage(ended, nowMs)
+  // The batches of a deleted endpoint go with it.
+  yield* countInBatches(undone, nowMs)
+  yield* stopWork(ended, nowMs)
+  yield* addDeliveries(
+    ended.map(({ job }) => job),
+    nowMs,
+  )
+  return { expired, cancelled, rows: rows.length }
+}
+
+/** How many of the first have about so many bytes together, at least one. */
+export function lengthWithin(sizes: readonly number[], maxBytes: number): number {
+  let bytes = 0
+  const beyond = sizes.findIndex(size => {
+    bytes += size
+    return bytes > maxBytes
+  })
+  return beyond === -1 ? sizes.length : Math.max(1, beyond)
+}
+
+function bytesOf(row: RemovedRow): number {
+  return row.input_bytes + row.output_bytes + (row.stream_bytes ?? 0) + (row.last_chunk ?? 0) * CHUNK_BYTES
+}
+
+function expiredOf(row: RemovedRow, nowMs: number): Expired {
+  const job = toRemovedJob(row)
+  return { job, usage: isFinal(job.status) ? NO_JOB_USAGE : usageOf(row, 'expired', nowMs) }
+}
+
+function cancelledOf(row: RemovedRow, nowMs: number): JobMove[] {
+  const was = toRemovedJob(row)
+  if (isFinal(was.status)) return []
+  const job: Job = { ...was, status: 'CANCELLED', finishedAtMs: nowMs }
+  return [{ job, from: was.status, usage: usageOf(row, 'CANCELLED', nowMs) }]
+}
+
+function usageOf(row: RemovedRow, to: 'expired' | 'CANCELLED', nowMs: number) {
+  const { waiting_since_ms: waitingSinceMs, started_at_ms: startedAtMs, input_bytes: inputBytes } = row
+  const span = { waitingSinceMs, startedAtMs, inputBytes, outputBytes: 0, streamBytes: row.stream_bytes ?? 0 }
+  return usageOfMove(to === 'expired' ? 'expire' : 'cancel', to, span, nowMs)
+}
