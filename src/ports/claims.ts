@@ -5,7 +5,7 @@ import type { ClaimedJob } from '../core/job.ts'
 export interface ClaimRequest {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId
-  /** At most this many jobs. */
+  /** At most this many jobs, and fewer where their inputs have more than about 32 MB together. */
   readonly limit: number
   readonly nowMs: number
   /** Whether the worker is to get nothing while there are jobs that it has yet to let go of. */

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../core/endpoint.ts'
-import type { BatchId, DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
+import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../core/ids.ts'
 import type { Job, JobOutcome, JobStatus, JobSummary } from '../core/job.ts'
 import type { Position, Slice } from '../core/page.ts'
 import type { ApiKey } from '../core/permission.ts'
@@ -177,9 +177,9 @@ export interface JobOutcomeStore {
   nextDeadline(): Promise<number | null>
 }
 
-/** A part of a line: jobs of one priority that stand by themselves (''), or requests of one batch, between two places. */
+/** A part of a line: jobs of one priority that stand by themselves (''), that run alone, or that are requests of one batch, between two places. */
 export interface LinePart {
-  readonly line: BatchId | ''
+  readonly line: string
   /** 1 for low priority, else 0. */
   readonly priority: number
   /** It begins behind this place. */

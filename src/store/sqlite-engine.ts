@@ -1,5 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { touchDurably } from '../disk/durable-file.ts'
+import { charactersOf } from './answer-size.ts'
 import { type Row, runSteps, type SqlValue, type Statement } from './operations/operation.ts'
 import { operationOf } from './operations/table.ts'
 import type { Migration } from './schema/migration.ts'
@@ -45,6 +46,8 @@ const REBUILT_BYTES = 256 * 1024 * 1024
 
 /** Most writes that share one commit. */
 export const MAX_BATCH = 256
+/** From so many characters of answers on, the rest of the writes gets another commit: workers may be handed large jobs. */
+const MAX_ANSWERED = 8 * 1024 * 1024
 
 /**
  * The store on SQLite: synchronous, one connection, one transaction at a time. Writes that are handed over together
@@ -89,14 +92,18 @@ export class SqliteEngine {
     }
   }
 
-  /** Runs operations in one transaction, in their order. When it returns, what succeeded is on stable storage. */
+  /**
+   * Runs operations in one transaction, in their order. When it returns, what succeeded is on stable storage.
+   * @returns the outcomes of the first ones, at least of one; the others were not begun where answers are large
+   */
   write(calls: readonly OperationCall[]): Outcome[] {
     const only = calls[0]
     if (only === undefined) return []
-    this.#stats.writes += calls.length
-    this.#stats.largestBatch = Math.max(this.#stats.largestBatch, calls.length)
-    if (calls.length === 1) return [this.#alone(only)]
-    return this.#together(calls) ?? calls.map(call => this.#alone(call))
+    const outcomes =
+      calls.length === 1 ? [this.#alone(only)] : (this.#together(calls) ?? calls.map(call => this.#alone(call)))
+    this.#stats.writes += outcomes.length
+    this.#stats.largestBatch = Math.max(this.#stats.largestBatch, outcomes.length)
+    return outcomes
   }
 
   /** Ends all use. */
@@ -162,12 +169,15 @@ export class SqliteEngine {
   /** Null when SQLite gave up the whole transaction because of one operation: then nothing of it has happened. */
   #together(calls: readonly OperationCall[]): Outcome[] | null {
     const outcomes: Outcome[] = []
+    let characters = 0
     try {
       this.#exec('BEGIN IMMEDIATE')
       for (const call of calls) {
         const outcome = this.#inSavepoint(call)
         if (outcome === null) return null
         outcomes.push(outcome)
+        characters += outcome.ok ? charactersOf(outcome.value) : 0
+        if (characters >= MAX_ANSWERED) break
       }
       this.#commit()
       return outcomes

@@ -63,8 +63,9 @@ export class InlineHost implements Host {
 
   #flushBatch(): void {
     const batch = this.#pending.slice(0, MAX_BATCH)
-    this.#pending = this.#pending.slice(MAX_BATCH)
-    for (const [index, outcome] of this.#engine.write(batch).entries()) {
+    const outcomes = this.#engine.write(batch)
+    this.#pending = this.#pending.slice(outcomes.length)
+    for (const [index, outcome] of outcomes.entries()) {
       if (outcome.ok) batch[index]!.resolve(outcome.value)
       else batch[index]!.reject(outcome.error)
     }

@@ -1,11 +1,12 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { charactersOf } from './answer-size.ts'
 import { operationOf } from './operations/table.ts'
 import { type EngineOptions, MAX_BATCH, SqliteEngine } from './sqlite-engine.ts'
 import { type NumberedCall, type NumberedOutcome, packError, type Request, type Response } from './thread-messages.ts'
 
 /** From this size, in characters, on answers go out at once and are counted until they are taken. */
 const LARGE = 256 * 1024
-/** So many characters of large answers may be on their way; more reads wait for those to be taken. */
+/** So many characters of large answers may be on their way; more calls wait for those to be taken. */
 const MOST_UNTAKEN = 8 * 1024 * 1024
 
 /**
@@ -26,6 +27,7 @@ class StoreServer {
   readonly #engine: SqliteEngine
   /** By whom they are about, who come in turn: many that read large things of one endpoint do not hold up others. */
   readonly #reads = new Map<unknown, NumberedCall[]>()
+  #writes: NumberedCall[] = []
   #untaken = 0
 
   constructor(port: MessagePort, engine: SqliteEngine) {
@@ -39,18 +41,18 @@ class StoreServer {
   }
 
   #serve(requests: readonly Request[]): void {
-    const writes: NumberedCall[] = []
     for (const request of requests) {
       if (request.kind === 'taken') this.#untaken -= request.characters
       if (request.kind !== 'calls') continue
       for (const call of request.calls) {
-        if (!operationOf(call.name).reads) writes.push(call)
+        if (!operationOf(call.name).reads) this.#writes.push(call)
         else this.#reads.getOrInsertComputed(call.args[0], () => []).push(call)
       }
     }
     const closing = requests.some(request => request.kind === 'close')
-    this.#answerReads(closing ? Number.POSITIVE_INFINITY : MOST_UNTAKEN)
-    this.#answerWrites(writes)
+    const mostUntaken = closing ? Number.POSITIVE_INFINITY : MOST_UNTAKEN
+    this.#answerReads(mostUntaken)
+    this.#answerWrites(mostUntaken)
     for (const request of requests) {
       if (request.kind === 'stats') this.#send({ kind: 'stats', id: request.id, stats: this.#engine.stats })
     }
@@ -92,11 +94,18 @@ class StoreServer {
     return call
   }
 
-  #answerWrites(writes: readonly NumberedCall[]): void {
-    for (let at = 0; at < writes.length; at += MAX_BATCH) {
-      const batch = writes.slice(at, at + MAX_BATCH)
-      const outcomes = this.#engine.write(batch).map((outcome, index) => packed({ ...outcome, id: batch[index]!.id }))
-      this.#send({ kind: 'outcomes', outcomes })
+  /** They keep their order, so all of them wait while large answers are on their way. */
+  #answerWrites(mostUntaken: number): void {
+    while (this.#writes.length > 0 && this.#untaken < mostUntaken) {
+      const batch = this.#writes.slice(0, MAX_BATCH)
+      const done = this.#engine.write(batch)
+      this.#writes = this.#writes.slice(done.length)
+      let characters = 0
+      for (const outcome of done) characters += outcome.ok ? charactersOf(outcome.value) : 0
+      const outcomes = done.map((outcome, index) => packed({ ...outcome, id: batch[index]!.id }))
+      const isLarge = characters >= LARGE
+      if (isLarge) this.#untaken += characters
+      this.#send({ kind: 'outcomes', outcomes, ...(isLarge ? { characters } : {}) })
     }
   }
 
@@ -119,15 +128,6 @@ function arrived(port: MessagePort): Request[] {
     requests.push(next.message as Request)
   }
   return requests
-}
-
-/** Of all the texts in an answer. */
-function charactersOf(value: unknown): number {
-  if (typeof value === 'string') return value.length
-  if (typeof value !== 'object' || value === null) return 0
-  let sum = 0
-  for (const part of Object.values(value)) sum += charactersOf(part)
-  return sum
 }
 
 function packed(outcome: NumberedOutcome): NumberedOutcome {

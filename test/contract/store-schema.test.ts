@@ -9,6 +9,7 @@ import { hourOf } from '../../src/core/usage.ts'
 import { WORKER_STATES } from '../../src/core/worker.ts'
 import { migrations } from '../../src/store/schema/migrations.ts'
 import * as batches from '../../src/store/sql/batches.ts'
+import * as claimSizes from '../../src/store/sql/claim-sizes.ts'
 import { forSqlite } from '../../src/store/sql/dialect.ts'
 import * as endpoints from '../../src/store/sql/endpoints.ts'
 import * as outcomes from '../../src/store/sql/job-outcomes.ts'
@@ -201,6 +202,7 @@ const records = {
   ...releases,
   ...removals,
   ...purges,
+  ...claimSizes,
 }
 const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
   .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
@@ -221,7 +223,9 @@ const sorted = new Set([
   'batchLeft',
   'deleteKeysLeft',
   'waitingJobs',
-  'tailOfPriority',
+  'tailOfPart',
+  'nextLine',
+  'headSizes',
 ])
 
 test('no statement reads through all jobs, and the head of a line is found without sorting', () => {

@@ -330,3 +330,16 @@ for (const version of ['1.6.2', '1.7.0', '1.9.1', '1.12.0']) {
     )
   })
 }
+test('a batch of large jobs has as many as fit into one answer, at least one, and the rest comes with the next', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  const text = 'x'.repeat(9 * 1024 * 1024)
+  const ids: JobId[] = []
+  for (let n = 0; n < 5; n += 1) ids.push(await rig.submit(endpoint, { input: { text } }))
+  const taken: string[][] = []
+  for (let got = 0; got < ids.length; got += taken.at(-1)!.length) {
+    const { json } = await worker.take({ batch: 10, busy: got > 0 })
+    taken.push(json.map(({ id }: { id: string }) => id))
+  }
+  assert.deepEqual(taken, [ids.slice(0, 3), ids.slice(3)])
+})

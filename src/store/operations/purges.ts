@@ -1,7 +1,6 @@
-import type { BatchId, EndpointId, JobId } from '../../core/ids.ts'
+import type { EndpointId, JobId } from '../../core/ids.ts'
 import type { LinePart } from '../../ports/store.ts'
 import type { EndedRow } from '../rows/jobs.ts'
-import { SUSPECT_LINE } from '../sql/guards.ts'
 import { purgeJobs } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/purges.ts'
 import { query, queryOne, type Steps } from './operation.ts'
@@ -13,16 +12,17 @@ const PURGED_BYTES = 8 * 1024 * 1024
 /** The parts of the line of an endpoint in which jobs wait now. */
 export function* waitingParts(endpointId: EndpointId): Steps<LinePart[]> {
   const parts: LinePart[] = []
-  for (const line of ['', SUSPECT_LINE]) {
-    for (const priority of [0, 1]) {
-      const tail = yield* queryOne<Place>(sql.tailOfPriority, [endpointId, priority, line])
-      if (tail !== null) parts.push({ line, priority, after: FRONT, last: { position: tail.position, id: tail.id } })
-    }
+  let before: { line: string; low_priority: number } = { line: '', low_priority: -1 }
+  for (;;) {
+    const next = yield* queryOne<{ line: LinePart['line']; low_priority: number }>(sql.nextLine, [
+      ...[endpointId, before.line, before.low_priority],
+    ])
+    if (next === null) return parts
+    const { line, low_priority: priority } = next
+    const tail = yield* queryOne<Place>(sql.tailOfPart, [endpointId, line, priority])
+    if (tail !== null) parts.push({ line, priority, after: FRONT, last: { position: tail.position, id: tail.id } })
+    before = next
   }
-  for (const { id: line } of yield* query<{ id: BatchId }>(sql.batchesWithLines, [endpointId])) {
-    for (const priority of [0, 1]) parts.push({ line, priority, after: FRONT, last: REAR })
-  }
-  return parts
 }
 
 /** CANCELLED for the first jobs of parts of a line; those past their expiry are left to expire. Ends in their rows and in what is left. */
@@ -56,7 +56,6 @@ export function* cancelWaiting(
 type Place = LinePart['after']
 
 const FRONT: Place = { position: Number.MIN_SAFE_INTEGER, id: '' }
-const REAR: Place = { position: Number.MAX_SAFE_INTEGER, id: '' }
 
 interface WaitingRow {
   readonly id: JobId

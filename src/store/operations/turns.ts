@@ -4,6 +4,7 @@ import type { ClaimRequest } from '../../ports/claims.ts'
 import type { ClaimedRow } from '../rows/jobs.ts'
 import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../sql/batches.ts'
 import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../sql/jobs.ts'
+import { fittingLimit, isFull } from './claim-sizes.ts'
 import { query, queryOne, type Steps } from './operation.ts'
 
 /** How often the line is looked at again after others took what was decided on. */
@@ -27,7 +28,8 @@ export function* claimOf(
   const one = beside ? claimJobBesideSuspects : claimJob
   if (limit === 1) return yield* query<ClaimedRow>(one, [endpointId, workerId, nowMs, line])
   const some = beside ? claimJobsBesideSuspects : claimJobs
-  const rows = yield* query<ClaimedRow>(some, [endpointId, workerId, nowMs, line, limit])
+  const fitting = yield* fittingLimit(line, request)
+  const rows = yield* query<ClaimedRow>(some, [endpointId, workerId, nowMs, line, fitting])
   return [...rows].sort(byPlaceInLine)
 }
 
@@ -35,7 +37,7 @@ export function* claimOf(
 export function* claimInTurns(request: ClaimRequest, beside: BesideSuspects): Steps<readonly ClaimedRow[]> {
   const claimed: ClaimedRow[] = []
   for (const priority of [0, 1]) {
-    for (let look = 0; look < LOOKS && claimed.length < request.limit; look += 1) {
+    for (let look = 0; look < LOOKS && claimed.length < request.limit && !isFull(claimed); look += 1) {
       const more = yield* claimDecided({ ...request, limit: request.limit - claimed.length }, priority, beside)
       if (more === null) break
       claimed.push(...more)
@@ -62,6 +64,7 @@ function* claimDecided(
   const claimed: ClaimedRow[] = []
   if (turns.single > 0) claimed.push(...(yield* claimOf('', { ...request, limit: turns.single }, beside)))
   for (const { id, take, position } of turns.batches) {
+    if (isFull(claimed)) break
     const rows = yield* claimOf(id, { ...request, limit: take }, beside)
     if (rows.length > 0) yield* query(passTurn, [id, position, nowMs])
     claimed.push(...rows)

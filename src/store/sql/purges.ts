@@ -1,15 +1,17 @@
 /** Statements that look for what a purge takes. */
 import { guard } from './guards.ts'
 
-/** $1 endpoint, $2 priority, $3 line. The place of the last job. */
-export const tailOfPriority = `
-  SELECT position, id FROM jobs
-  WHERE endpoint_id = $1 AND ${guard('purge')} AND line = $3 AND low_priority = $2
-  ORDER BY position DESC, id DESC LIMIT 1`
+/** $1 endpoint, $2 and $3 the line and the priority behind which it stands. The next line in which a job waits. */
+export const nextLine = `
+  SELECT line, low_priority FROM jobs
+  WHERE endpoint_id = $1 AND ${guard('purge')} AND (line, low_priority) > ($2, $3)
+  ORDER BY line, low_priority LIMIT 1`
 
-/** $1 endpoint. Batches whose requests may wait. */
-export const batchesWithLines = `
-  SELECT id FROM batches WHERE endpoint_id = $1 AND finished_at_ms IS NULL AND status <> 'DRAFT' ORDER BY position, id`
+/** $1 endpoint, $2 line, $3 priority. The place of the last job of a line. */
+export const tailOfPart = `
+  SELECT position, id FROM jobs
+  WHERE endpoint_id = $1 AND ${guard('purge')} AND line = $2 AND low_priority = $3
+  ORDER BY position DESC, id DESC LIMIT 1`
 
 /** $1 endpoint, $2 line, $3 priority, $4 and $5 the place behind which they stand, $6 and $7 the last place, $8 how many. */
 export const waitingJobs = `
