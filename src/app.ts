@@ -140,7 +140,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const balancing = new Balancing(ports, requests ?? lines)
   const watching = { ...createWatching(ports, jobs, () => addresses), balancing }
   const batches = new Batches(ports, jobs)
-  const endpoints = new Endpoints(ports, jobs, watching.fleet)
+  const endpoints = new Endpoints(ports, watching.fleet)
   const { explaining, workers } = lookersOf(ports, watching, config)
   const read = { streams: new Streams(ports, { jobs, waiting }), logs: new LogReading(ports) }
   const ends = { stopping: stopping.signal, closed: closed.signal }
@@ -161,7 +161,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const rest = {
     ...shared,
     templates: new Templates(ports, REST_NAMES),
-    endpoints: new Endpoints(ports, jobs, watching.fleet, REST_NAMES),
+    endpoints: new Endpoints(ports, watching.fleet, REST_NAMES),
     addresses: () => addresses,
   }
   const surfaces = surfacesOf(shared, rest, opsParts(ports, config, stopping.signal, balanced.gateway))

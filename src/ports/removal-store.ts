@@ -1,5 +1,5 @@
 import type { EndpointId } from '../core/ids.ts'
-import type { JobMove } from './store.ts'
+import type { JobMove } from './job-outcome-store.ts'
 
 /** What one step of a removal led to. */
 export interface RemovedPart {

@@ -18,7 +18,6 @@ import type { WorkerStore } from '../ports/store.ts'
 import { changeAgain } from './change-again.ts'
 import type { Fleet } from './fleet.ts'
 import { inGroups } from './in-groups.ts'
-import type { Jobs } from './jobs.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
 import { templateProblems } from './templates.ts'
@@ -52,14 +51,12 @@ export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointCh
 /** Endpoints: what is run, for whom, and between which numbers of workers. */
 export class Endpoints {
   readonly #ports: Ports
-  readonly #jobs: Jobs
   readonly #fleet: Fleet
   readonly #names: FieldNames
 
   /** @param names what the sentences of refusals call the fields */
-  constructor(ports: Ports, jobs: Jobs, fleet: Fleet, names: FieldNames = GRAPHQL_NAMES) {
+  constructor(ports: Ports, fleet: Fleet, names: FieldNames = GRAPHQL_NAMES) {
     this.#ports = ports
-    this.#jobs = jobs
     this.#fleet = fleet
     this.#names = names
   }

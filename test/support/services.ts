@@ -24,7 +24,7 @@ export function servicesOf({ ports }: Rig, names?: FieldNames) {
     access,
     accounts: new Accounts(ports),
     keys: new Keys(ports, access),
-    endpoints: new Endpoints(ports, jobs, fleet, names),
+    endpoints: new Endpoints(ports, fleet, names),
     templates: new Templates(ports, names),
     registries: new Registries(ports),
     volumes: new Volumes(ports),
