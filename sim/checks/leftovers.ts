@@ -25,7 +25,8 @@ export function queuedWorkers({ query }: Pick<Database, 'query'>): string[] {
 export function remains({ query }: Pick<Database, 'query'>, overByMs: number): string[] {
   const counts = EMPTY.map(table => ({ table, left: query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)[0]!.n }))
   const [exited] = query<{ n: number }>('SELECT COUNT(*) AS n FROM workers WHERE exited_at_ms <= ?', overByMs)
-  return [...counts, { table: 'ended workers', left: exited!.n }]
+  const [deleted] = query<{ n: number }>('SELECT COUNT(*) AS n FROM endpoint_ids WHERE deleted_at_ms IS NOT NULL')
+  return [...counts, { table: 'ended workers', left: exited!.n }, { table: 'deleted endpoints', left: deleted!.n }]
     .filter(({ left }) => left > 0)
     .map(({ table, left }) => `${left} rows are left in ${table}`)
 }
