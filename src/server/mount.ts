@@ -23,8 +23,10 @@ export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
  * the path. Names of hosts are compared without case, port and a dot at the end.
  */
 export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: Asked) => Route | null {
-  const domains = ['.localhost', ...(domain === null ? [] : [`.${plainHost(domain)}`])]
-  const own = new Set(ownHosts.map(plainHost))
+  const given = domain === null ? [] : [plainHost(domain)]
+  // One may be below the other, as in x.localhost: the longest that fits is the one that is meant.
+  const domains = ['localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
+  const own = new Set([...ownHosts.map(plainHost), ...given])
   const ofHost = remembered(host => {
     const name = plainHost(host)
     if (own.has(name)) return null

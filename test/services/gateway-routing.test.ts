@@ -23,6 +23,15 @@ test('an endpoint is the first label of a host below localhost or the domain, in
   assert.equal(routeOf('[::1]:8080', '/'), null)
 })
 
+test('where one domain is below the other, the longest that fits counts', () => {
+  const options = { domain: 'x.localhost', ownHosts: [] }
+  assert.deepEqual(routeOf('e1.x.localhost:8080', '/a', options), ['e1', null, '/a'])
+  assert.deepEqual(routeOf('e1.localhost:8080', '/a', options), ['e1', null, '/a'])
+  assert.deepEqual(routeOf('E1.X.localhost.', '/a', { ...options, domain: 'X.Localhost' }), ['e1', null, '/a'])
+  assert.equal(routeOf('x.localhost:8080', '/a', options), null, 'the domain itself is no endpoint')
+  assert.equal(routeOf('e1.e2.x.localhost', '/a', options), null)
+})
+
 test("the server's own hosts are never endpoints", () => {
   assert.equal(routeOf('API.lb.example:8080', '/v2/serverless'), null)
   assert.deepEqual(routeOf('api.lb.example', '/lb/e1/a'), ['e1', '/lb/e1', '/a'])

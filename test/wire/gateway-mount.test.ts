@@ -105,6 +105,16 @@ test('an endpoint answers as a host below localhost, below the domain, and below
   }
 })
 
+test('a domain below localhost has its endpoints as hosts, beside those directly below localhost', async t => {
+  const { ask, id } = await openWorld(t, { lbDomain: 'x.localhost' })
+  for (const host of [`${id}.x.localhost:8080`, `${id}.localhost:8080`]) {
+    const text = await whole(ask('GET /v2/serverless', `Host: ${host}\r\n${BEARER}`))
+    assert.match(text, /^HTTP\/1.1 200 OK/, host)
+    assert.match(text, /^X-Runpod-Worker-Id: w1\r$/m)
+  }
+  assert.match(await whole(ask('GET /v2/serverless', 'Host: x.localhost:8080\r\n')), /the rest: \/v2\/serverless$/)
+})
+
 test('the host of an absolute target counts, whatever the Host field says', async t => {
   const { ask, id } = await openWorld(t)
   const text = await whole(ask(`GET http://${id}.localhost/a`, `Host: elsewhere\r\n${BEARER}`))
