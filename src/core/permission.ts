@@ -57,6 +57,11 @@ export interface Caller {
   readonly expiresAtMs: number | null
 }
 
+/** Whether a key has all rights of the operator, and nobody has to renew it in time. One such key must always be there. */
+export function isLastingOperatorKey({ owner, scope, disabled, expiresAtMs }: ApiKey): boolean {
+  return owner === DEFAULT_OWNER && scope.type === 'all' && !disabled && expiresAtMs === null
+}
+
 /** The caller that a key stands for. */
 export function callerOf(key: ApiKey): Caller {
   const { owner, id: keyId, scope, exempt, expiresAtMs } = key

@@ -326,8 +326,11 @@ export interface KeyStore {
   ensureForEndpoint(key: ApiKey, sealed: string): Promise<string>
   /** The sealed text of an endpoint's key; null while it has none. */
   ofEndpoint(endpointId: EndpointId): Promise<string | null>
-  /** Replaces name, scope, kind, expiry and flags; false when it is gone, or when they are not those of `before` any more. */
-  update(key: ApiKey, before: ApiKey): Promise<boolean>
+  /**
+   * Replaces name, scope, kind, expiry and flags: `outdated` when it is gone, or when they are not those of `before` any more;
+   * `last_key` when no key with all rights of the operator would be left, however many are changed and removed at once.
+   */
+  update(key: ApiKey, before: ApiKey): Promise<'changed' | 'outdated' | 'last_key'>
   /** Notes that a key was used. */
   used(id: KeyId, nowMs: number): Promise<void>
   findByHash(hash: string): Promise<ApiKey | null>
@@ -335,7 +338,8 @@ export interface KeyStore {
   find(id: KeyId): Promise<ApiKey | null>
   /** Those of an owner, without those of endpoints, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
-  remove(owner: OwnerId, id: KeyId): Promise<boolean>
+  /** `last_key` as for {@link update}. */
+  remove(owner: OwnerId, id: KeyId): Promise<'removed' | 'absent' | 'last_key'>
   /** What {@link saveWindowCounts} kept last; empty before that. */
   windowCounts(owner: OwnerId): Promise<WindowCount[]>
   /** Keeps what was counted, so that a restart forgives nobody more than a moment. */

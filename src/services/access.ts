@@ -126,9 +126,6 @@ export class Access {
   async ensureKey(owner: OwnerId, name: string, key: string): Promise<void> {
     const { store, vault, random, clock } = this.#ports
     const hash = vault.hash(key)
-    for (const other of await store.keys.list(owner)) {
-      if (other.kind === 'server' && other.hash !== hash) await store.keys.remove(owner, other.id)
-    }
     const fixed = { kind: 'server', scope: FULL_SCOPE, disabled: false, expiresAtMs: null } as const
     const known = await store.keys.findByHash(hash)
     if (known === null) {
@@ -136,6 +133,9 @@ export class Access {
       const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
       await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
     } else await store.keys.update({ ...known, ...fixed }, known)
+    for (const other of await store.keys.list(owner)) {
+      if (other.kind === 'server' && other.hash !== hash) await store.keys.remove(owner, other.id)
+    }
     this.#changes += 1
     this.#cache.clear()
   }

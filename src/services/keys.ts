@@ -1,6 +1,6 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, invalid, notFound } from '../core/errors.ts'
-import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../core/ids.ts'
+import type { EndpointId, KeyId, OwnerId } from '../core/ids.ts'
 import {
   type ApiKey,
   type Caller,
@@ -102,8 +102,9 @@ export class Keys {
       const after: ApiKey = { ...before, ...changes }
       this.#requireOver(caller, before)
       await this.#check(caller, before.owner, changes)
-      if (!isFullKey(after)) await this.#requireAnother(before)
-      if (!(await this.#ports.store.keys.update(after, before))) return null
+      const outcome = await this.#ports.store.keys.update(after, before)
+      if (outcome === 'last_key') throw lastKey()
+      if (outcome === 'outdated') return null
       this.#access.forget(before.hash)
       this.#ports.emit('key.changed', { keyId: id, owner: before.owner, by: caller.keyId })
       return shown(after)
@@ -117,8 +118,9 @@ export class Keys {
   async remove(caller: Caller, id: KeyId): Promise<void> {
     const key = await this.#find(caller, id)
     this.#requireOver(caller, key)
-    await this.#requireAnother(key)
-    if (!(await this.#ports.store.keys.remove(key.owner, id))) throw notFound('key', id)
+    const outcome = await this.#ports.store.keys.remove(key.owner, id)
+    if (outcome === 'last_key') throw lastKey()
+    if (outcome === 'absent') throw notFound('key', id)
     this.#access.forget(key.hash)
     this.#ports.emit('key.revoked', { keyId: id, owner: key.owner, by: caller.keyId })
   }
@@ -197,18 +199,10 @@ export class Keys {
       throw new AppError('forbidden', 'a key cannot be changed with one that has fewer rights')
     }
   }
-
-  async #requireAnother(key: ApiKey): Promise<void> {
-    if (key.owner !== DEFAULT_OWNER || !isFullKey(key)) return
-    const others = await this.#ports.store.keys.list(DEFAULT_OWNER)
-    if (others.some(other => other.id !== key.id && isFullKey(other))) return
-    throw new AppError('conflict', 'this is the last key with all rights of the operator; make another one first')
-  }
 }
 
-/** One that nobody has to renew in time. */
-function isFullKey({ scope, disabled, expiresAtMs }: ApiKey): boolean {
-  return scope.type === 'all' && !disabled && expiresAtMs === null
+function lastKey(): AppError {
+  return new AppError('conflict', 'this is the last key with all rights of the operator; make another one first')
 }
 
 function shown({ hash: _, ...record }: ApiKey): KeyRecord {

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict'
-import type { KeyId, OwnerId, RegistryId, SecretId, TemplateId } from '../../src/core/ids.ts'
+import {
+  DEFAULT_OWNER,
+  type KeyId,
+  type OwnerId,
+  type RegistryId,
+  type SecretId,
+  type TemplateId,
+} from '../../src/core/ids.ts'
+import { type ApiKey, FULL_SCOPE, isLastingOperatorKey } from '../../src/core/permission.ts'
 import {
   type Cases,
   E1,
@@ -157,9 +165,9 @@ export const recordCases: Cases = {
     assert.deepEqual(await keys.list(OWNER), [keyOf('1'), special])
     assert.deepEqual(ids(await keys.list(OWNER, { after: keyOf('1'), limit: 1 })), ['2'])
     assert.deepEqual(await keys.list(STRANGER), [])
-    assert.equal(await keys.remove(STRANGER, '1' as KeyId), false)
-    assert.equal(await keys.remove(OWNER, '1' as KeyId), true)
-    assert.equal(await keys.remove(OWNER, '1' as KeyId), false)
+    assert.equal(await keys.remove(STRANGER, '1' as KeyId), 'absent')
+    assert.equal(await keys.remove(OWNER, '1' as KeyId), 'removed')
+    assert.equal(await keys.remove(OWNER, '1' as KeyId), 'absent')
     assert.equal(await keys.findByHash('hash-1'), null)
   },
 
@@ -174,12 +182,37 @@ export const recordCases: Cases = {
       expiresAtMs: T0 + 5,
       kind: 'server',
     })
-    assert.equal(await keys.update(changed, keyOf('1', { name: 'not any more' })), false)
-    assert.equal(await keys.update(changed, keyOf('1', { lastUsedAtMs: T0 })), true)
+    assert.equal(await keys.update(changed, keyOf('1', { name: 'not any more' })), 'outdated')
+    assert.equal(await keys.update(changed, keyOf('1', { lastUsedAtMs: T0 })), 'changed')
     await keys.used(changed.id, T0 + 7)
     await keys.used(changed.id, T0 + 6)
     assert.deepEqual(await keys.find(changed.id), { ...changed, lastUsedAtMs: T0 + 7 })
-    assert.equal(await keys.update({ ...changed, owner: STRANGER }, changed), false)
+    assert.equal(await keys.update({ ...changed, owner: STRANGER }, changed), 'outdated')
+  },
+
+  'whatever is taken away at once, one key with all rights of the operator stays': async ({ store: { keys } }) => {
+    const owner = DEFAULT_OWNER
+    const ways: ((key: ApiKey) => Promise<string>)[] = [
+      key => keys.remove(owner, key.id),
+      key => keys.update({ ...key, disabled: true }, key),
+      key => keys.update({ ...key, scope: { type: 'read-only' } }, key),
+      key => keys.update({ ...key, expiresAtMs: T0 + 1_000 }, key),
+      key => keys.remove(owner, key.id),
+    ]
+    for (const weak of [{ disabled: true }, { expiresAtMs: T0 }, { scope: { type: 'read-only' } }] as const)
+      await keys.insert(keyOf(`weak-${Object.keys(weak)[0]}`, { owner, ...weak }))
+    await keys.insert(keyOf('stranger', { owner: STRANGER, scope: FULL_SCOPE }))
+    for (let round = 0; round < 10; round += 1) {
+      const full = ways.map((_, n) => keyOf(`full-${round}-${n}`, { owner, scope: FULL_SCOPE }))
+      for (const key of full) await keys.insert(key)
+      const left = (await keys.list(owner)).filter(isLastingOperatorKey)
+      const ends = await Promise.all(left.map((key, n) => ways[(n + round) % ways.length]!(key)))
+      assert.equal(ends.filter(end => end === 'last_key').length, 1, String(ends))
+      const stays = (await keys.list(owner)).filter(isLastingOperatorKey)
+      assert.deepEqual(ids(stays), [left[ends.indexOf('last_key')]?.id])
+    }
+    assert.equal(await keys.remove(owner, 'weak-disabled' as KeyId), 'removed')
+    assert.equal(await keys.remove(STRANGER, 'stranger' as KeyId), 'removed')
   },
 
   'an endpoint has one key, which no list shows and which goes with it': async ({ store: { keys, endpoints } }) => {

@@ -129,6 +129,29 @@ test('the key of the server, and the last one of the operator, cannot be lost by
   await keys.remove(caller, record.id)
 })
 
+test('of all keys of the operator that are taken away at once, one stays', async t => {
+  const rig = await openRig(t)
+  const { keys } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const made: KeyId[] = []
+  for (const name of ['a', 'b', 'c', 'd']) made.push((await keys.create(caller, { name, scope: FULL_SCOPE })).record.id)
+  await rig.store.keys.remove(DEFAULT_OWNER, caller.keyId)
+  const [a, b, c, d] = made as [KeyId, KeyId, KeyId, KeyId]
+  const ends = await Promise.allSettled([
+    keys.remove(caller, a),
+    keys.update(caller, b, { disabled: true }),
+    keys.update(caller, c, { scope: READ_ONLY }),
+    keys.update(caller, d, { expiresAtMs: rig.clock.now() + 1_000 }),
+  ])
+  const refused = ends.filter(({ status }) => status === 'rejected')
+  assert.equal(refused.length, 1)
+  assert.match(String((refused[0] as PromiseRejectedResult).reason), /last key with all rights/)
+  const left = (await keys.list(caller)).filter(
+    ({ scope, disabled, expiresAtMs }) => scope.type === 'all' && !disabled && expiresAtMs === null,
+  )
+  assert.equal(left.length, 1)
+})
+
 test('the key that a server is started with has all rights, whatever became of its record', async t => {
   const rig = await openRig(t)
   const { access } = servicesOf(rig)

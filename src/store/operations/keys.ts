@@ -1,6 +1,6 @@
-import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../core/ids.ts'
 import type { Slice } from '../../core/page.ts'
-import type { ApiKey } from '../../core/permission.ts'
+import { type ApiKey, isLastingOperatorKey } from '../../core/permission.ts'
 import type { WindowCount } from '../../core/rate-limit.ts'
 import type { KeyStore } from '../../ports/store.ts'
 import { type KeyRow, ofChangedKey, ofKey, toKey } from '../rows/keys.ts'
@@ -23,11 +23,13 @@ export const keys = {
     return (yield* queryOne<{ sealed: string }>(sql.sealedEndpointKey, [endpointId]))?.sealed ?? null
   }),
 
-  update: write(function* (key: ApiKey, before: ApiKey): Steps<boolean> {
+  update: write(function* (key: ApiKey, before: ApiKey): Steps<'changed' | 'outdated' | 'last_key'> {
+    const isLast = isLastingOperatorKey(before) && !isLastingOperatorKey(key) && (yield* isLastKey(before))
     yield* lock(sql.lockKey, [key.id])
     const row = yield* queryOne<KeyRow>(sql.findKey, [key.id])
-    if (row === null || !sameKey(toKey(row), before)) return false
-    return (yield* query(sql.updateKey, ofChangedKey(key))).length > 0
+    if (row === null || !sameKey(toKey(row), before)) return 'outdated'
+    if (isLast) return 'last_key'
+    return (yield* query(sql.updateKey, ofChangedKey(key))).length > 0 ? 'changed' : 'outdated'
   }),
 
   used: write(function* (id: KeyId, nowMs: number): Steps<void> {
@@ -48,8 +50,11 @@ export const keys = {
     return (yield* query<KeyRow>(sql.listKeys, [owner, ...ofSlice(slice)])).map(toKey)
   }),
 
-  remove: write(function* (owner: OwnerId, id: KeyId): Steps<boolean> {
-    return (yield* query(sql.deleteKey, [owner, id])).length > 0
+  remove: write(function* (owner: OwnerId, id: KeyId): Steps<'removed' | 'absent' | 'last_key'> {
+    const row = yield* queryOne<KeyRow>(sql.findKey, [id])
+    if (row === null || row.owner !== owner) return 'absent'
+    if (owner === DEFAULT_OWNER && (yield* isLastKey(toKey(row)))) return 'last_key'
+    return (yield* query(sql.deleteKey, [owner, id])).length > 0 ? 'removed' : 'absent'
   }),
 
   windowCounts: read(function* (owner: OwnerId): Steps<WindowCount[]> {
@@ -64,6 +69,16 @@ export const keys = {
     yield* query(sql.dropWindows, [owner, counts.length])
   }),
 } satisfies OperationsOf<KeyStore>
+
+/**
+ * Whether no other key of its owner has all rights for good. Keeps those that have them from changing until the operation ends,
+ * so that of two that are taken away at once the second sees that the first is gone.
+ */
+function* isLastKey({ id, owner }: ApiKey): Steps<boolean> {
+  yield* lock(sql.lockLastingKeys, [owner])
+  const keys = (yield* query<KeyRow>(sql.listLastingKeys, [owner])).map(toKey).filter(isLastingOperatorKey)
+  return keys.length === 1 && keys[0]?.id === id
+}
 
 /** Whether nobody has changed it; how often it is used changes nothing. */
 function sameKey(a: ApiKey, b: ApiKey): boolean {

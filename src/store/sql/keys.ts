@@ -29,6 +29,16 @@ export const useKey = `
 /** $1 key. */
 export const lockKey = 'SELECT id FROM api_keys WHERE id = $1 {{lock}}'
 
+/** $1 owner. All that may have all rights, always in the same order. */
+export const lockLastingKeys = `
+  SELECT id FROM api_keys WHERE owner = $1 AND kind <> 'endpoint' AND disabled = 0 AND expires_at_ms IS NULL
+  ORDER BY id {{lock}}`
+
+/** $1 owner. */
+export const listLastingKeys = `
+  SELECT ${KEY_COLUMNS} FROM api_keys
+  WHERE owner = $1 AND kind <> 'endpoint' AND disabled = 0 AND expires_at_ms IS NULL`
+
 /** $1 hash. */
 export const findKeyByHash = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = $1`
 
