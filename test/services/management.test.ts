@@ -77,6 +77,28 @@ test('the type of an endpoint changes only while it has no unfinished job', asyn
   assert.equal((await rig.ask('GET', `/v2/${endpoint}/health`)).status, 200)
 })
 
+test('an endpoint becomes a load-balancing one by its type alone, and a queue again', async t => {
+  const rig = await openRig(t)
+  const query = 'query ($id: String!) { myself { endpoint(id: $id) { type scalerType scalerValue } } }'
+  for (const [start, input, scalerValue] of [
+    [{}, {}, 4],
+    [{ scalerType: 'QUEUE_DELAY', scalerValue: 9 }, {}, 4],
+    [{}, { scalerValue: 7 }, 7],
+    [{ scalerType: 'REQUEST_COUNT', scalerValue: 3 }, {}, 3],
+    [{ type: 'LB' }, { scalerValue: 6 }, 6],
+  ] as const) {
+    const id = await rig.endpoint(start)
+    const shown = async () => (await rig.graphql(query, { id })).myself.endpoint
+    await rig.graphql(SAVE, { input: { id, name: 'x', type: 'LB', ...input } })
+    assert.deepEqual(await shown(), { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue })
+    await rig.graphql(SAVE, { input: { id, name: 'x', type: 'QB' } })
+    assert.deepEqual(await shown(), { type: 'QB', scalerType: 'REQUEST_COUNT', scalerValue })
+  }
+  const id = await rig.endpoint()
+  const input = { id, name: 'x', type: 'LB', scalerType: 'QUEUE_DELAY' }
+  assert.match(await refusal(rig, SAVE, { input }), /scalerType must be REQUEST_COUNT/)
+})
+
 test('an endpoint can be deleted only when workersMin and workersMax are 0', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()

@@ -100,16 +100,20 @@ function readScaler(
   before: Scaler | null,
   failures: string[],
 ): Scaler | null {
-  if (!input.scalerType && input.scalerValue == null) return null
-  const start = before ?? ENDPOINT_DEFAULTS.scaler[type]
+  // Load-balancing endpoints know one scaler: an endpoint that becomes one gets it without being told.
+  const kept = before !== null && (type === 'QUEUE' || before.type === 'REQUEST_COUNT') ? before : null
+  if (!input.scalerType && input.scalerValue == null) {
+    return kept === before ? null : ENDPOINT_DEFAULTS.scaler[type]
+  }
+  const start = kept ?? ENDPOINT_DEFAULTS.scaler[type]
   const name = input.scalerType || start.type
   if (name === 'QUEUE_DELAY') {
-    const kept = start.type === name ? start.queueDelayS : ENDPOINT_DEFAULTS.scaler.QUEUE.queueDelayS
-    return { type: name, queueDelayS: input.scalerValue ?? kept }
+    const delay = start.type === name ? start.queueDelayS : ENDPOINT_DEFAULTS.scaler.QUEUE.queueDelayS
+    return { type: name, queueDelayS: input.scalerValue ?? delay }
   }
   if (name === 'REQUEST_COUNT') {
-    const kept = start.type === name ? start.requestCount : ENDPOINT_DEFAULTS.scaler.LOAD_BALANCER.requestCount
-    return { type: name, requestCount: input.scalerValue ?? kept }
+    const count = start.type === name ? start.requestCount : ENDPOINT_DEFAULTS.scaler.LOAD_BALANCER.requestCount
+    return { type: name, requestCount: input.scalerValue ?? count }
   }
   failures.push(`scalerType must be QUEUE_DELAY or REQUEST_COUNT, not '${name}'`)
   return null
