@@ -49,7 +49,7 @@ export interface EndpointConfig {
   readonly flashboot: FlashBoot
   /** Variables of this endpoint alone; they win over the template's. */
   readonly env: Readonly<Record<string, string>>
-  /** Models that workers want to find on their disk, each `owner/name` or `owner/name:revision`. */
+  /** Models that workers want to find on their disk, as they were given; see {@link MODEL_REFERENCE}. */
   readonly modelReferences: readonly string[]
   /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
   readonly compliance: readonly string[]
@@ -84,7 +84,10 @@ export const COMPLIANCE: readonly string[] = [
 ]
 
 /** Most items of one list of an endpoint. */
-const MAX_ITEMS = 100
+export const MAX_ITEMS = 100
+
+/** A model of Hugging Face, `owner/name` or `owner/name:revision`, as it is or behind the address of its host. */
+export const MODEL_REFERENCE = /^(https:\/\/huggingface\.co\/)?[\w.-]{1,96}\/[\w.-]{1,96}(:[\w./-]{1,128})?$/
 
 /** Most workers that one endpoint may ask for. */
 export const MAX_WORKERS = 1_000
@@ -250,8 +253,11 @@ function listFailures(config: EndpointConfig, names: FieldNames): string[] {
   for (const id of repeated(networkVolumeIds)) failures.push(`${names.networkVolumes}: '${id}' is given twice`)
   if (modelReferences.length > MAX_ITEMS) failures.push(`${names.modelReferences} must have at most ${MAX_ITEMS} items`)
   for (const reference of modelReferences) {
-    if (!/^[\w.-]{1,96}\/[\w.-]{1,96}(:[\w./-]{1,128})?$/.test(reference)) {
-      failures.push(`${names.modelReferences}: '${reference}' is not of the form owner/name or owner/name:revision`)
+    if (!MODEL_REFERENCE.test(reference)) {
+      failures.push(
+        `${names.modelReferences}: '${reference}' is not of the form owner/name or owner/name:revision, ` +
+          'as it is or behind https://huggingface.co/',
+      )
     }
   }
   for (const item of compliance) {

@@ -93,8 +93,30 @@ test('what is kept for clients has a form, too', () => {
   const failures = endpointFailures(anEndpoint(fields))
   assert.equal(failures.length, 5)
   assert.equal(failures[0], "networkVolumeIds: 'v' is given twice")
-  assert.equal(failures[1], "modelReferences: 'a' is not of the form owner/name or owner/name:revision")
+  const forms = 'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/'
+  assert.equal(failures[1], `modelReferences: 'a' ${forms}`)
   assert.match(failures[3]!, /^compliance: 'X' is not known; known are GDPR, /)
+})
+
+test('a model is named as on its host, or with the address of it', () => {
+  const failing = (reference: string) => endpointFailures(anEndpoint({ modelReferences: [reference] })).length > 0
+  const host = 'https://huggingface.co/'
+  const named = [
+    'a/b',
+    'a/b:main',
+    'Qwen/Qwen2.5-0.5B-Instruct:317b7eb96312eda0c431d1dab1af958a308cb35e',
+    'a/b:refs/pr/1',
+  ]
+  for (const reference of named) assert.deepEqual([failing(reference), failing(host + reference)], [false, false])
+  const wrong = [
+    'http://huggingface.co/a/b',
+    'https://hf.co/a/b',
+    'https://evil.example/a/b',
+    `${host}a`,
+    `${host}a/b/c`,
+  ]
+  const odd = [`${host}a/b?x`, `${host}a/b#x`, `${host}a/b:`, `${host}${host}a/b`, `${host}a/b main`, `x${host}a/b`, '']
+  for (const reference of [...wrong, ...odd]) assert.ok(failing(reference), reference)
 })
 
 test('each surface is told of mistakes with the names that it uses', () => {

@@ -246,6 +246,7 @@ test('REST shows the whole endpoint with its template', async t => {
     workers: { min: 0, max: 7, idleTimeout: 30 },
     scaling: { type: 'QUEUE_DELAY', queueDelay: 0.5 },
     ...{ dataCenterIds: ['US', 'EU-RO-1'], networkVolumes: ['vol1'], timeout: 60_000, flashboot: 'FLASHBOOT' },
+    modelReferences: [],
     ...{ createdAt: new Date(rig.clock.now()).toISOString(), args: 'go', disk: 7, env: { T: '1', A: 'b' } },
     ...{ image: 'image:9', ports: [], registry: null },
   })

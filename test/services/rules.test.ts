@@ -98,6 +98,17 @@ const ENDPOINTS: readonly Rule[] = [
     graphql: [{ instanceIds: ['cpu3g'] }, /^instanceIds: 'cpu3g' is not of the form flavor-vcpus-memory/],
   },
   {
+    what: 'a model of no form that is known',
+    rest: [
+      { modelReferences: ['https://hf.co/a/b'] },
+      /modelReferences: 'https:\/\/hf\.co\/a\/b' is not of the form owner\/name or owner\/name:revision, as it is or /,
+    ],
+    graphql: [
+      { modelReferences: ['a'] },
+      /^modelReferences: 'a' is not of the form owner\/name or owner\/name:revision, /,
+    ],
+  },
+  {
     what: 'less than no worker',
     rest: [{ workers: { min: -1 } }, /^\$\.workers\.min: too small/],
     graphql: [{ workersMin: -1 }, /^workersMin must be an integer from 0 to 1000$/],

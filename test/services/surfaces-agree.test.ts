@@ -13,7 +13,7 @@ type Shown = any
 const FIELDS = `id name type templateId gpuIds gpuCount instanceIds allowedCudaVersions minCudaVersion idleTimeout locations
   networkVolumeIds { networkVolumeId } networkVolumeId scalerType scalerValue workersMin workersMax executionTimeoutMs
   flashBootType env { key value } template { id imageName dockerArgs containerDiskInGb env { key value } ports
-  containerRegistryAuthId } createdAt`
+  containerRegistryAuthId } modelReferences createdAt`
 
 const list = (text: string | null) => (text === null || text === '' ? [] : text.split(','))
 const record = (env: readonly { key: string; value: string }[]) =>
@@ -48,6 +48,7 @@ function asRest(seen: Shown): Shown {
     scaling: { type: seen.scalerType, [byDelay ? 'queueDelay' : 'requestCount']: seen.scalerValue },
     dataCenterIds: list(seen.locations),
     networkVolumes: seen.networkVolumeIds.map((volume: { networkVolumeId: string }) => volume.networkVolumeId),
+    modelReferences: seen.modelReferences,
     ...{ timeout: seen.executionTimeoutMs, flashboot: seen.flashBootType, createdAt: seen.createdAt },
     ...{ image: template.imageName, args: template.dockerArgs, disk: template.containerDiskInGb },
     ...{ env: { ...record(template.env), ...record(seen.env) }, ports: list(template.ports) },
@@ -95,6 +96,7 @@ const count = fc.integer({ min: 1, max: 9 })
 const pools = fc.constantFrom(['ADA_24'], ['ADA_48_PRO', 'AMPERE_16'], ['ADA_48_PRO'])
 const cuda = fc.constantFrom('12.1', '12.4', '12.8')
 const volumes = fc.subarray([0, 1])
+const modelReferences = fc.subarray(['a/b', 'a/b:main', 'https://huggingface.co/a/b:main'])
 
 const pairs = (variables: Record<string, string>) => Object.entries(variables).map(([key, value]) => ({ key, value }))
 
@@ -131,6 +133,7 @@ const graphqlChange = fc
     some({
       ...{ workersMin, workersMax, idleTimeout, executionTimeoutMs: timeout, flashBootType: flashboot },
       ...{ locations: locations.map(items => items.join(',')), env: env.map(pairs), volumes, template: templateFields },
+      modelReferences,
     }),
     name,
     scalers,
@@ -157,7 +160,20 @@ const scaling = fc.oneof(
 )
 
 const restChange = some({
-  ...{ name, timeout, flashboot, dataCenterIds: locations, volumes, image, args, disk, env, ports, scaling },
+  ...{
+    name,
+    timeout,
+    flashboot,
+    dataCenterIds: locations,
+    volumes,
+    modelReferences,
+    image,
+    args,
+    disk,
+    env,
+    ports,
+    scaling,
+  },
   ...{ gpu: gpuBody, workers: some({ min: workersMin, max: workersMax, idleTimeout }) },
 }).map(body => ({ by: 'rest', body }) as Change)
 

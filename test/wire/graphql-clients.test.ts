@@ -107,10 +107,10 @@ describe('runpodctl', () => {
     // It sends all that it has read back, with its own zero values.
     const models = {
       ...{ ...endpoint, networkVolumeId: '', minCudaVersion: '', locations: '', instanceIds: null },
-      modelReferences: ['owner/model'],
+      modelReferences: ['https://huggingface.co/owner/model:main', 'owner/model'],
     }
     const changed = (await ctl(SAVE_ENDPOINT, { input: models })).saveEndpoint
-    assert.deepEqual([changed.modelReferences, changed.gpuIds], [['owner/model'], endpoint.gpuIds])
+    assert.deepEqual([changed.modelReferences, changed.gpuIds], [models.modelReferences, endpoint.gpuIds])
     const other = (await ctl(CREATE_TEMPLATE, { input: { ...template, name: 'ctl 2' } })).saveTemplate.id
     const update = `
       mutation Mutation($input: UpdateEndpointTemplateInput) {
@@ -161,6 +161,12 @@ describe('runpodctl', () => {
       'query { gpuTypes { id displayName memoryInGb secureCloud communityCloud securePrice communityPrice } }',
     )
     assert.ok(gpuTypes.length > 40)
+    const cloud = await ctl(
+      `query LowestPrice($input: GpuLowestPriceInput!) { gpuTypes { lowestPrice(input: $input) {
+        gpuName gpuTypeId minimumBidPrice uninterruptablePrice minMemory minVcpu } memoryInGb } }`,
+      { input: { gpuCount: 1, secureCloud: null } },
+    )
+    assert.equal(cloud.gpuTypes.length, gpuTypes.length)
     const { dataCenters } = await ctl(
       'query { dataCenters { id name location gpuAvailability { gpuTypeId displayName stockStatus } } }',
     )

@@ -26,7 +26,8 @@ export function newConfig(body: Created, template: Template | null): EndpointCon
     networkVolumeIds: body.networkVolumes as VolumeId[],
     executionTimeoutMs: body.timeout,
     flashboot: body.flashboot,
-    ...{ env: {}, modelReferences: [], compliance: [], workersPfbTarget: 0, flashEnvironmentId: null },
+    modelReferences: body.modelReferences,
+    ...{ env: {}, compliance: [], workersPfbTarget: 0, flashEnvironmentId: null },
   }
 }
 
@@ -47,7 +48,7 @@ export function newTemplate(body: Created, template: Template | null): Partial<T
 export function changedConfig(body: Changed, before: EndpointConfig): Partial<EndpointConfig> {
   const failures = changeFailures(body, before)
   if (failures.length > 0) throw new AppError('invalid', failures.join('; '), { failures })
-  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes } = body
+  const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences } = body
   return {
     ...given('name', name),
     ...given('workersMin', workers?.min),
@@ -59,6 +60,7 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
     ...given('flashboot', flashboot),
     ...given('locations', dataCenterIds),
     ...given('networkVolumeIds', networkVolumes as VolumeId[] | undefined),
+    ...given('modelReferences', modelReferences),
   }
 }
 

@@ -15,6 +15,7 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
     scaling: scalingBody(endpoint),
     dataCenterIds: [...endpoint.locations],
     networkVolumes: [...endpoint.networkVolumeIds],
+    modelReferences: [...endpoint.modelReferences],
     timeout: endpoint.executionTimeoutMs,
     flashboot: endpoint.flashboot,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),

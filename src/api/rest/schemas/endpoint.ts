@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { LOCATIONS } from '../../../core/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../../core/catalog-data.ts'
-import { MAX_WORKERS } from '../../../core/endpoint.ts'
+import { MAX_ITEMS, MAX_WORKERS, MODEL_REFERENCE } from '../../../core/endpoint.ts'
 import { ENV_NAME, MAX_CUDA_VERSIONS, MAX_ENV_VARIABLES, MAX_PORTS, MAX_TEXT, PORT } from '../../../core/template.ts'
 import { CudaVersion, DateTime, Id, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
 
@@ -145,6 +145,8 @@ export const ContainerShown = {
 
 const Ids = z.array(Id).max(100)
 const Locations = z.array(listed(LOCATIONS)).max(100)
+/** The rule is in core, whose sentence names the forms; the document shows it. */
+const ModelReferences = z.array(z.string().max(1_000).openapi({ pattern: MODEL_REFERENCE.source })).max(MAX_ITEMS)
 const Timeout = z.int().min(5_000).max(604_800_000)
 
 /** What makes an endpoint. */
@@ -160,6 +162,7 @@ export const CreateEndpoint = {
   flashboot: FlashBoot.default('OFF').openapi({ default: 'OFF' }),
   dataCenterIds: Locations.default([]),
   networkVolumes: Ids.default([]),
+  modelReferences: ModelReferences.default([]),
   templateId: Id.optional(),
 }
 
@@ -175,6 +178,7 @@ export const UpdateEndpoint = {
   flashboot: FlashBoot.optional(),
   dataCenterIds: Locations.optional(),
   networkVolumes: Ids.optional(),
+  modelReferences: ModelReferences.optional(),
   templateId: Id.optional(),
 }
 
@@ -191,6 +195,7 @@ export const EndpointBody = z
     scaling: Scaling,
     dataCenterIds: z.array(z.string()),
     networkVolumes: z.array(z.string()),
+    modelReferences: z.array(z.string()),
     timeout: z.int(),
     flashboot: FlashBoot,
     createdAt: DateTime,
