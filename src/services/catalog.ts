@@ -12,6 +12,9 @@ export interface PricedGpu extends GpuType {
   readonly here: number
   /** How many of them no worker has. */
   readonly free: number
+  /** What of the machine workers with GPUs share; nothing holds them to a part of it. */
+  readonly vcpusHere: number
+  readonly memoryGbHere: number
 }
 
 /** The catalogue of hardware and places, with what this machine really has. */
@@ -41,6 +44,7 @@ export class Catalog {
         pricePerHour: this.#gpuPrice(type.pool),
         here: here.length,
         free: here.filter(({ gpu }) => !taken.has(gpuKey(gpu))).length,
+        ...{ vcpusHere: Math.floor(parts.vcpus), memoryGbHere: Math.floor(parts.memoryGb) },
       }
     })
   }

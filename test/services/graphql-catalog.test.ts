@@ -33,15 +33,31 @@ for (const [gpus, gpuCount, stockStatus] of [
   test(`of ${gpus} GPUs the stock for workers with ${gpuCount} is ${stockStatus}`, async t => {
     const rig = await machineWith(t, gpus)
     const query = `query ($id: String, $price: GpuLowestPriceInput) { gpuTypes(input: { id: $id }) {
-      maxGpuCount lowestPrice(input: $price) { stockStatus totalCount uninterruptablePrice minimumBidPrice } } }`
+      maxGpuCount lowestPrice(input: $price) {
+        stockStatus totalCount uninterruptablePrice minimumBidPrice minMemory minVcpu } } }`
     const price = { gpuCount, secureCloud: true, includeAiApi: true, allowedCudaVersions: [], compliance: [] }
     const [gpu] = (await rig.graphql(query, { id: RTX, price })).gpuTypes
+    // Tools take a type without minMemory for one that cannot be had.
+    const machine = stockStatus === null ? { minMemory: null, minVcpu: null } : { minMemory: 32, minVcpu: 8 }
     assert.deepEqual(gpu, {
       maxGpuCount: gpus,
-      lowestPrice: { stockStatus, totalCount: gpus, uninterruptablePrice: 0, minimumBidPrice: null },
+      lowestPrice: { stockStatus, totalCount: gpus, uninterruptablePrice: 0, minimumBidPrice: null, ...machine },
     })
   })
 }
+
+test('a machine with less memory or fewer vCPUs than are asked for has no GPU in stock', async t => {
+  const rig = await machineWith(t, 1)
+  const stock = async (price: object) => {
+    const query = `query ($price: GpuLowestPriceInput) {
+      gpuTypes(input: { id: "${RTX}" }) { lowestPrice(input: $price) { stockStatus minMemory minVcpu } } }`
+    const { stockStatus, minMemory, minVcpu } = (await rig.graphql(query, { price })).gpuTypes[0].lowestPrice
+    return [stockStatus, minMemory, minVcpu]
+  }
+  assert.deepEqual(await stock({ minMemoryInGb: 32, minVcpuCount: 8 }), ['Low', 32, 8])
+  assert.deepEqual(await stock({ minMemoryInGb: 33 }), [null, null, null])
+  assert.deepEqual(await stock({ minVcpuCount: 9 }), [null, null, null])
+})
 
 test('a CPU flavor has what the machine has left for a size', async t => {
   const rig = await machineWith(t, 0)

@@ -42,7 +42,10 @@ test('a template and an endpoint are created, listed, changed and deleted, and j
 test('credentials, volumes and bills come as bare lists', async () => {
   const v1 = (method: string, path: string, body?: object) => ask(server, `/v1${path}`, { method, body })
   const login = await v1('POST', '/containerregistryauth', { name: 'hub', username: 'me', password: 'hidden' })
-  assert.deepEqual((await v1('GET', '/containerregistryauth')).json, [{ id: login.json.id, name: 'hub' }])
+  const shown = { id: login.json.id, name: 'hub', username: 'me' }
+  assert.deepEqual([login.json, (await v1('GET', '/containerregistryauth')).json], [shown, [shown]])
+  assert.deepEqual((await v1('GET', `/containerregistryauth/${login.json.id}`)).json, shown)
+  assert.deepEqual((await v1('GET', '/pods')).json, [])
   const volume = await v1('POST', '/networkvolumes', { name: 'v', size: 10, dataCenterId: 'EU-RO-1' })
   assert.deepEqual((await v1('GET', '/networkvolumes')).json, [volume.json])
   assert.equal((await v1('PATCH', `/networkvolumes/${volume.json.id}`, { size: 20 })).json.size, 20)

@@ -1,6 +1,7 @@
 import { cpuMemoryGb, poolsOfTypes, typesOfPools } from '../../core/catalog.ts'
+import { CPU_FLAVORS, GPU_POOLS } from '../../core/catalog-data.ts'
 import { type Compute, type Endpoint, type EndpointConfig, type Scaler, withDefaults } from '../../core/endpoint.ts'
-import { AppError, invalid } from '../../core/errors.ts'
+import { AppError } from '../../core/errors.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import type { Template } from '../../core/template.ts'
 import type { Worker } from '../../core/worker.ts'
@@ -14,12 +15,25 @@ type Fields = Partial<Members<typeof EndpointFields>>
 const VCPUS = 2
 const IDLE_TIMEOUT_S = 5
 
-/** A whole configuration from what makes an endpoint. @throws AppError `invalid` */
+/**
+ * A whole configuration from what makes an endpoint. One that names no hardware takes any GPU type of a serverless pool, or
+ * each CPU flavor.
+ * @throws AppError `invalid`
+ */
 export function newConfig(fields: Fields): EndpointConfig {
-  const compute = changedCompute(fields, null)
-  if (compute === null) throw invalid(['gpuTypeIds (or cpuFlavorIds) is needed'])
+  const compute = changedCompute(withHardware(fields), null) as Compute
   const changes = changedConfig(fields, null)
   return withDefaults({ idleTimeoutS: IDLE_TIMEOUT_S, ...changes, name: fields.name ?? 'endpoint', compute })
+}
+
+function withHardware(fields: Fields): Fields {
+  const named = (ids: readonly string[] | undefined) => ids !== undefined && ids.length > 0
+  if (fields.computeType === 'CPU') {
+    return named(fields.cpuFlavorIds) ? fields : { ...fields, cpuFlavorIds: CPU_FLAVORS.map(({ id }) => id) }
+  }
+  const isCpu = fields.computeType === undefined && named(fields.cpuFlavorIds)
+  if (isCpu || named(fields.gpuTypeIds)) return fields
+  return { ...fields, gpuTypeIds: GPU_POOLS.flatMap(({ gpuTypes }) => gpuTypes) }
 }
 
 /** The changes that are sent. @param before the endpoint that they change; null while it is being made */
@@ -39,6 +53,7 @@ export function changedConfig(fields: Fields, before: EndpointConfig | null): Pa
     ...(fields.flashboot === undefined
       ? {}
       : { flashboot: fields.flashboot ? ('FLASHBOOT' as const) : ('OFF' as const) }),
+    ...(fields.env === undefined ? {} : { env: fields.env }),
     ...(fields.dataCenterIds === undefined ? {} : { locations: fields.dataCenterIds ?? [] }),
     ...(volumes !== undefined
       ? { networkVolumeIds: (volumes ?? []) as VolumeId[] }

@@ -3,6 +3,7 @@ import type { Endpoint } from '../../core/endpoint.ts'
 import { type AppError, invalid } from '../../core/errors.ts'
 import type { EndpointId, RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
 import { dollars } from '../../core/prices.ts'
+import type { Registry } from '../../core/registry.ts'
 import { TEMPLATE_DEFAULTS, type Template } from '../../core/template.ts'
 import type { Billing } from '../../services/billing.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
@@ -43,6 +44,8 @@ export function v1Routes(parts: V1Parts): Route[] {
     ...registryRoutes(parts),
     ...volumeRoutes(parts),
     ...billingRoutes(parts),
+    // Tools list pods beside endpoints, and fail where they cannot; there are none here.
+    route(contract('get', '/pods'), async () => []),
   ]
 }
 
@@ -147,18 +150,16 @@ function templateRoutes({ templates }: V1Parts): Route[] {
 
 function registryRoutes({ registries }: V1Parts): Route[] {
   const path = '/containerregistryauth'
+  // The user name is no secret: it does nothing without the password, and tools compare it with what they have sent.
+  const view = ({ id, name, username }: Registry) => ({ id, name, username })
   return [
-    route(contract('get', path), async ({ caller }) =>
-      (await registries.list(caller.owner)).items.map(({ id, name }) => ({ id, name })),
+    route(contract('get', path), async ({ caller }) => (await registries.list(caller.owner)).items.map(view)),
+    route({ ...contract('post', path), ...body(RegistryFields) }, async ({ caller, body: fields }) =>
+      view(await registries.create(caller.owner, fields)),
     ),
-    route({ ...contract('post', path), ...body(RegistryFields) }, async ({ caller, body: fields }) => {
-      const { id, name } = await registries.create(caller.owner, fields)
-      return { id, name }
-    }),
-    route({ ...contract('get', `${path}/{id}`), params: IdParam }, async ({ caller, params }) => {
-      const { id, name } = await registries.find(caller.owner, params.id as RegistryId)
-      return { id, name }
-    }),
+    route({ ...contract('get', `${path}/{id}`), params: IdParam }, async ({ caller, params }) =>
+      view(await registries.find(caller.owner, params.id as RegistryId)),
+    ),
     route({ ...contract('delete', `${path}/{id}`), params: IdParam }, async ({ caller, params }) =>
       registries.remove(caller.owner, params.id as RegistryId),
     ),

@@ -23,6 +23,7 @@ export const EndpointFields = {
   networkVolumeId: z.string().max(191).nullable().optional(),
   networkVolumeIds: Ids.nullable().optional(),
   executionTimeoutMs: z.int().optional(),
+  env: Environment.optional(),
   flashboot: z.boolean().optional(),
   allowedCudaVersions: z.array(z.string().regex(/^\d+\.\d+$/)).optional(),
   minCudaVersion: z.string().nullable().optional(),

@@ -10,6 +10,14 @@ import type { GraphqlParts } from '../parts.ts'
 import type { Given } from '../template-inputs.ts'
 import { templateView } from '../views.ts'
 
+/** What a worker is to have beside its GPU. */
+interface Wanted {
+  readonly gpuCount: number
+  readonly secureCloud: boolean
+  readonly minMemoryInGb: number
+  readonly minVcpuCount: number
+}
+
 type Input<Fields> = { readonly input?: Given<Fields> | null }
 
 const STOCK: Readonly<Record<Availability, string | null>> = { NONE: null, LOW: 'Low', MEDIUM: 'Medium', HIGH: 'High' }
@@ -51,15 +59,17 @@ export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
 export function catalogFields({ catalog }: GraphqlParts) {
   return {
     GpuType: {
-      lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<{ gpuCount: number; secureCloud: boolean }>) => {
+      lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<Wanted>) => {
+        const { vcpusHere, memoryGbHere } = gpu
         // Machines of one's own are the secure cloud; there is no other.
         const isHere = input?.secureCloud !== false
-        const stock = catalog.gpuAvailability(
-          { ...gpu, free: isHere ? gpu.free : 0 },
-          Math.max(1, input?.gpuCount ?? 1),
-        )
+        const isEnough = (input?.minMemoryInGb ?? 0) <= memoryGbHere && (input?.minVcpuCount ?? 0) <= vcpusHere
+        const free = isHere && isEnough ? gpu.free : 0
+        const stock = catalog.gpuAvailability({ ...gpu, free }, Math.max(1, input?.gpuCount ?? 1))
+        const machine = stock === 'NONE' ? { memory: null, vcpus: null } : { memory: memoryGbHere, vcpus: vcpusHere }
         return {
           ...{ gpuName: gpu.name, gpuTypeId: gpu.id, minimumBidPrice: null, uninterruptablePrice: 0 },
+          ...{ minMemory: machine.memory, minVcpu: machine.vcpus },
           ...{ rentedCount: null, totalCount: isHere ? gpu.here : 0, stockStatus: STOCK[stock] },
         }
       },

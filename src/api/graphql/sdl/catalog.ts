@@ -52,7 +52,7 @@ export const catalogSdl = /* GraphQL */ `
     lowestPrice(input: GpuLowestPriceInput): LowestPrice
   }
 
-  "Only gpuCount and secureCloud have an effect."
+  "Only gpuCount, secureCloud, minMemoryInGb and minVcpuCount have an effect."
   input GpuLowestPriceInput {
     gpuCount: Int
     countryCode: String
@@ -84,6 +84,10 @@ export const catalogSdl = /* GraphQL */ `
     uninterruptablePrice: Float
     rentedCount: Int
     totalCount: Int
+    "GB of memory of this machine, which its workers share; null where stockStatus is."
+    minMemory: Int
+    "vCPUs of this machine, as minMemory."
+    minVcpu: Int
     "High, Medium or Low; null when not one worker with so many of them can run."
     stockStatus: String
   }
