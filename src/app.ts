@@ -21,7 +21,7 @@ import { Remover } from './control/remover.ts'
 import { ServedTime } from './control/served-time.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoint.ts'
-import { REST_NAMES } from './core/field-names.ts'
+import { type FieldNames, GRAPHQL_NAMES, REST_NAMES } from './core/field-names.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from './core/ids.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { earliest } from './core/plan.ts'
@@ -72,6 +72,8 @@ export interface AppConfig {
   readonly rateWindows: readonly RateWindow[]
   /** Whether each endpoint takes a limited number of calls; not when left out. */
   readonly limitJobs?: boolean
+  /** Whether GraphQL deletes endpoints that may still have workers; not when left out, unless their account says so. */
+  readonly deleteRunningEndpoints?: boolean
   /** How long workers may finish their jobs when the server stops. */
   readonly drainTimeoutMs: number
   /** Whether anybody may read the metrics; else a key with the right to read management is needed. */
@@ -140,7 +142,8 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const balancing = new Balancing(ports, requests ?? lines)
   const watching = { ...createWatching(ports, jobs, () => addresses), balancing }
   const batches = new Batches(ports, jobs)
-  const endpoints = new Endpoints(ports, watching.fleet)
+  const endpointsBy = (names: FieldNames) => new Endpoints(ports, watching.fleet, names, config.deleteRunningEndpoints)
+  const endpoints = endpointsBy(GRAPHQL_NAMES)
   const { explaining, workers } = lookersOf(ports, watching, config)
   const read = { streams: new Streams(ports, { jobs, waiting }), logs: new LogReading(ports) }
   const ends = { stopping: stopping.signal, closed: closed.signal }
@@ -161,7 +164,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const rest = {
     ...shared,
     templates: new Templates(ports, REST_NAMES),
-    endpoints: new Endpoints(ports, watching.fleet, REST_NAMES),
+    endpoints: endpointsBy(REST_NAMES),
     addresses: () => addresses,
   }
   const surfaces = surfacesOf(shared, rest, opsParts(ports, config, stopping.signal, balanced.gateway))

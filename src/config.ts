@@ -1,5 +1,6 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
 import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './config-gateway.ts'
+import { MANAGEMENT_SETTINGS, type ManagementConfig, managementConfig } from './config-management.ts'
 import {
   engineAddress,
   factor,
@@ -16,10 +17,9 @@ import {
 } from './config-setting.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
-import { type RateWindow, readWindows, WINDOWS_PROBLEM } from './core/rate-limit.ts'
 
 /** The settings of one run of the server, checked and frozen. */
-export interface Config extends GatewayConfig {
+export interface Config extends GatewayConfig, ManagementConfig {
   readonly port: number
   readonly host: string
   readonly dataDir: string
@@ -59,9 +59,6 @@ export interface Config extends GatewayConfig {
   readonly apiKey: string | null
   /** Encryption keys in base64 to use instead of the one in the data directory; the first one seals. */
   readonly masterKeys: readonly string[]
-  readonly rateWindows: readonly RateWindow[]
-  /** Whether each endpoint takes a limited number of calls of job operations. */
-  readonly limitJobs: boolean
   /** What hardware costs; null for nothing. */
   readonly prices: PriceList | null
 }
@@ -252,19 +249,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'WEBHOOK_PUBLIC_ONLY',
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
-  rateLimits: setting(
-    '--rate-limits',
-    'RATE_LIMITS',
-    '<windows>',
-    'minute=1200,hour=36000,day=500000',
-    'REST requests that an account may make in each window, or off',
-    text => (readWindows(text) === null ? WINDOWS_PROBLEM : null),
-  ),
-  jobRateLimits: flag(
-    '--job-rate-limits',
-    'JOB_RATE_LIMITS',
-    'limit the calls of job operations per endpoint, as the hosted service does',
-  ),
+  ...MANAGEMENT_SETTINGS,
   prices: setting(
     '--prices',
     'PRICES',
@@ -359,8 +344,7 @@ function configOf(
     databaseUrl: one('database') || null,
     logLevel: one('logLevel') as LogLevel,
     ...read,
-    rateWindows: readWindows(one('rateLimits')) ?? [],
-    limitJobs: one('jobRateLimits') === 'true',
+    ...managementConfig(one),
   }
 }
 

@@ -65,6 +65,7 @@ export interface Events {
   'key.changed': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.revoked': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'account.created': { account: OwnerId; by: KeyId }
+  'account.changed': { account: OwnerId; by: KeyId }
   /** What the machine has for workers, at the first look and whenever it is other than before; `gpus` in words. */
   'machine.changed': { vcpus: number; memoryGb: number; gpus: string }
   /** GPUs cannot be read, or something is wrong with some. */

@@ -167,7 +167,8 @@ function appConfigOf(config: Config): AppConfig {
   const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices } = config
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
   const chosen = { placing, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
-  return { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, ...chosen }
+  const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
+  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, ...chosen }
 }
 
 /** What a rotation came to, and which key there is now. */

@@ -23,7 +23,7 @@ Examples:
   runyard build ./my-model -t mine   build an image of a folder with a Dockerfile
   runyard test ./my-model            run the tests of its .runpod/tests.json
   runyard run <endpoint> -i '{}'     run one job and wait for it
-  runyard endpoints list             the endpoints; templates, secrets, keys and volumes likewise
+  runyard endpoints list             the endpoints; templates, secrets, keys, accounts and volumes likewise
   runyard jobs list <endpoint>       its jobs, the newest first; get, cancel, retry and delete take the id of a job
   runyard workers list               the workers of all endpoints, with their phases
   runyard top                        watch endpoints, workers and jobs in place

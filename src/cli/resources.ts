@@ -14,6 +14,8 @@ interface Resource {
   readonly columns: readonly Column[]
   readonly createFields: readonly Field[]
   readonly updateFields: readonly Field[]
+  /** There is nothing that removes one of them. */
+  readonly stays?: true
 }
 
 const CONTAINER: readonly Field[] = [
@@ -116,6 +118,19 @@ const RESOURCES: readonly Resource[] = [
     updateFields: KEY,
   },
   {
+    ...{ name: 'accounts', one: 'account', path: '/v2/account/accounts', wrapper: 'accounts', stays: true },
+    columns: [column('ID', 'id'), column('NAME', 'name'), column('DELETES RUNNING', 'deleteRunningEndpoints')],
+    createFields: [{ flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }],
+    updateFields: [
+      { flag: '--name <text>', help: 'name; for the operator', path: 'name', kind: 'text' },
+      {
+        flag: '--delete-running-endpoints <true|false>',
+        help: 'whether GraphQL deletes endpoints whose workersMin or workersMax is not 0',
+        ...{ path: 'deleteRunningEndpoints', kind: 'json' },
+      },
+    ],
+  },
+  {
     ...{ name: 'volumes', one: 'network volume', path: '/v2/network-volumes', wrapper: 'networkVolumes' },
     columns: [column('ID', 'id'), column('NAME', 'name'), column('GB', 'size'), column('DATA CENTER', 'dataCenter')],
     createFields: [
@@ -130,7 +145,7 @@ const RESOURCES: readonly Resource[] = [
   },
 ]
 
-/** Adds `runyard endpoints|templates|secrets|keys|volumes list|get|create|update|delete`. */
+/** Adds `runyard endpoints|templates|secrets|keys|accounts|volumes list|get|create|update|delete`; accounts stay. */
 export function addResources(program: Command): void {
   for (const resource of RESOURCES) {
     const group = program.command(resource.name).description(`list, show and change ${resource.name}`)
@@ -149,7 +164,7 @@ function addReading(group: Command, { name, one, path, wrapper, columns }: Resou
   )
 }
 
-function addChanging(group: Command, { one, path, createFields, updateFields, name }: Resource): void {
+function addChanging(group: Command, { one, path, createFields, updateFields, name, stays }: Resource): void {
   const create = withBody(group.command('create').description(`create one ${one}`), createFields)
   create.action(async (options: BodyOptions & ConnectionOptions) => {
     const body = bodyOf(createFields, options)
@@ -161,6 +176,7 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
     const request: CliRequest = { method: 'PATCH', body: bodyOf(updateFields, options) }
     await print(await ask(options, `${path}/${encodeURIComponent(id)}`, request))
   })
+  if (stays) return
   withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
     async (id: string, options: ConnectionOptions) => {
       await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })

@@ -5,7 +5,12 @@ export interface Account {
   readonly id: OwnerId
   readonly name: string
   readonly createdAtMs: number
+  /** Whether its endpoints can be deleted through GraphQL while workersMin or workersMax is not 0. */
+  readonly deleteRunningEndpoints: boolean
 }
+
+/** What can change about an account; what is left out is kept. */
+export type AccountChanges = Partial<Pick<Account, 'name' | 'deleteRunningEndpoints'>>
 
 /** Most accounts of one installation. */
 export const MAX_ACCOUNTS = 1_000

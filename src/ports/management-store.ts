@@ -1,4 +1,4 @@
-import type { Account } from '../core/account.ts'
+import type { Account, AccountChanges } from '../core/account.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../core/ids.ts'
 import type { Slice } from '../core/page.ts'
 import type { Registry } from '../core/registry.ts'
@@ -74,8 +74,8 @@ export interface AccountStore {
   /** False when there is one of that id. */
   insert(account: Account): Promise<boolean>
   find(id: OwnerId): Promise<Account | null>
-  /** False when it is gone. */
-  rename(id: OwnerId, name: string): Promise<boolean>
+  /** Changes what is given; null when it is gone. */
+  update(id: OwnerId, changes: AccountChanges): Promise<Account | null>
   /** All, oldest first; the first 10,000 unless a slice is given. */
   list(slice?: Slice): Promise<Account[]>
   /** The public SSH keys of an account; empty when it is not there. */

@@ -1,4 +1,4 @@
-import { type Account, accountFailures, MAX_ACCOUNTS, sshKeyFailures } from '../core/account.ts'
+import { type Account, type AccountChanges, accountFailures, MAX_ACCOUNTS, sshKeyFailures } from '../core/account.ts'
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../core/ids.ts'
 import type { Caller } from '../core/permission.ts'
@@ -22,7 +22,12 @@ export class Accounts {
     if ((await store.accounts.list()).length >= MAX_ACCOUNTS) {
       throw new AppError('conflict', `there are ${MAX_ACCOUNTS} accounts already, which is the limit`)
     }
-    const account = { id: `user${shortId(random)}` as OwnerId, name, createdAtMs: clock.now() }
+    const account = {
+      id: `user${shortId(random)}` as OwnerId,
+      name,
+      createdAtMs: clock.now(),
+      deleteRunningEndpoints: false,
+    }
     await store.accounts.insert(account)
     emit('account.created', { account: account.id, by: caller.keyId })
     return account
@@ -47,13 +52,23 @@ export class Accounts {
     return account
   }
 
-  /** @throws AppError `forbidden` unless the caller is an operator, `invalid` or `not_found` */
-  async rename(caller: Caller, id: OwnerId, name: string): Promise<Account> {
-    requireOperator(caller)
-    const failures = accountFailures(name)
-    if (failures.length > 0) throw invalid(failures)
-    if (!(await this.#ports.store.accounts.rename(id, name))) throw notFound('account', id)
-    return this.find(caller, id)
+  /**
+   * Changes what is given and keeps the rest. An operator changes all accounts, everybody else what the own one has chosen;
+   * names are the operator's.
+   * @throws AppError `not_found`, `forbidden` for a name unless the caller is an operator, `invalid`
+   */
+  async update(caller: Caller, id: OwnerId, changes: AccountChanges): Promise<Account> {
+    const { store, emit } = this.#ports
+    await this.find(caller, id)
+    if (changes.name !== undefined) {
+      requireOperator(caller)
+      const failures = accountFailures(changes.name)
+      if (failures.length > 0) throw invalid(failures)
+    }
+    const account = await store.accounts.update(id, changes)
+    if (account === null) throw notFound('account', id)
+    emit('account.changed', { account: id, by: caller.keyId })
+    return account
   }
 
   /** The public SSH keys of an account, as they were given. */
@@ -75,7 +90,8 @@ export class Accounts {
   /** Makes the operator's account where there is none yet; the server does so at each start. */
   async ensureOperator(): Promise<void> {
     const { store, clock } = this.#ports
-    await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: clock.now() })
+    const chosen = { deleteRunningEndpoints: false }
+    await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: clock.now(), ...chosen })
   }
 }
 

@@ -53,12 +53,17 @@ export class Endpoints {
   readonly #ports: Ports
   readonly #fleet: Fleet
   readonly #names: FieldNames
+  readonly #deletesRunning: boolean
 
-  /** @param names what the sentences of refusals call the fields */
-  constructor(ports: Ports, fleet: Fleet, names: FieldNames = GRAPHQL_NAMES) {
+  /**
+   * @param names what the sentences of refusals call the fields
+   * @param deletesRunning whether endpoints of all accounts can be removed while they may have workers
+   */
+  constructor(ports: Ports, fleet: Fleet, names: FieldNames = GRAPHQL_NAMES, deletesRunning = false) {
     this.#ports = ports
     this.#fleet = fleet
     this.#names = names
+    this.#deletesRunning = deletesRunning
   }
 
   /**
@@ -225,14 +230,13 @@ export class Endpoints {
   /**
    * Removes an endpoint and a template of its own: its jobs are CANCELLED and who waits for them is answered, its workers are ended. Their
    * rows and their webhooks follow, however many they are; see control/remover.ts.
-   * @throws AppError `not_found`, or `conflict` unless `force` or workersMin and workersMax are 0
+   * @throws AppError `not_found`, or `conflict` while workersMin or workersMax is not 0, unless `force`, the server or the
+   *   account lets such endpoints be removed
    */
   async remove(owner: OwnerId, id: EndpointId, force = false): Promise<void> {
     const { store, clock, emit, notifier } = this.#ports
     const endpoint = await this.find(owner, id)
-    if (!force && (endpoint.workersMin !== 0 || endpoint.workersMax !== 0)) {
-      throw new AppError('conflict', `endpoint ${id} can be deleted only when workersMin and workersMax are 0`)
-    }
+    if (!force && !(await this.#mayRemove(endpoint))) throw new AppError('conflict', stillRunning(id))
     const removed = await store.endpoints.remove(id, clock.now()).finally(() => {
       // Whoever waits for one of its jobs; it may be gone even when the store has failed.
       notifier.publish(`deleted:${id}`)
@@ -246,6 +250,11 @@ export class Endpoints {
       if (serves === null) await this.#fleet.kill(id, 'endpoint_deleted')
       else await this.#fleet.drain(id, 'endpoint_deleted')
     }
+  }
+
+  async #mayRemove({ owner, workersMin, workersMax }: Endpoint): Promise<boolean> {
+    if (this.#deletesRunning || (workersMin === 0 && workersMax === 0)) return true
+    return (await this.#ports.store.accounts.find(owner))?.deleteRunningEndpoints === true
   }
 
   #newId(): EndpointId {
@@ -336,6 +345,13 @@ export class Endpoints {
     const problem = typeChangeProblem(before, after, unfinished)
     if (problem !== null) throw new AppError('conflict', problem)
   }
+}
+
+function stillRunning(id: EndpointId): string {
+  return (
+    `endpoint ${id} can be deleted only when workersMin and workersMax are 0; set them to 0 first, or let running endpoints be ` +
+    'deleted with deleteRunningEndpoints of the account or --delete-running-endpoints of the server'
+  )
 }
 
 /** What a change of an endpoint comes to. */

@@ -229,14 +229,18 @@ export const recordCases: Cases = {
   },
 
   'accounts are kept, renamed and listed, each once': async ({ store: { accounts } }) => {
-    const account = { id: OWNER, name: 'one', createdAtMs: T0 }
+    const account = { id: OWNER, name: 'one', createdAtMs: T0, deleteRunningEndpoints: false }
     assert.equal(await accounts.insert(account), true)
     assert.equal(await accounts.insert({ ...account, name: 'again' }), false)
-    assert.equal(await accounts.insert({ id: STRANGER, name: 'two', createdAtMs: T0 - 1 }), true)
+    assert.equal(await accounts.insert({ ...account, id: STRANGER, name: 'two', createdAtMs: T0 - 1 }), true)
     assert.deepEqual(ids(await accounts.list()), [STRANGER, OWNER])
-    assert.equal(await accounts.rename(OWNER, 'new'), true)
-    assert.deepEqual(await accounts.find(OWNER), { ...account, name: 'new' })
-    assert.equal(await accounts.rename('none' as OwnerId, 'x'), false)
+    assert.deepEqual(await accounts.update(OWNER, { name: 'new' }), { ...account, name: 'new' })
+    const chosen = { ...account, name: 'new', deleteRunningEndpoints: true }
+    assert.deepEqual(await accounts.update(OWNER, { deleteRunningEndpoints: true }), chosen)
+    assert.deepEqual([await accounts.update(OWNER, {}), await accounts.find(OWNER)], [chosen, chosen])
+    assert.equal((await accounts.update(OWNER, { deleteRunningEndpoints: false }))?.deleteRunningEndpoints, false)
+    assert.equal((await accounts.find(STRANGER))?.deleteRunningEndpoints, false)
+    assert.equal(await accounts.update('none' as OwnerId, { name: 'x' }), null)
     assert.equal(await accounts.find('none' as OwnerId), null)
     assert.deepEqual(await accounts.sshKeys(OWNER), [])
     await accounts.replaceSshKeys(OWNER, ['a', 'b'], T0)

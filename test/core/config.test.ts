@@ -35,7 +35,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ workers: [], sample: false, json: false, drainTimeoutMs: 30_000, maxWorkers: 64, storeHost: 'auto' },
     ...{ webhookPublicOnly: false, metricsPublic: false, databaseUrl: null, logLevel: 'info', apiKey: null },
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024 },
-    ...{ masterKeys: [], limitJobs: false, prices: null },
+    ...{ masterKeys: [], limitJobs: false, deleteRunningEndpoints: false, prices: null },
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
     ...{ lbFolders: [], lbDomain: null, lbPublic: [], trustedProxies: [], lbBodyBytes: 30 * 1024 * 1024 },
@@ -56,6 +56,7 @@ test('each setting is read from its option', () => {
     ...{ container: true, docker: 'unix:///e.sock', dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
     ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
+    deleteRunningEndpoints: true,
     ...{ lb: ['api'], lbDomain: 'LB.example', lbPublic: ['chat', 'e1'], trustedProxy: ['10.0.0.0/8', '::1'] },
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -65,7 +66,7 @@ test('each setting is read from its option', () => {
     databaseUrl: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
-    ...{ masterKeys: [], limitJobs: false, prices: null },
+    ...{ masterKeys: [], limitJobs: false, deleteRunningEndpoints: true, prices: null },
     placing: { requireGpu: true, dwellMs: 60_000, cpuOvercommit: 1.5, memoryOvercommit: 1 },
     ...{
       directWorkers: true,
@@ -148,7 +149,13 @@ const OTHER: Record<string, string> = {
   ...{ requireGpu: 'true', dwell: '5', cpuOvercommit: '3', memoryOvercommit: '3' },
   ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true' },
   ...{ docker: 'off', dockerNetwork: 'n', dockerWorkerAddress: 'a', storeHost: 'inline' },
-  ...{ webhookPublicOnly: 'true', rateLimits: 'minute=5', jobRateLimits: 'true', prices: 'catalog' },
+  ...{
+    webhookPublicOnly: 'true',
+    rateLimits: 'minute=5',
+    jobRateLimits: 'true',
+    deleteRunningEndpoints: 'true',
+    prices: 'catalog',
+  },
   ...{ metricsPublic: 'true', logLevel: 'warn' },
 }
 

@@ -225,12 +225,12 @@ test('an operator makes accounts and keys for them, which see their own objects 
     (await accounts.list(operator)).map(({ name }) => name),
     ['operator', 'Ada'],
   )
-  assert.equal((await accounts.rename(operator, id, 'Ada L.')).name, 'Ada L.')
+  assert.equal((await accounts.update(operator, id, { name: 'Ada L.' })).name, 'Ada L.')
   assert.deepEqual(
     (await keys.list(operator, id)).map(({ name }) => name),
     ['first'],
   )
-  for (const refused of [accounts.create(ada, 'x'), accounts.list(ada), accounts.rename(ada, id, 'x')]) {
+  for (const refused of [accounts.create(ada, 'x'), accounts.list(ada), accounts.update(ada, id, { name: 'x' })]) {
     await assert.rejects(refused, { code: 'forbidden' })
   }
   for (const refused of [

@@ -102,10 +102,68 @@ test('an endpoint becomes a load-balancing one by its type alone, and a queue ag
 test('an endpoint can be deleted only when workersMin and workersMax are 0', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
-  assert.match(await refusal(rig, REMOVE, { id: endpoint }), /only when workersMin and workersMax are 0/)
+  const said = await refusal(rig, REMOVE, { id: endpoint })
+  assert.match(said, /only when workersMin and workersMax are 0; set them to 0 first, or /)
+  for (const name of ['deleteRunningEndpoints of the account', '--delete-running-endpoints of the server']) {
+    assert.ok(said.includes(name), said)
+  }
   await rig.change(endpoint, { workersMax: 0 })
   assert.deepEqual(await rig.graphql(REMOVE, { id: endpoint }), { deleteEndpoint: null })
   assert.match(await refusal(rig, REMOVE, { id: endpoint }), /not found/)
+})
+
+test('an endpoint that may have workers is deleted where the server or its account lets it be', async t => {
+  const allowing = await openRig(t, { deleteRunningEndpoints: true })
+  const running = await allowing.endpoint({ workersMin: 1, workersMax: 2 })
+  await allowing.clock.settle()
+  const id = await allowing.submit(running)
+  assert.deepEqual(await allowing.graphql(REMOVE, { id: running }), { deleteEndpoint: null })
+  assert.equal((await allowing.ask('GET', `/v2/${running}/status/${id}`)).status, 404)
+  await allowing.clock.advance(60_000)
+  assert.deepEqual(await allowing.store.workers.alive(), [])
+
+  const rig = await openRig(t)
+  const path = '/v2/account/accounts'
+  const { json: ada } = await rig.ask('POST', path, { body: { name: 'Ada' } })
+  const key = (await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: ada.id } })).json.key
+  const made = {
+    name: 'hers',
+    type: 'QUEUE',
+    image: 'image:1',
+    scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
+    gpu: { pools: ['ADA_24'] },
+  }
+  const endpoint = (await rig.ask('POST', '/v2/serverless', { body: made, key })).json.id
+  const removed = async () =>
+    (await rig.ask('POST', '/graphql', { key, body: { query: REMOVE, variables: { id: endpoint } } })).json
+  await rig.ask('PATCH', `${path}/own`, { body: { deleteRunningEndpoints: true } })
+  assert.match((await removed()).errors[0].message, /only when/, 'what another account has chosen does not count')
+  const changed = await rig.ask('PATCH', `${path}/own`, { key, body: { deleteRunningEndpoints: true } })
+  assert.deepEqual([changed.status, changed.json.id, changed.json.deleteRunningEndpoints], [200, ada.id, true])
+  assert.deepEqual(await removed(), { data: { deleteEndpoint: null } })
+})
+
+test('an account shows and changes what it has chosen, and no other but the operator does', async t => {
+  const rig = await openRig(t)
+  const path = '/v2/account/accounts'
+  const { json: ada } = await rig.ask('POST', path, { body: { name: 'Ada' } })
+  const { key } = (await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: ada.id } })).json
+  const scope = { type: 'read-only' }
+  const reader = (await rig.ask('POST', '/v2/account/keys', { body: { name: 'r', account: ada.id, scope } })).json.key
+  assert.deepEqual([ada.name, ada.deleteRunningEndpoints], ['Ada', false])
+  const on = { deleteRunningEndpoints: true }
+  const statuses = async (asking: object, to: string) => (await rig.ask('PATCH', `${path}/${to}`, asking)).status
+  assert.equal(await statuses({ key, body: on }, ada.id), 200)
+  assert.deepEqual((await rig.ask('GET', `${path}/own`, { key: reader })).json, { ...ada, ...on })
+  assert.deepEqual((await rig.ask('GET', `${path}/${ada.id}`)).json, { ...ada, ...on })
+  assert.equal(await statuses({ key: reader, body: on }, 'own'), 403)
+  assert.equal(await statuses({ key, body: { name: 'Eve' } }, 'own'), 403)
+  assert.equal(await statuses({ key, body: on }, 'owner'), 404)
+  assert.equal(await statuses({ key, body: { deleteRunningEndpoints: 'yes' } }, 'own'), 400)
+  assert.equal(await statuses({ body: on }, 'nobody'), 404)
+  const both = { name: 'Ada L.', deleteRunningEndpoints: false }
+  assert.deepEqual((await rig.ask('PATCH', `${path}/${ada.id}`, { body: both })).json, { ...ada, ...both })
+  assert.equal((await rig.ask('GET', `${path}/own`)).json.deleteRunningEndpoints, false)
 })
 
 test('deleting an endpoint cancels its jobs, answers who waits, and ends its workers', async t => {

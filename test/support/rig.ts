@@ -51,6 +51,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly rateWindows?: readonly RateWindow[]
   /** Whether job operations are limited. */
   readonly limitJobs?: boolean
+  /** Whether GraphQL deletes endpoints that may still have workers. */
+  readonly deleteRunningEndpoints?: boolean
   readonly capacity?: (running: number) => Capacity
   readonly check?: (image: string, args: string) => string | null
   readonly drainTimeoutMs?: number
@@ -157,7 +159,7 @@ export class Rig {
   /** Starts the control plane; after {@link crash} a new one over the same store and fleet. */
   async start(workerUrl = WORKER_URL, containers?: ContainerUrls): Promise<void> {
     const { capacity, check, rateWindows = DEFAULT_WINDOWS, drainTimeoutMs = 30_000 } = this.#options
-    const { limitJobs = false } = this.#options
+    const { limitJobs = false, deleteRunningEndpoints = false } = this.#options
     const { clock, vault, store, notifier, outbound } = this
     const chosen = { ...(capacity === undefined ? {} : { capacity }), ...(check === undefined ? {} : { check }) }
     this.#driver = this.fleet.driver({ notifier, ...chosen })
@@ -177,7 +179,8 @@ export class Rig {
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const machine = { parts: async () => this.machine }
     const { metricsPublic = false, placing, prices } = this.#options
-    const config = { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, placing, prices }
+    const rules = { rateWindows, limitJobs, deleteRunningEndpoints }
+    const config = { ...rules, drainTimeoutMs, metricsPublic, placing, prices }
     this.ports = {
       ...ports,
       probes: this.probes,

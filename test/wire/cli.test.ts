@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { before, describe, test } from 'node:test'
+import { graphql } from './support/client.ts'
 import { fixture, root, runCommand, type Server, startServer } from './support/server.ts'
 import { until } from './support/until.ts'
 
 let server: Server
 
 before(async () => {
-  server = await startServer({ args: ['--worker', fixture('node-everyday')] })
+  server = await startServer({ args: ['--worker', fixture('node-everyday'), '--delete-running-endpoints'] })
 })
 
 async function runyard(...args: string[]) {
@@ -75,6 +76,20 @@ describe('commands for resources', () => {
     assert.deepEqual(made.scaling, { type: 'REQUEST_COUNT', requestCount: 4 })
     assert.equal(made.requestUrls.base, `${server.url}/lb/${made.id}`)
     assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
+  })
+
+  test('accounts are made, shown and changed, each by itself or by the operator', async () => {
+    const made = await shown('accounts', 'create', '--name', 'Ada')
+    const changed = await shown('accounts', 'update', made.id, '--delete-running-endpoints', 'true')
+    assert.deepEqual(changed, { ...made, deleteRunningEndpoints: true })
+    assert.equal((await shown('accounts', 'get', 'own')).deleteRunningEndpoints, false)
+    assert.match((await runyard('accounts', 'list')).stdout, new RegExp(`^\\{"id":"${made.id}".*true\\}$`, 'm'))
+    assert.equal((await runyard('accounts', 'update', 'own', '--delete-running-endpoints', 'perhaps')).code, 65)
+  })
+
+  test('a server that lets running endpoints be deleted deletes them through GraphQL', async () => {
+    const { id } = await shown('endpoints', 'create', '--name', 'runs', '--image', 'i', '--gpu', 'ADA_24', '--max', '2')
+    assert.deepEqual(await graphql(server, `mutation { deleteEndpoint(id: "${id}") }`), { deleteEndpoint: null })
   })
 
   test('all that is wrong with a request is told, one line each, with an exit code for bad data', async () => {

@@ -248,6 +248,19 @@ describe('Pulumi', () => {
     assert.ok(!myself.podTemplates.some((template: { id: string }) => template.id === saveTemplate.id))
   })
 
+  test('deletes an endpoint that it never sets to 0, once its account lets it', async () => {
+    const template = { name: 'running__template', imageName: image, containerDiskInGb: 5, dockerArgs: '', env: [] }
+    const input = { name: 'running', template, instanceIds: ['cpu3g-2-8'], workersMin: 0, workersMax: 1 }
+    const { id } = (await pulumi('SaveEndpoint', SAVE_ENDPOINT, { input })).saveEndpoint
+    const said = await refused({ query: DELETE_ENDPOINT, variables: { id } })
+    assert.match(said, /deleteRunningEndpoints of the account or --delete-running-endpoints of the server$/)
+    const choose = (deleteRunningEndpoints: boolean) =>
+      ask(server, '/v2/account/accounts/own', { method: 'PATCH', body: { deleteRunningEndpoints } })
+    assert.equal((await choose(true)).json.deleteRunningEndpoints, true)
+    assert.deepEqual(await pulumi('deleteEndpoint', DELETE_ENDPOINT, { id }), { deleteEndpoint: null })
+    assert.equal((await choose(false)).json.deleteRunningEndpoints, false)
+  })
+
   test('manages secrets, volumes and credentials for registries', async () => {
     const SECRET = '{ id name description createdAt updatedAt }'
     const create = `mutation SecretCreate ($input: SecretCreateInput!) { secretCreate(input: $input) ${SECRET} }`

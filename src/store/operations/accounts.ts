@@ -1,4 +1,4 @@
-import type { Account } from '../../core/account.ts'
+import type { Account, AccountChanges } from '../../core/account.ts'
 import type { OwnerId } from '../../core/ids.ts'
 import type { Slice } from '../../core/page.ts'
 import type { AccountStore } from '../../ports/management-store.ts'
@@ -9,8 +9,9 @@ import { type OperationsOf, query, queryOne, read, type Steps, write } from './o
 
 /** Accounts. */
 export const accounts = {
-  insert: write(function* ({ id, name, createdAtMs }: Account): Steps<boolean> {
-    return (yield* query(sql.insertAccount, [id, name, createdAtMs])).length > 0
+  insert: write(function* ({ id, name, createdAtMs, deleteRunningEndpoints }: Account): Steps<boolean> {
+    const params = [id, name, createdAtMs, deleteRunningEndpoints ? 1 : 0]
+    return (yield* query(sql.insertAccount, params)).length > 0
   }),
 
   find: read(function* (id: OwnerId): Steps<Account | null> {
@@ -18,8 +19,10 @@ export const accounts = {
     return row === null ? null : toAccount(row)
   }),
 
-  rename: write(function* (id: OwnerId, name: string): Steps<boolean> {
-    return (yield* query(sql.renameAccount, [id, name])).length > 0
+  update: write(function* (id: OwnerId, changes: AccountChanges): Steps<Account | null> {
+    const { name = null, deleteRunningEndpoints: flag } = changes
+    const row = yield* queryOne<AccountRow>(sql.updateAccount, [id, name, flag === undefined ? null : Number(flag)])
+    return row === null ? null : toAccount(row)
   }),
 
   list: read(function* (slice?: Slice): Steps<Account[]> {

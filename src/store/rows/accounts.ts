@@ -6,9 +6,10 @@ export interface AccountRow {
   readonly owner: OwnerId
   readonly name: string
   readonly created_at_ms: number
+  readonly delete_running_endpoints: number
 }
 
 /** A row as an account. */
-export function toAccount({ owner: id, name, created_at_ms: createdAtMs }: AccountRow): Account {
-  return { id, name, createdAtMs }
+export function toAccount({ owner: id, name, created_at_ms, delete_running_endpoints }: AccountRow): Account {
+  return { id, name, createdAtMs: created_at_ms, deleteRunningEndpoints: delete_running_endpoints === 1 }
 }

@@ -13,6 +13,7 @@ import { queuedWorkers } from './0011-queued-workers.ts'
 import { servingWorkers } from './0015-serving-workers.ts'
 import { suspects } from './0016-suspects.ts'
 import { deletedEndpoints } from './0018-deleted-endpoints.ts'
+import { accountSettings } from './0019-account-settings.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
@@ -31,6 +32,7 @@ export const migrations: readonly Migration[] = [
     servingWorkers,
     suspects,
     deletedEndpoints,
+    accountSettings,
   ],
 ]
 

@@ -1,6 +1,6 @@
 import type { Account } from '../../../core/account.ts'
 import type { KeyId, OwnerId } from '../../../core/ids.ts'
-import type { KeyRecord, KeyScope } from '../../../core/permission.ts'
+import type { Caller, KeyRecord, KeyScope } from '../../../core/permission.ts'
 import type { Accounts } from '../../../services/accounts.ts'
 import type { KeyChanges, Keys } from '../../../services/keys.ts'
 import { type Members, type Route, route } from '../route.ts'
@@ -13,6 +13,7 @@ import {
   KeyBody,
   KeyList,
   SshKeys,
+  UpdateAccount,
   UpdateKey,
   UpdateSshKeys,
 } from '../schemas/account.ts'
@@ -94,6 +95,7 @@ function keyRoutes({ keys }: AccountParts): Route[] {
 }
 
 function accountList({ accounts }: AccountParts): Route[] {
+  const oneAccount = '/v2/account/accounts/{id}'
   return [
     route(
       {
@@ -112,6 +114,33 @@ function accountList({ accounts }: AccountParts): Route[] {
         problems: [400],
       },
       async ({ caller, body }) => accountBody(await accounts.create(caller, body.name)),
+    ),
+    route(
+      {
+        ...{ method: 'get', path: oneAccount, operationId: 'getAccount', tag: TAG, level: 'read' },
+        summary: "One account: the caller's, which is also called 'own', or any for keys of the operator's account",
+        params: IdParam,
+        success: { status: 200, schema: AccountBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => accountBody(await accounts.find(caller, accountId(caller, params.id))),
+    ),
+    route(
+      {
+        ...{ method: 'patch', path: oneAccount, operationId: 'updateAccount', tag: TAG, level: 'write' },
+        summary: "Changes what an account has chosen, and for keys of the operator's account its name",
+        params: IdParam,
+        body: { name: 'UpdateAccountRequest', shape: UpdateAccount },
+        success: { status: 200, schema: AccountBody },
+        problems: [400, 404],
+      },
+      async ({ caller, params, body: { name, deleteRunningEndpoints } }) => {
+        const changes = {
+          ...(name === undefined ? {} : { name }),
+          ...(deleteRunningEndpoints === undefined ? {} : { deleteRunningEndpoints }),
+        }
+        return accountBody(await accounts.update(caller, accountId(caller, params.id), changes))
+      },
     ),
   ]
 }
@@ -170,6 +199,11 @@ function keyBody(key: KeyRecord): KeyBody {
   }
 }
 
-function accountBody({ id, name, createdAtMs }: Account) {
-  return { id, name, createdAt: new Date(createdAtMs).toISOString() }
+/** Who has only a key need not know the id of its account. */
+function accountId({ owner }: Caller, text: string): OwnerId {
+  return text === 'own' ? owner : (text as OwnerId)
+}
+
+function accountBody({ id, name, createdAtMs, deleteRunningEndpoints }: Account) {
+  return { id, name, createdAt: new Date(createdAtMs).toISOString(), deleteRunningEndpoints }
 }

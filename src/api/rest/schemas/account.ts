@@ -141,10 +141,15 @@ export const UpdateKey = {
 }
 
 /** An account of this installation. */
-export const AccountBody = z.object({ id: z.string(), name: z.string(), createdAt: DateTime }).openapi('Account')
+export const AccountBody = z
+  .object({ id: z.string(), name: z.string(), createdAt: DateTime, deleteRunningEndpoints: z.boolean() })
+  .openapi('Account')
 
 /** All accounts of this installation. */
 export const AccountList = z.object({ accounts: z.array(AccountBody) }).openapi('ListAccountsResponse')
 
 /** What makes an account. */
 export const CreateAccount = { name: Name }
+
+/** What changes an account. */
+export const UpdateAccount = { name: Name.optional(), deleteRunningEndpoints: z.boolean().optional() }
