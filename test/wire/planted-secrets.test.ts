@@ -116,7 +116,12 @@ async function plant(server: Server): Promise<World> {
         '/v2/network-volumes': volume.id,
         '/v1/networkvolumes': volume.id,
       },
-      ...{ '/v2/account/keys': key.id, '/v2/catalog/gpus': 'NVIDIA L4', '/v2/catalog/cpus': 'cpu3g' },
+      ...{
+        '/v2/account/keys': key.id,
+        '/v2/account/accounts': 'own',
+        '/v2/catalog/gpus': 'NVIDIA L4',
+        '/v2/catalog/cpus': 'cpu3g',
+      },
       '/v2/catalog/datacenters': 'EU-RO-1',
     },
     ...{ endpoint, job: job.id, worker: workerId },
