@@ -155,6 +155,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     stopping.abort()
     closed.abort()
     balanced.close()
+    balancing.close()
     return loops.stop()
   }
 

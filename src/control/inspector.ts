@@ -5,8 +5,10 @@ import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/worke
 import type { Ports } from '../ports/ports.ts'
 import type { Fleet } from '../services/fleet.ts'
 import type { LostJobs } from '../services/lost-jobs.ts'
+import { resolvedServing } from '../services/serving-variables.ts'
 import type { Sightings } from '../services/sightings.ts'
 import type { UnsentResults } from '../services/unsent-results.ts'
+import { savedEnv } from '../services/worker-needs.ts'
 
 /** When two looks are further apart, workers may have spoken to a server that did not listen. */
 const GAP_MS = 10_000
@@ -26,14 +28,14 @@ export interface InspectorParts {
  * never asked for a job. Their jobs are given back when their end is seen.
  */
 export class Inspector {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
   readonly #parts: InspectorParts
   readonly #unhealthySince = new Map<WorkerId, number>()
   #lookedAtMs = Number.NEGATIVE_INFINITY
   /** Since when it looks without a gap, in epoch milliseconds. */
   #sinceMs = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, parts: InspectorParts) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault'>, parts: InspectorParts) {
     this.#ports = ports
     this.#parts = parts
   }
@@ -106,6 +108,8 @@ export class Inspector {
     const endpoint = await store.endpoints.find(endpointId)
     if (endpoint === null || endpoint.type === 'LOAD_BALANCER') return null
     const template = await store.templates.find(owner, endpoint.templateId)
-    return template === null ? INIT_MS : initTimeoutMs({ ...template.env, ...endpoint.env }, INIT_MS)
+    if (template === null) return INIT_MS
+    const env = await resolvedServing(this.#ports, owner, savedEnv(endpoint, template))
+    return initTimeoutMs(env, INIT_MS)
   }
 }

@@ -19,6 +19,9 @@ export const MAX_PROBES = 128
 /** After this time a worker is asked again whose answer could not be dealt with. */
 const RETRY_MS = 1_000
 
+/** What becomes of a health check whose path nobody knows. */
+const NO_PATH: Answer = { problem: 'the secret of its path is gone, or is no path any more', refused: false }
+
 type ProberPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit' | 'probes'>
 
 /**
@@ -75,8 +78,9 @@ export class Prober {
     this.#asked.add(worker.id)
     try {
       const servedAt = known.servedAt ?? (await driver.address(worker.id))
-      const path = worker.serves?.healthPath ?? '/'
-      const answer = servedAt === null ? null : await probes.probe(servedAt.health, path, PROBE_TIMEOUT_MS)
+      const path = servedAt === null ? null : await this.#balancing.healthPath(known)
+      const answer =
+        servedAt === null ? null : path === null ? NO_PATH : await probes.probe(servedAt.health, path, PROBE_TIMEOUT_MS)
       if (this.#stopped) return
       const dealing = this.#deal(known, answer, servedAt)
       this.#dealing.add(dealing)

@@ -8,7 +8,10 @@ export interface Serving {
   readonly port: number
   /** The same as `port` unless the user named another. */
   readonly healthPort: number
-  /** What is asked for to see whether it is well: begins with a slash, may have a query. */
+  /**
+   * What is asked for to see whether it is well: begins with a slash, may have a query. Where it comes from a secret it is the
+   * reference: it is kept and shown with each worker, which the value must not be.
+   */
   readonly healthPath: string
   /** How long it may take from its start until it is well for the first time. */
   readonly initTimeoutMs: number
@@ -34,9 +37,37 @@ export function servingOf(env: Environment): Serving {
   return {
     port,
     healthPort: integerIn(env.PORT_HEALTH, 65_535) ?? port,
-    healthPath: path !== undefined && isPath(path) ? path : DEFAULT_PATH,
+    healthPath: path !== undefined && (isPath(path) || secretNames({ path }).length > 0) ? path : DEFAULT_PATH,
     initTimeoutMs: initTimeoutMs(env, NEVER_HEALTHY_MS),
   }
+}
+
+/** The variables of an environment that say how a worker serves, and how long it may take to start. */
+export function servingVariables(env: Environment): Record<string, string> {
+  return Object.fromEntries(Object.keys(RULES).flatMap(name => (env[name] === undefined ? [] : [[name, env[name]]])))
+}
+
+/**
+ * How a worker serves whose environment refers to secrets.
+ * @param saved as it was saved
+ * @param resolved with the values of secrets
+ */
+export function servingWithSecrets(saved: Environment, resolved: Environment): Serving {
+  const { HEALTH_CHECK_PATH: path } = saved
+  return servingOf({ ...resolved, ...(path === undefined ? {} : { HEALTH_CHECK_PATH: path }) })
+}
+
+/** Whether a text, with secrets resolved, can be asked for as the path of a health check. */
+export function isHealthPath(text: string): boolean {
+  return isPath(text) && secretNames({ text }).length === 0
+}
+
+/** The path of the health check as a part of an address that anybody may see: a secret in it stays a reference, encoded. */
+export function shownHealthPath(env: Environment): string {
+  const { healthPath } = servingOf(env)
+  if (secretNames({ healthPath }).length === 0) return healthPath
+  const encoded = encodeURI(healthPath)
+  return encoded.startsWith('/') ? encoded : `/${encoded}`
 }
 
 /** Most requests at once that a worker of this environment may have, its RUNYARD_MAX_CONCURRENCY; null for no limit. */
@@ -44,9 +75,16 @@ export function maxConcurrencyOf(env: Environment): number | null {
   return integerIn(env.RUNYARD_MAX_CONCURRENCY, MAX_CONCURRENCY)
 }
 
-/** What is wrong with the variables that say how a worker serves, as sentences; null when nothing is. */
-export function servingProblem(env: Environment): string | null {
-  const problems = wrongIn(env).map(({ sentence, text }) => `${sentence}, not ${shown(text)}`)
+/**
+ * What is wrong with the variables that say how a worker serves, as sentences; null when nothing is.
+ * @param saved as they were saved: of one that refers to secrets these are named, and its value is not repeated
+ */
+export function servingProblem(env: Environment, saved: Environment = env): string | null {
+  const problems = wrongIn(env).map(({ name, sentence, text }) => {
+    const secrets = secretNames({ text: saved[name] ?? '' })
+    if (secrets.length === 0) return `${sentence}, not ${shown(text)}`
+    return `${sentence}, which the value of the secret ${secrets.join(', ')} is not`
+  })
   return problems.length === 0 ? null : problems.join('; ')
 }
 
@@ -74,7 +112,7 @@ const PORT_RULE: VariableRule = {
 const RULES: Readonly<Record<string, VariableRule>> = {
   PORT: PORT_RULE,
   PORT_HEALTH: PORT_RULE,
-  HEALTH_CHECK_PATH: { holds: isPath, must: 'be a path that begins with a slash and has no blanks' },
+  HEALTH_CHECK_PATH: { holds: isHealthPath, must: 'be a path that begins with a slash and has no blanks' },
   RUNYARD_MAX_CONCURRENCY: {
     holds: text => integerIn(text, MAX_CONCURRENCY) !== null,
     must: `be an integer from 1 to ${MAX_CONCURRENCY}`,

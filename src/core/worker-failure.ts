@@ -56,7 +56,10 @@ const START_RULES: readonly Rule[] = [
     advice: 'start the container engine (systemctl start docker) and see that this server may use its socket',
   },
   { tells: SECRET_MISSING, advice: 'create the secrets (runyard secrets create), or take them out of the environment' },
-  { tells: SETTINGS_INVALID, advice: 'correct the variable in the environment of the endpoint or of its template' },
+  {
+    tells: SETTINGS_INVALID,
+    advice: 'correct the variable in the environment of the endpoint or of its template, or the secret that it names',
+  },
   { tells: VOLUME_MISSING, advice: 'create a network volume and name it in networkVolumes of the endpoint' },
   {
     tells: /needs a container engine, and none is configured/,

@@ -9,6 +9,8 @@ export class MockProbes implements Probes {
   readonly #answers = new Map<WorkerId, Answer | (() => Promise<Answer>)>()
   /** How many checks each worker has got. */
   readonly counts = new Map<WorkerId, number>()
+  /** Which path each worker was asked at last. */
+  readonly paths = new Map<WorkerId, string>()
   /** What workers answer of which nothing else was said. */
   usual: Answer = { status: 200 }
 
@@ -21,10 +23,11 @@ export class MockProbes implements Probes {
     this.#answers.set(worker, answer)
   }
 
-  async probe({ port }: { readonly port: number }): Promise<Answer> {
+  async probe({ port }: { readonly port: number }, path: string): Promise<Answer> {
     // The mock driver gives its worker number n two ports from 20,000 on.
     const worker = this.#fleet.started[Math.floor((port - 20_000) / 2)]?.workerId
     if (worker === undefined || !this.#fleet.running().includes(worker)) return REFUSED
+    this.paths.set(worker, path)
     this.counts.set(worker, (this.counts.get(worker) ?? 0) + 1)
     const answer = this.#answers.get(worker) ?? this.usual
     return typeof answer === 'function' ? answer() : answer

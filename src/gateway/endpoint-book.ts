@@ -3,6 +3,7 @@ import { AppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { servingOf } from '../core/serving.ts'
 import type { Ports } from '../ports/ports.ts'
+import { ServingVariables } from '../services/serving-variables.ts'
 
 /** What the gateway has to know of an endpoint before it lets a request pass. */
 export interface Known {
@@ -31,11 +32,13 @@ export class EndpointBook {
   readonly #entries = new Map<EndpointId, Entry>()
   readonly #reading = new Map<EndpointId, { readonly changes: number; readonly known: Promise<Known | null> }>()
   readonly #unsubscribe: () => void
+  readonly #variables: ServingVariables
   /** Grows with each change of any endpoint or template. */
   #changes = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier'>) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>) {
     this.#ports = ports
+    this.#variables = new ServingVariables(ports)
     this.#unsubscribe = ports.notifier.subscribe('endpoints', () => {
       this.#changes += 1
     })
@@ -61,6 +64,7 @@ export class EndpointBook {
   /** Listens to no changes any more. */
   close(): void {
     this.#unsubscribe()
+    this.#variables.close()
   }
 
   #isFresh({ freshUntilMs, changes }: Entry): boolean {
@@ -73,7 +77,8 @@ export class EndpointBook {
     try {
       const endpoint = await store.endpoints.find(id)
       const template = endpoint === null ? null : await store.templates.find(endpoint.owner, endpoint.templateId)
-      const path = servingOf({ ...template?.env, ...endpoint?.env }).healthPath
+      const env = { ...template?.env, ...endpoint?.env }
+      const path = endpoint === null ? '' : servingOf(await this.#variables.of(endpoint.owner, env)).healthPath
       const known = endpoint === null ? null : { endpoint, healthPath: path.replace(/\?.*$/, '') }
       if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear()
       const readMs = clock.monotonic()

@@ -8,16 +8,17 @@ import {
 } from '../core/balanced.ts'
 import { idleTimeoutMs } from '../core/endpoint.ts'
 import { unasked } from '../core/health.ts'
-import type { EndpointId, WorkerId } from '../core/ids.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../core/ids.ts'
 import { outageOf } from '../core/outage.ts'
 import { Peak } from '../core/peak.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../core/scale.ts'
-import { maxConcurrencyOf } from '../core/serving.ts'
+import { isHealthPath, maxConcurrencyOf, servingVariables } from '../core/serving.ts'
 import type { ServedAt } from '../core/target.ts'
 import { isFolderImage } from '../core/template.ts'
 import type { WorkerLoad } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Targets, Traffic } from '../ports/targets.ts'
+import { resolvedServing, ServingVariables } from './serving-variables.ts'
 import { savedEnv } from './worker-needs.ts'
 
 /** A worker of a load-balancing endpoint that has not ended. */
@@ -27,6 +28,8 @@ export interface KnownWorker extends ServingWorker {
   readonly runsSinceMs: number | null
   /** Whether it was told of as one that gets nothing more, which stays so. */
   readonly isLeaving: boolean
+  /** The path that it is asked for its health at, secrets resolved; null before it is asked for the first time. */
+  readonly healthPath: string | null
 }
 
 /** So many workers that requests wait for by name are looked for at once. */
@@ -35,6 +38,8 @@ const MAX_RESUMED = 16
 /** What of an endpoint's environment concerns its requests, by the version that has it. */
 interface Settings {
   readonly version: number
+  /** The variables that say how its workers serve, secrets as references. */
+  readonly env: Readonly<Record<string, string>>
   readonly maxConcurrency: number | null
   /** Whether its workers run without a container, so that the driver chooses their ports. */
   readonly isFolder: boolean
@@ -56,7 +61,8 @@ interface Looks {
  * server nothing is sent to a worker before it was asked.
  */
 export class Balancing {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
+  readonly #variables: ServingVariables
   readonly #targets: Targets
   readonly #traffic: Traffic
   readonly #workers = new Map<WorkerId, KnownWorker>()
@@ -68,8 +74,9 @@ export class Balancing {
   #learned: () => void = () => {}
 
   /** @param requests where they are counted, and who has to know of workers */
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, requests: Targets & Traffic) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier'>, requests: Targets & Traffic) {
     this.#ports = ports
+    this.#variables = new ServingVariables(ports)
     this.#targets = requests
     this.#traffic = requests
   }
@@ -184,9 +191,28 @@ export class Balancing {
   }
 
   /** Keeps what was found out about a worker, unless it has ended meanwhile. */
-  note(id: WorkerId, found: Partial<Pick<KnownWorker, 'health' | 'servedAt'>>): void {
+  note(id: WorkerId, found: Partial<Pick<KnownWorker, 'health' | 'servedAt' | 'healthPath'>>): void {
     const known = this.#workers.get(id)
     if (known !== undefined) this.#workers.set(id, this.#withPort({ ...known, ...found }))
+  }
+
+  /**
+   * The path that a worker is asked for its health at; null where that comes from a secret that is gone or is no path. A worker has
+   * the value from its start on: it is asked at the same path as long as this server runs.
+   */
+  async healthPath({ worker: { id, owner, serves }, healthPath }: KnownWorker): Promise<string | null> {
+    if (healthPath !== null) return healthPath
+    const { HEALTH_CHECK_PATH: path = '' } = await resolvedServing(this.#ports, owner, {
+      HEALTH_CHECK_PATH: serves?.healthPath ?? '/',
+    })
+    if (!isHealthPath(path)) return null
+    this.note(id, { healthPath: path })
+    return path
+  }
+
+  /** Listens to no changes any more. */
+  close(): void {
+    this.#variables.close()
   }
 
   #forget(id: EndpointId, looks: Looks): void {
@@ -212,7 +238,9 @@ export class Balancing {
       const port = known?.port ?? (isFolder ? 0 : worker.serves.healthPort)
       const health = known?.health ?? unasked(nowMs, worker.readyAtMs !== null)
       const servedAt: ServedAt | null = known?.servedAt ?? null
-      this.#workers.set(worker.id, this.#withPort({ worker, runsSinceMs, isLeaving, port, health, servedAt }))
+      const healthPath = known?.healthPath ?? null
+      const next = { worker, runsSinceMs, isLeaving, port, health, servedAt, healthPath }
+      this.#workers.set(worker.id, this.#withPort(next))
     }
   }
 
@@ -233,14 +261,18 @@ export class Balancing {
     return withTraffic(snapshot, load, id => this.#workers.get(id), { maxConcurrency, peak })
   }
 
-  /** Every change of the environment makes another version. */
+  /** Every change of the environment makes another version; one of a secret makes none. */
   async #settingsOf({ endpoint }: EndpointSnapshot): Promise<Settings> {
     const { id, owner, templateId, version } = endpoint
     const known = this.#settings.get(id)
-    if (known?.version === version) return known
+    if (known?.version === version) return this.#withLimit(owner, known)
     const template = await this.#ports.store.templates.find(owner, templateId)
-    if (template === null) return known ?? { version, maxConcurrency: null, isFolder: false }
-    const maxConcurrency = maxConcurrencyOf(savedEnv(endpoint, template))
-    return { version, maxConcurrency, isFolder: isFolderImage(template.image) }
+    if (template === null) return known ?? { version, env: {}, maxConcurrency: null, isFolder: false }
+    const env = servingVariables(savedEnv(endpoint, template))
+    return this.#withLimit(owner, { version, env, maxConcurrency: null, isFolder: isFolderImage(template.image) })
+  }
+
+  async #withLimit(owner: OwnerId, settings: Settings): Promise<Settings> {
+    return { ...settings, maxConcurrency: maxConcurrencyOf(await this.#variables.of(owner, settings.env)) }
   }
 }

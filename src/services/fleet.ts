@@ -2,7 +2,6 @@ import type { Endpoint } from '../core/endpoint.ts'
 import { toAppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../core/placement.ts'
-import { servingOf } from '../core/serving.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
 import { identityEnv, protocolEnv } from '../core/worker-env.ts'
@@ -14,7 +13,7 @@ import type { Jobs } from './jobs.ts'
 import { shortId } from './short-id.ts'
 import type { UnsentResults } from './unsent-results.ts'
 import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
-import { Needs, savedEnv } from './worker-needs.ts'
+import { Needs } from './worker-needs.ts'
 
 /** A worker whose process is being started. */
 interface Launch {
@@ -67,7 +66,7 @@ export class Fleet {
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
     // One that serves makes no calls of its own.
-    const serves = endpoint.type === 'LOAD_BALANCER' ? servingOf(savedEnv(endpoint, template)) : null
+    const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#needs.serving(endpoint, template) : null
     const url = serves === null ? urlFor(this.#addresses(), template.image) : Promise.resolve('')
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
     const worker = this.#newWorker(endpoint, placement, { ...place, serves }, queued)

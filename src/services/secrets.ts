@@ -1,10 +1,12 @@
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import type { OwnerId, SecretId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
-import { type Secret, secretFailures } from '../core/secret.ts'
+import { type Secret, secretFailures, secretNames } from '../core/secret.ts'
+import { servingVariables } from '../core/serving.ts'
 import type { Ports } from '../ports/ports.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
+import { savedEnv } from './worker-needs.ts'
 
 /** Secrets: values that only workers ever see. */
 export class Secrets {
@@ -49,7 +51,8 @@ export class Secrets {
   }
 
   /**
-   * Changes what is given and keeps the rest. Workers that run keep the value that they were started with.
+   * Changes what is given and keeps the rest. Workers that run keep the value that they were started with;
+   * what of an endpoint concerns requests counts at once.
    * @throws AppError `not_found`, or `invalid` with all failures
    */
   async update(
@@ -57,7 +60,7 @@ export class Secrets {
     id: SecretId,
     changes: { readonly value?: string; readonly description?: string | null },
   ): Promise<Secret> {
-    const { store, vault, clock } = this.#ports
+    const { store, vault, clock, notifier } = this.#ports
     const { value, description } = changes
     await this.find(owner, id)
     const failures = secretFailures(changes)
@@ -67,6 +70,11 @@ export class Secrets {
       ...(value === undefined ? {} : { value: { sealed: vault.seal(value), atMs: clock.now() } }),
     })
     if (secret === null) throw notFound('secret', id)
+    if (value !== undefined) {
+      notifier.publish('endpoints')
+      // The value is changed; where this fails, the endpoints are looked at with their next request.
+      await this.#lookAgain(secret).catch(() => {})
+    }
     return secret
   }
 
@@ -74,5 +82,18 @@ export class Secrets {
   async remove(owner: OwnerId, id: SecretId): Promise<void> {
     if (!(await this.#ports.store.secrets.remove(owner, id))) throw notFound('secret', id)
     this.#ports.notifier.publish('endpoints')
+  }
+
+  /** Load-balancing endpoints whose variables of serving have the secret are looked at: their limit may be another one now. */
+  async #lookAgain({ owner, name }: Secret): Promise<void> {
+    const { store, notifier } = this.#ports
+    const serving = (await store.endpoints.list(owner)).filter(({ type }) => type === 'LOAD_BALANCER')
+    if (serving.length === 0) return
+    const templates = new Map((await store.templates.ofEndpoints(owner)).map(template => [template.id, template]))
+    for (const endpoint of serving) {
+      const template = templates.get(endpoint.templateId)
+      const variables = servingVariables(savedEnv(endpoint, template ?? { env: {} }))
+      if (secretNames(variables).includes(name)) notifier.publish(`load:${endpoint.id}`)
+    }
   }
 }

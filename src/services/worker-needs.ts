@@ -2,12 +2,13 @@ import type { Endpoint, EndpointConfig } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { OwnerId, VolumeId } from '../core/ids.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
-import { servingFailures, servingProblem } from '../core/serving.ts'
+import { type Serving, servingFailures, servingProblem, servingWithSecrets } from '../core/serving.ts'
 import type { Template } from '../core/template.ts'
 import { missingSecretsText, missingVolumeText } from '../core/worker-failure.ts'
 import type { RegistryCredential } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import { Registries } from './registries.ts'
+import { resolvedServing } from './serving-variables.ts'
 
 type NeedsPorts = Pick<Ports, 'store' | 'vault' | 'volumes' | 'random' | 'clock' | 'notifier' | 'emit'>
 
@@ -57,8 +58,14 @@ export class Needs {
     const env = savedEnv(endpoint, template)
     const missing = await this.#missingSecrets(endpoint.owner, env)
     if (missing.length > 0) return missingSecretsText(missing)
-    const wrong = endpoint.type === 'LOAD_BALANCER' ? servingProblem(env) : null
+    const wrong = endpoint.type === 'LOAD_BALANCER' ? await this.#servingProblem(endpoint, env) : null
     return wrong ?? (await this.#volumeProblem(endpoint))
+  }
+
+  /** How a worker that is started now serves. Its numbers may come from secrets; a path of the health check that does stays a reference. */
+  async serving(endpoint: Endpoint, template: Template): Promise<Serving> {
+    const env = savedEnv(endpoint, template)
+    return servingWithSecrets(env, await resolvedServing(this.#ports, endpoint.owner, env))
   }
 
   /**
@@ -70,6 +77,10 @@ export class Needs {
     const volume = await this.#volumeOf(endpoint)
     const credential = template.registry === null ? null : await this.#registries.credential(owner, template.registry)
     return { env: await this.#withSecrets(owner, savedEnv(endpoint, template)), credential, volume }
+  }
+
+  async #servingProblem({ owner }: Endpoint, env: Readonly<Record<string, string>>): Promise<string | null> {
+    return servingProblem(await resolvedServing(this.#ports, owner, env), env)
   }
 
   /** Null when all volumes of the endpoint are there, which only those of older versions may not be. */

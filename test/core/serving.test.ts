@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { maxConcurrencyOf, servingFailures, servingOf, servingProblem } from '../../src/core/serving.ts'
+import {
+  maxConcurrencyOf,
+  servingFailures,
+  servingOf,
+  servingProblem,
+  servingWithSecrets,
+  shownHealthPath,
+} from '../../src/core/serving.ts'
 
 test('a worker serves port 80 and answers at /ping unless its variables say something else', () => {
   assert.deepEqual(servingOf({}), { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 })
@@ -24,12 +31,10 @@ test('the number of requests at once is limited only where a variable says so', 
 })
 
 const WRONG: [Record<string, string>, RegExp][] = [
-  ...['0', '65536', '', ' 80', '80.0', '-1', '1e3', 'http', '{{ RUNPOD_SECRET_PORT }}'].flatMap(
-    (text): [Record<string, string>, RegExp][] => [
-      [{ PORT: text }, /^the variable PORT must be a port from 1 to 65535, not '/],
-      [{ PORT_HEALTH: text }, /^the variable PORT_HEALTH must be a port from 1 to 65535, not '/],
-    ],
-  ),
+  ...['0', '65536', '', ' 80', '80.0', '-1', '1e3', 'http'].flatMap((text): [Record<string, string>, RegExp][] => [
+    [{ PORT: text }, /^the variable PORT must be a port from 1 to 65535, not '/],
+    [{ PORT_HEALTH: text }, /^the variable PORT_HEALTH must be a port from 1 to 65535, not '/],
+  ]),
   ...['', 'ping', 'http://host/ping', '/a b', '/a\r\nx: y', '/ä', '/a#b', `/${'x'.repeat(2_000)}`].map(
     (text): [Record<string, string>, RegExp] => [
       { HEALTH_CHECK_PATH: text },
@@ -61,6 +66,25 @@ test('all that is wrong is said at once', () => {
     /^the variable PORT must .*, not '0'; the variable RUNYARD_\w+ must .*, not 'all'$/,
   )
   assert.equal(servingFailures(wrong).length, 2)
+})
+
+test('a path that refers to a secret stays a reference, where it is kept and where it is shown', () => {
+  const saved = { PORT: '{{ RUNPOD_SECRET_port }}', HEALTH_CHECK_PATH: '/up?t={{ RUNPOD_SECRET_t }}' }
+  const serving = servingWithSecrets(saved, { PORT: '8000', HEALTH_CHECK_PATH: '/up?t=hidden' })
+  assert.deepEqual([serving.port, serving.healthPort, serving.healthPath], [8_000, 8_000, saved.HEALTH_CHECK_PATH])
+  assert.equal(shownHealthPath(saved), '/up?t=%7B%7B%20RUNPOD_SECRET_t%20%7D%7D')
+  assert.equal(shownHealthPath({ HEALTH_CHECK_PATH: '{{RUNPOD_SECRET_t}}' }), '/%7B%7BRUNPOD_SECRET_t%7D%7D')
+  assert.equal(shownHealthPath({ HEALTH_CHECK_PATH: '/a%20b?c' }), '/a%20b?c')
+})
+
+test('a value that comes from a secret is not repeated, the secret is named', () => {
+  const saved = { PORT: '{{ RUNPOD_SECRET_a }}{{ RUNPOD_SECRET_b }}', RUNYARD_MAX_CONCURRENCY: 'all' }
+  assert.equal(
+    servingProblem({ ...saved, PORT: 'hidden' }, saved),
+    'the variable PORT must be a port from 1 to 65535, which the value of the secret a, b is not; ' +
+      "the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to 1000000, not 'all'",
+  )
+  assert.match(servingProblem(saved)!, /^the variable PORT must be a port from 1 to 65535, which /)
 })
 
 test('at saving no value is repeated, and none is judged that stays as it was or refers to a secret', () => {

@@ -297,28 +297,6 @@ test('a worker is not started again for one request where max is reached', async
   assert.deepEqual(rig.fleet.running(), [worker])
 })
 
-const OF_A_SECRET: [variable: string, sentence: RegExp][] = [
-  ['PORT', /the variable PORT must be a port from 1 to 65535, not '\{\{ RUNPOD_SECRET_x \}\}'/],
-  ['PORT_HEALTH', /the variable PORT_HEALTH must be a port from 1 to 65535, not '/],
-  ['HEALTH_CHECK_PATH', /the variable HEALTH_CHECK_PATH must be a path that begins with a slash/],
-  ['RUNYARD_MAX_CONCURRENCY', /the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to 1000000, not '/],
-  ['RUNPOD_INIT_TIMEOUT', /the variable RUNPOD_INIT_TIMEOUT must be a number of seconds from 1 to 86400, not '/],
-]
-
-for (const [key, sentence] of OF_A_SECRET) {
-  test(`no worker is started while ${key} names a secret, and explain says so`, async t => {
-    const { rig, gateway } = await openBalancedRig(t)
-    await rig.ask('POST', '/v2/account/secrets', { body: { name: 'x', value: '8000' } })
-    const id = await balancedEndpoint(rig, { template: { env: [{ key, value: '{{ RUNPOD_SECRET_x }}' }] } })
-    gateway.wait(id, 1)
-    await rig.clock.advance(60_000)
-    assert.equal(rig.fleet.started.length, 0)
-    const why = await rig.why(id)
-    assert.equal(why.cause, 'settings_invalid')
-    assert.match(why.summary, sentence)
-  })
-}
-
 test('the time of a worker counts as running while it has requests, and as idle while it has none', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { idleTimeout: 30 })

@@ -35,7 +35,7 @@ async function openLooks(t: TestContext) {
   } as unknown as Store
   const told: string[] = []
   const balancing = new Balancing(
-    { store, clock: rig.clock },
+    { store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier },
     {
       keep: (_, targets) => void told.push(`keep ${targets.length}`),
       outage: () => {},

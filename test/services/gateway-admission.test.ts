@@ -325,6 +325,17 @@ test('a change of an endpoint counts from the next request on, and its end too',
   assert.equal((await refused(gate, id))[0], 404)
 })
 
+test('the path of the health check may come from a secret, and a new value counts from the next request on', async t => {
+  const { gate, rig, id } = await openGate(t)
+  const secret = (await rig.ask('POST', '/v2/account/secrets', { body: { name: 'path', value: '/up?t=1' } })).json
+  const toHealth = async (path: string) => (await admitted(gate, id, { path })).toHealth
+  await rig.change(id, { type: 'LB', env: [{ key: 'HEALTH_CHECK_PATH', value: '{{ RUNPOD_SECRET_path }}' }] })
+  assert.deepEqual([await toHealth('/up'), await toHealth('/ping')], [true, false])
+  await rig.ask('PATCH', `/v2/account/secrets/${secret.id}`, { body: { value: '/other' } })
+  await rig.clock.settle()
+  assert.deepEqual([await toHealth('/up'), await toHealth('/other')], [false, true])
+})
+
 test('a change is seen within seconds even when no notification comes', async t => {
   const { gate, rig, id } = await openGate(t)
   await admitted(gate, id)

@@ -1,6 +1,6 @@
 import { cpuMemoryGb } from '../../core/catalog.ts'
 import type { Endpoint } from '../../core/endpoint.ts'
-import { servingOf } from '../../core/serving.ts'
+import { shownHealthPath } from '../../core/serving.ts'
 import type { Template } from '../../core/template.ts'
 import { type Addresses, balancedUrl } from '../addresses.ts'
 import type { EndpointBody } from './schemas/endpoint.ts'
@@ -31,7 +31,7 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
 function requestUrls(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody['requestUrls'] {
   if (endpoint.type === 'LOAD_BALANCER') {
     const base = balancedUrl(addresses, endpoint.id)
-    return { base, health: `${base}${servingOf({ ...template.env, ...endpoint.env }).healthPath}` }
+    return { base, health: `${base}${shownHealthPath({ ...template.env, ...endpoint.env })}` }
   }
   const base = `${addresses.queueUrl}/v2/${endpoint.id}`
   return {
