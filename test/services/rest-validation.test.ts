@@ -206,7 +206,14 @@ test('an endpoint is created with the defaults of REST, and reads back as it was
     ...{ name: 'one', type: 'QUEUE', image: 'python:3.13', args: '', disk: 10, env: {}, ports: [], registry: null },
     gpu: { pools: ['ADA_24'], count: 1, allowedCudaVersions: [], minCudaVersion: null },
     workers: { min: 0, max: 3, idleTimeout: 10 },
-    ...{ scaling: QUEUE.scaling, dataCenterIds: [], networkVolumes: [], timeout: 300_000, flashboot: 'OFF' },
+    ...{
+      scaling: QUEUE.scaling,
+      dataCenterIds: [],
+      networkVolumes: [],
+      modelReferences: [],
+      timeout: 300_000,
+      flashboot: 'OFF',
+    },
   })
   assert.equal((requestUrls as { run: string }).run.endsWith(`/v2/${id}/run`), true)
   assert.equal(new Date(createdAt as string).toISOString(), createdAt)

@@ -37,7 +37,15 @@ describe('REST', () => {
     assert.deepEqual(rest, {
       ...{ id, type: 'QUEUE', cpu: [{ id: 'cpu3g', vcpuCount: 2, memory: 8 }] },
       ...{ workers: { min: 0, max: 3, idleTimeout: 10 }, scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } },
-      ...{ dataCenterIds: [], networkVolumes: [], timeout: 600_000, flashboot: 'OFF', args: '', disk: 1 },
+      ...{
+        dataCenterIds: [],
+        networkVolumes: [],
+        modelReferences: [],
+        timeout: 600_000,
+        flashboot: 'OFF',
+        args: '',
+        disk: 1,
+      },
       ...{ env: { A: 'template', B: 'own' }, image: `dir:${folder}`, ports: [], registry: null },
     })
     const base = `${server.url}/v2/${id}`
