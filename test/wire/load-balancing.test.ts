@@ -113,6 +113,27 @@ describe('a load-balancing endpoint', { timeout: 240_000 }, () => {
     assert.deepEqual([closed.status, closed.json], [401, { error: 'the API key is invalid or has expired' }])
   })
 
+  test('has the path of its health check and its limits from secrets, which nothing tells', async () => {
+    const values = { path: '/ping?t=planted', limit: '1', patience: '120' }
+    for (const [name, value] of Object.entries(values))
+      assert.equal((await ask(server, '/v2/account/secrets', { body: { name, value } })).status, 201)
+    const env = {
+      HEALTH_CHECK_PATH: '{{ RUNPOD_SECRET_path }}',
+      RUNYARD_MAX_CONCURRENCY: '{{ RUNPOD_SECRET_limit }}',
+      RUNPOD_INIT_TIMEOUT: '{{ RUNPOD_SECRET_patience }}',
+    }
+    const sealed = await serve(server, { env, settings: { name: 'sealed', workersMax: 1 } })
+    const { status, headers } = await ask(server, `/lb/${sealed}/ping`)
+    assert.equal(status, 200)
+    const worker = headers.get('x-runpod-worker-id')
+    const shown = [
+      (await ask(server, `/v2/serverless/${sealed}`)).text,
+      (await ask(server, `/v2/serverless/${sealed}/workers/${worker}`)).text,
+      ...server.lines,
+    ]
+    assert.ok(!shown.join('\n').includes('planted'))
+  })
+
   test('tells of each request in the log and in the metrics, and never of a key or a query', async () => {
     await ask(server, `/lb/${id}/told?secret=1`)
     const told = await until('the log to tell', () =>
