@@ -28,9 +28,14 @@ const JOB_LIST = '.runpod_jobs.pkl'
  * Folders into which RunPod's SDK writes. Where an image has one, its entries are linked instead of itself, so that new files in it are
  * private too.
  */
-const WRITTEN_BY_SDK: ReadonlySet<string> = new Set(
-  'jobs job_files input_objects output_objects local_upload simulated_uploaded'.split(' '),
-)
+const WRITTEN_BY_SDK: ReadonlySet<string> = new Set([
+  'jobs',
+  'job_files',
+  'input_objects',
+  'output_objects',
+  'local_upload',
+  'simulated_uploaded',
+])
 
 /** Where a worker starts. */
 export interface WorkingFolder {
