@@ -11,7 +11,7 @@ import type { Given } from '../template-inputs.ts'
 import { templateView } from '../views.ts'
 
 /** What a worker is to have beside its GPU. */
-interface Wanted {
+export interface Wanted {
   readonly gpuCount: number
   readonly secureCloud: boolean
   readonly minMemoryInGb: number
