@@ -22,7 +22,7 @@ test('each call is told with its time, and whether the store could not do it', a
   faults.failNext('jobs.insert', 'before')
   await assert.rejects(store.jobs.insert(jobOf('a')), { code: 'unavailable' })
   await store.jobs.find(E1, jobId('a'), T0)
-  await assert.rejects(store.endpoints.insert(endpointOf(E1)), /UNIQUE/)
+  await assert.rejects(store.endpoints.insert(endpointOf(E1)), { code: 'conflict' })
   assert.deepEqual(told, [
     ['jobs.insert', 5, true],
     ['jobs.find', 5, false],
