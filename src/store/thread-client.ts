@@ -93,7 +93,7 @@ export class ThreadClient implements Host {
     if (response.kind === 'failed') this.#end(unpackError(response.error) as Error)
     if (response.kind === 'stats') this.#settle(response.id)?.resolve(response.stats as never)
     if (response.kind !== 'outcomes') return
-    if (response.characters !== undefined) this.#send({ kind: 'taken', characters: response.characters })
+    if (response.large !== undefined) this.#send({ kind: 'taken', large: response.large })
     for (const outcome of response.outcomes) {
       if (outcome.ok) this.#settle(outcome.id)?.resolve(outcome.value as never)
       else this.#settle(outcome.id)?.reject(unpackError(outcome.error))

@@ -12,11 +12,17 @@ export interface NumberedCall extends HostCall {
   readonly id: number
 }
 
+/** How large answers are together. Those to reads and those to writes are counted apart, so that neither waits for the other. */
+export interface LargeAnswers {
+  readonly to: 'reads' | 'writes'
+  readonly characters: number
+}
+
 /** Main thread to store thread. */
 export type Request =
   | { readonly kind: 'calls'; readonly calls: readonly NumberedCall[] }
   | { readonly kind: 'stats'; readonly id: number }
-  | { readonly kind: 'taken'; readonly characters: number }
+  | { readonly kind: 'taken'; readonly large: LargeAnswers }
   | { readonly kind: 'close' }
 
 /** An answer whose error, if any, was made fit for cloning. */
@@ -30,7 +36,7 @@ export type Response =
       readonly kind: 'outcomes'
       readonly outcomes: readonly NumberedOutcome[]
       /** Of large answers: the main thread says when it has taken them, so that only so many are on their way at once. */
-      readonly characters?: number
+      readonly large?: LargeAnswers
     }
   | { readonly kind: 'stats'; readonly id: number; readonly stats: StoreStats }
 

@@ -2,11 +2,18 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { charactersOf } from './answer-size.ts'
 import { operationOf } from './operations/table.ts'
 import { type EngineOptions, MAX_BATCH, SqliteEngine } from './sqlite-engine.ts'
-import { type NumberedCall, type NumberedOutcome, packError, type Request, type Response } from './thread-messages.ts'
+import {
+  type LargeAnswers,
+  type NumberedCall,
+  type NumberedOutcome,
+  packError,
+  type Request,
+  type Response,
+} from './thread-messages.ts'
 
 /** From this size, in characters, on answers go out at once and are counted until they are taken. */
 const LARGE = 256 * 1024
-/** So many characters of large answers may be on their way; more calls wait for those to be taken. */
+/** So many characters of large answers to reads may be on their way, and as many to writes; more calls of that kind wait for those to be taken. */
 const MOST_UNTAKEN = 8 * 1024 * 1024
 
 /**
@@ -28,7 +35,7 @@ class StoreServer {
   /** By whom they are about, who come in turn: many that read large things of one endpoint do not hold up others. */
   readonly #reads = new Map<unknown, NumberedCall[]>()
   #writes: NumberedCall[] = []
-  #untaken = 0
+  readonly #untaken = { reads: 0, writes: 0 }
 
   constructor(port: MessagePort, engine: SqliteEngine) {
     this.#port = port
@@ -42,7 +49,7 @@ class StoreServer {
 
   #serve(requests: readonly Request[]): void {
     for (const request of requests) {
-      if (request.kind === 'taken') this.#untaken -= request.characters
+      if (request.kind === 'taken') this.#untaken[request.large.to] -= request.large.characters
       if (request.kind !== 'calls') continue
       for (const call of request.calls) {
         if (!operationOf(call.name).reads) this.#writes.push(call)
@@ -67,13 +74,11 @@ class StoreServer {
     let characters = 0
     const send = () => {
       if (outcomes.length === 0) return
-      const isLarge = characters >= LARGE
-      if (isLarge) this.#untaken += characters
-      this.#send({ kind: 'outcomes', outcomes, ...(isLarge ? { characters } : {}) })
+      this.#sendOutcomes(outcomes, { to: 'reads', characters })
       outcomes = []
       characters = 0
     }
-    while (this.#untaken < mostUntaken) {
+    while (this.#untaken.reads < mostUntaken) {
       const call = this.#nextRead()
       if (call === undefined) break
       const outcome = this.#read(call)
@@ -94,19 +99,23 @@ class StoreServer {
     return call
   }
 
-  /** They keep their order, so all of them wait while large answers are on their way. */
+  /** They keep their order, so all of them wait while large answers to writes are on their way. */
   #answerWrites(mostUntaken: number): void {
-    while (this.#writes.length > 0 && this.#untaken < mostUntaken) {
+    while (this.#writes.length > 0 && this.#untaken.writes < mostUntaken) {
       const batch = this.#writes.slice(0, MAX_BATCH)
       const done = this.#engine.write(batch)
       this.#writes = this.#writes.slice(done.length)
       let characters = 0
       for (const outcome of done) characters += outcome.ok ? charactersOf(outcome.value) : 0
       const outcomes = done.map((outcome, index) => packed({ ...outcome, id: batch[index]!.id }))
-      const isLarge = characters >= LARGE
-      if (isLarge) this.#untaken += characters
-      this.#send({ kind: 'outcomes', outcomes, ...(isLarge ? { characters } : {}) })
+      this.#sendOutcomes(outcomes, { to: 'writes', characters })
     }
+  }
+
+  #sendOutcomes(outcomes: readonly NumberedOutcome[], answers: LargeAnswers): void {
+    const isLarge = answers.characters >= LARGE
+    if (isLarge) this.#untaken[answers.to] += answers.characters
+    this.#send({ kind: 'outcomes', outcomes, ...(isLarge ? { large: answers } : {}) })
   }
 
   #read(call: NumberedCall): NumberedOutcome {

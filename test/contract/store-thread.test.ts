@@ -68,13 +68,13 @@ test('large answers wait until the main thread has taken those before them, and 
   })
   await largeJob(store)
   responses.length = 0
-  const large = () => responses.flatMap(response => (response.kind === 'outcomes' ? (response.characters ?? []) : []))
+  const large = () => responses.flatMap(response => (response.kind === 'outcomes' ? (response.large ?? []) : []))
   const reads = ask(Array.from({ length: 60 }, () => call('jobs.find', E1, jobId('large'), T0)))
   for (let n = 0; n < 3; n += 1) assert.equal(await store.jobs.insert(jobOf(`small-${n}`)), true)
   assert.equal(large().length, 2, 'as many as make 8 MB')
   const other = ask([call('endpoints.list', OWNER)])
   for (let taken = 0; taken < 60; taken += 1) {
-    send({ kind: 'taken', characters: large()[taken]! })
+    send({ kind: 'taken', large: large()[taken]! })
     await store.jobs.insert(jobOf(`next-${taken}`))
     assert.equal(large().length, Math.min(60, 2 + taken + 1))
     if (taken === 1) assert.equal((await other).length, 1, 'others come in turn')
