@@ -10,7 +10,7 @@ import { sqliteStoreOn } from '../../src/store/sqlite.ts'
 import { ThreadHost } from '../../src/store/thread-host.ts'
 import type { NumberedCall, Request, Response } from '../../src/store/thread-messages.ts'
 import { serveStore } from '../../src/store/thread-server.ts'
-import { DONE, E1, jobId, jobOf, OWNER, T0, W1, World } from './store-world.ts'
+import { DONE, E1, jobId, jobOf, OWNER, T0, W1, W2, World } from './store-world.ts'
 
 const unavailable = { name: 'AppError', code: 'unavailable' }
 const MB = 1024 * 1024
@@ -80,6 +80,31 @@ test('large answers wait until the main thread has taken those before them, and 
     if (taken === 1) assert.equal((await other).length, 1, 'others come in turn')
   }
   assert.equal((await reads).length, 60)
+})
+
+test('jobs that are large are handed out as fast as the main thread takes them, and reads do not wait for it', async context => {
+  const { responses, send, call, ask } = serving(context, fileOf(context))
+  const store = sqliteStoreOn({
+    call: async (name, args) => (await ask([call(name, ...args)]))[0],
+    ...{ stats: () => Promise.reject(new Error('not asked for')), close: async () => {} },
+  })
+  const world = new World(store)
+  await world.begin()
+  const input = JSON.stringify('x'.repeat(9 * MB))
+  for (const [n, id] of [W1, W2].entries()) {
+    await world.worker(id)
+    await world.job(`job-${n}`, { position: T0 + n, input })
+  }
+  responses.length = 0
+  const large = () => responses.flatMap(response => (response.kind === 'outcomes' ? (response.large ?? []) : []))
+  const claims = ask([W1, W2].map(workerId => call('jobs.claim', { endpointId: E1, workerId, limit: 1, nowMs: T0 })))
+  for (let taken = 0; taken < 2; taken += 1) {
+    // Reads come first: by the answer to the second one the claims before it had their turn.
+    for (let read = 0; read < 2; read += 1) assert.equal((await ask([call('endpoints.list', OWNER)])).length, 1)
+    assert.equal(large().length, taken + 1)
+    send({ kind: 'taken', large: large()[taken]! })
+  }
+  assert.equal((await claims).length, 2)
 })
 
 test('all large answers come through, in a store with a thread', async context => {
