@@ -1,4 +1,4 @@
 import sdk from './index.cjs'
 
-export const { downloadFiles, log, registerFitnessCheck, removeDownloads, start, uploadBytes, uploadFile } = sdk
-export const { uploadImage, version } = sdk
+export const { downloadFile, downloadFiles, log, registerFitnessCheck, removeDownloads, start } = sdk
+export const { uploadBytes, uploadFile, uploadImage, version } = sdk

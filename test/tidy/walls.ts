@@ -172,8 +172,8 @@ export const walls: Wall[] = [
   {
     folder: 'worker',
     project: '',
-    packages: 'aws4fetch',
-    builtins: 'http https net dns stream process fs path crypto async_hooks util',
-    why: 'it also calls servers behind TLS, moves files of jobs, serves jobs for development, and gives each line that a handler prints its job; see docs/adr/0032-worker-package.md',
+    packages: 'aws4fetch yauzl',
+    builtins: 'http https net dns stream process fs path crypto async_hooks util zlib',
+    why: 'it also calls servers behind TLS, moves and unpacks files of jobs, serves jobs for development, and gives each line that a handler prints its job; see docs/adr/0032-worker-package.md',
   },
 ]

@@ -3,12 +3,13 @@ import { createWriteStream } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { extname, resolve } from 'node:path'
+import { basename, extname, resolve } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { sleep } from './backoff.ts'
 import { AddressError, publicLookup, requirePublicHost } from './public-address.ts'
 import type { Job } from './types.ts'
+import { unzip } from './unzip.ts'
 
 /** Bounds of a download. */
 export type DownloadOptions = {
@@ -20,11 +21,31 @@ export type DownloadOptions = {
   signal?: AbortSignal
 }
 
+/** Bounds of one download and of what is unpacked from it; `maxBytes` holds for each unpacked file too. */
+export type DownloadFileOptions = DownloadOptions & {
+  /** The most files and folders that a zip file may have. Default 10000. */
+  maxUnpackedEntries?: number
+  /** The most bytes that the files of a zip file may have together. Default RUNPOD_MAX_DOWNLOAD_BYTES, else 5 GiB. */
+  maxUnpackedBytes?: number
+}
+
+/** A file that was downloaded. */
+export type DownloadedFile = {
+  path: string
+  /** The extension of its original name, without the dot; empty where it has none. */
+  type: string
+  /** The name that the server or the address gives to it. It is the sender's text: use `path` to open the file. */
+  originalName: string
+  /** The folder with the files of a zip file; null for others. */
+  extractedPath: string | null
+}
+
 const mostFiles = 1000
 const atOnce = 8
 const tries = 3
 const mostRedirects = 5
 const defaultBytes = 5 * 1024 ** 3
+const defaultEntries = 10_000
 
 /** A download that would not become better if it was tried again. */
 class FinalError extends Error {}
@@ -51,7 +72,7 @@ export async function downloadFiles(
   const paths: string[] = []
   const places = list.entries()
   const work = async () => {
-    for (const [index, url] of places) paths[index] = await download(url, folder, { ...options, signal })
+    for (const [index, url] of places) paths[index] = (await download(url, folder, { ...options, signal })).path
   }
   const workers = Array.from({ length: Math.min(atOnce, list.length) }, work)
   try {
@@ -65,7 +86,38 @@ export async function downloadFiles(
   return paths
 }
 
-/** Removes what `downloadFiles` has put into the working folder for this job. */
+/**
+ * Downloads one file as `downloadFiles` does, and unpacks it where its name ends in `.zip`, into a folder beside it: names
+ * that lead out of that folder, links and encrypted files are refused. Unpacking needs the package `yauzl`. Rejects with
+ * the address and the reason, and then leaves neither file nor folder.
+ */
+export async function downloadFile(
+  job: Job | string,
+  url: string,
+  options: DownloadFileOptions = {},
+): Promise<DownloadedFile> {
+  const folder = resolve(folderOf(job), 'downloaded_files')
+  await mkdir(folder, { recursive: true })
+  const { path, base, name } = await download(url, folder, options)
+  const type = extensionOf(name).slice(1)
+  const file = { path, type, originalName: name, extractedPath: null }
+  if (type.toLowerCase() !== 'zip') return file
+  try {
+    await unzip(path, base, {
+      maxEntries: options.maxUnpackedEntries ?? defaultEntries,
+      maxFileBytes: options.maxBytes ?? mostBytes(),
+      maxTotalBytes: options.maxUnpackedBytes ?? mostBytes(),
+      signal: options.signal,
+    })
+  } catch (error) {
+    await rm(path, { force: true })
+    options.signal?.throwIfAborted()
+    throw new Error(`${shown(url)} was not unpacked: ${(error as Error).message}`, { cause: error })
+  }
+  return { ...file, extractedPath: base }
+}
+
+/** Removes what `downloadFiles` and `downloadFile` have put into the working folder for this job. */
 export async function removeDownloads(job: Job | string): Promise<void> {
   await rm(folderOf(job), { recursive: true, force: true })
 }
@@ -76,15 +128,16 @@ function folderOf(job: Job | string): string {
   return resolve('jobs', encodeURIComponent(id).replaceAll('.', '%2E'))
 }
 
-type Bounds = DownloadOptions & { signal: AbortSignal }
+/** A file at `path`, which is `base` with the extension of its original name. */
+type Downloaded = { path: string; base: string; name: string }
 
-async function download(url: string, folder: string, bounds: Bounds): Promise<string> {
+async function download(url: string, folder: string, bounds: DownloadOptions): Promise<Downloaded> {
   for (let attempt = 1; ; attempt += 1) {
     const base = resolve(folder, randomUUID())
     try {
       return await fetchInto(url, base, bounds)
     } catch (error) {
-      bounds.signal.throwIfAborted()
+      bounds.signal?.throwIfAborted()
       const { message } = error as Error
       const isFinal = error instanceof FinalError || error instanceof AddressError
       if (isFinal || attempt === tries)
@@ -94,9 +147,9 @@ async function download(url: string, folder: string, bounds: Bounds): Promise<st
   }
 }
 
-async function fetchInto(url: string, base: string, bounds: Bounds): Promise<string> {
+async function fetchInto(url: string, base: string, bounds: DownloadOptions): Promise<Downloaded> {
   const { response, from } = await open(url, bounds)
-  const most = bounds.maxBytes ?? (Number(process.env.RUNPOD_MAX_DOWNLOAD_BYTES) || defaultBytes)
+  const most = bounds.maxBytes ?? mostBytes()
   const tooLarge = () => new FinalError(`it is larger than ${most} bytes`)
   let bytes = 0
   const counter = new Transform({
@@ -109,17 +162,23 @@ async function fetchInto(url: string, base: string, bounds: Bounds): Promise<str
     response.destroy()
     throw tooLarge()
   }
-  const path = `${base}${extensionOf(response, from)}`
+  const name = nameOf(response, [parse(url), from])
+  const path = `${base}${extensionOf(name)}`
+  const { signal } = bounds
   try {
-    await pipeline(response, counter, createWriteStream(path, { flags: 'wx' }), { signal: bounds.signal })
+    await pipeline(response, counter, createWriteStream(path, { flags: 'wx' }), signal ? { signal } : {})
   } catch (error) {
     await rm(path, { force: true })
     throw error
   }
-  return path
+  return { path, base, name }
 }
 
-async function open(url: string, bounds: Bounds): Promise<{ response: http.IncomingMessage; from: URL }> {
+function mostBytes(): number {
+  return Number(process.env.RUNPOD_MAX_DOWNLOAD_BYTES) || defaultBytes
+}
+
+async function open(url: string, bounds: DownloadOptions): Promise<{ response: http.IncomingMessage; from: URL }> {
   let from = parse(url)
   for (let hops = 0; hops <= mostRedirects; hops += 1) {
     const response = await get(from, bounds)
@@ -134,11 +193,15 @@ async function open(url: string, bounds: Bounds): Promise<{ response: http.Incom
   throw new FinalError(`it was redirected more than ${mostRedirects} times`)
 }
 
-function get(url: URL, { signal, timeoutMs = 30_000 }: Bounds): Promise<http.IncomingMessage> {
+function get(url: URL, { signal, timeoutMs = 30_000 }: DownloadOptions): Promise<http.IncomingMessage> {
   return new Promise((done, fail) => {
     const allowsAll = /^(?:1|true|yes)$/i.test(process.env.RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS ?? '')
     if (!allowsAll) requirePublicHost(url)
-    const settings = { signal, timeout: timeoutMs, agent: false, ...(allowsAll ? {} : { lookup: publicLookup }) }
+    const settings = {
+      ...{ timeout: timeoutMs, agent: false },
+      ...(signal ? { signal } : {}),
+      ...(allowsAll ? {} : { lookup: publicLookup }),
+    }
     const request = (url.protocol === 'https:' ? https : http).get(url, settings, done)
     request.on('timeout', () => request.destroy(new Error(`the server was silent for ${timeoutMs} ms`)))
     request.on('error', fail)
@@ -151,9 +214,18 @@ function parse(url: string): URL {
   throw new FinalError('it is not an http or https address')
 }
 
-function extensionOf({ headers }: http.IncomingMessage, from: URL): string {
-  const named = /filename="?([^";]*)/i.exec(headers['content-disposition'] ?? '')?.[1] ?? ''
-  const extension = extname(named) || extname(from.pathname)
+/** The name that the server gives, else that of the address that was asked for or of the one that it led to. */
+function nameOf({ headers }: http.IncomingMessage, addresses: URL[]): string {
+  const given = /filename="?([^";]*)/i.exec(headers['content-disposition'] ?? '')?.[1] ?? ''
+  const names = [given, ...addresses.map(({ pathname }) => pathname)].map(text =>
+    // A server that runs on Windows may send a path of that system.
+    basename(text.trim().replaceAll('\\', '/')).slice(-255),
+  )
+  return names[0] || (names.find(name => extensionOf(name) !== '') ?? names[1] ?? '')
+}
+
+function extensionOf(name: string): string {
+  const extension = extname(name)
   return /^\.\w{1,16}$/.test(extension) ? extension : ''
 }
 

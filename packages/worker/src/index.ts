@@ -1,4 +1,11 @@
-export { type DownloadOptions, downloadFiles, removeDownloads } from './download.ts'
+export {
+  type DownloadedFile,
+  type DownloadFileOptions,
+  type DownloadOptions,
+  downloadFile,
+  downloadFiles,
+  removeDownloads,
+} from './download.ts'
 export { type FitnessCheck, registerFitnessCheck } from './fitness.ts'
 export { type Level, type Log, log } from './log.ts'
 export type { SchemaIssue, SchemaResult, StandardSchema } from './standard-schema.ts'
