@@ -1,21 +1,22 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { captureConsole, log } from './log.ts'
-import { ServedJobs, type View } from './served-jobs.ts'
+import { listing, openApi } from './served-description.ts'
+import { ServedJobs, type Submission, type View } from './served-jobs.ts'
 import type { StartOptions } from './types.ts'
 
 /** Where the job operations are served, and how many jobs run at once; undefined: as the options of `start` say. */
 export type Api = { host: string; port: number; concurrency: number | undefined }
 
-type Answer = { status: number; body: unknown }
+type Answer = { status: number; body: unknown; location?: string }
 
 const mostBodyBytes = 20 * 1024 * 1024
 const syncWaitMs = 90_000
-const streamWaitMs = 10_000
+/** As on Runyard: less than the 10 s after which RunPod's client for Python gives a request up. */
+const streamWaitMs = 8000
+/** A realtime request has no later one that could ask for its job. */
+const realtimeWaitMs = 24 * 3600 * 1000
 const loopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
-
-const operations = `There are POST run, POST runsync, GET status/<id>, GET status-sync/<id>, GET stream/<id>, POST cancel/<id>
-and GET health; /v2/<anything>/ may stand before them.`
 
 /**
  * Serves the job operations for one handler, for development: jobs run in this process and are gone with it. Resolves
@@ -61,7 +62,15 @@ async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answ
     const job = await submit(jobs, request)
     return { status: 200, body: operation === 'run' ? job : await jobs.whenOver(job.id, waitOf(searchParams)) }
   }
+  if (request.method === 'POST' && operation === 'purge-queue' && id === '') {
+    return { status: 200, body: { removed: jobs.purge(), status: 'completed' } }
+  }
   if (operation === 'health' && id === '') return { status: 200, body: jobs.health() }
+  if (request.method === 'POST' && id === 'realtime' && operation === process.env.RUNPOD_ENDPOINT_ID) {
+    return { status: 200, body: await realtime(jobs, request) }
+  }
+  const page = request.method === 'GET' ? describe(pathname) : undefined
+  if (page) return page
   if (id !== '') {
     const found = await about(jobs, operation, { id, waitMs: waitOf(searchParams) })
     if (found !== 'unknown') {
@@ -69,7 +78,24 @@ async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answ
       return { status: 200, body: found }
     }
   }
-  throw new Refusal(404, operations)
+  throw new Refusal(404, listing)
+}
+
+/** What there is, for a person who opens the address and for programs. */
+function describe(pathname: string): Answer | undefined {
+  if (pathname === '/') return { status: 200, body: listing }
+  if (pathname === '/docs') return { status: 307, body: listing, location: '/' }
+  return pathname === '/openapi.json' ? { status: 200, body: openApi() } : undefined
+}
+
+/** Runs a job under the id that it brings, and answers with no more than what came out. */
+async function realtime(jobs: ServedJobs, request: IncomingMessage): Promise<object> {
+  const body = await readSubmission(request)
+  if (typeof body.id !== 'string' || body.id === '') throw new Refusal(400, 'the body has no "id"')
+  const job = accept(jobs.submit(body, body.id))
+  const { output, error, status } = (await jobs.whenOver(job.id, realtimeWaitMs)) ?? {}
+  if (status === 'COMPLETED') return { output }
+  return { error: error ?? 'the job was cancelled' }
 }
 
 async function about(jobs: ServedJobs, operation: string, { id, waitMs }: { id: string; waitMs: number }) {
@@ -92,6 +118,15 @@ function guard({ headers, method, socket }: IncomingMessage): void {
 }
 
 async function submit(jobs: ServedJobs, request: IncomingMessage): Promise<View> {
+  return accept(jobs.submit(await readSubmission(request)))
+}
+
+function accept(job: View | undefined): View {
+  if (!job) throw new Refusal(429, 'too many jobs wait, or the one with this id does')
+  return job
+}
+
+async function readSubmission(request: IncomingMessage): Promise<Submission & { id?: unknown }> {
   const text = await readBody(request)
   let body: unknown
   try {
@@ -102,9 +137,15 @@ async function submit(jobs: ServedJobs, request: IncomingMessage): Promise<View>
   if (typeof body !== 'object' || body === null || !('input' in body)) {
     throw new Refusal(400, 'the body has no "input": send {"input": ...}')
   }
-  const job = jobs.submit(body)
-  if (!job) throw new Refusal(429, 'too many jobs wait')
-  return job
+  const { webhook } = body as { webhook?: unknown }
+  if (webhook !== undefined && webhook !== null && !isWebAddress(webhook)) {
+    throw new Refusal(400, '"webhook" must be an http or https URL')
+  }
+  return body as Submission
+}
+
+function isWebAddress(text: unknown): boolean {
+  return typeof text === 'string' && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -123,9 +164,13 @@ function waitOf(query: URLSearchParams): number {
   return wait >= 1 && wait <= 300_000 ? wait : syncWaitMs
 }
 
-function send(response: ServerResponse, { status, body }: Answer): void {
+function send(response: ServerResponse, { status, body, location }: Answer): void {
   if (response.headersSent || response.destroyed) return
-  const text = JSON.stringify(body)
-  const close = status === 413 ? { Connection: 'close' } : {}
-  response.writeHead(status, { 'Content-Type': 'application/json', ...close }).end(`${text}\n`)
+  const isText = status < 400 && typeof body === 'string'
+  const headers = {
+    'Content-Type': isText ? 'text/plain; charset=utf-8' : 'application/json',
+    ...(location === undefined ? {} : { Location: location }),
+    ...(status === 413 ? { Connection: 'close' } : {}),
+  }
+  response.writeHead(status, headers).end(`${isText ? body : JSON.stringify(body)}\n`)
 }

@@ -3,6 +3,7 @@ import type { Client } from './http.ts'
 import { JobRun } from './job.ts'
 import { log } from './log.ts'
 import type { StartOptions } from './types.ts'
+import { Webhooks } from './webhooks.ts'
 
 type Status = 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED' | 'FAILED' | 'CANCELLED'
 
@@ -16,9 +17,17 @@ export type View = {
   executionTime?: number
 }
 
+/** A job as it is submitted. */
+export type Submission = {
+  input: unknown
+  /** An http or https address that is told the end of the job. */
+  webhook?: string | null
+}
+
 type Served = {
   run: JobRun
   view: View
+  webhook: string | null
   submittedAt: number
   startedAt: number
   /** Chunks of a streaming handler, as JSON; `read` of them were handed out. */
@@ -48,6 +57,7 @@ export class ServedJobs {
   readonly #options: StartOptions
   readonly #jobs = new Map<string, Served>()
   readonly #waiting: Served[] = []
+  readonly #webhooks = new Webhooks()
   readonly #client: Client = { send: async ({ url, body = '', jobId = '' }) => this.#receive(url, body, jobId) }
   #running = 0
   #limit: number
@@ -59,13 +69,19 @@ export class ServedJobs {
     this.#limit = typeof options.concurrency === 'number' ? options.concurrency : 1
   }
 
-  /** Queues a job with this body; undefined where too many jobs are not over yet. */
-  submit(body: { input: unknown }): View | undefined {
+  /**
+   * Queues a job with this body, under an id of its own or under this one, which then names no other job any more;
+   * undefined where too many jobs are not over yet, or the one with this id.
+   */
+  submit(body: Submission, id = `test-${globalThis.crypto.randomUUID()}`): View | undefined {
+    const before = this.#jobs.get(id)
+    if (before && !isOver(before)) return undefined
+    this.#jobs.delete(id)
     if (!this.#makeRoom()) return undefined
-    const id = `test-${globalThis.crypto.randomUUID()}`
     const run = new JobRun({ ...body, id }, { options: this.#options, config, client: this.#client })
     const served: Served = {
-      ...{ run, view: { id, status: 'IN_QUEUE' }, submittedAt: performance.now(), startedAt: 0 },
+      ...{ run, view: { id, status: 'IN_QUEUE' }, webhook: body.webhook ?? null },
+      ...{ submittedAt: performance.now(), startedAt: 0 },
       ...{ chunks: [], chunkBytes: 0, read: 0, changed: createSignal() },
     }
     this.#jobs.set(id, served)
@@ -106,6 +122,13 @@ export class ServedJobs {
       this.#change(served, { status: 'CANCELLED' })
     }
     return this.view(id)
+  }
+
+  /** Cancels all jobs that wait; how many there were. */
+  purge(): number {
+    const waiting = [...this.#waiting]
+    for (const served of waiting) this.cancel(served.view.id)
+    return waiting.length
   }
 
   /** How many jobs are in which state. */
@@ -205,6 +228,7 @@ export class ServedJobs {
     Object.assign(served.view, change)
     served.changed.resolve()
     served.changed = createSignal()
+    if (served.webhook !== null && isOver(served)) this.#webhooks.send(served.webhook, served.view)
   }
 
   async #wait(id: string, ms: number, until: (served: Served) => boolean): Promise<void> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Child, fixture, until } from './support/bench.ts'
 
@@ -8,7 +9,7 @@ let origin: string
 
 before(async () => {
   const args = ['--rp_serve_api', '--rp_api_port', '0', '--rp_api_host', '127.0.0.1', '--rp_api_concurrency', '2']
-  child = new Child([fixture, ...args], {})
+  child = new Child([fixture, ...args], { RUNPOD_ENDPOINT_ID: 'mymodel' })
   origin = await until('the server', () => /is at (http:\S+),/.exec(child.stdout)?.[1])
 })
 after(() => child.end('SIGTERM'))
@@ -73,6 +74,72 @@ describe('the development server', () => {
       [0, 1, 2].map(index => ({ index })),
     )
     assert.deepEqual((await call('GET', `/stream/${id}`)).json.stream, [])
+  })
+
+  it('tells the end of a job to its webhook', async () => {
+    const told: Record<string, unknown>[] = []
+    const receiver = createServer(async (request, response) => {
+      let text = ''
+      for await (const chunk of request) text += chunk
+      told.push({ ...JSON.parse(text), type: request.headers['content-type'] })
+      response.writeHead(request.url?.startsWith('/broken') ? 500 : 200).end()
+    })
+    await new Promise<void>(resolve => receiver.listen(0, '127.0.0.1', resolve))
+    const { port } = receiver.address() as AddressInfo
+    const webhook = `http://127.0.0.1:${port}/told`
+    const end = async (input: object) => {
+      const { json } = await call('POST', '/run', { input, webhook })
+      return until('the webhook', () => told.find(({ id }) => id === json.id))
+    }
+    try {
+      const { type, ...echoed } = await end({ do: 'echo' })
+      assert.equal(type, 'application/json')
+      assert.deepEqual(echoed, (await call('GET', `/status/${echoed.id}`)).json)
+      assert.deepEqual((await end({ do: 'stream', n: 2 })).output, [{ index: 0 }, { index: 1 }])
+      assert.equal((await end({ do: 'throw' })).status, 'FAILED')
+      const { json } = await call('POST', '/run', { input: { do: 'untilCancelled' }, webhook })
+      await call('POST', `/cancel/${json.id}`)
+      await until('the webhook', () => told.find(({ id, status }) => id === json.id && status === 'CANCELLED'))
+      assert.equal(told.length, 4)
+      const broken = `http://127.0.0.1:${port}/broken?key=secret`
+      assert.equal(
+        (await call('POST', '/runsync', { input: { do: 'echo' }, webhook: broken })).json.status,
+        'COMPLETED',
+      )
+      await until('the log', () => /webhook was not delivered: the receiver answered 500/.test(child.stdout))
+      assert.equal(child.stdout.includes('secret'), false)
+      const { code, json: refused } = await call('POST', '/run', { input: {}, webhook: 'file:///etc/passwd' })
+      assert.deepEqual([code, refused.error], [400, '"webhook" must be an http or https URL'])
+    } finally {
+      receiver.close()
+      receiver.closeAllConnections()
+    }
+  })
+
+  it('empties its queue', async () => {
+    const ids = await Promise.all([1, 2, 3, 4].map(() => submit({ do: 'untilCancelled' })))
+    assert.deepEqual((await call('POST', '/purge-queue')).json, { removed: 2, status: 'completed' })
+    const statuses = await Promise.all(ids.map(async id => (await call('GET', `/status/${id}`)).json.status))
+    assert.deepEqual(statuses, ['IN_PROGRESS', 'IN_PROGRESS', 'CANCELLED', 'CANCELLED'])
+    for (const id of ids) await call('POST', `/cancel/${id}`)
+  })
+
+  it('answers a realtime request of its endpoint with what came out', async () => {
+    const realtime = (body: object) => call('POST', '/mymodel/realtime', body)
+    assert.deepEqual((await realtime({ id: 'r1', input: { do: 'echo' } })).json, { output: { echo: { do: 'echo' } } })
+    assert.deepEqual((await realtime({ id: 'r1', input: { do: 'stream', n: 1 } })).json, { output: [{ index: 0 }] })
+    const { json } = await realtime({ id: 'r2', input: { do: 'throw' } })
+    assert.equal(JSON.parse(json.error!).error_message, 'too far')
+    assert.deepEqual(await realtime({ input: {} }), { code: 400, json: { error: 'the body has no "id"' } })
+    assert.equal((await call('POST', '/other/realtime', { id: 'r3', input: {} })).code, 404)
+  })
+
+  it('describes itself to people and programs', async () => {
+    const page = await fetch(`${origin}/docs`)
+    assert.deepEqual([page.url, page.headers.get('content-type')], [`${origin}/`, 'text/plain; charset=utf-8'])
+    assert.match(await page.text(), /POST runsync: queues a job and waits/)
+    const { json } = await call('GET', '/openapi.json')
+    assert.deepEqual(Object.keys(json.paths!['/status/{id}']), ['get'])
   })
 
   it('says what is wrong with a request', async () => {
