@@ -106,6 +106,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'postgres-servers': 'it is about the lock of the database',
   'postgres-trouble': 'it is about the database; postgres.test.ts runs with containers',
   'python-management': 'it makes and changes definitions',
+  'python-served': 'the development server of the SDK runs without a platform',
   'python-surface': 'it is about each method of the client; python-client.test.ts runs with containers',
   relay: NOTHING_RUNS,
   'rest-clients': 'it makes and changes definitions',
