@@ -1,9 +1,10 @@
 /** The official Python client against the development server of our own worker SDK. */
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { before, describe, test } from 'node:test'
 import { atEnd, temporaryFolder } from './support/cleanup.ts'
-import { python, skip } from './support/python.ts'
+import { skip } from './support/python.ts'
+import { callAll } from './support/python-surface.ts'
 import { fixture } from './support/server.ts'
 import { until } from './support/until.ts'
 
@@ -30,20 +31,8 @@ describe('the official Python client and --rp_serve_api', { skip, concurrency: 2
     for (const part of ['sync', 'async']) servers[part] = await serve()
   })
 
-  /** Runs one part of the script and gives what it printed. */
-  // biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
-  function client(part: string): Promise<any> {
-    const home = { PATH: process.env.PATH ?? '', HOME: temporaryFolder() }
-    const env = { ...home, RUNPOD_ENDPOINT_BASE_URL: `${servers[part]}/v2` }
-    return new Promise((resolve, reject) => {
-      const args = [`${fixture('python-client')}/surface.py`, part, 'mymodel', 'nosuch']
-      const child = execFile(python, args, { env, timeout: 90_000 }, (error, stdout, stderr) => {
-        if (error === null) resolve(JSON.parse(stdout))
-        else reject(new Error(`the script failed: ${stderr}`))
-      })
-      child.stdin?.end('any key\n')
-    })
-  }
+  const client = (part: string) =>
+    callAll(part, { url: servers[part] as string, key: 'any key', endpoints: ['mymodel', 'nosuch'] })
 
   test('run, run_sync, status, output, stream, cancel, purge_queue and health work', async () => {
     const seen = await client('sync')

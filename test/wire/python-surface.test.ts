@@ -1,11 +1,10 @@
 /** Every public method of the official Python client, both of them, against a real server. */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { before, describe, test } from 'node:test'
-import { temporaryFolder } from './support/cleanup.ts'
 import { ask, makeEndpoint, runJob } from './support/client.ts'
 import { type Gate, openGate } from './support/gate.ts'
-import { python, skip } from './support/python.ts'
+import { skip } from './support/python.ts'
+import { callAll } from './support/python-surface.ts'
 import { fixture, type Server, startServer } from './support/server.ts'
 import { sleep, until } from './support/until.ts'
 
@@ -35,20 +34,8 @@ describe('every method of the official Python client', { skip }, () => {
     await runJob(server, id, {})
   })
 
-  /** Runs one part of the script, by way of the gate, and gives what it printed. */
-  // biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
-  function client(part: string): Promise<any> {
-    const home = { PATH: process.env.PATH ?? '', HOME: temporaryFolder() }
-    const env = { ...home, RUNPOD_ENDPOINT_BASE_URL: `${gate.url}/v2` }
-    return new Promise((resolve, reject) => {
-      const args = [`${fixture('python-client')}/surface.py`, part, id, balancer]
-      const child = execFile(python, args, { env, timeout: 90_000 }, (error, stdout, stderr) => {
-        if (error === null) resolve(JSON.parse(stdout))
-        else reject(new Error(`the script failed: ${stderr}`))
-      })
-      child.stdin?.end(`${server.apiKey}\n`)
-    })
-  }
+  /** By way of the gate. */
+  const client = (part: string) => callAll(part, { url: gate.url, key: server.apiKey, endpoints: [id, balancer] })
 
   test('the synchronous one: run, status, output, stream, cancel, run_sync, purge_queue, health', async () => {
     const seen = await client('sync')
