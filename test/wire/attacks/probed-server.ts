@@ -1,0 +1,47 @@
+/** A server whose event loop is watched: no input of a client or worker may hold it. */
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../support/cleanup.ts'
+import { root, type Server, type ServerOptions, startServer } from '../support/server.ts'
+
+/**
+ * The longest that one input may hold the loop, in ms of processor time; 20 are promised, and the rest is for the garbage
+ * collector and a cold compiler.
+ */
+const MOST_MS = 50
+
+/** A server with a prober in its process. */
+export interface ProbedServer extends Server {
+  /** The longest hold since the last call of {@link forgetHolds}, in ms of processor time; 0 where none was noteworthy. */
+  worstHoldMs(): number
+  /** What came before does not count: a server that starts compiles its code. */
+  forgetHolds(): void
+  /** Fails when the loop was held for longer than promised. */
+  assertNeverHeld(): void
+}
+
+/** Starts a server with a prober; options as for {@link startServer}. */
+export async function startProbedServer(options: ServerOptions = {}): Promise<ProbedServer> {
+  const file = join(temporaryFolder(), 'holds')
+  const preload = `--import=${root}/test/wire/support/record-holds.ts`
+  const given = options.env?.NODE_OPTIONS ?? ''
+  const env = { ...options.env, NODE_OPTIONS: `${given} ${preload}`.trim(), RUNYARD_TEST_HOLDS: file }
+  const server = await startServer({ ...options, env })
+  let sinceMs = Date.now()
+  const worstHoldMs = () => {
+    const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
+    const holds = lines.map(line => line.split(' ').map(Number)).filter(([at = 0]) => at >= sinceMs)
+    return Math.max(0, ...holds.map(([, ms = 0]) => ms))
+  }
+  return Object.assign(server, {
+    worstHoldMs,
+    forgetHolds() {
+      sinceMs = Date.now()
+    },
+    assertNeverHeld() {
+      const worst = worstHoldMs()
+      assert.ok(worst <= MOST_MS, `the event loop was held for ${worst} ms of processor time`)
+    },
+  })
+}
