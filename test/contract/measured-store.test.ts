@@ -3,13 +3,14 @@ import { test } from 'node:test'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { measuredStore } from '../../src/system/measured-store.ts'
+import { openedAnew } from '../support/emptied-stores.ts'
 import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
 import { storeContract } from './store-contract.ts'
 import { E1, endpointOf, jobId, jobOf, T0, World } from './store-world.ts'
 
 const inMemory = () => openSqliteStore({ file: ':memory:', host: 'inline' })
 
-storeContract('a measured store', async () => ({ store: measuredStore(await inMemory(), systemClock, () => {}) }))
+storeContract('a measured store', async () => openedAnew(measuredStore(await inMemory(), systemClock, () => {})))
 
 test('each call is told with its time, and whether the store could not do it', async () => {
   let nowMs = 0

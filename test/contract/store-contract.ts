@@ -1,5 +1,5 @@
-import { test } from 'node:test'
-import type { Store } from '../../src/ports/store.ts'
+import { after, describe, test } from 'node:test'
+import type { EmptiedStore } from '../support/emptied-stores.ts'
 import { batchEndCases } from './store-batch-ends.ts'
 import { batchCases } from './store-batches.ts'
 import { claimCases } from './store-claims.ts'
@@ -17,13 +17,6 @@ import { usageCases } from './store-usage.ts'
 import { webhookCases } from './store-webhooks.ts'
 import { workerCases } from './store-workers.ts'
 import { type Cases, World } from './store-world.ts'
-
-/** An empty store and what ends its use. */
-export interface FreshStore {
-  readonly store: Store
-  /** Removes what is left when the store was closed. */
-  readonly cleanUp?: () => void | Promise<void>
-}
 
 const parts: readonly Cases[] = [
   jobCases,
@@ -45,21 +38,33 @@ const parts: readonly Cases[] = [
 ]
 
 /**
- * What every store must do, as tests of the caller's own file. Each case gets a store of its own.
+ * What every store must do, as tests of the caller's own file. Each case finds the store empty; the next store is opened
+ * after a case that failed, which may have left something on its way.
  * @param name what is tested, for the names of the tests
  */
-export function storeContract(name: string, factory: () => Promise<FreshStore>): void {
-  for (const [sentence, run] of parts.flatMap(part => Object.entries(part))) {
-    test(`${name}: ${sentence}`, async () => {
-      const { store, cleanUp } = await factory()
-      try {
-        const world = new World(store)
-        await world.begin()
-        await run(world)
-      } finally {
-        await store.close()
-        await cleanUp?.()
-      }
-    })
-  }
+export function storeContract(name: string, open: () => Promise<EmptiedStore>): void {
+  describe(name, () => {
+    let current: EmptiedStore | null = null
+    const end = async () => {
+      await current?.end()
+      current = null
+    }
+    after(end)
+    for (const [sentence, run] of parts.flatMap(part => Object.entries(part))) {
+      test(`${name}: ${sentence}`, async () => {
+        current ??= await open()
+        const { store, empty } = current
+        try {
+          const world = new World(store)
+          await world.begin()
+          await run(world)
+        } catch (error) {
+          await end()
+          throw error
+        }
+        if (empty === null) await end()
+        else await empty()
+      })
+    }
+  })
 }
