@@ -4,7 +4,8 @@
  * the latter alone, of all or of the named files. With RUNYARD_NO_SKIP=1, as in CI, a skipped test is a failure.
  */
 import { globSync } from 'node:fs'
-import { relative } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
@@ -34,6 +35,9 @@ if (!['', 'container'].includes(values.workers)) {
 const patterns = wanted.length === 0 ? ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'] : wanted.map(toPattern)
 const files = [...new Set(patterns.flatMap(pattern => globSync(pattern)))].sort()
 
+// Each file is a process of its own, and most of them load the same modules.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
+
 const skips: string[] = []
 const durations: { readonly file: string; readonly ms: number }[] = []
 const SLOWEST = 10
@@ -46,7 +50,7 @@ const FILE_MS = 900_000
  * Two lanes side by side, each one file after another: most wire tests wait more than they compute. What starts and stops a
  * container engine comes first in the lane of the tests without sockets, what measures throughput last. The files that run
  * again with workers in containers are for whichever lane is free, once the engine is left alone. What only waits, for
- * minutes, goes on beside both.
+ * minutes, has a lane beside both.
  */
 const waits = (file: string) => /^test\/wire\/worker-faults/.test(file)
 const inSecondLane = (file: string) => /^test\/wire\/(?!docker|gateway)/.test(file) && !waits(file)
@@ -82,7 +86,6 @@ async function runLane(lane: readonly Pass[], index: number): Promise<Counts> {
     if (index === 0) engine.resolve()
   }
   if (lane.length === 0) engine.resolve()
-  if (index > 1) return counts
   await engine.promise
   for (let file = again.shift(); file !== undefined; file = again.shift()) {
     counts = sum(counts, await runPass({ files: [file], containers: true }))
