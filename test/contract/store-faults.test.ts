@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
+import { openedAnew } from '../support/emptied-stores.ts'
 import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
 import { storeContract } from './store-contract.ts'
 import { E1, jobId, jobOf, OWNER, T0, World } from './store-world.ts'
@@ -8,7 +9,7 @@ import { E1, jobId, jobOf, OWNER, T0, World } from './store-world.ts'
 const inMemory = () => openSqliteStore({ file: ':memory:', host: 'inline' })
 const unavailable = { code: 'unavailable' }
 
-storeContract('a faulty store without faults', async () => ({ store: faultyStore(await inMemory(), () => null) }))
+storeContract('a faulty store without faults', async () => openedAnew(faultyStore(await inMemory(), () => null)))
 
 test('a planned fault makes one call fail, before or after it was done', async () => {
   const faults = new PlannedFaults()

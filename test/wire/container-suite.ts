@@ -70,7 +70,7 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
     'Ctrl-C reaches the server alone, and its workers finish': 'no terminal reaches containers',
   },
   streams: {
-    '10,000 small chunks arrive complete and in order, through all three shapes':
+    '10,000 small chunks arrive complete and in order, and 2,000 through the other two shapes':
       'it counts chunks that the server has; the other tests bring some from containers',
   },
   webhooks: {
