@@ -174,6 +174,7 @@ export class Server {
       probes: { probe: address => life.guard(programs.probe(address)) },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       machine: { parts: async () => machine.parts },
+      spill: null,
       volumes: { create: async () => {}, remove: async () => {}, path: id => `/volumes/${id}` },
       emit: (name, fields) => {
         if (!life.over) emit(name, fields)

@@ -161,7 +161,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
 
   const { store, clock, vault, emit } = ports
   const running = { balancing, access, endpoints, jobs, batches, webhooks, explaining, workers, calls, ...read }
-  const shared = { ...management, ...running, ...roomsOf(config), ...ends, store, clock, vault, emit }
+  const shared = { ...management, ...running, ...roomsOf(ports, config), ...ends, store, clock, vault, emit }
   const rest = {
     ...shared,
     templates: new Templates(ports, REST_NAMES),
@@ -272,8 +272,12 @@ function createWatching(ports: Ports, jobs: Jobs, addresses: () => WorkerAddress
 const BODY_BYTES = 256 * 1024 * 1024
 
 /** Clients and workers have a room each, so that neither keeps the other out. */
-function roomsOf({ bodyBytes = BODY_BYTES }: AppConfig): { room: BodyRoom; resultRoom: BodyRoom } {
-  return { room: new BodyRoom(bodyBytes), resultRoom: new BodyRoom(bodyBytes) }
+function roomsOf({ clock, spill }: Ports, { bodyBytes: maxBytes = BODY_BYTES }: AppConfig) {
+  return {
+    room: new BodyRoom({ maxBytes, clock, spill: null }),
+    // A worker throws a result away that is refused three times.
+    resultRoom: new BodyRoom({ maxBytes, clock, spill }),
+  }
 }
 
 /** The loops, not started yet; that of webhooks is stopped with a time for the calls that it makes. */

@@ -1,5 +1,6 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
 import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './config-gateway.ts'
+import { LISTENER_SETTINGS, type ListenerConfig, listenerConfig } from './config-listeners.ts'
 import { MANAGEMENT_SETTINGS, type ManagementConfig, managementConfig } from './config-management.ts'
 import {
   engineAddress,
@@ -19,7 +20,7 @@ import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 
 /** The settings of one run of the server, checked and frozen. */
-export interface Config extends GatewayConfig, ManagementConfig {
+export interface Config extends GatewayConfig, ListenerConfig, ManagementConfig {
   readonly port: number
   readonly host: string
   readonly dataDir: string
@@ -207,6 +208,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'most memory for request bodies of clients that come in at once, and as much for results of workers',
     wholeNumber(32, 1_000_000),
   ),
+  ...LISTENER_SETTINGS,
   directWorkers: flag(
     '--direct-workers',
     'DIRECT_WORKERS',
@@ -344,6 +346,7 @@ function configOf(
     databaseUrl: one('database') || null,
     logLevel: one('logLevel') as LogLevel,
     ...read,
+    ...listenerConfig(one),
     ...managementConfig(one),
   }
 }

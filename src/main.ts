@@ -40,6 +40,7 @@ import { leadPostgres, type PostgresLeader } from './system/postgres-leader.ts'
 import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { createProbes } from './system/probe.ts'
 import { systemRandom } from './system/random.ts'
+import { createSpillFiles } from './system/spill-files.ts'
 import { createVault } from './system/vault.ts'
 import { createVolumeFolders } from './system/volume-folders.ts'
 import { createWorkerLogs } from './system/worker-logs.ts'
@@ -97,7 +98,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       notifier,
       logs,
       ...{ outbound: createOutbound({ publicOnly: config.webhookPublicOnly }), probes: createProbes() },
-      volumes: volumesIn(config.dataDir, log),
+      ...storageIn(config, log),
       machine,
       emit,
       metrics,
@@ -338,6 +339,12 @@ function createNotifications(config: Config, log: Log): Notifications {
   const onError = (error: unknown) => log.error({ problem: String(error) }, 'notifier.failed')
   const local = createNotifier({ onError })
   return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
+}
+
+/** What is kept in folders of the data directory beside the store. */
+function storageIn({ dataDir, bodyDiskBytes: maxBytes }: Config, log: Log): Pick<Ports, 'volumes' | 'spill'> {
+  const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
+  return { volumes: volumesIn(dataDir, log), spill }
 }
 
 function volumesIn(dataDir: string, log: ReturnType<typeof createLog>): VolumeFolders {

@@ -8,6 +8,7 @@ import type { Notifier } from './notifier.ts'
 import type { Outbound } from './outbound.ts'
 import type { Probes } from './probe.ts'
 import type { Random } from './random.ts'
+import type { Spill } from './spill.ts'
 import type { Store } from './store.ts'
 import type { Vault } from './vault.ts'
 import type { VolumeFolders } from './volume-folders.ts'
@@ -27,6 +28,8 @@ export interface Ports {
   readonly outbound: Outbound
   readonly probes: Probes
   readonly volumes: VolumeFolders
+  /** Results of workers wait there for room in memory; null to refuse them. */
+  readonly spill: Spill | null
   readonly emit: Emit
   readonly metrics: Metrics
 }

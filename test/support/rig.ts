@@ -187,6 +187,7 @@ export class Rig {
       leader: singleLeader,
       machine,
       metrics,
+      spill: null,
       volumes: this.volumes,
       logs: this.logs,
     }

@@ -33,6 +33,7 @@ export const LOOSE_WRITERS: Readonly<Record<string, string>> = {
   'src/relay/spool.ts': 'files without a name, which are gone with their process',
   'src/store/data-dir-lock.ts': 'server.json means nothing without the lock of a process',
   'src/store/sqlite.ts': 'a file that measures how long a flush takes',
+  'src/system/spill-files.ts': 'files without a name, which are gone with their process',
   'src/system/worker-log-book.ts': 'output of workers, which may be lost with the machine',
   'src/system/worker-log-output.ts': 'output of workers, which may be lost with the machine',
 }

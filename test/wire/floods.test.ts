@@ -123,8 +123,8 @@ describe('bodies that are just small enough, sixty at once', () => {
 })
 
 describe('results of workers, sixteen of 19 MB at once', () => {
-  test('one without room is answered 503, never 4xx, and is taken when it is sent again', async () => {
-    const server = await startBounded()
+  test('one without room in memory and on disk is answered 503, never 4xx, and is taken when it is sent again', async () => {
+    const server = await startBounded(['--max-body-disk', '32'])
     const endpoint = await silentEndpoint(server, 1)
     const worker = await endpoint.worker()
     const idle = await makeEndpoint(server, { folder: `${root}/examples/hello-node`, settings: { workersMax: 0 } })

@@ -1,3 +1,5 @@
+import { StaticPage } from '../static-page.ts'
+
 /** What the page may do: run what is in it, and talk to this server. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'unsafe-inline' blob:", 'worker-src blob:', "style-src 'unsafe-inline'"],
@@ -18,8 +20,6 @@ const QUERY = `# Put an API key into the headers below: {"Authorization": "Beare
 }
 `
 
-let page: Promise<string> | null = null
-
 /** Whether a browser asks for a page rather than a client for an answer. */
 export function wantsPage(request: Request): boolean {
   const { pathname } = new URL(request.url)
@@ -29,17 +29,16 @@ export function wantsPage(request: Request): boolean {
 }
 
 /** GraphiQL as one page that loads nothing from elsewhere. It has no key; people type theirs into its headers editor. */
-export async function graphiql(): Promise<Response> {
-  page ??= render()
-  return new Response(await page, {
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': POLICY,
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-    },
-  })
+export function graphiql(request: Request): Promise<Response> {
+  return page.answer(request)
 }
+
+const page = new StaticPage(render, {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': POLICY,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+})
 
 /** Nine megabytes, so it is loaded only where somebody opens it. */
 async function render(): Promise<string> {

@@ -35,7 +35,7 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
   })
   return async request => {
     try {
-      if (wantsPage(request)) return await graphiql()
+      if (wantsPage(request)) return await graphiql(request)
       const caller = await callerOf(request, parts.access)
       const ask = async (body: string | null) => {
         const init = { method: request.method, headers: request.headers, body }
@@ -47,7 +47,7 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
         return new Response(text, { status: statusOf(answer, text), headers })
       }
       return await (request.method === 'POST'
-        ? parts.room.text(request, maxBodyBytes(caller !== null), ask)
+        ? parts.room.of(caller?.owner ?? null).text(request, maxBodyBytes(caller !== null), ask)
         : ask(null))
     } catch (thrown) {
       reportFailure(parts.emit, 'graphql', request, thrown)

@@ -29,7 +29,7 @@ export async function batchesOf(
   key: string | undefined,
 ): Promise<Response> {
   if (call.req.method === 'POST') {
-    return parts.room.text(call.req.raw, CALL_BYTES, async text => {
+    return parts.room.of(endpoint.owner).text(call.req.raw, CALL_BYTES, async text => {
       const body = checked(readNewBatch(text, call.req.query('name')))
       return created(await parts.batches.create(endpoint, body, key))
     })
@@ -40,12 +40,15 @@ export async function batchesOf(
 }
 
 /** `/batch/{batch_id}`: GET reads it, PUT names it. */
-export async function oneBatch(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const { id } = endpoint
   const batchId = batchParameter(call)
   if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
-  return parts.room.text(call.req.raw, CALL_BYTES, async text =>
-    jsonText(batchView(await parts.batches.rename(id, batchId, checked(readBatchName(text))))),
-  )
+  return parts.room
+    .of(endpoint.owner)
+    .text(call.req.raw, CALL_BYTES, async text =>
+      jsonText(batchView(await parts.batches.rename(id, batchId, checked(readBatchName(text))))),
+    )
 }
 
 /** `/batch/{batch_id}/requests`: GET lists them with their results, POST adds some to a draft. */
@@ -57,9 +60,11 @@ export async function requestsOf(
 ): Promise<Response> {
   const batchId = batchParameter(call)
   if (call.req.method === 'POST') {
-    return parts.room.text(call.req.raw, CALL_BYTES, async text =>
-      changed(await parts.batches.add(endpoint, batchId, checked(readMoreRequests(text)), key)),
-    )
+    return parts.room
+      .of(endpoint.owner)
+      .text(call.req.raw, CALL_BYTES, async text =>
+        changed(await parts.batches.add(endpoint, batchId, checked(readMoreRequests(text)), key)),
+      )
   }
   const page = pageOf(call)
   const { items, total } = await parts.batches.requests(endpoint.id, batchId, page)

@@ -135,7 +135,7 @@ function batch(
 }
 
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  return parts.room.text(call.req.raw, PAYLOAD_BYTES.run, async text => {
+  return parts.room.of(endpoint.owner).text(call.req.raw, PAYLOAD_BYTES.run, async text => {
     const reading = readSubmission(text)
     if ('failures' in reading) throw invalid(reading.failures)
     refuseWhenStopping(parts)
@@ -146,7 +146,7 @@ function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Re
 
 async function runSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const job = await parts.room.text(call.req.raw, PAYLOAD_BYTES.runsync, text => {
+  const job = await parts.room.of(endpoint.owner).text(call.req.raw, PAYLOAD_BYTES.runsync, text => {
     const reading = readSubmission(text)
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalid(failures)

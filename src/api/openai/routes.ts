@@ -43,7 +43,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const route = pathname.slice(`/v2/${id}/openai`.length)
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
-  const { job, stream } = await parts.room.text(request, PAYLOAD_BYTES, async text => {
+  const { job, stream } = await parts.room.of(endpoint.owner).text(request, PAYLOAD_BYTES, async text => {
     const call = readOpenAiCall(route, text)
     if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
     // A client that reads a long stream slowly has the more time to get its end.

@@ -44,7 +44,8 @@ export function restSurface(
         return respond(answer, route.contract.success.status)
       }
       const { body } = route.contract
-      return body === undefined ? run('') : parts.room.text(request, body.maxBytes ?? MAX_BODY_BYTES, run)
+      if (body === undefined) return run('')
+      return parts.room.of(caller?.owner ?? null).text(request, body.maxBytes ?? MAX_BODY_BYTES, run)
     })
   }
   for (const [path, allow] of methodsByPath(routes)) {

@@ -118,7 +118,7 @@ async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
-  await parts.resultRoom.limited(call.request, limit, async body => {
+  await parts.resultRoom.of(worker.owner, worker.id).limited(call.request, limit, async body => {
     if (jobId !== null) await parts.calls.done(worker, jobId, body)
   })
   return jsonText('{}')
@@ -128,7 +128,7 @@ async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pro
   const limit = { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
   const copies = numberIn(call.request, RELAY_HEADERS.again, MAX_COPIES) ?? 0
-  await parts.resultRoom.limited(call.request, limit, async body => {
+  await parts.resultRoom.of(worker.owner, worker.id).limited(call.request, limit, async body => {
     if (jobId !== null) await parts.calls.chunk(worker, jobId, body, copies)
   })
   return jsonText('{}')

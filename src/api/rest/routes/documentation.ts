@@ -1,17 +1,18 @@
 import { z } from '@hono/zod-openapi'
 import type { Addresses } from '../../addresses.ts'
+import { StaticPage } from '../../static-page.ts'
 import { docsPage } from '../docs-page.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type Route, route } from '../route.ts'
 
 /** The OpenAPI document of all other routes and the page that shows it; both are open to everybody. */
 export function documentationRoutes(routes: readonly Route[], addresses: () => Addresses): Route[] {
-  let made: { readonly url: string; readonly document: Record<string, unknown> } | null = null
+  let made: ReturnType<typeof documentation> | null = null
   // Anybody may ask, and making it takes longer than most requests.
-  const document = () => {
+  const current = () => {
     const url = addresses().publicUrl
-    if (made?.url !== url) made = { url, document: openApiDocument(routes, url) }
-    return made.document
+    if (made?.url !== url) made = documentation(routes, url)
+    return made
   }
   return [
     route(
@@ -20,7 +21,7 @@ export function documentationRoutes(routes: readonly Route[], addresses: () => A
         summary: 'The OpenAPI document of this API',
         success: { status: 200, schema: z.record(z.string(), z.unknown()) },
       },
-      async () => document(),
+      ({ request }) => current().document.answer(request),
     ),
     route(
       {
@@ -28,12 +29,19 @@ export function documentationRoutes(routes: readonly Route[], addresses: () => A
         summary: 'This API as a page for people',
         success: { status: 200, schema: z.string(), mediaType: 'text/html' },
       },
-      async () =>
-        new Response(docsPage(document()), {
-          headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
-        }),
+      ({ request }) => current().page.answer(request),
     ),
   ]
+}
+
+function documentation(routes: readonly Route[], url: string) {
+  const document = openApiDocument(routes, url)
+  const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY }
+  return {
+    url,
+    document: new StaticPage(() => JSON.stringify(document), { 'content-type': 'application/json' }),
+    page: new StaticPage(() => docsPage(document), html),
+  }
 }
 
 /** The page needs its own style and nothing else. */

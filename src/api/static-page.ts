@@ -1,0 +1,65 @@
+/** Pages that are the same for everybody: compressed once, and sent in small pieces so that those who do not read hold little. */
+
+/** What of a page is handed on at a time. */
+const PIECE_BYTES = 32_768
+
+/** One page in both of its forms. */
+interface Forms {
+  readonly plain: Uint8Array<ArrayBuffer>
+  readonly gzip: Uint8Array<ArrayBuffer>
+}
+
+/** A page that is made when somebody first asks for it. */
+export class StaticPage {
+  readonly #render: () => string | Promise<string>
+  readonly #headers: Readonly<Record<string, string>>
+  #forms: Promise<Forms> | null = null
+
+  /** @param headers those of its answers beside the ones about its form */
+  constructor(render: () => string | Promise<string>, headers: Readonly<Record<string, string>>) {
+    this.#render = render
+    this.#headers = headers
+  }
+
+  /** The answer to a request, in the form that it accepts. */
+  async answer(request: Request): Promise<Response> {
+    this.#forms ??= this.#make()
+    const { plain, gzip } = await this.#forms
+    const compressed = acceptsGzip(request.headers.get('accept-encoding') ?? '')
+    const content = compressed ? gzip : plain
+    return new Response(piecesOf(content), {
+      headers: {
+        ...this.#headers,
+        ...{ 'content-length': String(content.byteLength), vary: 'accept-encoding' },
+        ...(compressed ? { 'content-encoding': 'gzip' } : {}),
+      },
+    })
+  }
+
+  async #make(): Promise<Forms> {
+    const plain = new TextEncoder().encode(await this.#render())
+    const compressed = new Blob([plain]).stream().pipeThrough(new CompressionStream('gzip'))
+    return { plain, gzip: new Uint8Array(await new Response(compressed).arrayBuffer()) }
+  }
+}
+
+/** Each piece is taken when the one before it has gone, so that a connection that is not read holds no more than a few. */
+function piecesOf(content: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
+  let at = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const piece = content.subarray(at, at + PIECE_BYTES)
+        at += piece.byteLength
+        controller.enqueue(piece)
+        if (at >= content.byteLength) controller.close()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+function acceptsGzip(accepted: string): boolean {
+  const one = accepted.split(',').find(coding => /^\s*(?:gzip|x-gzip)\s*(?:;|$)/i.test(coding))
+  return one !== undefined && !/;\s*q=0(?:\.0*)?\s*$/.test(one)
+}
