@@ -1,5 +1,6 @@
 /** Where a run of the server listens: for clients, and through the relay for workers. */
 import { join } from 'node:path'
+import type { SurfaceName } from './api/surface.ts'
 import type { App } from './app.ts'
 import type { Config } from './config.ts'
 import { AppError } from './core/errors.ts'
@@ -8,10 +9,11 @@ import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createContainerNetwork } from './drivers/docker/network.ts'
 import { readBootId } from './drivers/process-table.ts'
 import { keepRelay, type RelayKeeper, type RelayNote } from './relay/keeper.ts'
-import { connectionsWithin } from './server/connections.ts'
+import { type ConnectionCounts, connectionsWithin, reservedBeside } from './server/connections.ts'
 import { ContainerAddress } from './server/container-address.ts'
-import { type Listener, listen } from './server/listener.ts'
+import { type Listener, type ListenOptions, listen } from './server/listener.ts'
 import type { Mount } from './server/mount.ts'
+import { sharedAddresses } from './server/shared-addresses.ts'
 import { systemClock } from './system/clock.ts'
 import { installationOf } from './system/installation.ts'
 import type { createLog } from './system/log.ts'
@@ -61,8 +63,25 @@ export async function connected(
 /** How often at most it is logged that there are too many connections. */
 const FULL_LOG_MS = 60_000
 
+/** Most connections of a listener for management alone. */
+const ADMIN_CONNECTIONS = 1_000
+/** What the public listener has where management has one of its own. */
+const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker']
+/** What that has; the job operations too, so that commands need one address. */
+const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops']
+
+/** Where a run of the server listens for clients. */
+export interface Listeners {
+  /** Job operations, load-balancing endpoints, calls of workers; and management, unless that has its own. */
+  readonly open: Listener
+  /** Management; null where {@link open} has it. */
+  readonly admin: Listener | null
+  /** As {@link Listener.close}, of both. */
+  close(graceMs: number): Promise<void>
+}
+
 /**
- * Listens with all surfaces and the load-balancing endpoints.
+ * Listens with all surfaces and the load-balancing endpoints; with management on a port of its own where one is given.
  * @param refuses whether a caller is a container, which has an address of its own to call
  * @throws StartError
  */
@@ -71,8 +90,10 @@ export async function bind(
   config: Config,
   log: Log,
   refuses: (address: string | undefined) => boolean,
-): Promise<Listener> {
-  const maxConnections = connectionLimit(config)
+): Promise<Listeners> {
+  const { host, port, adminHost, adminPort } = config
+  const limits = countsOf(config)
+  const { maxConnections } = limits
   if (maxConnections < config.maxConnections)
     log.warn({ maxConnections }, 'the limit of open files (ulimit -n) allows fewer connections than --max-connections')
   let loggedMs = Number.NEGATIVE_INFINITY
@@ -81,18 +102,55 @@ export async function bind(
     loggedMs = systemClock.monotonic()
     log.warn({ maxConnections }, 'connections are turned away because there are too many')
   }
+  const shared = { maxConnections, limits, onFull, refuses }
+  const surfaces = adminPort === null ? undefined : PUBLIC
+  const open = await listenAt(app, surfaces, { host, port, ...shared, mount: mountOf(app, config) }, '--port')
+  const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
+  const own = { host: adminHost, port: adminPort ?? 0, maxConnections: most, onFull, refuses }
+  let admin: Listener | null = null
   try {
-    const { host, port } = config
-    return await listen(app.fetch(), { host, port, maxConnections, onFull, refuses, mount: mountOf(app, config) })
+    if (adminPort !== null) admin = await listenAt(app, ADMIN, own, '--admin-port')
+  } catch (error) {
+    await open.close(0)
+    throw error
+  }
+  return {
+    ...{ open, admin },
+    async close(graceMs) {
+      await Promise.all([open.close(graceMs), admin?.close(graceMs)])
+    },
+  }
+}
+
+async function listenAt(
+  app: App,
+  surfaces: readonly SurfaceName[] | undefined,
+  options: ListenOptions,
+  option: string,
+): Promise<Listener> {
+  const { host, port } = options
+  try {
+    return await listen(app.fetch(surfaces), options)
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     if (code === 'EADDRINUSE') {
-      const holder = portHolder(config.port)
-      throw new StartError(
-        `port ${config.port} is in use${holder === null ? '' : ` by ${holder}`}; give another --port`,
-      )
+      const holder = portHolder(port)
+      throw new StartError(`port ${port} is in use${holder === null ? '' : ` by ${holder}`}; give another ${option}`)
     }
-    throw new StartError(`cannot listen on ${config.host} port ${config.port}: ${(error as Error).message}`)
+    throw new StartError(`cannot listen on ${host} port ${port}: ${(error as Error).message}`)
+  }
+}
+
+/** Half of all is the most of one address, account or endpoint unless something else is given. */
+function countsOf(config: Config): ConnectionCounts {
+  const maxConnections = connectionLimit(config)
+  const half = Math.floor(maxConnections / 2)
+  return {
+    ...{ maxConnections, reserved: reservedBeside(maxConnections) },
+    perAddress: config.addressConnections ?? half,
+    isShared: sharedAddresses(config.trustedProxies),
+    perAccount: config.accountConnections ?? half,
+    perEndpoint: config.endpointConnections ?? half,
   }
 }
 
@@ -102,7 +160,8 @@ function mountOf({ entrance }: App, { lbDomain, publicUrl, queueUrl }: Config): 
 }
 
 function connectionLimit(config: Config): number {
-  return Math.min(config.maxConnections, connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY))
+  const most = connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY)
+  return Math.min(config.maxConnections, Number.isFinite(most) ? most - reservedBeside(most) : most)
 }
 
 /** How new containers are connected. @param containers their address, once there is one */

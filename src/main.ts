@@ -11,7 +11,15 @@ import { ensureFolder, keepDurably } from './disk/durable-file.ts'
 import type { Emit } from './events.ts'
 import { driverFor, type ServerDriver } from './main-drivers.ts'
 import { foldersIn, type ServedFolder, serveFolders } from './main-folders.ts'
-import { bind, connected, connectionTo, openContainerAddress, openRelay, StartError } from './main-listeners.ts'
+import {
+  bind,
+  connected,
+  connectionTo,
+  type Listeners,
+  openContainerAddress,
+  openRelay,
+  StartError,
+} from './main-listeners.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
@@ -20,7 +28,7 @@ import type { Vault } from './ports/vault.ts'
 import type { VolumeFolders } from './ports/volume-folders.ts'
 import type { RelayKeeper } from './relay/keeper.ts'
 import type { ContainerAddress } from './server/container-address.ts'
-import { isLoopback, type Listener, originOf } from './server/listener.ts'
+import { isLoopback, originOf } from './server/listener.ts'
 import { type Resealing, resealAll } from './services/resealing.ts'
 import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
 import { openPostgresStore } from './store/postgres.ts'
@@ -50,7 +58,10 @@ export { StartError } from './main-listeners.ts'
 
 /** A server that answers. */
 export interface RunningServer {
+  /** Of the job operations and load-balancing endpoints. */
   readonly url: string
+  /** Of GraphQL, REST and what commands use; the same unless --admin-port is given. */
+  readonly managementUrl: string
   readonly apiKeyFile: string
   readonly folders: readonly ServedFolder[]
   /** What GPUs there are and what that means, as a sentence for people. */
@@ -108,28 +119,28 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const served = await serveFolders(app, folders, log)
     let kept: RelayKeeper | null = null
     containers = openContainerAddress(app, config, log, () => kept)
-    const listener = await bind(app, config, log, address => containers?.isContainer(address) === true)
+    const listeners = await bind(app, config, log, address => containers?.isContainer(address) === true)
     const hardware = describeGpus(machine, systemClock, config.placing)
-    const url = listener.url
-    const direct = originOf(config.host, listener.port)
+    const { url } = listeners.open
+    const managementUrl = listeners.admin?.url ?? url
+    const direct = originOf(config.host, listeners.open.port)
     kept = await connected(await relay, direct, app, log)
     await containers?.resume()
     await app.start({
       ...(containers === null ? {} : { containers }),
-      ...{ ...originsOf(config, url), otherWorkerUrls: [direct] },
+      ...{ ...originsOf(config, url, managementUrl), otherWorkerUrls: [direct] },
       get workerUrl() {
         return kept?.url ?? direct
       },
     })
-    tellOthers(lock, leader, url)
+    tellOthers(lock, leader, managementUrl)
     warnOfOutside(config, log)
     return {
-      url,
-      apiKeyFile,
+      ...{ url, managementUrl, apiKeyFile },
       folders: served,
       hardware: await hardware,
-      stop: stopper(app, { listener, containers, relay: kept, store, leader, lock, driver, notifier }),
-      deposed: deposed.then(why => letGo(app, listener).then(() => why)),
+      stop: stopper(app, { listeners, containers, relay: kept, store, leader, lock, driver, notifier }),
+      deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
     }
   } catch (error) {
     await (await relay)?.leave()
@@ -154,13 +165,15 @@ function tellOthers(lock: DataDirLock, leader: PostgresLeader | null, url: strin
   leader?.listensAt(new URL(url).host)
 }
 
-/** What answers call this server. @param url where it listens */
-function originsOf({ publicUrl, queueUrl, lbDomain }: Config, url: string): Addresses {
+/** What answers call this server. @param url where it listens @param managementUrl where it does for management */
+function originsOf({ publicUrl, queueUrl, lbDomain }: Config, url: string, managementUrl: string): Addresses {
   const origin = publicUrl ?? url
-  return { publicUrl: origin, queueUrl: queueUrl ?? origin, lbDomain }
+  return { publicUrl: publicUrl ?? managementUrl, queueUrl: queueUrl ?? origin, balancedUrl: origin, lbDomain }
 }
 
-function warnOfOutside({ host }: Config, log: Log): void {
+function warnOfOutside({ host, adminHost, adminPort }: Config, log: Log): void {
+  if (adminPort !== null && !isLoopback(adminHost))
+    log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
   if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
 }
 
@@ -251,7 +264,7 @@ function toAll(readers: readonly Emit[]): Emit {
 function stopper(
   app: App,
   parts: {
-    listener: Listener
+    listeners: Listeners
     containers: ContainerAddress | null
     relay: RelayKeeper | null
     store: Store
@@ -269,7 +282,7 @@ function stopper(
     // Before the network of the containers can go.
     await parts.driver.close()
     await parts.containers?.close(1_000)
-    await parts.listener.close(1_000)
+    await parts.listeners.close(1_000)
     await parts.notifier.close?.()
     await parts.store.close()
     await parts.leader?.close()
@@ -325,9 +338,9 @@ function whenDeposed(leader: PostgresLeader | null, emit: Emit): Promise<string>
 const LET_GO_MS = 2_000
 
 /** Ends whatever this server does, and no worker: they may be another server's now. */
-async function letGo(app: App, listener: Listener): Promise<void> {
+async function letGo(app: App, listeners: Listeners): Promise<void> {
   const late = new Promise(resolve => setTimeout(resolve, LET_GO_MS))
-  await Promise.race([Promise.allSettled([app.abandon(), listener.close(0)]), late])
+  await Promise.race([Promise.allSettled([app.abandon(), listeners.close(0)]), late])
 }
 
 type Log = ReturnType<typeof createLog>

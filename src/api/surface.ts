@@ -1,5 +1,5 @@
 import { keyOfAuthorization } from '../core/authorization.ts'
-import { type AppError, toAppError } from '../core/errors.ts'
+import { AppError, toAppError } from '../core/errors.ts'
 import type { Emit } from '../events.ts'
 
 /** Told by the server when an answer has gone out completely, or has not. */
@@ -11,6 +11,8 @@ export interface Delivery {
 /** What a surface gets beside the request. */
 export interface SurfaceEnv {
   readonly delivery: Delivery
+  /** Told whose request it is; false when that account has too many of them. Nobody has where it is left out. */
+  readonly admits?: (account: string) => boolean
 }
 
 /** A set of routes as a function. Surfaces never throw; what goes wrong is an answer. */
@@ -40,6 +42,12 @@ export function refusalHeaders({ retryAfterSeconds, allow }: AppError): Record<s
     ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
     ...(allow.length > 0 ? { allow: allow.join(', ') } : {}),
   }
+}
+
+/** Says whose request it is, as soon as that is known. @throws AppError `rate_limited` when that account has too many at once */
+export function admitTo(env: SurfaceEnv, account: string): void {
+  if (env.admits === undefined || env.admits(account)) return
+  throw new AppError('rate_limited', 'the account has too many requests at once', { retryAfterSeconds: 5 })
 }
 
 /** A JSON answer from text that is JSON already. */

@@ -16,6 +16,24 @@ export function surfaceOf(path: string): SurfaceName | null {
   return WORKER_CALLS.has((third ?? '').split('&')[0]!) ? 'worker' : 'jobs'
 }
 
+/** What of a request is known before its body. */
+interface Head {
+  readonly url?: string | undefined
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+}
+
+/**
+ * Whether a request may have a place that is kept for management and workers. One without a key or a token may not: only
+ * requests whose key is wrong are answered at once.
+ */
+export function keepsReserved({ url = '', headers }: Head): boolean {
+  const [path = '', query = ''] = url.split('?')
+  const surface = surfaceOf(path)
+  if (surface === 'ops') return true
+  if (surface === null || surface === 'jobs' || surface === 'openai') return false
+  return headers.authorization !== undefined || new URLSearchParams(query).has('api_key')
+}
+
 /** One function over several surfaces, for a listener that offers those of `offered` only. Tells of each answer. */
 export function dispatch(
   surfaces: Readonly<Record<SurfaceName, Surface>>,

@@ -67,13 +67,14 @@ async function start(config: Config): Promise<RunningServer> {
 }
 
 function announce(server: RunningServer, config: Config): void {
-  const { url, apiKeyFile, folders, hardware } = server
+  const { url, managementUrl, apiKeyFile, folders, hardware } = server
   if (config.json) {
-    process.stdout.write(`${JSON.stringify({ event: 'ready', url, apiKeyFile, pid: process.pid })}\n`)
+    process.stdout.write(`${JSON.stringify({ event: 'ready', url, managementUrl, apiKeyFile, pid: process.pid })}\n`)
     return
   }
   const lines = [
     `Runyard is up at ${url}`,
+    ...(managementUrl === url ? [] : [`Management is at ${managementUrl}`]),
     `The API key is in ${apiKeyFile}`,
     hardware,
     ...folders.flatMap(folder => folderLines(folder, server)),

@@ -4,14 +4,26 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { EndpointId } from '../core/ids.ts'
+import { type Place, Shares } from './shares.ts'
 
 /** The bounds. */
 export interface ConnectionLimits {
+  /** With a request that is worked on, or held; those that wait for one come from {@link reserved}, too. */
   readonly maxConnections: number
+  /** So many more for management and workers. */
+  readonly reserved: number
+  readonly perAddress: number
+  /** Whether many people come from this address, which has no bound then. */
+  readonly isShared: (address: string) => boolean
+  readonly perAccount: number
+  readonly perEndpoint: number
   /** For this long a body may come in as slowly as it likes; see {@link bodyBytesPerSecond}. */
   readonly bodyGraceMs: number
   /** What a body must have brought on average for the time after its grace. */
   readonly bodyBytesPerSecond: number
+  /** In each time like this, a body that holds room has to bring what it would if its bytes took {@link bodyMs}. */
+  readonly bodyPaceMs: number
   /** How long a body may take in all. */
   readonly bodyMs: number
   /** How long a client may take nothing of an answer that waits for it. */
@@ -23,10 +35,11 @@ export interface ConnectionLimits {
   readonly discardMs: number
 }
 
-/** The bounds of every listener, but for the number of connections. */
-export const CONNECTION_LIMITS: Omit<ConnectionLimits, 'maxConnections'> = {
+/** The bounds of every listener, but for those on the number of connections. */
+export const CONNECTION_LIMITS: Omit<ConnectionLimits, keyof ConnectionCounts> = {
   bodyGraceMs: 20_000,
   bodyBytesPerSecond: 240,
+  bodyPaceMs: 20_000,
   // The slowest that a body of the largest size may come in.
   bodyMs: 600_000,
   unreadMs: 60_000,
@@ -35,7 +48,26 @@ export const CONNECTION_LIMITS: Omit<ConnectionLimits, 'maxConnections'> = {
   discardMs: 30_000,
 }
 
+/** How many connections there may be, and whose. */
+export type ConnectionCounts = Pick<
+  ConnectionLimits,
+  'maxConnections' | 'reserved' | 'perAddress' | 'isShared' | 'perAccount' | 'perEndpoint'
+>
+
+/** How many are reserved for management and workers, beside so many for everybody. */
+export function reservedBeside(maxConnections: number): number {
+  return Math.min(1_024, Math.max(16, Math.floor(maxConnections / 8)))
+}
+
+/** For those who give only how many there may be: nobody's share is less than all. */
+export function countsOf(maxConnections: number): ConnectionCounts {
+  const shares = { perAddress: maxConnections, perAccount: maxConnections, perEndpoint: maxConnections }
+  return { maxConnections, reserved: reservedBeside(maxConnections), isShared: () => true, ...shares }
+}
+
 const SWEEP_MS = 500
+/** What a body may hold without room in memory; see api/body. */
+const FREE_BODY_BYTES = 65_536
 /** What is larger is looked at once it is written and not at the next sweep. */
 const LARGE_BYTES = 262_144
 /** A client that is going to ask has asked by then. */
@@ -43,12 +75,15 @@ const SILENT_MS = 1_000
 /** The Python SDK uses a connection again that was idle for up to this long. */
 const REUSED_MS = 15_000
 const FULL = '{"error":"the server has too many connections"}'
+const FULL_HEADERS = {
+  'content-type': 'application/json',
+  'content-length': String(FULL.length),
+  'retry-after': '5',
+  connection: 'close',
+}
 const REFUSAL = [
   'HTTP/1.1 503 Service Unavailable',
-  'content-type: application/json',
-  `content-length: ${FULL.length}`,
-  'retry-after: 5',
-  'connection: close',
+  ...Object.entries(FULL_HEADERS).map(([name, value]) => `${name}: ${value}`),
   '',
   FULL,
 ].join('\r\n')
@@ -61,6 +96,10 @@ interface Exchange {
   readonly socket: Socket
   readonly sinceMs: number
   readonly bytesBefore: number
+  /** Its place among all requests; null until it has one. */
+  place: Place | null
+  /** What its body had brought at the beginning of the present time of {@link ConnectionLimits.bodyPaceMs}. */
+  pace: { readonly atMs: number; readonly bytes: number }
   /** Since when there was always something of the answer to be taken; null while there is not. */
   unreadSinceMs: number | null
 }
@@ -75,17 +114,20 @@ export class Connections {
   readonly #silent = new Map<Socket, number>()
   /** Those between two requests, the longest waiting first, and since when. */
   readonly #idle = new Map<Socket, number>()
-  readonly #exchanges = new Set<Exchange>()
+  readonly #exchanges = new Map<IncomingMessage, Exchange>()
+  readonly #addresses = new Map<string, number>()
+  readonly #shares: Shares
   readonly #bodies = new Set<Exchange>()
-  readonly #untimed = new WeakSet<IncomingMessage>()
   readonly #timer: NodeJS.Timeout
 
   /** @param onFull is told each time that a connection is turned away */
   constructor(server: Server, limits: ConnectionLimits, onFull: () => void) {
     this.#limits = limits
     this.#onFull = onFull
+    this.#shares = new Shares({ ...limits, all: limits.maxConnections })
     server.on('connection', socket => this.#opened(socket))
-    server.on('request', (incoming, outgoing) => this.#asked(incoming, outgoing))
+    // Before whoever answers it, and asks for its place.
+    server.prependListener('request', (incoming, outgoing) => this.#asked(incoming, outgoing))
     this.#timer = setInterval(() => this.#sweep(performance.now()), SWEEP_MS).unref()
   }
 
@@ -94,9 +136,41 @@ export class Connections {
     clearInterval(this.#timer)
   }
 
-  /** Whoever takes this request has bounds of its own for how its body comes in. To be said before it is looked at. */
+  /** Whoever takes this request has bounds of its own for how its body comes in. */
   untimed(incoming: IncomingMessage): void {
-    if (hasBody(incoming)) this.#untimed.add(incoming)
+    const exchange = this.#exchanges.get(incoming)
+    if (exchange !== undefined) this.#bodies.delete(exchange)
+  }
+
+  /**
+   * Gives a request its place. False when there is none for it: it is to be refused, see {@link refuse}.
+   * @param endpointId the load-balancing endpoint that it is for; null for others
+   * @param mayBeReserved whether it is of management or a worker
+   */
+  enters(incoming: IncomingMessage, endpointId: EndpointId | null, mayBeReserved: () => boolean): boolean {
+    const place = this.#shares.enter(endpointId, mayBeReserved)
+    if (place === null) {
+      this.#onFull()
+      return false
+    }
+    const exchange = this.#exchanges.get(incoming)
+    if (exchange !== undefined) exchange.place = place
+    else incoming.socket.once('close', () => this.#shares.leave(place))
+    return true
+  }
+
+  /** Whose request it is. False when that account has too many. */
+  owned(incoming: IncomingMessage, account: string): boolean {
+    const place = this.#exchanges.get(incoming)?.place
+    if (place === undefined || place === null || this.#shares.own(place, account)) return true
+    this.#onFull()
+    return false
+  }
+
+  /** Answers a request for which there is no place, and ends its connection. */
+  refuse(outgoing: ServerResponse): void {
+    outgoing.writeHead(503, FULL_HEADERS)
+    outgoing.end(FULL)
   }
 
   /** Whether something that was asked on it is not answered yet, or it has left HTTP. */
@@ -107,7 +181,7 @@ export class Connections {
   /** Whether nothing has been said yet to what was asked on it last. */
   isUnanswered(socket: Socket): boolean {
     if (!this.isBusy(socket)) return this.#open.has(socket)
-    const exchanges = [...this.#exchanges].filter(exchange => exchange.socket === socket)
+    const exchanges = [...this.#exchanges.values()].filter(exchange => exchange.socket === socket)
     return exchanges.length === 1 && exchanges[0]?.outgoing.headersSent === false
   }
 
@@ -130,7 +204,12 @@ export class Connections {
     const nowMs = performance.now()
     this.#open.set(socket, 0)
     socket.once('close', () => this.#forget(socket))
-    if (this.#open.size > this.#limits.maxConnections) {
+    if (!this.#countAddress(socket)) {
+      this.#turnAway(socket)
+      return
+    }
+    const { maxConnections, reserved } = this.#limits
+    if (this.#open.size > maxConnections + reserved) {
       const victim = this.#victim(nowMs)
       if (victim === null) {
         this.#turnAway(socket)
@@ -140,6 +219,21 @@ export class Connections {
       victim.destroy()
     }
     this.#silent.set(socket, nowMs)
+  }
+
+  /** False when too many came from its address. */
+  #countAddress(socket: Socket): boolean {
+    const address = socket.remoteAddress
+    const { perAddress, isShared } = this.#limits
+    if (address === undefined || isShared(address)) return true
+    const count = (this.#addresses.get(address) ?? 0) + 1
+    this.#addresses.set(address, count)
+    socket.once('close', () => {
+      const left = this.#addresses.get(address)! - 1
+      if (left === 0) this.#addresses.delete(address)
+      else this.#addresses.set(address, left)
+    })
+    return count <= perAddress
   }
 
   /**
@@ -169,28 +263,30 @@ export class Connections {
 
   #asked(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming
+    const sinceMs = performance.now()
     const exchange: Exchange = {
-      ...{ incoming, outgoing, socket, sinceMs: performance.now(), bytesBefore: socket.bytesRead },
-      unreadSinceMs: null,
+      ...{ incoming, outgoing, socket, sinceMs, bytesBefore: socket.bytesRead, place: null },
+      ...{ pace: { atMs: sinceMs, bytes: 0 }, unreadSinceMs: null },
     }
     this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1)
     this.#silent.delete(socket)
     this.#idle.delete(socket)
-    this.#exchanges.add(exchange)
+    this.#exchanges.set(incoming, exchange)
     // Both come once, and `once` costs more than all else here.
     outgoing.on('close', () => this.#answered(exchange))
     outgoing.on('prefinish', () => {
       if (outgoing.writableLength > LARGE_BYTES) this.#cutUnread(performance.now())
     })
     if (!hasBody(incoming)) return
-    if (!this.#untimed.has(incoming)) this.#bodies.add(exchange)
+    this.#bodies.add(exchange)
     incoming.once('close', () => this.#bodies.delete(exchange))
     outgoing.once('finish', () => this.#discardRest(exchange))
   }
 
   #answered(exchange: Exchange): void {
-    const { socket } = exchange
-    this.#exchanges.delete(exchange)
+    const { socket, place } = exchange
+    this.#exchanges.delete(exchange.incoming)
+    if (place !== null) this.#shares.leave(place)
     const before = this.#open.get(socket)
     if (before === undefined) return
     this.#open.set(socket, before - 1)
@@ -216,20 +312,26 @@ export class Connections {
   }
 
   /** A body whose buffer is full waits for us and not for its client. */
-  #isTooSlow({ incoming, socket, sinceMs, bytesBefore }: Exchange, nowMs: number): boolean {
+  #isTooSlow(exchange: Exchange, nowMs: number): boolean {
+    const { incoming, socket, sinceMs, bytesBefore, pace } = exchange
     if (incoming.complete) return false
     if (nowMs - sinceMs > this.#limits.bodyMs) return true
     if (incoming.readableLength >= incoming.readableHighWaterMark) return false
-    const { bodyGraceMs, bodyBytesPerSecond } = this.#limits
+    const { bodyGraceMs, bodyBytesPerSecond, bodyPaceMs, bodyMs } = this.#limits
+    const bytes = socket.bytesRead - bytesBefore
+    if (nowMs - pace.atMs >= bodyPaceMs) {
+      exchange.pace = { atMs: nowMs, bytes }
+      if (bytes > FREE_BODY_BYTES && bytes - pace.bytes < (bytes / bodyMs) * bodyPaceMs) return true
+    }
     const lateMs = nowMs - sinceMs - bodyGraceMs
-    return lateMs > 0 && socket.bytesRead - bytesBefore < (lateMs / 1000) * bodyBytesPerSecond
+    return lateMs > 0 && bytes < (lateMs / 1000) * bodyBytesPerSecond
   }
 
   #cutUnread(nowMs: number): void {
     const { unreadMs, unreadBytes } = this.#limits
     const unread: Exchange[] = []
     let bytes = 0
-    for (const exchange of this.#exchanges) {
+    for (const exchange of this.#exchanges.values()) {
       const { outgoing, socket } = exchange
       if (outgoing.writableLength === 0) {
         if (exchange.unreadSinceMs !== null) socket.setTimeout(0)
@@ -245,12 +347,27 @@ export class Connections {
     if (bytes <= unreadBytes) return
     // Those that read at all come first to their end.
     unread.sort((a, b) => (a.unreadSinceMs ?? 0) - (b.unreadSinceMs ?? 0))
-    for (const { outgoing, socket } of unread) {
-      if (bytes <= unreadBytes) return
-      bytes -= outgoing.writableLength
-      socket.destroy()
+    const holders = [...Map.groupBy(unread, holderOf).values()].map(exchanges => ({ exchanges, bytes: sum(exchanges) }))
+    while (bytes > unreadBytes && holders.length > 0) {
+      holders.sort((a, b) => b.bytes - a.bytes)
+      const most = holders[0]!
+      const cut = most.exchanges.shift()!
+      const freed = cut.outgoing.writableLength
+      bytes -= freed
+      most.bytes -= freed
+      if (most.exchanges.length === 0) holders.shift()
+      cut.socket.destroy()
     }
   }
+}
+
+/** An account or a load-balancing endpoint; those without a key are one together, since they cannot be told apart. */
+function holderOf({ place }: Exchange): string {
+  return place?.account ?? place?.endpointId ?? ''
+}
+
+function sum(exchanges: readonly Exchange[]): number {
+  return exchanges.reduce((bytes, { outgoing }) => bytes + outgoing.writableLength, 0)
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -3,8 +3,10 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import type { Delivery, Surface } from '../api/surface.ts'
+import { keepsReserved } from '../api/surfaces.ts'
+import type { EndpointId } from '../core/ids.ts'
 import { answerToUnreadable } from './client-error.ts'
-import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from './connections.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf } from './connections.ts'
 import { type Mount, mounted } from './mount.ts'
 
 /**
@@ -49,9 +51,17 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const { host, port, maxConnections, onFull = () => {}, refuses = () => false, limits = {} } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
-  const mount = options.mount === undefined ? null : mounted(options.mount, { refuses, isBusy, upgraded })
+  const enters = (incoming: IncomingMessage, endpointId: EndpointId) =>
+    connections.enters(incoming, endpointId, () => false)
+  const refuseFull = (outgoing: ServerResponse) => connections.refuse(outgoing)
+  const others = { refuses, isBusy, enters, refuse: refuseFull, upgraded }
+  const mount = options.mount === undefined ? null : mounted(options.mount, others)
   const answer = getRequestListener(
-    (request, env) => surface(request, { delivery: deliveryOf(env.outgoing as ServerResponse) }),
+    (request, env) =>
+      surface(request, {
+        delivery: deliveryOf(env.outgoing as ServerResponse),
+        admits: account => connections.owned(env.incoming as IncomingMessage, account),
+      }),
     {
       errorHandler: () =>
         new Response('{"error":"an internal error occurred"}', { status: 500, headers: JSON_HEADERS }),
@@ -68,11 +78,12 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (refuses(incoming.socket.remoteAddress)) refuse(outgoing)
       else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
-      else void answer(incoming, outgoing)
+      else if (connections.enters(incoming, null, () => keepsReserved(incoming))) void answer(incoming, outgoing)
+      else refuseFull(outgoing)
     },
   )
   mount?.attach(server)
-  const connections = new Connections(server, { ...CONNECTION_LIMITS, ...limits, maxConnections }, onFull)
+  const connections = new Connections(server, { ...CONNECTION_LIMITS, ...countsOf(maxConnections), ...limits }, onFull)
   server.on('clientError', (error, socket) => {
     if (socket.writable && connections.isUnanswered(socket as Socket)) socket.write(answerToUnreadable(error))
     socket.destroy()

@@ -79,6 +79,10 @@ export interface Others {
   readonly refuses: (address: string | undefined) => boolean
   /** Whether requests that came before on this connection have no answer yet. */
   readonly isBusy: (socket: Duplex) => boolean
+  /** Gives a request its place; false when there is none for it. */
+  readonly enters: (incoming: IncomingMessage, endpointId: EndpointId) => boolean
+  /** Answers a request for which there is no place. */
+  readonly refuse: (outgoing: ServerResponse) => void
   /** A socket has left HTTP. */
   readonly upgraded: (socket: Duplex) => void
 }
@@ -94,7 +98,7 @@ export interface Mounted {
 }
 
 /** Hangs load-balancing endpoints into a server. */
-export function mounted(mount: Mount, { refuses, isBusy, upgraded }: Others): Mounted {
+export function mounted(mount: Mount, { refuses, isBusy, enters, refuse: refuseFull, upgraded }: Others): Mounted {
   const routeOf = routing(mount)
   const { entrance } = mount
   const isFor = (incoming: IncomingMessage) => !refuses(incoming.socket.remoteAddress) && routeOf(incoming) !== null
@@ -106,7 +110,8 @@ export function mounted(mount: Mount, { refuses, isBusy, upgraded }: Others): Mo
     takes(incoming, outgoing) {
       const route = routeOf(incoming)
       if (route === null) return false
-      entrance.handle(incoming, outgoing, route)
+      if (enters(incoming, route.endpointId)) entrance.handle(incoming, outgoing, route)
+      else refuseFull(outgoing)
       return true
     },
     attach(server) {
@@ -121,6 +126,7 @@ export function mounted(mount: Mount, { refuses, isBusy, upgraded }: Others): Mo
         upgraded(socket)
         const route = routeOf(incoming)
         if (route === null) refuse(socket, 400, 'there is nothing to upgrade to at this path')
+        else if (!enters(incoming, route.endpointId)) refuse(socket, 503, 'the server has too many connections')
         else entrance.upgrade(incoming, socket, head, route)
       })
       server.on('connect', (_incoming, socket) => {
@@ -131,7 +137,7 @@ export function mounted(mount: Mount, { refuses, isBusy, upgraded }: Others): Mo
   }
 }
 
-const TITLES = { 400: 'Bad Request', 405: 'Method Not Allowed' } as const
+const TITLES = { 400: 'Bad Request', 405: 'Method Not Allowed', 503: 'Service Unavailable' } as const
 
 function refuse(socket: Duplex, status: keyof typeof TITLES, error: string): void {
   const body = JSON.stringify({ error })

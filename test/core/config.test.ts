@@ -153,7 +153,9 @@ const OTHER: Record<string, string> = {
   ...{ lb: 'k:l', lbDomain: 'z', lbPublic: 'one,two', maxLbBody: '31', trustedProxy: '::1,10.0.0.0/8' },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ requireGpu: 'true', dwell: '5', cpuOvercommit: '3', memoryOvercommit: '3' },
-  ...{ maxConnections: '99', maxBodyMemory: '64', directWorkers: 'true' },
+  ...{ maxConnections: '99', maxBodyMemory: '64' },
+  ...{ adminPort: '8', adminHost: 'i', maxConnectionsPerAddress: '7', maxConnectionsPerAccount: '8' },
+  ...{ maxConnectionsPerEndpoint: '9', maxBodyDisk: '99', directWorkers: 'true' },
   ...{ docker: 'off', dockerNetwork: 'n', dockerWorkerAddress: 'a', storeHost: 'inline' },
   ...{
     webhookPublicOnly: 'true',

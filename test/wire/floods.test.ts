@@ -234,7 +234,7 @@ describe('connections', () => {
   })
 
   test('when all are busy the next one is told so with 503', async () => {
-    const { server, endpoint } = await floodable(['--max-connections', '64'])
+    const { server, endpoint } = await floodable(['--max-connections', '64', '--max-connections-per-account', '64'])
     const { json } = await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
     const head = `GET /v2/${endpoint}/status-sync/${json.id}?wait=60000 HTTP/1.1\r\nhost: x\r\n`
     const held: Wire[] = []
@@ -242,7 +242,7 @@ describe('connections', () => {
       held.push(...(await openWires(server, 1, `${head}authorization: ${server.apiKey}\r\n\r\n`)))
       await sleep(20)
     }
-    const [refused] = (await openWires(server, 1)) as [Wire]
+    const [refused] = (await openWires(server, 1, `${head}authorization: ${server.apiKey}\r\n\r\n`)) as [Wire]
     await refused.closed
     assert.match(refused.received(), /^HTTP\/1\.1 503 [\s\S]*retry-after: 5[\s\S]*too many connections/)
     assert.ok(held.every(({ isClosed }) => !isClosed()))

@@ -3,7 +3,7 @@ import { toAppError } from '../../core/errors.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
-import { authorizationKey, reportFailure, type Surface } from '../surface.ts'
+import { admitTo, authorizationKey, reportFailure, type Surface } from '../surface.ts'
 import type { GraphqlContext } from './context.ts'
 import { shownError } from './errors.ts'
 import { graphiql, wantsPage } from './graphiql.ts'
@@ -33,10 +33,11 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
     maskedErrors: { maskError: error => shownError(error, cause => reportCause(parts, cause)) },
     plugins: limitPlugins(),
   })
-  return async request => {
+  return async (request, env) => {
     try {
       if (wantsPage(request)) return await graphiql(request)
       const caller = await callerOf(request, parts.access)
+      if (caller !== null) admitTo(env, caller.owner)
       const ask = async (body: string | null) => {
         const init = { method: request.method, headers: request.headers, body }
         const answer = await yoga.fetch(new Request(request.url, init), { caller, loaders: loadersFor(parts, caller) })

@@ -21,7 +21,15 @@ import type { Jobs } from '../../services/jobs.ts'
 import type { Streams } from '../../services/streams.ts'
 import type { Webhooks } from '../../services/webhooks.ts'
 import type { BodyRoom } from '../body.ts'
-import { authorizationKey, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import {
+  admitTo,
+  authorizationKey,
+  jsonText,
+  refusalHeaders,
+  reportFailure,
+  type Surface,
+  type SurfaceEnv,
+} from '../surface.ts'
 import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listWebhooks, webhookKey } from './webhooks.ts'
@@ -102,6 +110,7 @@ export function jobSurface(parts: JobSurfaceParts): Surface {
 
 async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise<Response> {
   const caller = await parts.access.authenticate(authorizationKey(call.req.raw))
+  admitTo(call.env, caller.owner)
   const id = call.req.param('endpoint') ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)

@@ -5,7 +5,7 @@ import { JOB_TIMES } from '../../core/retention.ts'
 import type { Access } from '../../services/access.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { BodyRoom } from '../body.ts'
-import { authorizationKey, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { admitTo, authorizationKey, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { Exchange, type ExchangeParts, respond } from './exchange.ts'
 
 /** Largest body of a request. */
@@ -34,6 +34,7 @@ export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
 
 async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceEnv): Promise<Response> {
   const caller = await parts.access.authenticate(authorizationKey(request))
+  admitTo(env, caller.owner)
   const { pathname } = new URL(request.url)
   const id = pathname.split('/')[2] ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)

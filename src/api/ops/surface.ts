@@ -1,4 +1,4 @@
-import { Hono, type HonoRequest } from 'hono'
+import { type Context, Hono, type HonoRequest } from 'hono'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { Explanation } from '../../core/explain.ts'
 import { DEFAULT_OWNER } from '../../core/ids.ts'
@@ -11,7 +11,15 @@ import type { Explaining } from '../../services/explaining.ts'
 import type { LogReading } from '../../services/log-reading.ts'
 import type { Scraping } from '../../services/scraping.ts'
 import type { WorkerReading } from '../../services/worker-reading.ts'
-import { authorizationKey, jsonText, refusalHeaders, reportFailure, type Surface } from '../surface.ts'
+import {
+  admitTo,
+  authorizationKey,
+  jsonText,
+  refusalHeaders,
+  reportFailure,
+  type Surface,
+  type SurfaceEnv,
+} from '../surface.ts'
 import { logs } from './logs.ts'
 import { watchView } from './watch.ts'
 
@@ -35,7 +43,7 @@ export interface OpsParts {
  * `/ops/logs`, `/ops/locate`, `/ops/top`.
  */
 export function opsSurface(parts: OpsParts): Surface {
-  const app = new Hono()
+  const app = new Hono<{ Bindings: SurfaceEnv }>()
   app.get('/healthz', () => jsonText('{"status":"ok"}'))
   app.get('/readyz', async () =>
     (await parts.ready())
@@ -43,12 +51,12 @@ export function opsSurface(parts: OpsParts): Surface {
       : jsonText('{"status":"not ready"}', 503, { 'retry-after': '5' }),
   )
   app.get('/metrics', async call => {
-    if (!parts.metricsPublic) requireOperator(await authenticate(parts, call.req.raw))
+    if (!parts.metricsPublic) requireOperator(await authenticate(parts, call))
     const { contentType, text } = await parts.scraping.expose()
     return new Response(text, { headers: { 'content-type': contentType } })
   })
   app.get('/ops/why', async call => {
-    const caller = await authenticate(parts, call.req.raw)
+    const caller = await authenticate(parts, call)
     const { items, nextCursor } = await parts.explaining.page(caller.owner, pageRequest(call.req))
     const explanations = items.map(({ endpoint, explanation }) => ({
       kind: 'endpoint',
@@ -59,22 +67,22 @@ export function opsSurface(parts: OpsParts): Surface {
     return jsonText(JSON.stringify({ explanations, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
   })
   app.get('/ops/why/:id', async call => {
-    const caller = await authenticate(parts, call.req.raw)
+    const caller = await authenticate(parts, call)
     return jsonText(JSON.stringify({ explanations: [await explain(parts, caller, call.req.param('id'))] }))
   })
   app.get('/ops/locate/:id', async call => {
-    const caller = await authenticate(parts, call.req.raw)
+    const caller = await authenticate(parts, call)
     const found = await parts.logs.locate(caller.owner, call.req.param('id'))
     const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
     return jsonText(JSON.stringify({ kind: found.kind, id: found.id, endpointId }))
   })
   app.get('/ops/top', async call => {
-    const caller = await authenticate(parts, call.req.raw)
+    const caller = await authenticate(parts, call)
     const only = call.req.query('endpoint') ?? null
     return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.clock.now())))
   })
   app.get('/ops/logs/:id', async call => {
-    const caller = await authenticate(parts, call.req.raw)
+    const caller = await authenticate(parts, call)
     return logs(parts, caller, call.req.raw, call.req.param('id'))
   })
   app.notFound(call => {
@@ -85,11 +93,12 @@ export function opsSurface(parts: OpsParts): Surface {
     const error = toAppError(thrown)
     return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
   })
-  return async request => app.fetch(request)
+  return async (request, env) => app.fetch(request, env)
 }
 
-async function authenticate(parts: OpsParts, request: Request): Promise<Caller> {
-  const caller = await parts.access.authenticate(authorizationKey(request))
+async function authenticate(parts: OpsParts, { req, env }: Context<{ Bindings: SurfaceEnv }>): Promise<Caller> {
+  const caller = await parts.access.authenticate(authorizationKey(req.raw))
+  admitTo(env, caller.owner)
   parts.access.requireManagement(caller, 'read')
   return caller
 }

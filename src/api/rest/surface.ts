@@ -5,7 +5,7 @@ import type { RateDecision } from '../../core/rate-limit.ts'
 import type { Emit } from '../../events.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
-import { authorizationKey, reportFailure, type Surface } from '../surface.ts'
+import { admitTo, authorizationKey, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { problemResponse } from './problem.ts'
 import type { Route } from './route.ts'
 import { validate } from './validate.ts'
@@ -19,7 +19,7 @@ export interface RestParts {
 
 const MAX_BODY_BYTES = 1024 * 1024
 
-type Env = { Bindings: { parts: RestParts; rate: { decision: RateDecision | null } } }
+type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: RateDecision | null } } }
 
 /** Makes the answer that tells of an error. */
 export type RenderError = (error: AppError, headers?: Readonly<Record<string, string>>) => Response
@@ -34,8 +34,8 @@ export function restSurface(
   for (const route of routes) {
     const { method, path } = route.contract
     app.on(method.toUpperCase(), honoPath(path), async context => {
-      const { parts, rate } = context.env
-      const caller = route.contract.level === 'open' ? null : await admit(parts, context.req.raw, route, rate)
+      const { parts } = context.env
+      const caller = route.contract.level === 'open' ? null : await admit(context.env, context.req.raw, route)
       const request = context.req.raw
       const run = async (text: string) => {
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, text)
@@ -50,25 +50,31 @@ export function restSurface(
   }
   for (const [path, allow] of methodsByPath(routes)) {
     app.all(honoPath(path), async context => {
-      await authenticate(context.env.parts, context.req.raw, context.env.rate)
+      await authenticate(context.env, context.req.raw)
       const message = `this path takes ${allow.join(', ')}, not ${context.req.method}`
       throw new AppError('method_not_allowed', message, { allow })
     })
   }
   app.notFound(async context => {
-    await authenticate(context.env.parts, context.req.raw, context.env.rate)
+    await authenticate(context.env, context.req.raw)
     throw new AppError('not_found', `there is nothing at ${context.req.path}`)
   })
   app.onError(error => {
     throw error
   })
-  return request => answered(parts, app, request, render)
+  return (request, env) => answered(parts, app, request, env, render)
 }
 
-async function answered(parts: RestParts, app: Hono<Env>, request: Request, render: RenderError): Promise<Response> {
+async function answered(
+  parts: RestParts,
+  app: Hono<Env>,
+  request: Request,
+  env: SurfaceEnv,
+  render: RenderError,
+): Promise<Response> {
   const rate: { decision: RateDecision | null } = { decision: null }
   try {
-    const answer = await app.fetch(request, { parts, rate })
+    const answer = await app.fetch(request, { parts, env, rate })
     for (const [name, value] of Object.entries(rateHeaders(rate.decision))) answer.headers.set(name, value)
     return answer
   } catch (thrown) {
@@ -77,15 +83,16 @@ async function answered(parts: RestParts, app: Hono<Env>, request: Request, rend
   }
 }
 
-async function admit(parts: RestParts, request: Request, route: Route, rate: Env['Bindings']['rate']): Promise<Caller> {
-  const caller = await authenticate(parts, request, rate)
-  parts.access.requireManagement(caller, route.contract.level as 'read' | 'write')
+async function admit(env: Env['Bindings'], request: Request, route: Route): Promise<Caller> {
+  const caller = await authenticate(env, request)
+  env.parts.access.requireManagement(caller, route.contract.level as 'read' | 'write')
   return caller
 }
 
 /** Authentication and the windows come before everything else, so that every answer after them carries their headers. */
-async function authenticate(parts: RestParts, request: Request, rate: Env['Bindings']['rate']): Promise<Caller> {
+async function authenticate({ parts, env, rate }: Env['Bindings'], request: Request): Promise<Caller> {
   const caller = await parts.access.authenticate(bearerKey(request))
+  admitTo(env, caller.owner)
   rate.decision = await parts.access.count(caller)
   if (rate.decision?.exceeded != null) throw exceeded(rate.decision)
   return caller

@@ -8,7 +8,7 @@ import type { Emit } from '../../events.ts'
 import type { Vault } from '../../ports/vault.ts'
 import type { WorkerCalls } from '../../services/worker-calls.ts'
 import type { BodyRoom } from '../body.ts'
-import { authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { admitTo, authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 
 /** Names of the calls, the first path segment below `/v2/{endpoint_id}`. */
 export const WORKER_CALLS: ReadonlySet<string> = new Set([
@@ -50,6 +50,7 @@ export function workerSurface(parts: WorkerSurfaceParts): Surface {
     const call = parse(request, env)
     try {
       const worker = await parts.calls.authenticate(authorizationKey(request), call.endpointId)
+      admitTo(env, worker.owner)
       return await answer(parts, call, worker)
     } catch (error) {
       reportFailure(parts.emit, 'worker', request, error)

@@ -42,6 +42,8 @@ export interface LogRecord {
 /** A server that answers. */
 export interface Server {
   readonly url: string
+  /** Of management; the same unless `--admin-port` is given. */
+  readonly managementUrl: string
   readonly port: number
   readonly apiKey: string
   readonly dataDir: string
@@ -56,6 +58,14 @@ export interface Server {
   stop(): Promise<Exit>
   /** Ends it in the middle of whatever it does. */
   kill9(): Promise<void>
+}
+
+/** What `serve --json` prints. */
+interface Ready {
+  readonly url: string
+  readonly managementUrl: string
+  readonly apiKeyFile: string
+  readonly pid: number
 }
 
 /** Starts a server on a free port and waits until it answers. It is ended with the test file. */
@@ -79,9 +89,9 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     60_000,
     10,
   )
-  const { url, apiKeyFile, pid } = JSON.parse(ready) as { url: string; apiKeyFile: string; pid: number }
+  const { url, managementUrl, apiKeyFile, pid } = JSON.parse(ready) as Ready
   return {
-    ...{ url, dataDir, pid, lines, ended, port: Number(new URL(url).port) },
+    ...{ url, managementUrl, dataDir, pid, lines, ended, port: Number(new URL(url).port) },
     apiKey: readFileSync(apiKeyFile, 'utf8').trim(),
     events: message => lines.flatMap(readRecord).filter(({ msg }) => msg === message),
     signal: name => void child.kill(name),

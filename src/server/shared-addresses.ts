@@ -1,0 +1,17 @@
+/** Addresses from which many people come, so that they have no bound of one. */
+import { BlockList, isIPv6 } from 'node:net'
+
+/**
+ * Whether an address is one of this machine, behind which everybody may be whom a proxy hands on, or of a proxy that is trusted.
+ * @param proxies addresses, and networks such as 10.0.0.0/8
+ */
+export function sharedAddresses(proxies: readonly string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const network of ['127.0.0.0/8', '::1', ...proxies]) {
+    const [address = '', bits] = network.split('/')
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(bits), family)
+  }
+  return address => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+}
