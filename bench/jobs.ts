@@ -96,7 +96,17 @@ async function onRunyard(database: string | null): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
   const notes = join(folder, 'notes')
   mkdirSync(notes)
-  const options = ['--port', '0', '--json', '--log-level', 'silent', '--data-dir', join(folder, 'data')]
+  const options = [
+    '--port',
+    '0',
+    '--json',
+    '--log-level',
+    'silent',
+    '--data-dir',
+    join(folder, 'data'),
+    '--process-root',
+    '.',
+  ]
   const env = { ...process.env, ...(database === null ? {} : { RUNYARD_DATABASE: database }) }
   const server = spawn('./bin/runyard', ['serve', ...options], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {

@@ -211,6 +211,7 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
     kill: worker => call(() => driver.kill(worker)),
     release: worker => call(() => driver.release(worker)),
     capacity: () => call(() => driver.capacity()),
+    keepsApart: () => driver.keepsApart(),
     tidy: () => call(() => driver.tidy()),
   }
 }

@@ -53,6 +53,7 @@ import { Registries } from './services/registries.ts'
 import { Releases } from './services/releases.ts'
 import { Scraping } from './services/scraping.ts'
 import { Secrets } from './services/secrets.ts'
+import { SHARING_RULES, Sharing, type SharingRules } from './services/sharing.ts'
 import { Sightings } from './services/sightings.ts'
 import { Streams } from './services/streams.ts'
 import { Templates } from './services/templates.ts'
@@ -88,6 +89,8 @@ export interface AppConfig {
   readonly admission?: AdmissionRules
   /** How many requests for load-balancing endpoints may wait, and how long; what is left out is as gateway/lines says. */
   readonly lines?: Partial<LineLimits>
+  /** What follows from a second account; what is left out is as services/sharing.ts says. */
+  readonly sharing?: Partial<SharingRules>
   /** How many bytes the body of a request for a load-balancing endpoint may have; 30 MB when left out. */
   readonly balancedBodyBytes?: number
 }
@@ -135,7 +138,8 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   let addresses: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
   const waiting = new Waiting(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows, config.limitJobs)
-  const management = managementOf(ports, access, config.prices)
+  const sharing = new Sharing(ports, { ...SHARING_RULES, ...config.sharing })
+  const management = managementOf(ports, { access, sharing }, config.prices)
   const jobs = new Jobs(ports, waiting)
   const canResume = (id: EndpointId, worker: WorkerId) => balancing.canResume(id, worker)
   const lines: Lines = new Lines(ports, { limits: config.lines ?? {}, canResume })
@@ -148,7 +152,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const read = { streams: new Streams(ports, { jobs, waiting }), logs: new LogReading(ports) }
   const ends = { stopping: stopping.signal, closed: closed.signal }
   const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
-  const webhooks = new Webhooks(ports, jobs)
+  const webhooks = new Webhooks(ports, jobs, sharing)
   const balanced = createGateway(ports, config, access, lines, stopping.signal)
   const loops = createLoops(ports, config, { ...watching, jobs, batches, webhooks })
   const abandon = () => {
@@ -247,9 +251,13 @@ function lookersOf(ports: Ports, parts: InspectorParts & { balancing: Balancing 
 }
 
 /** The use cases of management that need no others. */
-function managementOf(ports: Ports, access: Access, prices: PriceList | undefined) {
+function managementOf(
+  ports: Ports,
+  { access, sharing }: { access: Access; sharing: Sharing },
+  prices: PriceList | undefined,
+) {
   return {
-    accounts: new Accounts(ports),
+    accounts: new Accounts(ports, sharing),
     billing: new Billing(ports, prices ?? NO_PRICES),
     catalog: new Catalog(ports, prices),
     keys: new Keys(ports, access),

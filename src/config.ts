@@ -16,11 +16,12 @@ import {
   setting,
   wholeNumber,
 } from './config-setting.ts'
+import { SHARING_SETTINGS, type SharingConfig, sharingConfig } from './config-sharing.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 
 /** The settings of one run of the server, checked and frozen. */
-export interface Config extends GatewayConfig, ListenerConfig, ManagementConfig {
+export interface Config extends GatewayConfig, ListenerConfig, ManagementConfig, SharingConfig {
   readonly port: number
   readonly host: string
   readonly dataDir: string
@@ -105,7 +106,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
       'PROCESS_ROOT',
       '<folder>',
       null,
-      'folder below which dir: images may lie (default: the current one); may be repeated',
+      'folder below which dir: images may lie; may be repeated',
       notEmpty,
     ),
   ),
@@ -251,6 +252,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'WEBHOOK_PUBLIC_ONLY',
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
+  ...SHARING_SETTINGS,
   ...MANAGEMENT_SETTINGS,
   prices: setting(
     '--prices',
@@ -348,6 +350,7 @@ function configOf(
     ...read,
     ...listenerConfig(one),
     ...managementConfig(one),
+    ...sharingConfig(one),
   }
 }
 

@@ -14,7 +14,6 @@ import { VOLUME_PATH } from './drivers/volume-link.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
-import { isLoopback } from './server/listener.ts'
 import { systemClock } from './system/clock.ts'
 import { installationOf } from './system/installation.ts'
 import type { createLog } from './system/log.ts'
@@ -51,13 +50,13 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
 
 const OFF = 'containers are off (--docker off)'
 
-/** Processes run only for people on this machine, or below folders that were named on purpose. */
+/** Processes run only of folders that were named on purpose. */
 function processDriver(config: Config, folders: readonly string[], { notifier, logs }: DriverParts): Driver {
-  const trusted = isLoopback(config.host)
-  const roots = config.processRoots.length > 0 ? config.processRoots : trusted ? [process.cwd()] : []
+  const roots = config.processRoots
+  if (config.processes === 'off') return createNoDriver('processes are off (--processes off)')
   if (roots.length === 0 && folders.length === 0) {
     return createNoDriver(
-      'processes are off because the server can be reached from outside; give --process-root to allow them',
+      'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root',
     )
   }
   return createProcessDriver({

@@ -182,7 +182,9 @@ function appConfigOf(config: Config): AppConfig {
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
   const chosen = { placing, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
-  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, ...chosen }
+  const { acceptSharedHost, webhookPrivate } = config
+  const sharing = { acceptSharedHost, webhookPrivate }
+  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, sharing, ...chosen }
 }
 
 /** What a rotation came to, and which key there is now. */

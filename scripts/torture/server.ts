@@ -46,7 +46,16 @@ export class MortalServer {
   /** Starts it and waits until it answers. */
   async start(): Promise<void> {
     const log = openSync(this.logFile, 'a')
-    const args = ['serve', '--json', '--port', String(this.#port), '--data-dir', this.#wish.dataDir]
+    const args = [
+      'serve',
+      '--json',
+      '--port',
+      String(this.#port),
+      '--data-dir',
+      this.#wish.dataDir,
+      '--process-root',
+      root,
+    ]
     const env = { ...process.env, ...(this.#wish.database === null ? {} : { RUNYARD_DATABASE: this.#wish.database }) }
     const child = spawn(join(root, 'bin', 'runyard'), args, { cwd: root, env, stdio: ['ignore', 'pipe', log] })
     closeSync(log)

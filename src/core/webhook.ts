@@ -15,6 +15,9 @@ export const WEBHOOK = {
   retentionMs: 24 * 60 * 60_000,
 } as const
 
+/** All that accounts other than the operator's learn of a receiver that has no public address and did not take a message. */
+export const HIDDEN_PROBLEM = 'not delivered: the receiver has no public address, or did not take the message'
+
 /** PENDING until the receiver has answered 200 or the last try has failed. */
 export type DeliveryState = 'PENDING' | 'DELIVERED' | 'FAILED'
 

@@ -134,7 +134,7 @@ const START_RULES: readonly Rule[] = [
     advice: 'choose a CPU flavor with more memory',
   },
   {
-    tells: /outside of the process roots|no --process-root is set/,
+    tells: /outside of the process roots|no --process-root is set|no folders to run as processes/,
     advice: 'start the server with --process-root <folder> that has it',
     lasts: true,
   },

@@ -46,6 +46,8 @@ export interface MockDriverOptions {
   readonly capacity?: (running: number) => Capacity
   /** Which images and arguments can never be started; all can unless given. */
   readonly check?: (image: string, args: string, type?: EndpointType) => string | null
+  /** Why workers of different accounts are not kept apart; null, as when left out, when they are. */
+  readonly sharing?: string | null
 }
 
 /** A scripted driver. */
@@ -210,6 +212,10 @@ class FleetDriver implements MockDriver {
     if (this.#known.get(worker)?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
     this.#known.delete(worker)
     if (this.fleet.workers.get(worker)?.exit !== null) this.fleet.workers.delete(worker)
+  }
+
+  keepsApart(): string | null {
+    return this.#options.sharing ?? null
   }
 
   async capacity(): Promise<Capacity> {

@@ -207,6 +207,10 @@ class Processes implements ProcessDriver {
     await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
   }
 
+  keepsApart(): string | null {
+    return null
+  }
+
   async capacity() {
     const { maxWorkers } = this.#options
     const running = [...this.#workers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)

@@ -74,6 +74,10 @@ class Routed implements Driver {
     this.#places.delete(worker)
   }
 
+  keepsApart(): string | null {
+    return this.#options.folders.keepsApart() ?? this.#options.containers.keepsApart()
+  }
+
   async capacity() {
     const { maxWorkers } = this.#options
     const each = await Promise.all(this.#all().map(driver => driver.capacity()))

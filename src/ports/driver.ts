@@ -112,6 +112,11 @@ export interface Driver {
   kill(worker: WorkerId): Promise<void>
   /** Forgets an ended worker and removes its private folder. */
   release(worker: WorkerId): Promise<void>
+  /**
+   * Null when workers of different accounts cannot reach each other's or the server's files; else the reason as a sentence, such as
+   * "processes run without a cage".
+   */
+  keepsApart(): string | null
   /** Room for more workers. */
   capacity(): Promise<Capacity>
   /**

@@ -6,6 +6,10 @@ export interface OutboundRequest {
   readonly body: string
   /** Gives the call up. */
   readonly signal: AbortSignal
+  /** Whether private addresses and this machine are refused for this call; as all calls of the server unless given. */
+  readonly publicOnly?: boolean
+  /** Told before a connection is made whether all addresses it may go to are public; not told when there is none. */
+  readonly onTarget?: (isPublic: boolean) => void
 }
 
 /** The status of the answer, or why there is none, as a phrase such as "connect ECONNREFUSED 127.0.0.1:80". */

@@ -3,22 +3,30 @@ import { AppError, invalid, notFound } from '../core/errors.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../core/ids.ts'
 import type { Caller } from '../core/permission.ts'
 import type { Ports } from '../ports/ports.ts'
+import { Sharing } from './sharing.ts'
 import { shortId } from './short-id.ts'
 
 /** Accounts, which only the operator looks after. */
 export class Accounts {
   readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
+  readonly #sharing: Sharing
 
-  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>) {
+  /** @param sharing whether there may be a second account, and who is told of it */
+  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>, sharing = new Sharing(ports)) {
     this.#ports = ports
+    this.#sharing = sharing
   }
 
-  /** @throws AppError `forbidden` unless the caller is an operator, `invalid`, or `conflict` when there are too many */
+  /**
+   * @throws AppError `forbidden` unless the caller is an operator, `invalid`, or `conflict` when there are too many or workers of
+   *   accounts are not kept apart
+   */
   async create(caller: Caller, name: string): Promise<Account> {
     requireOperator(caller)
     const { store, random, clock, emit } = this.#ports
     const failures = accountFailures(name)
     if (failures.length > 0) throw invalid(failures)
+    this.#sharing.requireApart()
     if ((await store.accounts.list()).length >= MAX_ACCOUNTS) {
       throw new AppError('conflict', `there are ${MAX_ACCOUNTS} accounts already, which is the limit`)
     }
@@ -29,6 +37,7 @@ export class Accounts {
       deleteRunningEndpoints: false,
     }
     await store.accounts.insert(account)
+    this.#sharing.accountMade()
     emit('account.created', { account: account.id, by: caller.keyId })
     return account
   }

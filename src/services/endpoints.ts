@@ -17,6 +17,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { WorkerStore } from '../ports/store.ts'
 import { changeAgain } from './change-again.ts'
 import type { Fleet } from './fleet.ts'
+import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { inGroups } from './in-groups.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
@@ -69,17 +70,14 @@ export class Endpoints {
   /**
    * Makes an endpoint that is linked to a template: each change of the template is a change of the endpoint.
    * @param wantedId the id to use, unless it is taken; a new random one otherwise
-   * @throws AppError `invalid` with all failures, an unknown template among them
+   * @throws AppError `invalid` with all failures, an unknown template among them; `forbidden` as services/host-folders.ts says
    */
-  async create(
-    owner: OwnerId,
-    given: EndpointConfig,
-    templateId: TemplateId,
-    wantedId?: EndpointId,
-  ): Promise<Endpoint> {
+  async create(by: Changer, given: EndpointConfig, templateId: TemplateId, wantedId?: EndpointId): Promise<Endpoint> {
     const config = tidied(given)
+    const owner = ownerOf(by)
     const failures = await this.#problems(owner, config)
     const template = await this.#ports.store.templates.find(owner, templateId)
+    if (template !== null) requireFolderRight(by, { template, config }, null)
     failures.push(...linkProblems(templateId, template))
     if (template !== null) failures.push(...servingChangeFailures({ config, template }, null))
     if (failures.length > 0) throw invalid(failures)
@@ -90,11 +88,13 @@ export class Endpoints {
   /**
    * Makes an endpoint with a template of its own, which no list shows and which goes with the endpoint. Both come
    * about in one step. The template is a serverless one. Its name is made here, unless one is given that is free.
-   * @throws AppError `invalid` with all failures of both
+   * @throws AppError `invalid` with all failures of both; `forbidden` as services/host-folders.ts says
    */
-  async createWithOwnTemplate(owner: OwnerId, given: EndpointConfig, content: OwnTemplate): Promise<Endpoint> {
+  async createWithOwnTemplate(by: Changer, given: EndpointConfig, content: OwnTemplate): Promise<Endpoint> {
     const config = tidied(given)
+    const owner = ownerOf(by)
     const own = await this.#namedTemplate(owner, config.name, content)
+    requireFolderRight(by, { template: own, config }, null)
     const failures = [
       ...(await this.#problems(owner, config)),
       ...(await templateProblems(this.#ports, owner, own, this.#names)),
@@ -107,9 +107,10 @@ export class Endpoints {
   /**
    * Changes what is given and keeps the rest; makes a new version when workers must see the change.
    * @throws AppError `not_found`, `invalid` with all failures, `conflict` when others keep changing it meanwhile or its
-   *   type would change while jobs are unfinished
+   *   type would change while jobs are unfinished, `forbidden` as services/host-folders.ts says
    */
-  async update(owner: OwnerId, id: EndpointId, given: GivenChanges): Promise<Endpoint> {
+  async update(by: Changer, id: EndpointId, given: GivenChanges): Promise<Endpoint> {
+    const owner = ownerOf(by)
     return this.#change(owner, id, async before => {
       const changes = typeof given === 'function' ? given(before) : given
       const after = tidied({ ...before, ...changes })
@@ -118,6 +119,7 @@ export class Endpoints {
       if (changes.templateId !== undefined) failures.push(...linkProblems(changes.templateId, template))
       if (template !== null) {
         const known = after.templateId === before.templateId ? { config: before, template } : null
+        requireFolderRight(by, { template, config: after }, known)
         failures.push(...servingChangeFailures({ config: after, template }, known))
       }
       if (failures.length > 0) throw invalid(failures)
@@ -135,12 +137,13 @@ export class Endpoints {
    * @throws AppError as {@link update}; `invalid` also for an idleTimeout that has no effect, where that is refused
    */
   async updateOwnTemplate(
-    owner: OwnerId,
+    by: Changer,
     id: EndpointId,
     changes: Given<EndpointChanges>,
     templateChanges: Given<Partial<TemplateInput>> = {},
     unusedIdleTimeout: 'refused' | 'kept' = 'refused',
   ): Promise<Endpoint> {
+    const owner = ownerOf(by)
     return this.#change(owner, id, async before => {
       const template = await this.#ports.store.templates.find(owner, before.templateId)
       if (template === null) return null
@@ -154,6 +157,7 @@ export class Endpoints {
       }
       if (own !== undefined) failures.push(...(await templateProblems(this.#ports, owner, own, this.#names)))
       const serving = { config: merged, template: own ?? template }
+      requireFolderRight(by, serving, { config: before, template })
       failures.push(...servingChangeFailures(serving, { config: before, template }))
       if (failures.length > 0) throw invalid([...new Set(failures)])
       const after = { ...merged, templateId: own?.id ?? before.templateId }

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { toAppError } from '../core/errors.ts'
-import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
+import { folderProblem, OPERATOR_FOLDERS } from '../core/host-folder.ts'
+import { DEFAULT_OWNER, type EndpointId, type JobId, type WorkerId } from '../core/ids.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../core/placement.ts'
 import type { Template } from '../core/template.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../core/worker.ts'
@@ -260,12 +261,24 @@ export class Fleet {
         await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
       } else if (!endpoints.has(worker.endpointId)) {
         await this.kill(worker.id, 'endpoint_deleted')
+      } else if (await this.#isForbidden(worker)) {
+        await this.noteProblem(worker, OPERATOR_FOLDERS)
+        await this.kill(worker.id, 'requested')
       } else if (worker.serves === null && !isReached(this.#addresses(), worker.baseUrl)) {
         await this.kill(worker.id, 'address_changed')
       } else {
         emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
       }
     }
+  }
+
+  /** Whether it runs a folder of this machine for another account, as older versions let it. */
+  async #isForbidden({ owner, endpointId }: Worker): Promise<boolean> {
+    if (owner === DEFAULT_OWNER) return false
+    const { endpoints, templates } = this.#ports.store
+    const endpoint = await endpoints.find(endpointId)
+    const template = endpoint === null ? null : await templates.find(owner, endpoint.templateId)
+    return template !== null && folderProblem(owner, template.image) !== null
   }
 
   /**

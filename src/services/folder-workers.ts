@@ -41,6 +41,8 @@ export async function ensureFolderEndpoint(
   { name, path, repository, type, tag }: WorkerFolder,
 ): Promise<Endpoint> {
   const { store, driver, endpoints, templates } = parts
+  // Whoever starts the server chooses its folders.
+  const by = { owner, operator: true }
   const folder = `dir:${path}`
   const image = tag === null ? folder : `${repository}:${tag}`
   const isOurs = (known: string) => known === folder || known.startsWith(`${repository}:`)
@@ -49,21 +51,21 @@ export async function ensureFolderEndpoint(
   if (problem !== null) throw new AppError('invalid', problem)
   const template =
     known ??
-    (await templates.create(owner, {
+    (await templates.create(by, {
       ...{ ...TEMPLATE_DEFAULTS, name: await freeName(templates, owner, name), image, volumeGb: 0 },
       ...{ diskGb: tag === null ? 1 : CONTAINER_DISK_GB, isServerless: true },
     }))
-  if (template.image !== image) await templates.update(owner, template.id, { image })
+  if (template.image !== image) await templates.update(by, template.id, { image })
   const existing = (await store.endpoints.list(owner)).find(({ templateId }) => templateId === template.id)
   if (existing !== undefined) return existing.type === type ? existing : changeType(endpoints, existing, type)
   const compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] } as const
-  return endpoints.create(owner, withDefaults({ name, compute, type }), template.id, idFromName(name))
+  return endpoints.create(by, withDefaults({ name, compute, type }), template.id, idFromName(name))
 }
 
 const CONTAINER_DISK_GB = 10
 
 function changeType(endpoints: Endpoints, { owner, id }: Endpoint, type: EndpointType): Promise<Endpoint> {
-  return endpoints.update(owner, id, { type, scaler: ENDPOINT_DEFAULTS.scaler[type] })
+  return endpoints.update({ owner, operator: true }, id, { type, scaler: ENDPOINT_DEFAULTS.scaler[type] })
 }
 
 async function freeName(templates: Templates, owner: OwnerId, name: string): Promise<string> {

@@ -5,6 +5,7 @@ import type { Page, PageRequest } from '../core/page.ts'
 import { isFolderImage, type Template, type TemplateInput, templateFailures } from '../core/template.ts'
 import type { Ports } from '../ports/ports.ts'
 import { changeAgain } from './change-again.ts'
+import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { inGroups } from './in-groups.ts'
 import { onePage } from './paging.ts'
 import { shortId } from './short-id.ts'
@@ -27,9 +28,11 @@ export class Templates {
     this.#names = names
   }
 
-  /** @throws AppError `invalid` with all failures, the taken name among them */
-  async create(owner: OwnerId, input: TemplateInput, listed = true): Promise<Template> {
+  /** @throws AppError `invalid` with all failures, the taken name among them; `forbidden` as services/host-folders.ts says */
+  async create(by: Changer, input: TemplateInput, listed = true): Promise<Template> {
     const { store, random, clock } = this.#ports
+    const owner = ownerOf(by)
+    requireFolderRight(by, { template: input, config: null }, null)
     const failures = await templateProblems(this.#ports, owner, input, this.#names)
     if (failures.length > 0) throw invalid(failures)
     const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
@@ -40,13 +43,16 @@ export class Templates {
 
   /**
    * Changes what is given and keeps the rest. Every endpoint that uses the template gets a new version.
-   * @throws AppError `not_found`, `invalid` with all failures, or `conflict` when others keep changing it
+   * @throws AppError `not_found`, `invalid` with all failures, `forbidden` as services/host-folders.ts says, or `conflict` when
+   *   others keep changing it
    */
-  async update(owner: OwnerId, id: TemplateId, changes: TemplateChanges): Promise<Template> {
+  async update(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
     const { store, notifier, emit, clock } = this.#ports
+    const owner = ownerOf(by)
     const { template, users } = await changeAgain(`template ${id}`, async () => {
       const before = await this.find(owner, id)
       const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
+      requireFolderRight(by, { template, config: null }, { template: before, config: null })
       const failures = await templateProblems(this.#ports, owner, template, this.#names)
       failures.push(...(await this.#servingProblems(template, before)))
       if (failures.length > 0) throw invalid(failures)

@@ -1,17 +1,18 @@
 import { toAppError } from '../core/errors.ts'
-import type { EndpointId, JobId, OwnerId } from '../core/ids.ts'
-import { WEBHOOK, type WebhookDelivery, type WebhookTry } from '../core/webhook.ts'
+import { DEFAULT_OWNER, type EndpointId, type JobId, type OwnerId } from '../core/ids.ts'
+import { HIDDEN_PROBLEM, WEBHOOK, type WebhookDelivery, type WebhookTry } from '../core/webhook.ts'
 import type { OutboundResult } from '../ports/outbound.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { DueWebhook, OpenWebhook, WebhookKey } from '../ports/store.ts'
 import type { Jobs } from './jobs.ts'
+import { Sharing } from './sharing.ts'
 
 const KEY_BYTES = 32
 const KEY_PREFIX = 'whsec_'
 /** How many old deliveries one call of {@link Webhooks.removeOld} removes at most. */
 const SWEEP = 500
 
-type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit'>
+type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit' | 'driver'>
 
 /** A signing key as its owner sees it. */
 export interface ReadableKey {
@@ -24,16 +25,21 @@ export interface ReadableKey {
 export interface Tried {
   readonly delivery: OpenWebhook
   readonly entry: WebhookTry
+  /** Why it failed, for the operator's log; null where it did not. */
+  readonly problem: string | null
 }
 
 /** Messages about the ends of jobs to the receivers that the jobs name, signed as Standard Webhooks says. */
 export class Webhooks {
   readonly #ports: NeededPorts
   readonly #jobs: Jobs
+  readonly #sharing: Sharing
 
-  constructor(ports: NeededPorts, jobs: Jobs) {
+  /** @param sharing says whether receivers may have private addresses */
+  constructor(ports: NeededPorts, jobs: Jobs, sharing = new Sharing(ports)) {
     this.#ports = ports
     this.#jobs = jobs
+    this.#sharing = sharing
   }
 
   /** The key that signs an endpoint's deliveries; made when it is first needed. */
@@ -61,7 +67,8 @@ export class Webhooks {
   }
 
   /**
-   * Calls the receiver once and keeps nothing yet.
+   * Calls the receiver once and keeps nothing yet. Accounts other than the operator's learn nothing of why a receiver without a
+   * public address failed, not even from how long it took: such a try ends when the slowest would.
    * @param signal gives the try up, as if it had not been
    * @returns null when there is nothing to keep: the delivery is over, or the try was given up
    */
@@ -72,21 +79,29 @@ export class Webhooks {
     const { key } = await this.#keyOf(delivery)
     const atMs = clock.now()
     const startMs = clock.monotonic()
-    const result = typeof key === 'string' ? await this.#post(delivery, key, atMs, signal) : key
+    const called = typeof key === 'string' ? await this.#post(delivery, key, atMs, signal) : { ...key, isPublic: true }
     if (signal.aborted) return null
-    const answer = 'status' in result ? { status: result.status, error: null } : { status: null, error: result.problem }
+    const answer = 'status' in called ? { status: called.status, error: null } : { status: null, error: called.problem }
+    const problem = answer.status === 200 ? null : (answer.error ?? `the receiver answered ${answer.status}`)
+    const number = delivery.tries + 1
+    const isHidden = problem !== null && !called.isPublic && delivery.owner !== DEFAULT_OWNER
+    if (isHidden) {
+      await this.#until(startMs + WEBHOOK.timeoutMs, signal)
+      if (signal.aborted) return null
+      const entry = { number, atMs, tookMs: WEBHOOK.timeoutMs, status: null, error: HIDDEN_PROBLEM }
+      return { delivery, entry, problem }
+    }
     const tookMs = Math.max(0, Math.round(clock.monotonic() - startMs))
-    return { delivery, entry: { number: delivery.tries + 1, atMs, tookMs, ...answer } }
+    return { delivery, entry: { number, atMs, tookMs, ...answer }, problem }
   }
 
   /** Keeps what came of a try. May be called again after the store has failed. */
-  async record({ delivery, entry }: Tried): Promise<void> {
+  async record({ delivery, entry, problem }: Tried): Promise<void> {
     const { store, emit } = this.#ports
     const { id, endpointId, jobId } = delivery
     if (!(await store.webhooks.recordTry(id, entry))) return
-    if (entry.status === 200) emit('webhook.delivered', { endpointId, jobId, tries: entry.number })
+    if (problem === null) emit('webhook.delivered', { endpointId, jobId, tries: entry.number })
     else if (entry.number >= WEBHOOK.tries) {
-      const problem = entry.error ?? `the receiver answered ${entry.status}`
       emit('webhook.failed', { endpointId, jobId, tries: entry.number, problem })
     }
   }
@@ -112,8 +127,18 @@ export class Webhooks {
     }
   }
 
-  async #post(delivery: OpenWebhook, key: string, atMs: number, signal: AbortSignal): Promise<OutboundResult> {
+  async #post(
+    delivery: OpenWebhook,
+    key: string,
+    atMs: number,
+    signal: AbortSignal,
+  ): Promise<OutboundResult & { isPublic: boolean }> {
     const { vault, clock, outbound } = this.#ports
+    const publicOnly = await this.#sharing.webhooksPublicOnly()
+    let isPublic = false
+    const onTarget = (found: boolean) => {
+      isPublic = found
+    }
     const { id, url, payload: body } = delivery
     const timestamp = String(Math.floor(atMs / 1000))
     const signature = vault.sign(key.slice(KEY_PREFIX.length), `${id}.${timestamp}.${body}`)
@@ -132,10 +157,26 @@ export class Webhooks {
       both.addEventListener('abort', () => resolve({ problem }), { once: true })
     })
     try {
-      return await Promise.race([outbound.post({ url, headers, body, signal: both }), givenUp])
+      const call = outbound.post({ url, headers, body, signal: both, publicOnly, onTarget })
+      const result = await Promise.race([call, givenUp])
+      return { ...result, isPublic }
     } finally {
       cancelTimer()
     }
+  }
+
+  /** Waits until the monotonic time `atMs`, or until the signal comes. */
+  #until(atMs: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#ports
+    return new Promise(resolve => {
+      const cancelTimer = clock.after(Math.max(0, atMs - clock.monotonic()), resolve)
+      const giveUp = () => {
+        cancelTimer()
+        resolve()
+      }
+      if (signal.aborted) giveUp()
+      signal.addEventListener('abort', giveUp, { once: true })
+    })
   }
 
   #newKey(): WebhookKey {

@@ -1,5 +1,6 @@
 import type { Endpoint, EndpointConfig } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
+import { folderProblem } from '../core/host-folder.ts'
 import type { OwnerId, VolumeId } from '../core/ids.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import { type Serving, servingFailures, servingProblem, servingWithSecrets } from '../core/serving.ts'
@@ -55,6 +56,8 @@ export class Needs {
 
   /** What is missing or wrong, so that no worker can be started, as a sentence; null when nothing is. */
   async problem(endpoint: Endpoint, template: Template): Promise<string | null> {
+    const refused = folderProblem(endpoint.owner, template.image)
+    if (refused !== null) return refused
     const env = savedEnv(endpoint, template)
     const missing = await this.#missingSecrets(endpoint.owner, env)
     if (missing.length > 0) return missingSecretsText(missing)
@@ -74,6 +77,8 @@ export class Needs {
    */
   async find(endpoint: Endpoint, template: Template): Promise<WorkerNeeds> {
     const { owner } = endpoint
+    const refused = folderProblem(owner, template.image)
+    if (refused !== null) throw new AppError('invalid', refused)
     const volume = await this.#volumeOf(endpoint)
     const credential = template.registry === null ? null : await this.#registries.credential(owner, template.registry)
     return { env: await this.#withSecrets(owner, savedEnv(endpoint, template)), credential, volume }

@@ -31,6 +31,7 @@ export function fencedDriver(driver: Driver, leader: Leader): Driver {
     observe: worker => driver.observe(worker),
     address: worker => driver.address(worker),
     capacity: () => driver.capacity(),
+    keepsApart: () => driver.keepsApart(),
     start: whileLeading(leader, driver.start.bind(driver)),
     adopt: whileLeading(leader, driver.adopt.bind(driver)),
     terminate: whileLeading(leader, driver.terminate.bind(driver)),

@@ -53,8 +53,11 @@ export function createOutbound({ publicOnly, resolve = resolveName }: OutboundOp
     async post(request) {
       try {
         const url = new URL(request.url)
-        const allowed = await race(allowedAddresses(url, publicOnly, resolve), request.signal)
-        return typeof allowed === 'string' ? { problem: allowed } : await send(url, request, allowed)
+        const only = publicOnly || request.publicOnly === true
+        const allowed = await race(allowedAddresses(url, only, resolve), request.signal)
+        if (typeof allowed === 'string') return { problem: allowed }
+        request.onTarget?.(allowed.every(({ address }) => refusalOf(address, true) === null))
+        return await send(url, request, allowed)
       } catch (thrown) {
         return { problem: phraseOf(thrown) }
       }

@@ -37,6 +37,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024, bodyDiskBytes: 4096 * 1024 * 1024 },
     ...{ adminPort: null, adminHost: '127.0.0.1' },
     ...{ addressConnections: null, accountConnections: null, endpointConnections: null },
+    ...{ processes: 'auto', acceptSharedHost: false, webhookPrivate: 'auto' },
     ...{ masterKeys: [], limitJobs: false, deleteRunningEndpoints: false, prices: null },
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
@@ -61,6 +62,7 @@ test('each setting is read from its option', () => {
     ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
     deleteRunningEndpoints: true,
+    ...{ processes: 'off', acceptSharedHost: true, webhookPrivate: 'on' },
     ...{ lb: ['api'], lbDomain: 'LB.example', lbPublic: ['chat', 'e1'], trustedProxy: ['10.0.0.0/8', '::1'] },
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -73,6 +75,7 @@ test('each setting is read from its option', () => {
     ...{ bodyDiskBytes: 50 * 1024 * 1024, adminPort: 8081, adminHost: '10.0.0.1' },
     ...{ addressConnections: 7, accountConnections: 8, endpointConnections: 9 },
     ...{ masterKeys: [], limitJobs: false, deleteRunningEndpoints: true, prices: null },
+    ...{ processes: 'off', acceptSharedHost: true, webhookPrivate: 'on' },
     placing: { requireGpu: true, dwellMs: 60_000, cpuOvercommit: 1.5, memoryOvercommit: 1 },
     ...{
       directWorkers: true,
@@ -159,6 +162,9 @@ const OTHER: Record<string, string> = {
   ...{ docker: 'off', dockerNetwork: 'n', dockerWorkerAddress: 'a', storeHost: 'inline' },
   ...{
     webhookPublicOnly: 'true',
+    processes: 'off',
+    acceptSharedHost: 'true',
+    webhookPrivate: 'on',
     rateLimits: 'minute=5',
     jobRateLimits: 'true',
     deleteRunningEndpoints: 'true',

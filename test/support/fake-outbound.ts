@@ -11,6 +11,8 @@ export class FakeOutbound implements Outbound {
   readonly calls: OutboundCall[] = []
   /** What a call comes to; null for a receiver that never answers. */
   answer: (call: OutboundCall) => OutboundResult | null = () => ({ status: 200 })
+  /** Whether the address of a receiver is public. */
+  isPublic: (url: string) => boolean = () => true
   readonly #clock: Clock
 
   constructor(clock: Clock) {
@@ -20,6 +22,7 @@ export class FakeOutbound implements Outbound {
   post(request: OutboundRequest): Promise<OutboundResult> {
     const call = { ...request, atMs: this.#clock.now() }
     this.calls.push(call)
+    request.onTarget?.(this.isPublic(request.url))
     const result = this.answer(call)
     return result === null ? new Promise(() => {}) : Promise.resolve(result)
   }

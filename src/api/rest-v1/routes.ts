@@ -85,7 +85,7 @@ function endpointRoutes(parts: V1Parts): Route[] {
     const id = endpointId(params.id)
     const { templateId } = fields
     const link = templateId === undefined ? {} : { templateId: templateId as TemplateId }
-    const changed = await endpoints.update(caller.owner, id, now => ({ ...changedConfig(fields, now), ...link }))
+    const changed = await endpoints.update(caller, id, now => ({ ...changedConfig(fields, now), ...link }))
     return view(changed, {})
   }
   return [
@@ -99,7 +99,7 @@ function endpointRoutes(parts: V1Parts): Route[] {
       if (fields.templateId === undefined) throw invalid(['templateId is needed'])
       // Tools of this version send false by default and mean nothing by it.
       const config = newConfig(fields.flashboot === false ? { ...fields, flashboot: undefined } : fields)
-      return view(await endpoints.create(caller.owner, config, fields.templateId as TemplateId), {})
+      return view(await endpoints.create(caller, config, fields.templateId as TemplateId), {})
     }),
     route(
       { ...contract('get', '/endpoints/{id}'), params: IdParam, query: Views },
@@ -120,7 +120,7 @@ function templateRoutes({ templates }: V1Parts): Route[] {
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof TemplateFields>
   const update = async ({ caller, params, body: fields }: Change) => {
     const changes = ({ args }: Template) => templateChanges(fields, args)
-    return templateView(await templates.update(caller.owner, params.id as TemplateId, changes))
+    return templateView(await templates.update(caller, params.id as TemplateId, changes))
   }
   return [
     route(contract('get', '/templates'), async ({ caller }) =>
@@ -135,7 +135,7 @@ function templateRoutes({ templates }: V1Parts): Route[] {
       if (name === undefined || imageName === undefined) throw invalid(missing)
       const defaults = { ...TEMPLATE_DEFAULTS, diskGb: TEMPLATE_DISK_GB, volumeGb: isServerless ? 0 : 20 }
       const input = { ...defaults, ...templateChanges(fields, ''), name, image: imageName }
-      return templateView(await templates.create(caller.owner, input))
+      return templateView(await templates.create(caller, input))
     }),
     route({ ...contract('get', '/templates/{id}'), params: IdParam }, async ({ caller, params }) =>
       templateView(await templates.findVisible(caller.owner, params.id as TemplateId)),

@@ -195,6 +195,11 @@ class Containers implements DockerDriver {
     void this.#remove(known.handle.container, worker)
   }
 
+  /** The engine keeps containers apart. */
+  keepsApart(): string | null {
+    return null
+  }
+
   async capacity() {
     const { maxWorkers } = this.#options
     const running = [...this.#containers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)

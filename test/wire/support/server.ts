@@ -30,6 +30,8 @@ export interface ServerOptions {
   readonly dataDir?: string
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
+  /** Whether it runs folders of the repository and lets accounts share the machine, as most tests need; it does unless told. */
+  readonly trusting?: boolean
 }
 
 /** One line of the server's log. */
@@ -72,7 +74,8 @@ interface Ready {
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const dataDir = options.dataDir ?? temporaryFolder()
   const own = ['--port', String(options.port ?? 0), '--data-dir', dataDir, '--json', '--log-level', 'debug']
-  const { child, lines, printed, ended } = run(['serve', ...own, ...serverArgs(options.args ?? [])], options.env ?? {})
+  const args = options.trusting === false ? (options.args ?? []) : withTrust(options.args ?? [])
+  const { child, lines, printed, ended } = run(['serve', ...own, ...serverArgs(args)], options.env ?? {})
   cleanEngine(dataDir)
   atEnd(async () => {
     child.kill('SIGKILL')
@@ -104,6 +107,12 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
       await ended
     },
   }
+}
+
+/** The options with which a server trusts whoever has its key, as on a machine of one person. */
+function withTrust(args: readonly string[]): string[] {
+  const roots = args.includes('--process-root') || args.includes('--host') ? [] : ['--process-root', root]
+  return [...roots, '--accept-shared-host', ...args]
 }
 
 /** A command of the command line that is to be killed before its end. */

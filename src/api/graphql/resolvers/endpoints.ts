@@ -52,7 +52,7 @@ export function endpointMutations({ endpoints }: GraphqlParts, writing: Writing)
       async (caller, { input }: { input?: { endpointId: string; templateId: string } | null }) => {
         if (input == null) throw invalid(['input is needed'])
         const templateId = input.templateId as TemplateId
-        return endpointView(await endpoints.update(caller.owner, input.endpointId as EndpointId, { templateId }))
+        return endpointView(await endpoints.update(caller, input.endpointId as EndpointId, { templateId }))
       },
     ),
     deleteEndpoint: writing(async (caller, { id }: { id: string }) => {
@@ -63,7 +63,7 @@ export function endpointMutations({ endpoints }: GraphqlParts, writing: Writing)
   }
 }
 
-async function create(endpoints: Endpoints, { owner }: Caller, input: EndpointInput): Promise<Endpoint> {
+async function create(endpoints: Endpoints, caller: Caller, input: EndpointInput): Promise<Endpoint> {
   const { config, failures } = readEndpointInput(input, null)
   const own = ownTemplate(input)
   const problems = [...failures, ...own.failures]
@@ -72,27 +72,22 @@ async function create(endpoints: Endpoints, { owner }: Caller, input: EndpointIn
     config.compute === undefined ? null : withDefaults({ ...config, name: input.name, compute: config.compute })
   if (whole === null) problems.push('gpuIds (or instanceIds) is needed')
   if (problems.length > 0) throw invalid([...problems, ...(whole === null ? [] : endpointFailures(whole))])
-  if (own.template === null) return endpoints.create(owner, whole!, input.templateId as TemplateId)
-  return endpoints.createWithOwnTemplate(owner, whole!, { ...own.template, image: own.template.image ?? '' })
+  if (own.template === null) return endpoints.create(caller, whole!, input.templateId as TemplateId)
+  return endpoints.createWithOwnTemplate(caller, whole!, { ...own.template, image: own.template.image ?? '' })
 }
 
-async function change(
-  endpoints: Endpoints,
-  { owner }: Caller,
-  id: EndpointId,
-  input: EndpointInput,
-): Promise<Endpoint> {
-  const before = await endpoints.find(owner, id)
+async function change(endpoints: Endpoints, caller: Caller, id: EndpointId, input: EndpointInput): Promise<Endpoint> {
+  const before = await endpoints.find(caller.owner, id)
   const { failures } = readEndpointInput(input, before)
   const own = ownTemplate(input)
   if (failures.length + own.failures.length > 0) throw invalid([...failures, ...own.failures])
   if (own.template !== null) {
     // Variables of the endpoint and of its template are two things here.
     const changes = (now: Endpoint) => ({ env: now.env, ...readEndpointInput(input, now).config })
-    return endpoints.updateOwnTemplate(owner, id, changes, own.template, 'kept')
+    return endpoints.updateOwnTemplate(caller, id, changes, own.template, 'kept')
   }
   const templateId = input.templateId ? { templateId: input.templateId as TemplateId } : {}
-  return endpoints.update(owner, id, now => ({ ...readEndpointInput(input, now).config, ...templateId }))
+  return endpoints.update(caller, id, now => ({ ...readEndpointInput(input, now).config, ...templateId }))
 }
 
 /** A template that is given in place of an id; one with an id is not looked at. */

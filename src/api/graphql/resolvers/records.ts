@@ -21,11 +21,11 @@ export function templateMutations({ templates }: GraphqlParts, writing: Writing)
   }
 }
 
-async function saveTemplate(templates: Templates, { owner }: Caller, fields: SaveTemplateFields): Promise<Template> {
+async function saveTemplate(templates: Templates, caller: Caller, fields: SaveTemplateFields): Promise<Template> {
   const { template: given, failures } = readTemplateFields(fields)
   if (fields.id) {
     if (failures.length > 0) throw invalid(failures)
-    return templates.update(owner, fields.id as TemplateId, given)
+    return templates.update(caller, fields.id as TemplateId, given)
   }
   const missing = [
     ...(given.name === undefined ? ['name is needed'] : []),
@@ -35,7 +35,7 @@ async function saveTemplate(templates: Templates, { owner }: Caller, fields: Sav
   ]
   const { name = '', image = '', diskGb = 0, volumeGb = 0 } = given
   if (missing.length + failures.length > 0) throw invalid([...missing, ...failures])
-  return templates.create(owner, { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb })
+  return templates.create(caller, { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb })
 }
 
 export interface SecretFields {

@@ -68,7 +68,7 @@ function collection(parts: ServerlessParts, show: Show): Route[] {
       async ({ caller, body }) => {
         const template = await startingTemplate(parts, caller.owner, body)
         const config = newConfig(body, template)
-        const { id } = await endpoints.createWithOwnTemplate(caller.owner, config, newTemplate(body, template))
+        const { id } = await endpoints.createWithOwnTemplate(caller, config, newTemplate(body, template))
         return show(caller.owner, id)
       },
     ),
@@ -106,7 +106,7 @@ function single(parts: ServerlessParts, show: Show): Route[] {
         const id = endpointId(params.id)
         const template = await startingTemplate(parts, caller.owner, body)
         const content = changedTemplate(body, template)
-        await endpoints.updateOwnTemplate(caller.owner, id, before => changedConfig(body, before), content)
+        await endpoints.updateOwnTemplate(caller, id, before => changedConfig(body, before), content)
         return show(caller.owner, id)
       },
     ),

@@ -42,7 +42,7 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
       },
       async ({ caller, body }) => {
         const input = { ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...changes(body) }
-        return templateBody(await templates.create(caller.owner, { ...input, name: body.name, image: body.image }))
+        return templateBody(await templates.create(caller, { ...input, name: body.name, image: body.image }))
       },
     ),
     route(
@@ -69,7 +69,7 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
         problems: [400, 404],
       },
       async ({ caller, params, body }) =>
-        templateBody(await templates.update(caller.owner, params.id as TemplateId, changes(body))),
+        templateBody(await templates.update(caller, params.id as TemplateId, changes(body))),
     ),
     route(
       {
