@@ -9,15 +9,15 @@ export function createSimVault(): Vault {
     hash: text => [0x811c9dc5, 0x9e3779b9, 0x85ebca6b, 0xc2b2ae35].map(start => hex(fnv1a(text, start))).join(''),
     equal: (a, b) => a === b,
     sign: (key, text) => hex(fnv1a(`${key}.${text}`)),
-    seal(plain) {
+    seal(plain, { kind, row }) {
       sealed += 1
-      return `sim.${sealed}.${hex(fnv1a(plain))}.${plain}`
+      return `sim.${sealed}.${hex(fnv1a(`${kind}.${row}.${plain}`))}.${plain}`
     },
     reseal: () => null,
-    open(text) {
+    open(text, { kind, row }) {
       const [form, , check, ...plain] = text.split('.')
       const opened = plain.join('.')
-      if (form === 'sim' && check === hex(fnv1a(opened))) return opened
+      if (form === 'sim' && check === hex(fnv1a(`${kind}.${row}.${opened}`))) return opened
       throw new AppError('internal', 'a stored secret was changed, or sealed with another encryption key')
     },
   }

@@ -49,7 +49,7 @@ import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { createProbes } from './system/probe.ts'
 import { systemRandom } from './system/random.ts'
 import { createSpillFiles } from './system/spill-files.ts'
-import { createVault } from './system/vault.ts'
+import { boundVault, createVault } from './system/vault.ts'
 import { createVolumeFolders } from './system/volume-folders.ts'
 import { createWorkerLogs } from './system/worker-logs.ts'
 
@@ -100,7 +100,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const driver = driverFor(config, folders.inProcesses, engine)
     if (!config.directWorkers) relay = openRelay(config, log)
     const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
-    const vault = openVault(config, log)
+    const vault = await withBoundSeals(openVault(config, log), store, config, log)
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
     const ports: Ports = {
       ...{ clock: systemClock, random: systemRandom },
@@ -157,6 +157,21 @@ function openVault(config: Config, log: Log): Vault {
   const keys = loadMasterKeys(keyFile(config), config.masterKeys)
   if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
   return createVault(...keys)
+}
+
+/** Seals what an older version has sealed once more, bound to its row; the data directory notes that this is done. */
+async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, log: Log): Promise<Vault> {
+  const note = join(dataDir, 'seals-bound')
+  if (!existsSync(note)) {
+    const { resealed, unreadable: left, named } = await resealAll({ store, vault })
+    if (resealed > 0) log.info({ resealed }, 'seals.bound')
+    if (left > 0) {
+      log.warn({ unreadable: left, named }, 'sealed values that no key opens are left as they are')
+      return vault
+    }
+    keepDurably(note, 'v3\n')
+  }
+  return boundVault(vault)
 }
 
 /** Who finds the data directory or the database taken is told by whom. */

@@ -92,6 +92,8 @@ export type SealKind = (typeof SEAL_KINDS)[number]
 /** A sealed text and what has it. */
 export interface SealedText {
   readonly id: string
+  /** What it is bound to; see core/seal-place.ts. */
+  readonly row: string
   readonly sealed: string
 }
 

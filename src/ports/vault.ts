@@ -1,21 +1,29 @@
+/** Where a sealed text belongs: it opens there and nowhere else. */
+export interface SealPlace {
+  /** What it is, as SEAL_KINDS in ports/management-store.ts names it. */
+  readonly kind: string
+  /** What identifies its row for ever. */
+  readonly row: string
+}
+
 /** Keeps what must not be readable: hashes for keys and tokens, encryption for secrets. */
 export interface Vault {
   /** A one-way hash of a key or token, equal for equal texts. The texts are random and long, so it needs no salt. */
   hash(text: string): string
   /** Compares two hashes in a time that does not depend on where they differ. */
   equal(a: string, b: string): boolean
-  /** Encrypts a text for the store. Two calls give different results. */
-  seal(plain: string): string
+  /** Encrypts a text for one place in the store. Two calls give different results. */
+  seal(plain: string, place: SealPlace): string
   /**
-   * What {@link seal} was given.
-   * @throws AppError `internal` when the text was changed or sealed with another key
+   * What {@link seal} was given. Texts of older forms are bound to no place.
+   * @throws AppError `internal` when the text was changed, moved from another place, or sealed with another key
    */
-  open(sealed: string): string
+  open(sealed: string, place: SealPlace): string
   /**
-   * What {@link seal} would make of a text that was sealed with an older key; null when it was sealed with the present one.
+   * What {@link seal} would make of a text that was sealed with an older key or in an older form; null for others.
    * @throws AppError `internal` as {@link open}
    */
-  reseal(sealed: string): string | null
+  reseal(sealed: string, place: SealPlace): string | null
   /**
    * HMAC-SHA256 of a text, in base64.
    * @param key in base64

@@ -4,6 +4,7 @@ import type { NewBatch } from '../core/batch-reading.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, notFound } from '../core/errors.ts'
 import type { BatchId, EndpointId, JobId } from '../core/ids.ts'
+import { jobPlace } from '../core/seal-place.ts'
 import type { Submission } from '../core/submission.ts'
 import { NO_JOB_USAGE } from '../core/usage.ts'
 import type { BatchAnswer, BatchDraftRequest, BatchPage, OnceKey } from '../ports/batch-store.ts'
@@ -171,10 +172,11 @@ export class Batches {
   #draftRequest(endpoint: Endpoint, submission: Submission): BatchDraftRequest {
     const { random, vault } = this.#ports
     const { input, policy, webhook, s3Config, lowPriority } = submission
+    const id = `${random.uuid()}-u1` as JobId
     return {
-      id: `${random.uuid()}-u1` as JobId,
+      id,
       ...{ input, policy, webhook, lowPriority },
-      s3Config: s3Config === null ? null : vault.seal(s3Config),
+      s3Config: s3Config === null ? null : vault.seal(s3Config, jobPlace(id)),
       executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
       ttlMs: submission.ttlMs ?? BATCH.requestTtlMs,
     }

@@ -15,6 +15,7 @@ import {
 import { type JobListing, MOST_JOBS_LOOKED_AT } from '../core/job-list.ts'
 import { cursorOf, type Page, pageOf, sliceOf } from '../core/page.ts'
 import { JOB_TIMES, retentionMs } from '../core/retention.ts'
+import { jobPlace } from '../core/seal-place.ts'
 import type { Submission } from '../core/submission.ts'
 import type { JobUsage } from '../core/usage.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -96,8 +97,9 @@ export class Jobs {
     const nowMs = clock.now()
     const uuid = random.uuid()
     const ttlMs = submission.ttlMs ?? JOB_TIMES.ttlMs.default
+    const id = (kind === 'run' ? `${uuid}-u1` : `sync-${uuid}-u1`) as JobId
     return {
-      id: (kind === 'run' ? `${uuid}-u1` : `sync-${uuid}-u1`) as JobId,
+      id,
       owner: endpoint.owner,
       endpointId: endpoint.id,
       kind,
@@ -105,7 +107,7 @@ export class Jobs {
       input: submission.input,
       policy: submission.policy,
       webhook: submission.webhook,
-      s3Config: submission.s3Config === null ? null : vault.seal(submission.s3Config),
+      s3Config: submission.s3Config === null ? null : vault.seal(submission.s3Config, jobPlace(id)),
       executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
       lowPriority: submission.lowPriority,
       position: this.#nextPosition(nowMs),

@@ -12,6 +12,7 @@ import {
   scopeEndpoints,
   scopeFailures,
 } from '../core/permission.ts'
+import { endpointKeyPlace } from '../core/seal-place.ts'
 import type { Ports } from '../ports/ports.ts'
 import { type Access, keyHint } from './access.ts'
 import { changeAgain } from './change-again.ts'
@@ -133,14 +134,17 @@ export class Keys {
     if (caller.owner !== owner || !mayUseJobs(caller, 'write', id)) return null
     const { store, vault, clock, random } = this.#ports
     const known = await store.keys.ofEndpoint(id)
-    if (known !== null) return vault.open(known)
+    if (known !== null) return vault.open(known, endpointKeyPlace(id))
     const key = this.#newText()
     const record: ApiKey = {
       ...{ id: random.uuid() as KeyId, owner, kind: 'endpoint', name, scope: endpointScope(id), exempt: false },
       ...{ expiresAtMs: null, disabled: false, hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now() },
       ...{ lastUsedAtMs: null, endpointId: id },
     }
-    return vault.open(await store.keys.ensureForEndpoint(record, vault.seal(key)))
+    return vault.open(
+      await store.keys.ensureForEndpoint(record, vault.seal(key, endpointKeyPlace(id))),
+      endpointKeyPlace(id),
+    )
   }
 
   #newText(): string {

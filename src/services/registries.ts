@@ -2,6 +2,7 @@ import { invalid, notFound } from '../core/errors.ts'
 import type { OwnerId, RegistryId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
 import { type Registry, type RegistryInput, registryFailures } from '../core/registry.ts'
+import { registryPlace } from '../core/seal-place.ts'
 import type { RegistryCredential } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import { onePage } from './paging.ts'
@@ -22,7 +23,7 @@ export class Registries {
     if (failures.length > 0) throw invalid(failures)
     const { name, username, password } = input
     const registry = { id: shortId(random) as RegistryId, owner, name, username, createdAtMs: clock.now() }
-    await store.registries.insert(registry, vault.seal(password))
+    await store.registries.insert(registry, vault.seal(password, registryPlace(owner, registry.id)))
     return registry
   }
 
@@ -51,7 +52,7 @@ export class Registries {
     await this.find(owner, id)
     const failures = registryFailures(changes)
     if (failures.length > 0) throw invalid(failures)
-    const sealed = password === undefined ? {} : { sealed: vault.seal(password) }
+    const sealed = password === undefined ? {} : { sealed: vault.seal(password, registryPlace(owner, id)) }
     const registry = await store.registries.update(owner, id, { ...names, ...sealed })
     if (registry === null) throw notFound('registry', id)
     return registry
@@ -80,6 +81,6 @@ export class Registries {
     const { username } = await this.find(owner, id)
     const sealed = await this.#ports.store.registries.sealedPassword(owner, id)
     if (sealed === null) throw notFound('registry', id)
-    return { username, password: this.#ports.vault.open(sealed) }
+    return { username, password: this.#ports.vault.open(sealed, registryPlace(owner, id)) }
   }
 }

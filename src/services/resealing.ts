@@ -25,7 +25,7 @@ export interface Resealing {
 }
 
 /**
- * Seals all that is sealed with another key than the current one once more, in small steps. Each step is kept by itself, so
+ * Seals all that is sealed with another key than the current one, or in an older form, once more, in small steps. Each step is kept by itself, so
  * this can end at any moment and be called again.
  * @param report is told after each step
  */
@@ -39,8 +39,9 @@ export async function resealAll(
       const texts = await store.seals.list(kind, after, STEP[kind])
       if (texts.length === 0) break
       const changes: { id: string; before: string; after: string }[] = []
-      for (const { id, sealed } of texts) {
-        const again = reseal(vault, { id, sealed })
+      for (const text of texts) {
+        const { id, sealed } = text
+        const again = reseal(vault, kind, text)
         if (again === 'unreadable') {
           done.unreadable += 1
           if (done.named.length < MAX_NAMED) done.named.push(`${kind} ${id}`)
@@ -55,9 +56,9 @@ export async function resealAll(
   return done
 }
 
-function reseal(vault: Ports['vault'], { sealed }: SealedText): string | null | 'unreadable' {
+function reseal(vault: Ports['vault'], kind: SealKind, { sealed, row }: SealedText): string | null | 'unreadable' {
   try {
-    return vault.reseal(sealed)
+    return vault.reseal(sealed, { kind, row })
   } catch (thrown) {
     if (toAppError(thrown).code !== 'internal') throw thrown
     return 'unreadable'

@@ -1,6 +1,7 @@
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import type { OwnerId, SecretId } from '../core/ids.ts'
 import type { Page, PageRequest } from '../core/page.ts'
+import { secretPlace } from '../core/seal-place.ts'
 import { type Secret, secretFailures, secretNames } from '../core/secret.ts'
 import { servingVariables } from '../core/serving.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -23,7 +24,7 @@ export class Secrets {
     if (failures.length > 0) throw invalid(failures)
     const times = { createdAtMs: clock.now(), valueUpdatedAtMs: null }
     const secret: Secret = { id: shortId(random) as SecretId, owner, name, description, ...times }
-    if (!(await store.secrets.insert(secret, vault.seal(value)))) {
+    if (!(await store.secrets.insert(secret, vault.seal(value, secretPlace(owner, name))))) {
       throw new AppError('conflict', `a secret named '${name}' already exists`)
     }
     notifier.publish('endpoints')
@@ -62,12 +63,14 @@ export class Secrets {
   ): Promise<Secret> {
     const { store, vault, clock, notifier } = this.#ports
     const { value, description } = changes
-    await this.find(owner, id)
+    const { name } = await this.find(owner, id)
     const failures = secretFailures(changes)
     if (failures.length > 0) throw invalid(failures)
     const secret = await store.secrets.update(owner, id, {
       ...(description === undefined ? {} : { description }),
-      ...(value === undefined ? {} : { value: { sealed: vault.seal(value), atMs: clock.now() } }),
+      ...(value === undefined
+        ? {}
+        : { value: { sealed: vault.seal(value, secretPlace(owner, name)), atMs: clock.now() } }),
     })
     if (secret === null) throw notFound('secret', id)
     if (value !== undefined) {

@@ -1,4 +1,5 @@
 import type { OwnerId } from '../core/ids.ts'
+import { secretPlace } from '../core/seal-place.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import { servingVariables } from '../core/serving.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -27,7 +28,7 @@ export async function resolvedServing(
   const values = [...sealed].flatMap(([name, text]): [string, string][] => {
     if (text.length > MAX_SEALED) return []
     try {
-      return [[name, vault.open(text)]]
+      return [[name, vault.open(text, secretPlace(owner, name))]]
     } catch {
       // Its workers cannot be started, and say why.
       return []

@@ -1,5 +1,6 @@
 import { toAppError } from '../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type JobId, type OwnerId } from '../core/ids.ts'
+import { webhookKeyPlace } from '../core/seal-place.ts'
 import { HIDDEN_PROBLEM, WEBHOOK, type WebhookDelivery, type WebhookTry } from '../core/webhook.ts'
 import type { OutboundResult } from '../ports/outbound.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -46,14 +47,17 @@ export class Webhooks {
   async key(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
     const { store } = this.#ports
     const known = await store.webhooks.key(endpointId)
-    return this.#readable(known ?? (await store.webhooks.ensureKey(endpointId, owner, this.#newKey())))
+    return this.#readable(
+      endpointId,
+      known ?? (await store.webhooks.ensureKey(endpointId, owner, this.#newKey(endpointId))),
+    )
   }
 
   /** A new key, which signs from the next try on. */
   async rotateKey(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
-    const key = this.#newKey()
+    const key = this.#newKey(endpointId)
     await this.#ports.store.webhooks.replaceKey(endpointId, owner, key)
-    return this.#readable(key)
+    return this.#readable(endpointId, key)
   }
 
   /**
@@ -179,13 +183,13 @@ export class Webhooks {
     })
   }
 
-  #newKey(): WebhookKey {
+  #newKey(endpointId: EndpointId): WebhookKey {
     const { vault, random, clock } = this.#ports
     const key = `${KEY_PREFIX}${Buffer.from(random.bytes(KEY_BYTES)).toString('base64')}`
-    return { sealed: vault.seal(key), createdAtMs: clock.now() }
+    return { sealed: vault.seal(key, webhookKeyPlace(endpointId)), createdAtMs: clock.now() }
   }
 
-  #readable({ sealed, createdAtMs }: WebhookKey): ReadableKey {
-    return { key: this.#ports.vault.open(sealed), createdAtMs }
+  #readable(endpointId: EndpointId, { sealed, createdAtMs }: WebhookKey): ReadableKey {
+    return { key: this.#ports.vault.open(sealed, webhookKeyPlace(endpointId)), createdAtMs }
   }
 }

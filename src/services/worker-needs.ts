@@ -2,6 +2,7 @@ import type { Endpoint, EndpointConfig } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import { folderProblem } from '../core/host-folder.ts'
 import type { OwnerId, VolumeId } from '../core/ids.ts'
+import { secretPlace } from '../core/seal-place.ts'
 import { resolveSecrets, secretNames } from '../core/secret.ts'
 import { type Serving, servingFailures, servingProblem, servingWithSecrets } from '../core/serving.ts'
 import type { Template } from '../core/template.ts'
@@ -112,7 +113,9 @@ export class Needs {
     const sealed = await this.#ports.store.secrets.sealedValues(owner, names)
     const missing = names.filter(name => !sealed.has(name))
     if (missing.length > 0) throw new AppError('invalid', missingSecretsText(missing))
-    const values = new Map([...sealed].map(([name, text]) => [name, this.#ports.vault.open(text)]))
+    const values = new Map(
+      [...sealed].map(([name, text]) => [name, this.#ports.vault.open(text, secretPlace(owner, name))]),
+    )
     return resolveSecrets(env, values)
   }
 

@@ -1,57 +1,82 @@
 import assert from 'node:assert/strict'
+import { createCipheriv } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/master-key.ts'
 import { systemRandom } from '../../src/system/random.ts'
-import { createVault, keyId } from '../../src/system/vault.ts'
+import { boundVault, createVault, keyId } from '../../src/system/vault.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-'))
 after(() => rmSync(folder, { recursive: true }))
+const HERE = { kind: 'secrets', row: 'me/a' }
 const vault = createVault(Buffer.alloc(32, 1))
 
 test('a sealed text opens to what it was, and two seals of it differ', () => {
   for (const plain of ['', 'secret', 'ä\0\n🙂', 'x'.repeat(100_000)]) {
-    const sealed = vault.seal(plain)
-    assert.match(sealed, /^v2\.[\da-f]{12}\.[\w-]+\.[\w-]+$/)
-    assert.notEqual(vault.seal(plain), sealed)
-    assert.equal(vault.open(sealed), plain)
+    const sealed = vault.seal(plain, HERE)
+    assert.match(sealed, /^v3\.[\da-f]{12}\.[\w-]+\.[\w-]+$/)
+    assert.notEqual(vault.seal(plain, HERE), sealed)
+    assert.equal(vault.open(sealed, HERE), plain)
   }
 })
 
 test('a sealed text that was changed, or sealed with another key, does not open', () => {
-  const sealed = vault.seal('secret')
+  const sealed = vault.seal('secret', HERE)
   const [version, id, nonce, text] = sealed.split('.') as [string, string, string, string]
   const flipped = (text.startsWith('A') ? 'B' : 'A') + text.slice(1)
   const bad = [
-    ...['', 'v1', 'v1..', 'v2..', 'v2...', `v3.${id}.${nonce}.${text}`, `${sealed}.x`, `v1.${nonce}.AA`],
+    ...['', 'v1', 'v1..', 'v2..', 'v2...', `v4.${id}.${nonce}.${text}`, `${sealed}.x`, `v1.${nonce}.AA`],
     ...[`${version}.${id}.${nonce}.${flipped}`, `v1.${nonce}.${flipped}`, `v2.${nonce}.${text}`],
     `v2.000000000000.${nonce}.${text}`,
   ]
-  bad.push(createVault(Buffer.alloc(32, 2)).seal('secret'))
-  for (const changed of bad) assert.throws(() => vault.open(changed), { code: 'internal' }, changed)
+  bad.push(createVault(Buffer.alloc(32, 2)).seal('secret', HERE))
+  for (const changed of bad) assert.throws(() => vault.open(changed, HERE), { code: 'internal' }, changed)
 })
 
-test('texts of the first form, which name no key, open with whichever key it was', () => {
-  const [, , nonce, text] = vault.seal('secret').split('.')
-  const former = `v1.${nonce}.${text}`
-  assert.equal(vault.open(former), 'secret')
-  const both = createVault(Buffer.alloc(32, 9), Buffer.alloc(32, 1))
-  assert.equal(both.open(former), 'secret')
-  assert.equal(both.open(both.reseal(former)!), 'secret')
+/** What older versions sealed with the key of 32 times 1, bound to no place. */
+function olderTexts(plain: string): [v1: string, v2: string] {
+  const key = Buffer.alloc(32, 1)
+  const nonce = Buffer.alloc(12, 3)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()])
+  const text = `${nonce.toString('base64url')}.${sealed.toString('base64url')}`
+  return [`v1.${text}`, `v2.${keyId(key)}.${text}`]
+}
+
+test('texts of older forms open with whichever key it was, until all were sealed anew', () => {
+  for (const former of olderTexts('secret')) {
+    assert.equal(vault.open(former, HERE), 'secret')
+    const both = createVault(Buffer.alloc(32, 9), Buffer.alloc(32, 1))
+    assert.equal(both.open(former, HERE), 'secret')
+    assert.equal(both.open(both.reseal(former, HERE)!, HERE), 'secret')
+    assert.equal(boundVault(vault).open(vault.reseal(former, HERE)!, HERE), 'secret')
+    assert.throws(() => boundVault(vault).open(former, HERE), /older form, .* runyard master-key rotate/)
+  }
+})
+
+test('a sealed text opens at its own place and nowhere else', () => {
+  const sealed = vault.seal('secret', HERE)
+  for (const place of [
+    { ...HERE, row: 'you/a' },
+    { ...HERE, row: 'me/b' },
+    { ...HERE, kind: 'registries' },
+  ]) {
+    assert.throws(() => vault.open(sealed, place), /moved from another row/)
+  }
 })
 
 test('with several keys the first one seals, all open, and only what another has sealed is sealed again', () => {
   const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   const both = createVault(newer, older)
-  const old = vault.seal('secret')
-  assert.equal(both.open(old), 'secret')
-  const again = both.reseal(old)!
-  assert.equal(createVault(newer).open(again), 'secret')
-  assert.equal(both.reseal(again), null)
-  assert.throws(() => vault.open(again), { code: 'internal' })
-  assert.throws(() => both.reseal('v2.x'), { code: 'internal' })
+  const old = vault.seal('secret', HERE)
+  assert.equal(both.open(old, HERE), 'secret')
+  const again = both.reseal(old, HERE)!
+  assert.equal(createVault(newer).open(again, HERE), 'secret')
+  assert.equal(both.reseal(again, HERE), null)
+  assert.throws(() => vault.open(again, HERE), { code: 'internal' })
+  assert.throws(() => both.reseal('v2.x', HERE), { code: 'internal' })
   assert.throws(() => createVault(newer, Buffer.alloc(31)), { code: 'internal' })
   assert.notEqual(keyId(older), keyId(newer))
 })

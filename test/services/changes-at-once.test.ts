@@ -1,7 +1,9 @@
 /** Two changes of one thing at the same moment: each says what it changes, so both are there afterwards. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER } from '../../src/core/ids.ts'
+import { registryPlace, secretPlace } from '../../src/core/seal-place.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of REST, as they are
@@ -97,7 +99,10 @@ const THINGS: readonly Thing[] = [
     changes: [rest({ description: 'mine' }), rest({ value: 'two' })],
     both: async ({ description, valueLastUpdatedAt }, rig) => [
       ...[description, valueLastUpdatedAt !== null],
-      rig.vault.open((await rig.store.secrets.sealedValues(DEFAULT_OWNER, ['s'])).get('s')!),
+      rig.vault.open(
+        (await rig.store.secrets.sealedValues(DEFAULT_OWNER, ['s'])).get('s')!,
+        secretPlace(DEFAULT_OWNER, 's'),
+      ),
     ],
     wanted: ['mine', true, 'two'],
   },
@@ -126,5 +131,8 @@ test('two changes of a registry credential at once are both kept', async t => {
   ])
   const found = await rig.store.registries.find(DEFAULT_OWNER, id)
   const sealed = await rig.store.registries.sealedPassword(DEFAULT_OWNER, id)
-  assert.deepEqual([found?.name, found?.username, rig.vault.open(sealed!)], ['s', 'v', 'q'])
+  assert.deepEqual(
+    [found?.name, found?.username, rig.vault.open(sealed!, registryPlace(DEFAULT_OWNER, id))],
+    ['s', 'v', 'q'],
+  )
 })

@@ -1,7 +1,9 @@
 /** What GraphQL keeps: endpoints with a template of their own, templates, secrets, registries, volumes, the account. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type SecretId } from '../../src/core/ids.ts'
+import { secretPlace } from '../../src/core/seal-place.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
 const SAVE = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id templateId } }'
@@ -173,7 +175,7 @@ test('a secret is changed without ever being shown', async t => {
   const { secretValueUpdate } = await rig.graphql(value, { input: { id: made.id, value: 'two' } })
   assert.deepEqual(secretValueUpdate, { ...made, updatedAt: new Date(rig.clock.now()).toISOString() })
   const sealed = await rig.store.secrets.sealedValues(DEFAULT_OWNER, ['KEY'])
-  assert.equal(rig.vault.open(sealed.get('KEY')!), 'two')
+  assert.equal(rig.vault.open(sealed.get('KEY')!, secretPlace(DEFAULT_OWNER, 'KEY')), 'two')
   const describe = `mutation ($input: SecretDescriptionUpdateInput!) { secretDescriptionUpdate(input: $input) ${fields} }`
   const described = (await rig.graphql(describe, { input: { id: made.id, description: 'for all' } }))
     .secretDescriptionUpdate

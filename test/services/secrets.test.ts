@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type OwnerId } from '../../src/core/ids.ts'
+import type { Vault } from '../../src/ports/vault.ts'
 import { resealAll } from '../../src/services/resealing.ts'
 import { createVault } from '../../src/system/vault.ts'
 import { openRig, type Rig } from '../support/rig.ts'
@@ -62,25 +63,25 @@ async function sealSome(rig: Rig): Promise<void> {
   await rig.submit(endpoint, { input: {}, s3Config: { accessId: 'a' } })
 }
 
-async function allSealed(rig: Rig): Promise<string[]> {
+type Opens = Pick<Vault, 'open'>
+
+/** All that is sealed, opened where it is. */
+async function allOpened(rig: Rig, vault: Opens): Promise<string[]> {
   const kinds = ['secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const
   const found = await Promise.all(kinds.map(kind => rig.store.seals.list(kind, '', 100)))
   assert.ok(found.every(texts => texts.length > 0))
-  return found.flat().map(({ sealed }) => sealed)
+  return found.flatMap((texts, n) => texts.map(({ sealed, row }) => vault.open(sealed, { kind: kinds[n]!, row })))
 }
 
 test('everything sealed is sealed with a new key, and opens to the same', async t => {
   const rig = await openRig(t)
   await sealSome(rig)
-  const plain = (await allSealed(rig)).map(text => rig.vault.open(text))
+  const plain = await allOpened(rig, rig.vault)
   const next = createVault(Buffer.alloc(32, 8), Buffer.alloc(32, 7))
   const done = await resealAll({ store: rig.store, vault: next })
   assert.deepEqual(done, { resealed: plain.length, current: 0, unreadable: 0, named: [] })
   const alone = createVault(Buffer.alloc(32, 8))
-  assert.deepEqual(
-    (await allSealed(rig)).map(text => alone.open(text)),
-    plain,
-  )
+  assert.deepEqual(await allOpened(rig, alone), plain)
   const again = await resealAll({ store: rig.store, vault: next })
   assert.deepEqual([again.resealed, again.current], [0, plain.length])
 })
@@ -90,7 +91,7 @@ test('wherever sealing anew is interrupted, all opens with both keys, and the ne
     for (let step = 0; step < 11; step += 1) {
       const rig = await openRig(t)
       await sealSome(rig)
-      const plain = (await allSealed(rig)).map(text => rig.vault.open(text))
+      const plain = await allOpened(rig, rig.vault)
       const next = createVault(Buffer.alloc(32, 8), Buffer.alloc(32, 7))
       let steps = 0
       const stopAt = () => {
@@ -99,17 +100,11 @@ test('wherever sealing anew is interrupted, all opens with both keys, and the ne
       }
       stopAt()
       await assert.rejects(resealAll({ store: rig.store, vault: next }, stopAt), { code: 'unavailable' })
-      assert.deepEqual(
-        (await allSealed(rig)).map(text => next.open(text)),
-        plain,
-      )
+      assert.deepEqual(await allOpened(rig, next), plain)
       const { resealed, current } = await resealAll({ store: rig.store, vault: next })
       assert.deepEqual([resealed + current, resealed > 0 || step === 10], [plain.length, true])
       const alone = createVault(Buffer.alloc(32, 8))
-      assert.deepEqual(
-        (await allSealed(rig)).map(text => alone.open(text)),
-        plain,
-      )
+      assert.deepEqual(await allOpened(rig, alone), plain)
     }
   }
 })
@@ -117,7 +112,7 @@ test('wherever sealing anew is interrupted, all opens with both keys, and the ne
 test('what no key opens is named, and stays as it is', async t => {
   const rig = await openRig(t)
   await sealSome(rig)
-  const foreign = createVault(Buffer.alloc(32, 9)).seal('x')
+  const foreign = createVault(Buffer.alloc(32, 9)).seal('x', { kind: 'secrets', row: 'x' })
   const [first] = await rig.store.seals.list('registries', '', 1)
   await rig.store.seals.replace('registries', [{ id: first!.id, before: first!.sealed, after: foreign }])
   const { unreadable, named } = await resealAll({ store: rig.store, vault: rig.vault })

@@ -3,6 +3,7 @@ import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/i
 import type { ClaimedJob } from '../../core/job.ts'
 import { MAX_COPIES, RELAY_HEADERS } from '../../core/relay.ts'
 import { CHUNK_BYTES, RESULT_BYTES } from '../../core/result.ts'
+import { jobPlace } from '../../core/seal-place.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
 import type { Vault } from '../../ports/vault.ts'
@@ -156,7 +157,7 @@ function jobText(job: ClaimedJob, vault: Vault): string {
   const members = [`"id":${JSON.stringify(job.id)}`, `"input":${job.input}`]
   if (job.webhook !== null) members.push(`"webhook":${JSON.stringify(job.webhook)}`)
   if (job.policy !== null) members.push(`"policy":${job.policy}`)
-  if (job.s3Config !== null) members.push(`"s3Config":${vault.open(job.s3Config)}`)
+  if (job.s3Config !== null) members.push(`"s3Config":${vault.open(job.s3Config, jobPlace(job.id))}`)
   if (job.batchId !== null) members.push(`"batchId":${JSON.stringify(job.batchId)}`)
   return `{${members.join(',')}}`
 }

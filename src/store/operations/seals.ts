@@ -5,8 +5,8 @@ import { type OperationsOf, query, read, type Steps, write } from './operation.t
 /** All that is sealed. */
 export const seals = {
   list: read(function* (kind: SealKind, after: string, limit: number): Steps<SealedText[]> {
-    const rows = yield* query<SealedText>(sql.listSeals(kind), [after, limit])
-    return rows.map(({ id, sealed }) => ({ id, sealed }))
+    const rows = yield* query<{ id: string; bound_to: string; sealed: string }>(sql.listSeals(kind), [after, limit])
+    return rows.map(({ id, bound_to: row, sealed }) => ({ id, row, sealed }))
   }),
 
   replace: write(function* (kind: SealKind, changes: readonly SealChange[]): Steps<number> {
