@@ -44,10 +44,12 @@ test('an actor has the same sequence whoever else there is, and ids of the right
 
 test('the vault of the simulation keeps the promises of a vault', () => {
   const vault = createSimVault()
-  const [one, two] = [vault.seal('a.b.c'), vault.seal('a.b.c')]
+  const here = { kind: 'secrets', row: 'me/a' }
+  const [one, two] = [vault.seal('a.b.c', here), vault.seal('a.b.c', here)]
   assert.notEqual(one, two)
-  assert.deepEqual([vault.open(one), vault.open(two)], ['a.b.c', 'a.b.c'])
-  assert.throws(() => vault.open(`${one}x`))
+  assert.deepEqual([vault.open(one, here), vault.open(two, here)], ['a.b.c', 'a.b.c'])
+  assert.throws(() => vault.open(`${one}x`, here))
+  assert.throws(() => vault.open(one, { ...here, row: 'me/b' }))
   assert.equal(vault.hash('key'), vault.hash('key'))
   assert.notEqual(vault.hash('key'), vault.hash('kez'))
 })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type SecretId } from '../../src/core/ids.ts'
+import { secretPlace } from '../../src/core/seal-place.ts'
 import { openSqliteStore } from '../../src/store/sqlite.ts'
 import { loadMasterKeys } from '../../src/system/master-key.ts'
 import { createVault, keyId } from '../../src/system/vault.ts'
@@ -24,7 +25,7 @@ async function addSecrets(dataDir: string): Promise<void> {
   const add = (n: number) => {
     const id = `s${String(n).padStart(6, '0')}` as SecretId
     const secret = { id, owner: DEFAULT_OWNER, name: id, description: null, createdAtMs: n, valueUpdatedAtMs: null }
-    return store.secrets.insert(secret, vault.seal(`value ${n}`))
+    return store.secrets.insert(secret, vault.seal(`value ${n}`, secretPlace(DEFAULT_OWNER, id)))
   }
   await Promise.all(Array.from({ length: SECRETS }, (_, n) => add(n)))
   await store.close()
@@ -35,12 +36,14 @@ function look(dataDir: string, id: string): { sealedWith: number; whole: boolean
   const vault = vaultOf(dataDir)
   const database = new DatabaseSync(join(dataDir, 'runyard.sqlite'), { readOnly: true })
   const rows = database
-    .prepare('SELECT sealed FROM secrets ORDER BY id')
+    .prepare('SELECT name, sealed FROM secrets ORDER BY id')
     .all()
-    .map(row => String(row.sealed))
+    .map(row => ({ name: String(row.name), text: String(row.sealed) }))
   database.close()
-  const sealedWith = rows.filter(text => text.startsWith(`v2.${id}.`)).length
-  return { sealedWith, whole: rows.length === SECRETS && rows.every((text, n) => vault.open(text) === `value ${n}`) }
+  const sealedWith = rows.filter(({ text }) => text.startsWith(`v3.${id}.`)).length
+  const isWhole = ({ name, text }: (typeof rows)[number], n: number) =>
+    vault.open(text, secretPlace(DEFAULT_OWNER, name)) === `value ${n}`
+  return { sealedWith, whole: rows.length === SECRETS && rows.every(isWhole) }
 }
 
 test('a rotation that is killed goes on where it was, and nothing is lost in between', async () => {
