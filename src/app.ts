@@ -133,8 +133,7 @@ export interface App {
  * @param requests those of load-balancing endpoints; `lines` of the result has them unless given
  */
 export function createApp(ports: Ports, config: AppConfig, requests?: Targets & Traffic): App {
-  const stopping = new AbortController()
-  const closed = new AbortController()
+  const [stopping, closed] = [new AbortController(), new AbortController()]
   let addresses: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
   const waiting = new Waiting(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows, config.limitJobs)
