@@ -19,6 +19,7 @@ export function createNoDriver(reason: string): Driver {
     terminate: async () => {},
     kill: async () => {},
     release: async () => {},
+    keepsApart: () => null,
     // It takes up nothing of what another driver beside it has; that nothing starts here is what `check` says.
     capacity: async () => ({ freeWorkers: null, bound: reason }),
     keepsApart: () => null,

@@ -208,7 +208,7 @@ class Processes implements ProcessDriver {
   }
 
   keepsApart(): string | null {
-    return null
+    return 'workers that are processes run as the user of the server and can read its files'
   }
 
   async capacity() {

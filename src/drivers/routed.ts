@@ -75,7 +75,8 @@ class Routed implements Driver {
   }
 
   keepsApart(): string | null {
-    return this.#options.folders.keepsApart() ?? this.#options.containers.keepsApart()
+    const reasons = this.#all().flatMap(driver => driver.keepsApart() ?? [])
+    return reasons.length === 0 ? null : reasons.join('; ')
   }
 
   async capacity() {

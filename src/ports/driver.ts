@@ -113,8 +113,8 @@ export interface Driver {
   /** Forgets an ended worker and removes its private folder. */
   release(worker: WorkerId): Promise<void>
   /**
-   * Null when workers of different accounts cannot reach each other's or the server's files; else the reason as a sentence, such as
-   * "processes run without a cage".
+   * Why workers of different accounts could reach each other's or the server's files here, as a sentence; null when they cannot,
+   * and where no worker runs at all. Does not change while the server runs.
    */
   keepsApart(): string | null
   /** Room for more workers. */
