@@ -17,11 +17,12 @@ import {
   wholeNumber,
 } from './config-setting.ts'
 import { SHARING_SETTINGS, type SharingConfig, sharingConfig } from './config-sharing.ts'
+import { WORKERS_SETTINGS, type WorkersConfig, workersConfig } from './config-workers.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 
 /** The settings of one run of the server, checked and frozen. */
-export interface Config extends GatewayConfig, ListenerConfig, ManagementConfig, SharingConfig {
+export interface Config extends GatewayConfig, ListenerConfig, ManagementConfig, SharingConfig, WorkersConfig {
   readonly port: number
   readonly host: string
   readonly dataDir: string
@@ -253,6 +254,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
   ...SHARING_SETTINGS,
+  ...WORKERS_SETTINGS,
   ...MANAGEMENT_SETTINGS,
   prices: setting(
     '--prices',
@@ -351,6 +353,7 @@ function configOf(
     ...listenerConfig(one),
     ...managementConfig(one),
     ...sharingConfig(one),
+    ...workersConfig(texts, absolute),
   }
 }
 

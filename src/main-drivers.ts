@@ -1,7 +1,11 @@
 /** What runs the workers of this server: processes of this machine, and containers of an engine. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { ensureFolder } from './disk/durable-file.ts'
+import { Cage } from './drivers/cage/cage.ts'
+import { describeLimits, findLimits } from './drivers/cage/limits.ts'
+import { tryCage } from './drivers/cage/trial.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createDockerDriver, type DockerDriver } from './drivers/docker/docker.ts'
 import { engineAddresses } from './drivers/docker/engine-address.ts'
@@ -30,16 +34,19 @@ export interface DriverParts {
 
 /** The driver of a server. */
 export interface ServerDriver extends Driver {
+  /** How workers that are processes are kept apart, as a sentence for people. */
+  readonly isolation: string
   /** Lets go of all workers, which go on. */
   close(): Promise<void>
 }
 
 /** Both kinds of workers as one driver. @param folders that were named on the command line */
 export function driverFor(config: Config, folders: readonly string[], parts: DriverParts): ServerDriver {
-  const processes = processDriver(config, folders, parts)
+  const { driver: processes, isolation } = processDriver(config, folders, parts)
   const containers = config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
   const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers })
   return Object.assign(routed, {
+    isolation,
     async close() {
       for (const driver of [processes, containers]) {
         if ('close' in driver && typeof driver.close === 'function') await driver.close()
@@ -51,20 +58,49 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
 const OFF = 'containers are off (--docker off)'
 
 /** Processes run only of folders that were named on purpose. */
-function processDriver(config: Config, folders: readonly string[], { notifier, logs }: DriverParts): Driver {
+function processDriver(
+  config: Config,
+  folders: readonly string[],
+  { notifier, logs }: DriverParts,
+): { driver: Driver; isolation: string } {
   const roots = config.processRoots
-  if (config.processes === 'off') return createNoDriver('processes are off (--processes off)')
-  if (roots.length === 0 && folders.length === 0) {
-    return createNoDriver(
-      'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root',
-    )
-  }
-  return createProcessDriver({
-    ...{ notifier, logs, roots: [...roots, ...folders], clock: systemClock, hostEnv: process.env },
+  const reason = noProcesses(config, folders)
+  if (reason !== null) return { driver: createNoDriver(reason), isolation: `Process workers: ${reason}` }
+  const { cage, isolation, refused } = cageFor(config)
+  if (refused !== null) return { driver: createNoDriver(refused), isolation: `Process workers: ${refused}` }
+  const driver = createProcessDriver({
+    ...{ notifier, logs, cage, roots: [...roots, ...folders], clock: systemClock, hostEnv: process.env },
     ...{ nodePath: process.execPath, workerDir: folderIn(config.dataDir, 'workers') },
     ...{ maxWorkers: config.maxWorkers, bootId: readBootId(), firstPort: randomPort() },
     volumeLink: { path: VOLUME_PATH, root: join(config.dataDir, 'volumes') },
   })
+  return { driver, isolation: `Process workers: ${isolation}` }
+}
+
+/** What process workers run in, found out once by a trial. */
+function cageFor(config: Config): { cage: Cage | null; isolation: string; refused: string | null } {
+  if (config.workerSandbox === 'off')
+    return { cage: null, isolation: 'not caged (--worker-sandbox off)', refused: null }
+  const trial = tryCage()
+  if ('problem' in trial) {
+    const isolation = `not caged: ${trial.problem}; ${trial.action}`
+    const refused = config.workerSandbox === 'required' ? `--worker-sandbox is required, and ${trial.problem}` : null
+    return { cage: null, isolation, refused }
+  }
+  const limits = findLimits()
+  const sockets = engineAddresses(config.docker, process.env)
+    .map(({ socket }) => socket)
+    .filter((path): path is string => path !== null && existsSync(path))
+  const hidden = [{ path: config.dataDir, isFolder: true }, ...sockets.map(path => ({ path, isFolder: false }))]
+  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, readable: config.workerReadable })
+  return { cage, isolation: `caged, shared network, ${describeLimits(limits)}`, refused: null }
+}
+
+/** Why no worker can be a process; null when some can. */
+function noProcesses({ processes, processRoots }: Config, folders: readonly string[]): string | null {
+  if (processes === 'off') return 'processes are off (--processes off)'
+  if (processRoots.length > 0 || folders.length > 0) return null
+  return 'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root'
 }
 
 function randomPort(): number {

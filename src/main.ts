@@ -66,6 +66,8 @@ export interface RunningServer {
   readonly folders: readonly ServedFolder[]
   /** What GPUs there are and what that means, as a sentence for people. */
   readonly hardware: string
+  /** How process workers are kept apart, as a sentence for people. */
+  readonly isolation: string
   /** Stops as decision stop says; a second call hurries. Resolves when everything is over. */
   stop(): Promise<void>
   /**
@@ -138,7 +140,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     return {
       ...{ url, managementUrl, apiKeyFile },
       folders: served,
-      hardware: await hardware,
+      ...{ hardware: await hardware, isolation: driver.isolation },
       stop: stopper(app, { listeners, containers, relay: kept, store, leader, lock, driver, notifier }),
       deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
     }

@@ -67,7 +67,7 @@ async function start(config: Config): Promise<RunningServer> {
 }
 
 function announce(server: RunningServer, config: Config): void {
-  const { url, managementUrl, apiKeyFile, folders, hardware } = server
+  const { url, managementUrl, apiKeyFile, folders, hardware, isolation } = server
   if (config.json) {
     process.stdout.write(`${JSON.stringify({ event: 'ready', url, managementUrl, apiKeyFile, pid: process.pid })}\n`)
     return
@@ -77,6 +77,7 @@ function announce(server: RunningServer, config: Config): void {
     ...(managementUrl === url ? [] : [`Management is at ${managementUrl}`]),
     `The API key is in ${apiKeyFile}`,
     hardware,
+    isolation,
     ...folders.flatMap(folder => folderLines(folder, server)),
   ]
   if (folders.length === 0)

@@ -22,7 +22,6 @@ export function createNoDriver(reason: string): Driver {
     keepsApart: () => null,
     // It takes up nothing of what another driver beside it has; that nothing starts here is what `check` says.
     capacity: async () => ({ freeWorkers: null, bound: reason }),
-    keepsApart: () => null,
     tidy: async () => {},
   }
 }

@@ -3,7 +3,7 @@
  * which its process started and the boot of the machine do. Linux tells it in /proc, macOS through `ps`.
  */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { platform } from 'node:os'
 
@@ -74,6 +74,17 @@ export async function findByVariable(name: string, value: string): Promise<Proce
   return found.sort((a, b) => Number(a.startTime) - Number(b.startTime))
 }
 
+/** The living processes of a group, with the names of their programs; none where the system does not tell. */
+export function membersOf(group: number): { readonly pid: number; readonly name: string }[] {
+  if (!onLinux) return []
+  return readdirSync('/proc').flatMap(entry => {
+    const pid = Number(entry)
+    if (!/^\d+$/.test(entry)) return []
+    const found = readProcess(pid)
+    return found?.living === true && found.group === group ? [{ pid, name: readName(pid) }] : []
+  })
+}
+
 /** The variables with which a process of the same user was started; none where that cannot be read, as elsewhere than on Linux. */
 export async function readVariables(pid: number): Promise<Record<string, string>> {
   const text = onLinux ? await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '') : ''
@@ -111,6 +122,14 @@ async function hasVariable(pid: string, wanted: Buffer): Promise<boolean> {
     return Buffer.concat([Buffer.from('\0'), await readFile(`/proc/${pid}/environ`)]).includes(wanted)
   } catch {
     return false
+  }
+}
+
+function readName(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    return ''
   }
 }
 

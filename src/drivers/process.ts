@@ -18,6 +18,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
+import { CAGE_PROGRAM, type Cage, type CagedCommand, signalOfCode } from './cage/cage.ts'
 import { type NamedPort, portsNamedIn, takenOf, takenText } from './named-ports.ts'
 import { type Command, findProgram, resolveCommand, startProblem } from './process-command.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
@@ -25,6 +26,7 @@ import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
   findByVariable,
   isAlive,
+  membersOf,
   type ProcessIdentity,
   parseIdentity,
   readProcess,
@@ -56,6 +58,8 @@ export interface ProcessDriverOptions {
   readonly bootId: string
   /** Where workers find their network volume besides RUNPOD_VOLUME_PATH; null for nowhere. */
   readonly volumeLink: VolumeLinkPlace | null
+  /** What workers run in; null for the machine as it is. */
+  readonly cage: Cage | null
   /** Where the search for ports of workers that serve begins, within `PORT_RANGE`. Another one each time keeps two servers apart. */
   readonly firstPort: number
 }
@@ -71,6 +75,8 @@ interface Running {
   readonly identity: ProcessIdentity
   /** Where it serves; null when it does not. */
   readonly ports: ServedPorts | null
+  /** Whether its group is led by the cage. */
+  readonly caged: boolean
   /** Null when an earlier server started it. */
   readonly child: ChildProcess | null
   /** Those that its own variables name. */
@@ -89,10 +95,19 @@ interface Launch {
   /** Where it starts. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
+  /** The cage that it is started in; null for none. */
+  readonly cage: CagedCommand | null
   readonly ports: ServedPorts | null
   readonly named: readonly NamedPort[]
   /** Lines that begin its output. */
   readonly notes: readonly string[]
+}
+
+/** The folders of one worker. */
+interface OwnFolders {
+  readonly working: string
+  readonly home: string
+  readonly tmp: string
 }
 
 /** What the driver sets for a worker that serves. */
@@ -167,7 +182,9 @@ class Processes implements ProcessDriver {
     const variables = await readVariables(identity.pid)
     const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
     if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
-    this.#workers.set(worker, { identity, ports, named, child: null, asked: false, exit: null, suspicion: NOTHING })
+    const caged = isCaged(text)
+    const left = { child: null, asked: false, exit: null, suspicion: NOTHING }
+    this.#workers.set(worker, { identity, ports, named, caged, ...left })
     this.#pollLater()
     return true
   }
@@ -190,7 +207,8 @@ class Processes implements ProcessDriver {
     const running = this.#workers.get(worker)
     if (running === undefined || running.asked) return
     running.asked = true
-    this.#signalGroup(worker, 'SIGTERM')
+    if (running.caged) this.#askCaged(running)
+    else this.#signalGroup(worker, 'SIGTERM')
   }
 
   async kill(worker: WorkerId): Promise<void> {
@@ -205,10 +223,13 @@ class Processes implements ProcessDriver {
     await this.#volumeLink.release(worker)
     // Something that was killed a moment ago may still write there.
     await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
+    this.#options.cage?.forget(worker)
   }
 
   keepsApart(): string | null {
-    return 'workers that are processes run as the user of the server and can read its files'
+    return this.#options.cage === null
+      ? 'workers that are processes run as the user of the server and can read its files'
+      : null
   }
 
   async capacity() {
@@ -256,15 +277,20 @@ class Processes implements ProcessDriver {
       if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
       const named = portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
       const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
-      const volumeNote = spec.volume === null ? null : await this.#volumeLink.hold(spec.workerId, spec.volume.path)
+      // In a cage the path is the worker's own.
+      const isLinked = spec.volume !== null && this.#options.cage === null
+      const volumeNote = !isLinked ? null : await this.#volumeLink.hold(spec.workerId, spec.volume?.path ?? '')
       const notes = [working.note, volumeNote, ...taken.map(takenText)].filter(note => note !== null)
       const env = { ...environment, ...portVariables(ports) }
-      return await this.#spawn(spec.workerId, { command, program, folder: working.path, env, ports, named, notes })
+      const cage = await this.#cageFor(spec, { ...{ command, program, folder, home, tmp, env }, working: working.path })
+      const launch = { command, program, folder: working.path, env, cage, ports, named, notes }
+      return await this.#spawn(spec.workerId, launch)
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
       await this.#volumeLink.release(spec.workerId)
       // The first problem is the one to tell.
       await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+      this.#options.cage?.forget(spec.workerId)
       if (thrown instanceof AppError) throw thrown
       const { code } = thrown as NodeJS.ErrnoException
       throw new AppError('invalid', `cannot write the private folder or the log of the worker: ${code}`, {
@@ -274,24 +300,34 @@ class Processes implements ProcessDriver {
   }
 
   async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
-    const { command, program, folder, env, ports, named, notes } = launch
+    const { command, program, folder, env, cage, ports, named, notes } = launch
     const [name, ...words] = command.words as [string, ...string[]]
     const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
     let child: ChildProcess
     try {
       for (const note of notes) writeSync(log, `runyard: ${note}\n`)
-      child = spawn(program, words, { cwd: folder, env, detached: true, stdio: ['ignore', log, log] })
+      child =
+        cage === null
+          ? spawn(program, words, { cwd: folder, env, detached: true, stdio: ['ignore', log, log] })
+          : spawn(cage.program, cage.words, {
+              cwd: '/',
+              env: cage.env,
+              detached: true,
+              stdio: ['ignore', log, log, cage.options],
+            })
     } catch (cause) {
       // The message is not shown because it quotes the variable, which may be a secret.
       throw new AppError('invalid', `cannot start '${name}': an argument or variable holds a NUL character`, { cause })
     } finally {
       closeSync(log)
+      if (cage !== null) closeSync(cage.options)
     }
     const { pid } = child
     if (pid === undefined) throw await startProblem(name, child)
     // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
-    const running: Running = { identity, ports, named, child, asked: false, exit: null, suspicion: NOTHING }
+    const fresh = { child, asked: false, exit: null, suspicion: NOTHING }
+    const running: Running = { identity, ports, named, caged: cage !== null, ...fresh }
     const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
@@ -303,9 +339,29 @@ class Processes implements ProcessDriver {
     child.on('exit', (code, signalName) => {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
-      this.#ended(worker, running, exitOf(code, signalName))
+      const inner = running.caged ? signalOfCode(code) : null
+      this.#ended(worker, running, inner === null ? exitOf(code, signalName) : exitOf(null, inner))
     })
     return handle
+  }
+
+  async #cageFor(
+    spec: WorkerSpec,
+    { command, folder, ...launch }: Pick<Launch, 'command' | 'program' | 'folder' | 'env'> & OwnFolders,
+  ): Promise<CagedCommand | null> {
+    const { cage, hostEnv, nodePath } = this.#options
+    if (cage === null) return null
+    const [, ...words] = command.words
+    return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
+  }
+
+  /** What makes the cage would end by the signal, and everything in it at once. */
+  #askCaged({ identity, child, exit }: Running): void {
+    if (exit !== null || (child === null && !isAlive(identity, this.#options.bootId))) return
+    const inside = membersOf(identity.pid).filter(({ name }) => name !== CAGE_PROGRAM)
+    // It has not begun yet.
+    if (inside.length === 0) signal(-identity.pid, 'SIGKILL')
+    for (const { pid } of inside) signal(pid, 'SIGTERM')
   }
 
   /** What was written down when the worker was started. */
@@ -366,8 +422,17 @@ class Processes implements ProcessDriver {
 }
 
 /** What a worker is found by. */
-function handleOf({ identity, ports }: Running): string {
-  return JSON.stringify(ports === null ? identity : { ...identity, ports })
+function handleOf({ identity, ports, caged }: Running): string {
+  return JSON.stringify({ ...identity, ...(ports === null ? {} : { ports }), ...(caged ? { caged } : {}) })
+}
+
+/** Whether a handle is that of a worker in a cage. */
+function isCaged(handle: string): boolean {
+  try {
+    return (JSON.parse(handle) as { caged?: unknown }).caged === true
+  } catch {
+    return false
+  }
 }
 
 function portVariables(ports: ServedPorts | null): Record<string, string> {

@@ -104,6 +104,7 @@ export async function openMachine() {
     hostEnv: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: hostHome },
     nodePath: process.execPath,
     maxWorkers: 8,
+    cage: null,
     volumeLink: { path: join(folder, 'runpod-volume'), root: join(folder, 'volumes') },
     bootId: readBootId(),
     // Test files run at the same time.

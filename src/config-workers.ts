@@ -1,0 +1,45 @@
+/** The settings about how workers that are processes are kept apart. */
+import { many, notEmpty, oneOf, type Setting, setting } from './config-setting.ts'
+
+/** Whether process workers run in a cage: where it can be made, always, or never. */
+export type WorkerSandbox = 'auto' | 'required' | 'off'
+
+/** How process workers are kept from the server and from each other. */
+export interface WorkersConfig {
+  readonly workerSandbox: WorkerSandbox
+  /** Absolute paths of folders that workers in a cage may read beside those that they need by themselves. */
+  readonly workerReadable: readonly string[]
+}
+
+/** By the names of their options, as SETTINGS has them. */
+export const WORKERS_SETTINGS: Readonly<Record<string, Setting>> = {
+  workerSandbox: setting(
+    '--worker-sandbox',
+    'WORKER_SANDBOX',
+    '<auto|required|off>',
+    'auto',
+    'run dir: workers in a cage (bubblewrap): where this machine can make one, always, or never',
+    oneOf(['auto', 'required', 'off']),
+  ),
+  workerReadable: many(
+    setting(
+      '--worker-readable',
+      'WORKER_READABLE',
+      '<folder>',
+      null,
+      'folder that dir: workers in a cage may read, such as one with models; may be repeated',
+      notEmpty,
+    ),
+  ),
+}
+
+/** @param texts what was given for each of {@link WORKERS_SETTINGS} */
+export function workersConfig(
+  texts: (name: string) => readonly string[],
+  absolute: (path: string) => string,
+): WorkersConfig {
+  return {
+    workerSandbox: (texts('workerSandbox')[0] ?? 'auto') as WorkerSandbox,
+    workerReadable: texts('workerReadable').map(absolute),
+  }
+}

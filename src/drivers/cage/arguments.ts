@@ -1,0 +1,67 @@
+/** What bubblewrap is told about one worker. A pure function, so that everything a worker can see is in one place and tested. */
+
+/** All that a worker in a cage sees and is. Paths are absolute and the same inside as outside unless another is named. */
+export interface CageSpec {
+  /** Folders and files that are there and that it may read. One inside another comes after it. */
+  readonly readable: readonly string[]
+  /** Folders and files of the server that lie in a readable folder, and are empty here. */
+  readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
+  /** Folders that it may change; they win over {@link readable} ones that hold them. */
+  readonly writable: readonly string[]
+  /** Its own folder for short-lived files, which is /tmp as well. */
+  readonly tmp: string
+  /** Its network volume, which is /runpod-volume as well; null for none. */
+  readonly volume: string | null
+  /** Symbolic links of the system, such as /bin. */
+  readonly links: readonly { readonly path: string; readonly target: string }[]
+  /** Device files beside the harmless ones. */
+  readonly devices: readonly string[]
+  /** Where it starts. */
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+  readonly program: string
+  readonly words: readonly string[]
+}
+
+/** Namespaces of its own, no capabilities, and no way to more of either. Bubblewrap itself sets no_new_privs. */
+export const CAGE_BASE: readonly string[] = [
+  ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+  ...['--disable-userns', '--cap-drop', 'ALL', '--hostname', 'worker'],
+]
+
+/**
+ * The options for bubblewrap, to be handed over in a file and not in its command line: variables are secrets. What comes later lies on
+ * top of what came before.
+ */
+export function cageOptions(spec: CageSpec): string[] {
+  const { readable, hidden, writable, tmp, volume, links, devices, folder, env } = spec
+  return [
+    ...CAGE_BASE,
+    ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
+    ...['--bind', tmp, '/tmp', '--dir', '/var', '--symlink', '/tmp', '/var/tmp'],
+    ...links.flatMap(({ path, target }) => ['--symlink', target, path]),
+    ...readable.flatMap(path => ['--ro-bind-try', path, path]),
+    ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path])),
+    ...devices.flatMap(path => ['--dev-bind-try', path, path]),
+    ...[...writable, tmp].flatMap(path => ['--bind', path, path]),
+    ...(volume === null ? [] : ['--bind', volume, volume, '--bind', volume, '/runpod-volume']),
+    ...['--remount-ro', '/', '--clearenv'],
+    ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--chdir', folder],
+  ]
+}
+
+/** The device files of the GPUs that a worker was given, by its placement. */
+export function gpuDevices(gpus: readonly { readonly index: number; readonly type: string }[]): string[] {
+  if (gpus.length === 0) return []
+  if (gpus[0]?.type.startsWith('AMD ') === true) return ['/dev/kfd', '/dev/dri']
+  const own = gpus.map(({ index }) => `/dev/nvidia${index}`)
+  return [
+    '/dev/nvidiactl',
+    '/dev/nvidia-uvm',
+    '/dev/nvidia-uvm-tools',
+    '/dev/nvidia-modeset',
+    '/dev/nvidia-caps',
+    ...own,
+  ]
+}

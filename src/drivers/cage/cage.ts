@@ -1,0 +1,164 @@
+/**
+ * Runs process workers in bubblewrap, each with the system's folders, its image and its own folders, and nothing else of the machine.
+ * A worker and all that it starts are processes of a namespace of their own, which ends with its first process.
+ */
+import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { mkdir, realpath } from 'node:fs/promises'
+import { constants, homedir } from 'node:os'
+import { join } from 'node:path'
+import type { WorkerId } from '../../core/ids.ts'
+import type { WorkerSpec } from '../../ports/driver.ts'
+import { contains } from '../process-command.ts'
+import { type HostEnvironment, WORKER_VARIABLE } from '../process-environment.ts'
+import { type CageSpec, cageOptions, gpuDevices } from './arguments.ts'
+import { programFolders, systemFolders } from './folders.ts'
+import { joinCommand, type Limits, leaveGroups } from './limits.ts'
+
+/** The name of the processes that hold a cage together. */
+export const CAGE_PROGRAM = 'bwrap'
+
+/** What all cages of a server have in common. */
+export interface CageOptions {
+  /** The program bubblewrap. */
+  readonly bwrap: string
+  /** Folders and sockets of the server and of the container engine, which no worker sees. */
+  readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
+  /** Folders that workers may read beside those that they need by themselves. */
+  readonly readable: readonly string[]
+  readonly limits: Limits
+}
+
+/** One worker that is to be started. */
+export interface CagedLaunch {
+  readonly spec: WorkerSpec
+  /** The real path of the image's folder. */
+  readonly image: string
+  readonly program: string
+  readonly words: readonly string[]
+  /** Where it starts: its private folder, or the image itself. */
+  readonly working: string
+  readonly home: string
+  readonly tmp: string
+  readonly env: Readonly<Record<string, string>>
+  readonly hostEnv: HostEnvironment
+  readonly nodePath: string
+}
+
+/** What is spawned for a worker in a cage. */
+export interface CagedCommand {
+  readonly program: string
+  readonly words: readonly string[]
+  /** Of bubblewrap itself, without what the worker's owner chose: a variable such as LD_PRELOAD would act outside of the cage. */
+  readonly env: Readonly<Record<string, string>>
+  /** An open file with the options, which the process is given as its fourth; to be closed after the start. */
+  readonly options: number
+}
+
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+/** Where models are kept, below the cache of the person who runs the server. Tokens lie elsewhere in it. */
+const CACHES = ['huggingface/hub', 'huggingface/datasets', 'huggingface/xet', 'torch', 'vllm', 'triton']
+
+/** Makes cages. */
+export class Cage {
+  readonly #options: CageOptions
+  readonly #system = systemFolders()
+
+  constructor(options: CageOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Prepares the start of a worker.
+   * @param folder the worker's folder in the data directory
+   */
+  async command(launch: CagedLaunch, folder: string): Promise<CagedCommand> {
+    const { spec, env, home } = launch
+    const { bwrap, limits } = this.#options
+    const options = cageOptions(await this.#specOf(launch))
+    const words = [...joinCommand(limits, spec), bwrap, '--args', '3', '--', launch.program, ...launch.words]
+    const [program = bwrap, ...rest] = words
+    return {
+      program,
+      words: rest,
+      // By these the server finds a worker again and knows what it had.
+      env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
+      options: openOptions(join(folder, 'cage'), options),
+    }
+  }
+
+  /** The worker has ended. */
+  forget(worker: WorkerId): void {
+    leaveGroups(this.#options.limits, worker)
+  }
+
+  async #specOf(launch: CagedLaunch): Promise<CageSpec> {
+    const { spec, image, program, words, working, home, tmp, env, hostEnv, nodePath } = launch
+    const hostHome = hostEnv.HOME || homedir()
+    const programs = await programFolders({
+      ...{ image, programs: [program, nodePath], home: hostHome },
+      path: hostEnv.PATH ?? '',
+    })
+    const local = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
+    const wanted = [...this.#system.readable, ...programs, ...this.#options.readable]
+    const readable = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
+    const inside = (path: string) => readable.some(folder => contains(folder, path))
+    return {
+      ...{ links: this.#system.links, env, program, words, tmp, folder: working },
+      readable: [...new Set(readable)].filter(path => path !== '').sort((a, b) => a.length - b.length),
+      hidden: this.#options.hidden.filter(({ path }) => inside(path)),
+      writable: [...new Set([home, ...(await cachesOf(env, hostHome)), working])],
+      volume: spec.volume?.path ?? null,
+      devices: gpuDevices(spec.placement.gpus),
+    }
+  }
+}
+
+/** The signal that ended a worker, by the exit code of bubblewrap, which is that of a shell; null for a code of the worker's own. */
+export function signalOfCode(code: number | null): NodeJS.Signals | null {
+  if (code === null || code <= 128) return null
+  const found = Object.entries(constants.signals).find(([, number]) => number === code - 128)
+  return (found?.[0] as NodeJS.Signals | undefined) ?? null
+}
+
+/** Only numbers and the folder of its volume; nothing that a loader of programs would follow. */
+function harmless(env: Readonly<Record<string, string>>): Record<string, string> {
+  const kept = Object.entries(env).filter(
+    ([name, value]) => name === 'RUNPOD_VOLUME_PATH' || (/(?:^|_)PORT$/.test(name) && /^\d{1,5}$/.test(value)),
+  )
+  return Object.fromEntries(kept)
+}
+
+/** A file without a name: it holds variables, which may be secrets. */
+function openOptions(path: string, options: readonly string[]): number {
+  const file = openSync(path, 'wx+', 0o600)
+  try {
+    unlinkSync(path)
+    // At a place of its own, so that the one who reads it starts at the beginning.
+    writeSync(file, Buffer.from(options.map(option => `${option}\0`).join('')), 0, null, 0)
+    return file
+  } catch (thrown) {
+    closeSync(file)
+    throw thrown
+  }
+}
+
+/** Often a link to a file outside of /etc. */
+async function resolverFile(): Promise<string> {
+  return realpath('/etc/resolv.conf').catch(() => '')
+}
+
+async function cachesOf(env: Readonly<Record<string, string>>, hostHome: string): Promise<string[]> {
+  const cache = env.XDG_CACHE_HOME ?? ''
+  // What a template names opens no folder.
+  if (cache === '' || !contains(hostHome, cache)) return []
+  const made = await Promise.all(
+    CACHES.map(async name => {
+      const folder = join(cache, name)
+      return mkdir(folder, { recursive: true }).then(
+        () => folder,
+        () => null,
+      )
+    }),
+  )
+  return made.filter(folder => folder !== null)
+}

@@ -1,0 +1,118 @@
+/** Which folders of this machine a worker in a cage needs to read: those of the system, of its image and of what runs it. */
+import { lstatSync, readlinkSync } from 'node:fs'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { basename, delimiter, dirname, join } from 'node:path'
+import { contains } from '../process-command.ts'
+
+const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
+
+/** What programs read in /etc. No secrets are among it, which matters where the server is root's: a worker is then the owner of all of /etc. */
+const ETC = [
+  ...[
+    'alternatives',
+    'ca-certificates',
+    'ca-certificates.conf',
+    'crypto-policies',
+    'pki',
+    'ssl/certs',
+    'ssl/openssl.cnf',
+  ],
+  ...[
+    'ld.so.cache',
+    'ld.so.conf',
+    'ld.so.conf.d',
+    'localtime',
+    'locale.alias',
+    'locale.conf',
+    'timezone',
+    'os-release',
+  ],
+  ...['passwd', 'group', 'hosts', 'host.conf', 'nsswitch.conf', 'resolv.conf', 'gai.conf', 'protocols', 'services'],
+  ...['debian_version', 'fonts', 'glvnd', 'magic', 'magic.mime', 'mime.types', 'inputrc', 'profile', 'bash.bashrc'],
+  ...['OpenCL', 'vulkan', 'nvidia', 'cuda', 'rocm', 'python3', 'perl', 'terminfo', 'ImageMagick-6', 'ImageMagick-7'],
+].map(name => `/etc/${name}`)
+
+const PROGRAM_FOLDERS = new Set(['bin', 'sbin', 'shims'])
+/** The most entries of one `node_modules` that are looked at for links that lead out of it. */
+const MAX_MODULES = 10_000
+
+/** The system's own folders and links to them, the same for all workers. */
+export function systemFolders(): { readable: string[]; links: { path: string; target: string }[] } {
+  const links: { path: string; target: string }[] = []
+  const readable = [...ETC]
+  for (const path of SYSTEM) {
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found?.isSymbolicLink() === true) links.push({ path, target: readlinkSync(path) })
+    else if (found !== undefined) readable.push(path)
+  }
+  return { readable, links }
+}
+
+/** What {@link programFolders} goes by. */
+export interface ProgramFiles {
+  /** The real path of the image. */
+  readonly image: string
+  /** The program that is started, and other programs that it may run. */
+  readonly programs: readonly string[]
+  /** The PATH of the server, not of the worker: what a template names opens no folder. */
+  readonly path: string
+  /** The home of the person who runs the server, of which no more than folders of programs are shown. */
+  readonly home: string
+}
+
+/** The folders of programs and of modules that lie outside of the system's. */
+export async function programFolders({ image, programs, path, home }: ProgramFiles): Promise<string[]> {
+  const entries = path.split(delimiter).filter(entry => entry.startsWith('/'))
+  const found = await Promise.all([
+    ...entries.map(entry => installationOf(entry, home)),
+    ...programs.map(program => installationsOf(program, home)),
+    modulesAbove(image),
+  ])
+  return [...new Set(found.flat())].filter(folder => !SYSTEM.some(root => contains(root, folder)))
+}
+
+/** A program by each of the links that lead to it: a Python needs the folders of all of them. */
+async function installationsOf(program: string, home: string): Promise<string[]> {
+  const real = await realpath(program).catch(() => program)
+  const folders = [dirname(program), dirname(real)]
+  return [...(await Promise.all(folders.map(folder => installationOf(folder, home)))).flat(), program, real]
+}
+
+/** A folder `bin` stands for what it is a part of, with libraries beside it; never for a home or the root of the machine. */
+async function installationOf(folder: string, home: string): Promise<string[]> {
+  const real = await realpath(folder).catch(() => null)
+  if (real === null) return []
+  const whole = PROGRAM_FOLDERS.has(basename(real)) ? dirname(real) : real
+  const isTooMuch = whole === '/' || contains(whole, home) || whole === join(home, '.local') || whole === '/opt'
+  const own = isTooMuch ? real : whole
+  return own === '/' || contains(own, home) ? [] : [...new Set([own, folder])]
+}
+
+/** What Node reads in the folders above an image: modules, and whether files are modules. */
+async function modulesAbove(image: string): Promise<string[]> {
+  const found: string[] = []
+  for (let folder = image; folder !== dirname(folder); folder = dirname(folder)) {
+    const modules = join(folder, 'node_modules')
+    if (folder !== image) found.push(join(folder, 'package.json'))
+    const names = await readdir(modules).catch(() => null)
+    if (names === null) continue
+    found.push(modules, ...(await linkedOut(modules, names)))
+  }
+  return found
+}
+
+/** Packages of a workspace are links that lead out of `node_modules`. */
+async function linkedOut(modules: string, names: readonly string[]): Promise<string[]> {
+  const scopes = names.filter(name => name.startsWith('@'))
+  const scoped = await Promise.all(
+    scopes.map(async scope => (await readdir(join(modules, scope)).catch(() => [])).map(name => join(scope, name))),
+  )
+  const out: string[] = []
+  for (const name of [...names, ...scoped.flat()].slice(0, MAX_MODULES)) {
+    const path = join(modules, name)
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) continue
+    const real = await realpath(path).catch(() => null)
+    if (real !== null && !contains(modules, real) && (await stat(real)).isDirectory()) out.push(real)
+  }
+  return out
+}

@@ -1,0 +1,130 @@
+/** Limits of workers in cages: control groups where this server may make them. */
+import { accessSync, constants, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { totalmem } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { WorkerId } from '../../core/ids.ts'
+import type { WorkerSpec } from '../../ports/driver.ts'
+
+/** Where groups are made, by what they limit; null where that cannot be limited. */
+export interface Limits {
+  readonly memory: string | null
+  readonly processes: string | null
+  readonly cpu: string | null
+  /** Whether the files are those of version 2. */
+  readonly unified: boolean
+}
+
+/** No limits at all. */
+export const NO_LIMITS: Limits = { memory: null, processes: null, cpu: null, unified: false }
+
+/** The most processes and threads of a worker. */
+const MOST_PROCESSES = 4_096
+/** What a worker without a limit of its own may use of the machine's memory. */
+const MEMORY_SHARE = 0.9
+const PERIOD_US = 100_000
+/** Its first argument says how many files follow, into each of which it writes itself; the rest is the command. */
+const JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
+const MB = 1024 * 1024
+
+/** Finds out where this server may make groups. Version 2 is used where somebody has delegated a group with controllers that are on. */
+export function findLimits(root = '/sys/fs/cgroup', own = readOwn()): Limits {
+  const paths = ownPaths(own)
+  const unified = paths.get('')
+  if (unified !== undefined && readText(join(root, 'cgroup.controllers')) !== '') {
+    // Processes may only be in the leaves of a tree, so groups are made beside that of the server.
+    const parent = join(root, dirname(unified))
+    const on = new Set(readText(join(parent, 'cgroup.subtree_control')).trim().split(' '))
+    const given = (name: string) => (on.has(name) && usable(parent) ? parent : null)
+    return { memory: given('memory'), processes: given('pids'), cpu: given('cpu'), unified: true }
+  }
+  const given = (name: string) => {
+    const path = paths.get(name)
+    const folder = path === undefined ? null : join(root, name, path)
+    return folder !== null && usable(folder) ? folder : null
+  }
+  return { memory: given('memory'), processes: given('pids'), cpu: given('cpu'), unified: false }
+}
+
+/** What is held and what is not, as a clause. */
+export function describeLimits(limits: Limits): string {
+  const held = Object.entries({ memory: limits.memory, processes: limits.processes, 'processor time': limits.cpu })
+  const names = (isHeld: boolean) => held.filter(([, path]) => (path !== null) === isHeld).map(([name]) => name)
+  if (names(true).length === 0) return 'without limits on memory and processes (no control groups)'
+  const missing = names(false).length === 0 ? '' : `; no limit on ${names(false).join(', ')}`
+  return `limits on ${names(true).join(', ')}${missing}`
+}
+
+/**
+ * Makes the groups of a worker.
+ * @returns the words before a command that let it enter them first; none where there are no groups
+ */
+export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, vcpus } }: WorkerSpec): string[] {
+  const groups = groupsOf(limits, workerId)
+  for (const group of groups) mkdirSync(group, { recursive: true })
+  const memory = memoryMb === null ? Math.floor(totalmem() * MEMORY_SHARE) : memoryMb * MB
+  const quota = vcpus === null ? null : Math.floor(vcpus * PERIOD_US)
+  const name = `runyard-${workerId}`
+  const set = (parent: string | null, file: string, value: string | number) => {
+    if (parent !== null) writeFileSync(join(parent, name, file), `${value}`)
+  }
+  set(limits.memory, limits.unified ? 'memory.max' : 'memory.limit_in_bytes', memory)
+  set(limits.processes, 'pids.max', MOST_PROCESSES)
+  if (quota !== null) {
+    if (limits.unified) set(limits.cpu, 'cpu.max', `${quota} ${PERIOD_US}`)
+    else set(limits.cpu, 'cpu.cfs_quota_us', quota)
+  }
+  if (groups.length === 0) return []
+  const files = groups.map(group => join(group, 'cgroup.procs'))
+  return ['/bin/sh', '-c', JOIN, 'sh', String(files.length), ...files]
+}
+
+/** Removes the groups of a worker that has ended. */
+export function leaveGroups(limits: Limits, worker: WorkerId): void {
+  for (const group of groupsOf(limits, worker)) {
+    try {
+      rmdirSync(group)
+    } catch {
+      // There were none, or a process of it has not quite ended; an empty group costs next to nothing.
+    }
+  }
+}
+
+function groupsOf({ memory, processes, cpu }: Limits, worker: WorkerId): string[] {
+  const parents = new Set([memory, processes, cpu].filter(parent => parent !== null))
+  return [...parents].map(parent => join(parent, `runyard-${worker}`))
+}
+
+/** The group of this process in each hierarchy; the empty name is version 2. */
+function ownPaths(text: string): Map<string, string> {
+  const paths = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const [, names = '', ...rest] = line.split(':')
+    if (rest.length > 0) for (const name of names.split(',')) paths.set(name, rest.join(':'))
+  }
+  return paths
+}
+
+function readOwn(): string {
+  return readText('/proc/self/cgroup')
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** A group is tried out: the right to write alone says little. */
+function usable(folder: string): boolean {
+  const trial = join(folder, `runyard-trial-${process.pid}`)
+  try {
+    accessSync(folder, constants.W_OK)
+    mkdirSync(trial)
+    rmdirSync(trial)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,35 @@
+/** Whether this machine can make a cage: found out by making one. */
+import { execFileSync } from 'node:child_process'
+import { CAGE_BASE } from './arguments.ts'
+
+/** What was found. */
+export type CageTrial = { readonly bwrap: string } | { readonly problem: string; readonly action: string }
+
+const PLACES = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap']
+const TRIAL_MS = 10_000
+
+/** Runs nothing in a cage that is made as those of workers are. */
+export function tryCage(platform: string = process.platform): CageTrial {
+  if (platform !== 'linux') return { problem: 'cages need Linux', action: 'run workers in containers' }
+  let problem: string | null = null
+  for (const bwrap of PLACES) {
+    try {
+      const words = [...CAGE_BASE, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', 'true']
+      const stdio = ['ignore', 'ignore', 'pipe'] as const
+      execFileSync(bwrap, words, { env: { PATH: '/usr/bin:/bin' }, stdio: [...stdio], timeout: TRIAL_MS })
+      return { bwrap }
+    } catch (thrown) {
+      const { code, stderr } = thrown as NodeJS.ErrnoException & { stderr?: Buffer }
+      if (code !== 'ENOENT') problem ??= firstLine(stderr?.toString() ?? '') || String(code ?? 'it failed')
+    }
+  }
+  if (problem === null)
+    return { problem: 'bubblewrap (bwrap) is not installed', action: 'install the package bubblewrap' }
+  const action =
+    'allow user namespaces for bwrap (sysctl kernel.unprivileged_userns_clone, AppArmor), with bubblewrap 0.8 or newer'
+  return { problem: `bubblewrap cannot make a cage here: ${problem}`, action }
+}
+
+function firstLine(text: string): string {
+  return text.trim().split('\n')[0]?.slice(0, 200) ?? ''
+}
