@@ -30,6 +30,12 @@ export const CAGE_BASE: readonly string[] = [
 ]
 
 /**
+ * Settings of the whole kernel. The root user may write them even without any capability, and bubblewrap covers only those whose folder
+ * can be written.
+ */
+const GLOBAL_PROC = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'mtrr', 'driver']
+
+/**
  * The options for bubblewrap, to be handed over in a file and not in its command line: variables are secrets. What comes later lies on
  * top of what came before.
  */
@@ -38,6 +44,7 @@ export function cageOptions(spec: CageSpec): string[] {
   return [
     ...CAGE_BASE,
     ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
+    ...GLOBAL_PROC.flatMap(name => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`]),
     ...['--bind', tmp, '/tmp', '--dir', '/var', '--symlink', '/tmp', '/var/tmp'],
     ...links.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...readable.flatMap(path => ['--ro-bind-try', path, path]),

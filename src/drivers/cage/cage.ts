@@ -100,11 +100,12 @@ export class Cage {
     })
     const local = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
     const wanted = [...this.#system.readable, ...programs, ...this.#options.readable]
-    const readable = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
+    const all = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
+    const readable = outermost(all.filter(path => path !== ''))
     const inside = (path: string) => readable.some(folder => contains(folder, path))
     return {
       ...{ links: this.#system.links, env, program, words, tmp, folder: working },
-      readable: [...new Set(readable)].filter(path => path !== '').sort((a, b) => a.length - b.length),
+      readable,
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
       writable: [...new Set([home, ...(await cachesOf(env, hostHome)), working])],
       volume: spec.volume?.path ?? null,
@@ -140,6 +141,15 @@ function openOptions(path: string, options: readonly string[]): number {
     closeSync(file)
     throw thrown
   }
+}
+
+/** Without paths that lie in another one: a folder is shown with all that it holds. */
+function outermost(paths: readonly string[]): string[] {
+  const kept: string[] = []
+  for (const path of [...new Set(paths)].sort((a, b) => a.length - b.length)) {
+    if (!kept.some(folder => contains(folder, path))) kept.push(path)
+  }
+  return kept
 }
 
 /** Often a link to a file outside of /etc. */

@@ -140,7 +140,10 @@ export async function runCommand(
 
 function run(args: readonly string[], env: Readonly<Record<string, string>>) {
   const { PATH = '', HOME = '', LANG = 'C.UTF-8' } = process.env
-  const child: ChildProcess = spawn(runyard, args, { cwd: root, env: { PATH, HOME, LANG, RUNYARD_WORKER_READABLE: `${root}/packages`, ...env } })
+  const child: ChildProcess = spawn(runyard, args, {
+    cwd: root,
+    env: { PATH, HOME, LANG, RUNYARD_WORKER_READABLE: `${root}/packages`, ...env },
+  })
   const takeBack = atExit(() => child.kill('SIGKILL'))
   const lines: string[] = []
   let rest = ''
