@@ -1,0 +1,127 @@
+/** Workers in a cage, as the process driver starts, ends and adopts them. */
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cageOptions } from '../../src/drivers/cage/arguments.ts'
+import { Cage } from '../../src/drivers/cage/cage.ts'
+import { findLimits } from '../../src/drivers/cage/limits.ts'
+import { tryCage } from '../../src/drivers/cage/trial.ts'
+import type { ProcessDriver } from '../../src/drivers/process.ts'
+import type { ObservedExit, WorkerSpec } from '../../src/ports/driver.ts'
+import { type Machine, openMachine } from './driver-machine.ts'
+
+const trial = tryCage()
+const skip = 'problem' in trial && process.env.RUNYARD_NO_SKIP !== '1' ? trial.problem : false
+
+/** Tells that it runs, and ends by itself when asked, with 7. */
+const PROGRAM = `
+process.on('SIGTERM', () => { console.log('asked'); process.exit(7) })
+console.log('begun ' + process.env.SECRET)
+if (process.argv[2] === 'crash') process.kill(process.pid, 'SIGSEGV')
+if (process.argv[2] === 'code') process.exit(3)
+setInterval(() => {}, 1000)
+`
+
+describe('the options of a cage', () => {
+  const spec = {
+    ...{
+      readable: ['/usr', '/srv/image'],
+      writable: ['/data/w/home'],
+      tmp: '/data/w/tmp',
+      volume: '/data/v',
+      links: [],
+    },
+    ...{ hidden: [{ path: '/data', isFolder: true }], devices: ['/dev/nvidia0'], folder: '/data/w/work' },
+    ...{ env: { A: 'b' }, program: '/usr/bin/python3', words: ['x'] },
+  }
+  const text = cageOptions(spec).join(' ')
+
+  test('what is hidden lies above what is readable and below what is the own', () => {
+    const places = ['--ro-bind-try /srv/image', '--tmpfs /data', '--bind /data/w/home'].map(part => text.indexOf(part))
+    assert.ok(places.every(place => place > 0))
+    assert.deepEqual(
+      places,
+      [...places].sort((a, b) => a - b),
+    )
+  })
+
+  test('there are namespaces of its own, no capabilities, and a root that cannot be changed', () => {
+    for (const part of ['--unshare-user', '--unshare-pid', '--disable-userns', '--cap-drop ALL', '--remount-ro /']) {
+      assert.ok(text.includes(part), part)
+    }
+    assert.ok(!text.includes('--die-with-parent'))
+    assert.ok(text.includes('--bind /data/v /runpod-volume'))
+  })
+})
+
+describe('a worker in a cage', { skip, timeout: 60_000 }, () => {
+  let machine: Machine
+  let driver: ProcessDriver
+  const cages = (): Cage => {
+    assert.ok('bwrap' in trial)
+    const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
+    return new Cage({ bwrap: trial.bwrap, limits: findLimits(), hidden, readable: [] })
+  }
+
+  before(async () => {
+    machine = await openMachine()
+    writeFileSync(join(machine.root, 'app', 'caged.mjs'), PROGRAM)
+    driver = machine.driver({ cage: cages() })
+  })
+  after(() => machine.close())
+
+  const begin = async (words = ''): Promise<WorkerSpec> => {
+    const args = `'${process.execPath}' caged.mjs ${words}`
+    const spec = machine.spec('', { args, env: { SECRET: 'hush', LD_PRELOAD: '/nowhere.so' } })
+    await driver.start(spec)
+    while (!output(spec).includes('begun hush')) await sleep(20)
+    return spec
+  }
+  const output = ({ workerId }: WorkerSpec) => readFileSync(machine.logs.path(workerId), 'utf8')
+  const exitOf = async (of: ProcessDriver, { workerId }: WorkerSpec): Promise<ObservedExit> => {
+    for (;;) {
+      const seen = await of.observe(workerId)
+      if (seen.state === 'exited') return seen.exit
+      await sleep(20)
+    }
+  }
+
+  test('it hears that it is asked to end, and ends in its own way', async () => {
+    const spec = await begin()
+    await driver.terminate(spec.workerId)
+    assert.equal((await exitOf(driver, spec)).code, 7)
+    assert.match(output(spec), /asked/)
+    await driver.release(spec.workerId)
+  })
+
+  test('how it ended is told as it was', async () => {
+    assert.equal((await exitOf(driver, await begin('code'))).code, 3)
+    assert.equal((await exitOf(driver, await begin('crash'))).signal, 'SIGSEGV')
+  })
+
+  test('it ends with all that holds it when it is killed', async () => {
+    const spec = await begin()
+    await driver.kill(spec.workerId)
+    assert.equal((await exitOf(driver, spec)).signal, 'SIGKILL')
+  })
+
+  test('the next server adopts it and can ask it to end', async () => {
+    const spec = await begin()
+    const next = machine.driver({ cage: cages() })
+    assert.equal(await next.adopt(spec.workerId, null), true)
+    await next.terminate(spec.workerId)
+    await exitOf(next, spec)
+    assert.match(output(spec), /asked/)
+  })
+
+  test('its variables are in no list of processes', async () => {
+    const spec = await begin()
+    const { pid } = JSON.parse(readFileSync(join(machine.folder, 'workers', spec.workerId, 'process.json'), 'utf8'))
+    for (const file of ['cmdline', 'environ'])
+      assert.doesNotMatch(readFileSync(`/proc/${pid}/${file}`, 'utf8'), /hush|LD_PRELOAD/)
+    await driver.kill(spec.workerId)
+    await exitOf(driver, spec)
+  })
+})
