@@ -128,6 +128,12 @@ export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBy
   return ok('memory', message)
 }
 
+/** Whether workers that are processes can be kept apart. @param lack null where a cage was made; else why not, and what to do */
+export function ofCage(lack: { readonly problem: string; readonly action: string } | null): Finding {
+  if (lack === null) return ok('cage', 'workers that are processes can run in cages')
+  return warn('cage', `workers that are processes run without a cage: ${lack.problem}`, lack.action)
+}
+
 /** Whether there may be connections enough. @param limit null where the system does not say */
 export function ofOpenFiles(limit: number | null): Finding {
   if (limit === null) return skip('open files', 'this system does not say how many files may be open')

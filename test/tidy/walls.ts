@@ -34,6 +34,7 @@ export const places: Record<string, string> = {
   relay: 'src/relay/**',
   drivers: 'src/drivers/**',
   'drivers/process-table': 'src/drivers/process-table.ts',
+  'drivers/cage': 'src/drivers/cage/**',
   'drivers/docker': 'src/drivers/docker/**',
   'drivers/mock': 'src/drivers/mock*',
   system: 'src/system/**',
@@ -143,7 +144,7 @@ export const walls: Wall[] = [
   },
   {
     folder: 'doctor',
-    project: 'core ports config drivers/docker store system',
+    project: 'core ports config drivers/cage drivers/docker store system',
     packages: 'dockerode',
     builtins: 'any',
     why: 'it looks at everything that a server would use, without one; core decides what is wrong',

@@ -10,7 +10,7 @@ import { findLimits } from '../../src/drivers/cage/limits.ts'
 import { tryCage } from '../../src/drivers/cage/trial.ts'
 import type { ProcessDriver } from '../../src/drivers/process.ts'
 import type { ObservedExit, WorkerSpec } from '../../src/ports/driver.ts'
-import { type Machine, openMachine } from './driver-machine.ts'
+import { type Machine, openMachine } from '../contract/driver-machine.ts'
 
 const trial = tryCage()
 const skip = 'problem' in trial && process.env.RUNYARD_NO_SKIP !== '1' ? trial.problem : false
