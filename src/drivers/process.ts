@@ -19,8 +19,8 @@ import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/dri
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
 import { CAGE_PROGRAM, type Cage, type CagedCommand, signalOfCode } from './cage/cage.ts'
-import { type NamedPort, portsNamedIn, takenOf, takenText } from './named-ports.ts'
-import { type Command, findProgram, resolveCommand, startProblem } from './process-command.ts'
+import { portsNamedIn, takenOf, takenText } from './named-ports.ts'
+import { findProgram, resolveCommand, startProblem } from './process-command.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
@@ -33,7 +33,17 @@ import {
   readVariables,
   signal,
 } from './process-table.ts'
-import { FreePorts, portsOf, type ServedPorts, servedAt } from './served-ports.ts'
+import {
+  exitOf,
+  handleOf,
+  isCaged,
+  type Launch,
+  type OwnFolders,
+  portVariables,
+  type Running,
+  suspicionOf,
+} from './process-worker.ts'
+import { FreePorts, portsOf, servedAt } from './served-ports.ts'
 import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
@@ -68,46 +78,6 @@ export interface ProcessDriverOptions {
 export interface ProcessDriver extends Driver {
   /** Stops looking; the workers go on. The driver is of no use afterwards. */
   close(): void
-}
-
-/** A worker that was started or adopted. */
-interface Running {
-  readonly identity: ProcessIdentity
-  /** Where it serves; null when it does not. */
-  readonly ports: ServedPorts | null
-  /** Whether its group is led by the cage. */
-  readonly caged: boolean
-  /** Null when an earlier server started it. */
-  readonly child: ChildProcess | null
-  /** Those that its own variables name. */
-  readonly named: readonly NamedPort[]
-  /** Whether it was asked to end, by this server. */
-  asked: boolean
-  exit: ObservedExit | null
-  /** Which of its {@link named} ports others had when it ended, as a clause. */
-  suspicion: Promise<string | null>
-}
-
-/** What is started for a worker. */
-interface Launch {
-  readonly command: Command
-  readonly program: string
-  /** Where it starts. */
-  readonly folder: string
-  readonly env: Readonly<Record<string, string>>
-  /** The cage that it is started in; null for none. */
-  readonly cage: CagedCommand | null
-  readonly ports: ServedPorts | null
-  readonly named: readonly NamedPort[]
-  /** Lines that begin its output. */
-  readonly notes: readonly string[]
-}
-
-/** The folders of one worker. */
-interface OwnFolders {
-  readonly working: string
-  readonly home: string
-  readonly tmp: string
 }
 
 /** What the driver sets for a worker that serves. */
@@ -419,34 +389,4 @@ class Processes implements ProcessDriver {
   #identityFile(worker: WorkerId): string {
     return join(this.#folderOf(worker), 'process.json')
   }
-}
-
-/** What a worker is found by. */
-function handleOf({ identity, ports, caged }: Running): string {
-  return JSON.stringify({ ...identity, ...(ports === null ? {} : { ports }), ...(caged ? { caged } : {}) })
-}
-
-/** Whether a handle is that of a worker in a cage. */
-function isCaged(handle: string): boolean {
-  try {
-    return (JSON.parse(handle) as { caged?: unknown }).caged === true
-  } catch {
-    return false
-  }
-}
-
-function portVariables(ports: ServedPorts | null): Record<string, string> {
-  return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
-}
-
-/** Others have the ports that a worker wanted, now that it has none. */
-async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<string | null> {
-  const taken = (await takenOf(named)).filter(({ worker }) => worker !== own)
-  const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
-  return first === undefined ? null : takenText(first)
-}
-
-function exitOf(code: number | null, signalName: string | null): ObservedExit {
-  const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
-  return { code, signal: signalName, cause }
 }

@@ -1,0 +1,81 @@
+/** What the process driver knows of one worker, and how that is written down. */
+import type { ChildProcess } from 'node:child_process'
+import type { WorkerId } from '../core/ids.ts'
+import type { ObservedExit } from '../ports/driver.ts'
+import type { CagedCommand } from './cage/cage.ts'
+import { type NamedPort, takenOf, takenText } from './named-ports.ts'
+import type { Command } from './process-command.ts'
+import type { ProcessIdentity } from './process-table.ts'
+import type { ServedPorts } from './served-ports.ts'
+
+/** A worker that was started or adopted. */
+export interface Running {
+  readonly identity: ProcessIdentity
+  /** Where it serves; null when it does not. */
+  readonly ports: ServedPorts | null
+  /** Whether its group is led by the cage. */
+  readonly caged: boolean
+  /** Null when an earlier server started it. */
+  readonly child: ChildProcess | null
+  /** Those that its own variables name. */
+  readonly named: readonly NamedPort[]
+  /** Whether it was asked to end, by this server. */
+  asked: boolean
+  exit: ObservedExit | null
+  /** Which of its {@link named} ports others had when it ended, as a clause. */
+  suspicion: Promise<string | null>
+}
+
+/** What is started for a worker. */
+export interface Launch {
+  readonly command: Command
+  readonly program: string
+  /** Where it starts. */
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+  /** The cage that it is started in; null for none. */
+  readonly cage: CagedCommand | null
+  readonly ports: ServedPorts | null
+  readonly named: readonly NamedPort[]
+  /** Lines that begin its output. */
+  readonly notes: readonly string[]
+}
+
+/** The folders of one worker. */
+export interface OwnFolders {
+  readonly working: string
+  readonly home: string
+  readonly tmp: string
+}
+
+/** What a worker is found by. */
+export function handleOf({ identity, ports, caged }: Running): string {
+  return JSON.stringify({ ...identity, ...(ports === null ? {} : { ports }), ...(caged ? { caged } : {}) })
+}
+
+/** Whether a handle is that of a worker in a cage. */
+export function isCaged(handle: string): boolean {
+  try {
+    return (JSON.parse(handle) as { caged?: unknown }).caged === true
+  } catch {
+    return false
+  }
+}
+
+/** The variables of a worker that serves. */
+export function portVariables(ports: ServedPorts | null): Record<string, string> {
+  return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
+}
+
+/** Others have the ports that a worker wanted, now that it has none. */
+export async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<string | null> {
+  const taken = (await takenOf(named)).filter(({ worker }) => worker !== own)
+  const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
+  return first === undefined ? null : takenText(first)
+}
+
+/** How a process ended, for people too. */
+export function exitOf(code: number | null, signalName: string | null): ObservedExit {
+  const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
+  return { code, signal: signalName, cause }
+}
