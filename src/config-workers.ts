@@ -17,7 +17,7 @@ export const WORKERS_SETTINGS: Readonly<Record<string, Setting>> = {
     '--worker-sandbox',
     'WORKER_SANDBOX',
     '<auto|required|off>',
-    'auto',
+    'off',
     'run dir: workers in a cage (bubblewrap): where this machine can make one, always, or never',
     oneOf(['auto', 'required', 'off']),
   ),
@@ -39,7 +39,7 @@ export function workersConfig(
   absolute: (path: string) => string,
 ): WorkersConfig {
   return {
-    workerSandbox: (texts('workerSandbox')[0] ?? 'auto') as WorkerSandbox,
+    workerSandbox: (texts('workerSandbox')[0] ?? 'off') as WorkerSandbox,
     workerReadable: texts('workerReadable').map(absolute),
   }
 }

@@ -96,6 +96,7 @@ export const OF_CONTAINERS: readonly string[] = ['docker', 'gateway']
 export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'cancelled-jobs': 'what SDKs do with a cancelled job, wherever they run; old-sdks.test.ts runs with containers',
   doctor: NOTHING_RUNS,
+  'process-cage': 'cages are what processes run in',
   floods: 'it measures the memory of the server, whatever its workers are',
   gpus: 'containers get GPUs from the engine, which would need real ones',
   'graphql-http': NOTHING_RUNS,
