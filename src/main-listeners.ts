@@ -8,6 +8,8 @@ import { connectEngine } from './drivers/docker/connection.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createContainerNetwork } from './drivers/docker/network.ts'
 import { readBootId } from './drivers/process-table.ts'
+import type { RelayTokens } from './main-relay.ts'
+import type { Store } from './ports/store.ts'
 import { keepRelay, type RelayKeeper, type RelayNote } from './relay/keeper.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from './server/connections.ts'
 import { ContainerAddress } from './server/container-address.ts'
@@ -41,17 +43,29 @@ export async function openRelay(config: Config, log: Log): Promise<RelayKeeper |
 const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
 const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
 
-/** @param app is told when answers to workers were lost with a relay */
+/** What is told of the relay. */
+interface RelayParts {
+  /** Hears when answers to workers were lost with a relay. */
+  readonly app: App
+  readonly store: Store
+  readonly tokens: RelayTokens
+  readonly log: Log
+}
+
+/** Connects to the relay, and tells it of the workers. */
 export async function connected(
   relay: RelayKeeper | null,
   server: string,
-  app: App,
-  log: Log,
+  { app, store, tokens, log }: RelayParts,
 ): Promise<RelayKeeper | null> {
   const { hostname, port } = new URL(server)
   try {
     const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }
-    await relay?.connect(address, silentMs => app.answersLost(silentMs))
+    await relay?.connect(address, silentMs => {
+      tokens.again()
+      app.answersLost(silentMs)
+    })
+    if (relay !== null) await tokens.begin(relay, store)
     return relay
   } catch (error) {
     log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')

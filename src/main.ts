@@ -20,6 +20,7 @@ import {
   openRelay,
   StartError,
 } from './main-listeners.ts'
+import { RelayTokens } from './main-relay.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
@@ -84,8 +85,7 @@ export interface RunningServer {
  */
 export async function startServer(config: Config, sampleFolder: string): Promise<RunningServer> {
   const log = createLog(config.logLevel, !config.json && process.stderr.isTTY === true)
-  const metrics = createMetrics({ clock: systemClock, ofProcess: true })
-  const emit = toAll([logEvents(log), metrics.emit])
+  const { metrics, relayTokens, emit } = readersOf(log)
   const lock = acquire(config.dataDir)
   let leader: PostgresLeader | null = null
   let notifier: Notifications | null = null
@@ -126,7 +126,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const { url } = listeners.open
     const managementUrl = listeners.admin?.url ?? url
     const direct = originOf(config.host, listeners.open.port)
-    kept = await connected(await relay, direct, app, log)
+    kept = await connected(await relay, direct, { app, store: ports.store, tokens: relayTokens, log })
     await containers?.resume()
     await app.start({
       ...(containers === null ? {} : { containers }),
@@ -141,7 +141,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       ...{ url, managementUrl, apiKeyFile },
       folders: served,
       ...{ hardware: await hardware, isolation: driver.isolation },
-      stop: stopper(app, { listeners, containers, relay: kept, store, leader, lock, driver, notifier }),
+      stop: stopper(app, { listeners, containers, relay: kept, relayTokens, store, leader, lock, driver, notifier }),
       deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
     }
   } catch (error) {
@@ -273,6 +273,13 @@ function keyFile(config: Config): string {
   return join(config.dataDir, 'encryption-key')
 }
 
+/** Who reads what happens, and where it is told. */
+function readersOf(log: Log) {
+  const metrics = createMetrics({ clock: systemClock, ofProcess: true })
+  const relayTokens = new RelayTokens(log)
+  return { metrics, relayTokens, emit: toAll([logEvents(log), metrics.emit, relayTokens.emit]) }
+}
+
 /** One stream of events for all its readers. */
 function toAll(readers: readonly Emit[]): Emit {
   return (name, fields) => {
@@ -286,6 +293,7 @@ function stopper(
     listeners: Listeners
     containers: ContainerAddress | null
     relay: RelayKeeper | null
+    relayTokens: RelayTokens
     store: Store
     leader: PostgresLeader | null
     lock: DataDirLock
@@ -297,6 +305,7 @@ function stopper(
   let stopping: Promise<void> | null = null
   const stop = async () => {
     await app.stop(hurry.signal)
+    parts.relayTokens.end()
     await parts.relay?.end()
     // Before the network of the containers can go.
     await parts.driver.close()

@@ -78,5 +78,18 @@ type Method = (...args: unknown[]) => Promise<unknown>
 /** Methods that change nothing; a crash at one of them is like a crash between two changes. */
 const READS: ReadonlySet<string> = new Set([
   ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'ids', 'findByName', 'read'],
-  ...['sealedValues', 'findByToken', 'alive', 'findByHash', 'windowCounts', 'due', 'nextDue', 'open', 'key'],
+  ...[
+    'sealedValues',
+    'findByToken',
+    'alive',
+    'liveTokens',
+    'diagnostics',
+    'tokensOf',
+    'findByHash',
+    'windowCounts',
+    'due',
+    'nextDue',
+    'open',
+    'key',
+  ],
 ])

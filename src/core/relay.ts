@@ -5,6 +5,8 @@ export const RELAY_HEADERS = {
    * there are then.
    */
   again: 'x-runyard-again',
+  /** On a result or chunk without its body, which had so many bytes: servers have died of it, and it was dropped. */
+  dropped: 'x-runyard-dropped',
   /**
    * On a take that asks for nothing: jobs that were claimed after this instant (Unix time in ms) never reached the worker, because
    * the answer was lost on its way.

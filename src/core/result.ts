@@ -47,7 +47,21 @@ export function oversizedResult(bytes: number, atLeast: boolean): JobOutcome {
   return { status: 'FAILED', output: null, error, warning: null }
 }
 
-function failed(error: string): ResultReading {
+/** The outcome of a job of whose result servers have died, so that the relay dropped it. @param bytes how large it was */
+export function droppedResult(bytes: number): JobOutcome {
+  return failed(`the result was dropped: ${diedOf(bytes)}`).outcome
+}
+
+/** What is noted of a chunk that the relay dropped because servers have died of it. */
+export function droppedChunk(bytes: number): string {
+  return `a chunk was dropped: ${diedOf(bytes)}`
+}
+
+function diedOf(bytes: number): string {
+  return `the server ended twice while it had what this worker sent, the second time these ${bytes} bytes and nothing else`
+}
+
+function failed(error: string): ResultReading & { readonly kind: 'final' } {
   return { kind: 'final', refresh: false, outcome: { status: 'FAILED', output: null, error, warning: null } }
 }
 

@@ -89,6 +89,13 @@ export interface JobListPart {
   readonly lookedUntil: Position | null
 }
 
+/** Something that was noted of a job: what its worker sent and why it was ignored. */
+export interface Diagnostic {
+  readonly atMs: number
+  readonly workerId: WorkerId
+  readonly text: string
+}
+
 /** Jobs in the line. */
 export interface JobStore {
   /** Adds a new job in IN_QUEUE. False when its endpoint is gone. */
@@ -120,6 +127,8 @@ export interface JobStore {
   setProgress(jobId: JobId, workerId: WorkerId, output: string): Promise<boolean>
   /** Keeps why something about the job was ignored; at most 20 for a job. */
   addDiagnostic(jobId: JobId, atMs: number, workerId: WorkerId, text: string): Promise<void>
+  /** What was noted of it, oldest first; bounded. */
+  diagnostics(jobId: JobId): Promise<Diagnostic[]>
 }
 
 /** Chunks of one attempt, in order. */
@@ -273,6 +282,14 @@ export interface WorkerMove {
   readonly from: WorkerState
 }
 
+/** What somebody has to know of a worker to recognize its calls. */
+export interface WorkerToken {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly tokenHash: string
+  readonly ended: boolean
+}
+
 /** Workers and their states. */
 export interface WorkerStore {
   /**
@@ -282,6 +299,10 @@ export interface WorkerStore {
   insert(worker: Worker, tokenHash: string): Promise<boolean>
   find(id: WorkerId): Promise<Worker | null>
   findByToken(tokenHash: string): Promise<Worker | null>
+  /** Tokens of those that have not ended, by their ids, from behind `after` on, at most `limit`. */
+  liveTokens(after: string, limit: number): Promise<WorkerToken[]>
+  /** Tokens of those with these ids, ended ones too. */
+  tokensOf(ids: readonly WorkerId[]): Promise<WorkerToken[]>
   /** All that have not ended. */
   alive(): Promise<Worker[]>
   /** As {@link alive}, each with what it holds or has yet to let go of. */

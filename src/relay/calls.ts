@@ -22,10 +22,19 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
 
 /** The kind of a call; null for anything that is no call of a worker. */
 export function kindOf(method: string | undefined, url: string | undefined): Kind | null {
+  const [, , name] = partsOf(url) ?? []
+  return KINDS.get(`${method} ${name}`) ?? null
+}
+
+/** The endpoint that a call of a worker names. */
+export function endpointOf(url: string | undefined): string {
+  return partsOf(url)?.[1] ?? ''
+}
+
+function partsOf(url: string | undefined): RegExpExecArray | null {
   // As the server reads it, which may find another path where this one has dots.
   const path = url?.startsWith('/') ? (URL.parse(`http://relay${url}`)?.pathname ?? '') : ''
-  const name = /^\/v2\/[^/]+\/([a-z-]+)\//.exec(path)?.[1]
-  return KINDS.get(`${method} ${name}`) ?? null
+  return /^\/v2\/([^/]+)\/([a-z-]+)\//.exec(path)
 }
 
 /** Of one connection only, or made anew. */

@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { isAlive, readEffort, signal } from '../drivers/process-table.ts'
+import type { TokenNews } from './known-tokens.ts'
 import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
-import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, WELL_PATH } from './relay.ts'
+import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, TOKENS_PATH, WELL_PATH } from './relay.ts'
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
 import type { Address } from './upstream.ts'
 
@@ -147,6 +148,15 @@ export class RelayKeeper {
     return port
   }
 
+  /**
+   * Tells the relay of tokens. One of an earlier version does not ask for them, and hears nothing.
+   * @throws when it does not answer
+   */
+  async tell(news: TokenNews): Promise<void> {
+    const { status } = await answerOf(command(this.#info!, TOKENS_PATH, {}, JSON.stringify(news)))
+    if (status >= 500) throw new Error(`the relay answers ${status}`)
+  }
+
   /** Where it listens besides the loopback address; null for nowhere, as far as this server knows. */
   get outer(): Address | null {
     return this.#outer
@@ -260,12 +270,12 @@ export class RelayKeeper {
   }
 }
 
-function command(info: RelayInfo, path: string, headers: Record<string, string>): ClientRequest {
+function command(info: RelayInfo, path: string, headers: Record<string, string>, body = ''): ClientRequest {
   const sent = request({
     ...{ host: '127.0.0.1', port: info.port, path, method: 'POST', agent: false },
     headers: { authorization: info.secret, ...headers },
   })
-  sent.end()
+  sent.end(body)
   return sent
 }
 

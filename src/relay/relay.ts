@@ -5,24 +5,21 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { RELAY_HEADERS } from '../core/relay.ts'
-import { HOLD_MS } from '../core/worker-watch.ts'
-import { type Kind, kindOf } from './calls.ts'
-import { Copies } from './copies.ts'
-import { type Kept, Spool, SpoolFull } from './spool.ts'
-import { Takes } from './takes.ts'
-import { type Address, type Answer, Upstream } from './upstream.ts'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { Admission } from './admission.ts'
+import { Callers } from './callers.ts'
+import { kindOf } from './calls.ts'
+import { KnownTokens, tokenNewsIn } from './known-tokens.ts'
+import { Passing } from './passing.ts'
+import { respond } from './respond.ts'
+import { Spool } from './spool.ts'
+import { type Address, Upstream } from './upstream.ts'
 
 /** As in server/listener: workers reuse connections for 15 s. */
 const KEEP_ALIVE_MS = 75_000
-const HEADERS_MS = 80_000
+const HEADERS_MS = 20_000
 const REQUEST_MS = 600_000
-/** How long a call is passed on when its worker may be gone. */
-const ORPHAN_MS = 600_000
-/** Between two tries while the server seems to be there. */
-const PAUSE_MS = 100
-/** Somewhat more than the server reads, so that it sees that a body is too large. */
-const MAX_BODY_BYTES = 104_857_600 + 65_536
 const MAX_CONNECTIONS = 20_000
 
 /** Where a server tells the relay that it is there, for as long as its connection lives. */
@@ -31,6 +28,8 @@ export const TETHER_PATH = '/relay/tether'
 export const WELL_PATH = '/relay/well'
 /** Ends the relay. */
 export const END_PATH = '/relay/end'
+/** Where a server tells which tokens are those of workers. */
+export const TOKENS_PATH = '/relay/tokens'
 /** Where a server asks the relay to listen on another address of this machine, too: for workers in containers. */
 export const LISTEN_PATH = '/relay/listen'
 /** Holds the host and the wanted port that come with {@link LISTEN_PATH}. */
@@ -38,19 +37,9 @@ export const LISTEN_HEADER = 'x-runyard-listen'
 /** Holds the host and port of the server that comes with a tether. */
 export const SERVER_HEADER = 'x-runyard-server'
 
-/** One call of a worker, received wholly. */
-interface Call {
-  readonly kind: Kind
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly body: Kept | null
-  /** Aborts when the worker's connection is gone. */
-  readonly gone: AbortSignal
-}
-
 /** What a {@link Relay} needs. */
 export interface RelayOptions {
-  /** Where bodies are kept. */
+  /** Where bodies and the hashes of tokens are kept. */
   readonly folder: string
   readonly secret: string
   /** Called when a server ends the relay. */
@@ -67,10 +56,10 @@ interface Outer {
 /** A relay that listens on the loopback address, and for containers on one of their network. */
 export class Relay {
   readonly #options: RelayOptions
-  readonly #spool: Spool
   readonly #upstream: Upstream
-  readonly #takes = new Takes()
-  readonly #copies = new Copies()
+  readonly #tokens: KnownTokens
+  readonly #callers = new Callers()
+  readonly #passing: Passing
   readonly #server: Server
   #outer: Outer | null = null
   #tether: ServerResponse | null = null
@@ -78,8 +67,12 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    this.#spool = new Spool(options.folder)
-    this.#upstream = new Upstream(this.#spool)
+    const spool = new Spool(options.folder)
+    const upstream = new Upstream(spool)
+    this.#upstream = upstream
+    this.#tokens = new KnownTokens(join(options.folder, 'tokens.json'))
+    const admission = new Admission(this.#tokens, upstream)
+    this.#passing = new Passing({ spool, upstream, admission, callers: this.#callers })
     this.#server = this.#createServer(true)
   }
 
@@ -138,6 +131,7 @@ export class Relay {
       this.#receive(request, response, commanded),
     )
     server.maxConnections = MAX_CONNECTIONS
+    server.on('connection', socket => this.#callers.connected(socket))
     return server
   }
 
@@ -147,7 +141,7 @@ export class Relay {
     response.on('error', () => {})
     if (kind !== null) {
       this.#calls += 1
-      const handled = this.#handle(kind, request, response).catch(() => response.destroy())
+      const handled = this.#passing.pass(kind, request, response).catch(() => response.destroy())
       void handled.finally(() => {
         this.#calls -= 1
       })
@@ -156,9 +150,11 @@ export class Relay {
   }
 
   #obey(request: IncomingMessage, response: ServerResponse): void {
+    this.#callers.isServer(request.socket)
     if (request.url === TETHER_PATH) this.#tie(request, response)
     else if (request.url === WELL_PATH) respond(response, 200, '{}')
     else if (request.url === END_PATH) response.end(this.#options.onEnd)
+    else if (request.url === TOKENS_PATH) void this.#hearOfTokens(request, response)
     else if (request.url === LISTEN_PATH) void this.#listenAsAsked(request, response)
     else refuse(request, response)
   }
@@ -171,6 +167,12 @@ export class Relay {
     } catch (error) {
       respond(response, 409, JSON.stringify({ error: (error as Error).message }))
     }
+  }
+
+  async #hearOfTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const news = tokenNewsIn(await text(request).catch(() => ''))
+    if (news !== null) this.#tokens.tell(news)
+    respond(response, news === null ? 400 : 200, '{}')
   }
 
   #mayCommand(request: IncomingMessage): boolean {
@@ -200,161 +202,6 @@ export class Relay {
     before?.destroy()
     this.#upstream.address = address
   }
-
-  async #handle(kind: Kind, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const gone = new AbortController()
-    const leave = () => gone.abort()
-    response.on('close', leave)
-    // Comes first, and nothing that is written after it arrives: Node ends its own side, too.
-    request.socket.once('end', leave)
-    let body: Kept | null = null
-    try {
-      if (request.method === 'POST') body = await this.#spool.receive(request, MAX_BODY_BYTES, kind === 'chunk')
-      const call: Call = { kind, request, response, body, gone: gone.signal }
-      if (kind === 'take') await this.#take(call)
-      else if (kind === 'poll' || kind === 'ping') await this.#poll(call)
-      else await this.#post(call)
-    } catch (error) {
-      if (!(error instanceof SpoolFull)) throw error
-      request.resume()
-      respond(response, kind === 'take' || kind === 'poll' ? 429 : 503, '{"error":"the relay has no room"}')
-    } finally {
-      request.socket.off('end', leave)
-      await body?.drop()
-    }
-  }
-
-  async #take(call: Call): Promise<void> {
-    const { request, response, gone } = call
-    const token = request.headers.authorization ?? ''
-    const endMs = performance.now() + HOLD_MS
-    // The end of one that is over already is read right after it.
-    await new Promise(setImmediate)
-    while (await this.#upstream.present(endMs, gone)) {
-      if (!(await this.#mayTake(call, token))) continue
-      const take = this.#takes.begin(token, Date.now())
-      let outcome: 'delivered' | 'nothing' | 'lost' = 'lost'
-      try {
-        const answer = await this.#ask(call, gone)
-        const written = await this.#answer(call, answer)
-        outcome = answer.status !== 200 ? 'nothing' : written ? 'delivered' : 'lost'
-        return
-      } catch (error) {
-        if (error instanceof SpoolFull) throw error
-      } finally {
-        // At once: the next take of the worker is not passed on before what this one had is reported.
-        this.#takes.end(take, outcome, Date.now())
-        if (outcome === 'lost' && gone.aborted) void this.#insist(call, token)
-      }
-      await pause()
-    }
-    if (gone.aborted) void this.#insist(call, token)
-    else respond(response, 204, '')
-  }
-
-  /** First the server hears of what was lost before: it would take the job for lost by the worker. */
-  async #mayTake(call: Call, token: string): Promise<boolean> {
-    await this.#report(call, token)
-    if (!this.#takes.isReporting(token)) return this.#upstream.address !== null
-    await pause()
-    return false
-  }
-
-  /** Tells the server which jobs never reached the worker. */
-  async #report({ request }: Call, token: string): Promise<void> {
-    const sinceMs = this.#takes.beginReport(token)
-    if (sinceMs === null) return
-    let told = false
-    try {
-      const added = [RELAY_HEADERS.undeliveredSince, String(sinceMs)]
-      const mark = { method: 'GET', path: request.url ?? '', headers: ['Authorization', token], added, body: null }
-      const answer = await this.#upstream.ask({ ...mark, signal: AbortSignal.timeout(HOLD_MS) })
-      told = answer.status < 500 && answer.status !== 429
-      await answer.body.drop()
-    } catch {
-      // It is told to the next server.
-    } finally {
-      this.#takes.endReport(token, told)
-    }
-  }
-
-  /** Reports for a worker that may not ask again. */
-  async #insist(call: Call, token: string): Promise<void> {
-    const endMs = performance.now() + ORPHAN_MS
-    while (this.#takes.isLost(token) && (await this.#upstream.present(endMs, null))) {
-      await this.#report(call, token)
-      if (this.#takes.isLost(token)) await pause()
-    }
-  }
-
-  async #poll(call: Call): Promise<void> {
-    const { response, gone, kind } = call
-    const endMs = performance.now() + HOLD_MS
-    do {
-      try {
-        if (this.#upstream.address !== null) {
-          await this.#answer(call, await this.#ask(call, gone))
-          return
-        }
-      } catch (error) {
-        if (error instanceof SpoolFull) throw error
-        await pause()
-      }
-    } while (kind !== 'ping' && (await this.#upstream.present(endMs, gone)))
-    if (!gone.aborted) respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
-  }
-
-  /** A result is wanted even when its worker has gone; a chunk would be sent again by it. */
-  async #post(call: Call): Promise<void> {
-    const { request, response, gone, kind, body } = call
-    const signal = kind === 'chunk' ? gone : null
-    const endMs = performance.now() + ORPHAN_MS
-    const stream = `${request.headers.authorization}\n${request.url}`
-    let added: string[] = []
-    while (await this.#upstream.present(endMs, signal)) {
-      try {
-        const answer = await this.#ask(call, signal, added)
-        if (kind === 'chunk' && answer.status === 200) this.#copies.kept(stream, body!.digest)
-        await this.#answer(call, answer)
-        return
-      } catch (error) {
-        if (error instanceof SpoolFull) throw error
-        if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.ifKept(stream, body!.digest))]
-        await pause()
-      }
-    }
-    if (!gone.aborted) respond(response, 503, '{"error":"the server is away"}')
-  }
-
-  #ask({ request, body }: Call, signal: AbortSignal | null, added: readonly string[] = []): Promise<Answer> {
-    const { method = 'GET', url = '', rawHeaders } = request
-    return this.#upstream.ask({ method, path: url, headers: rawHeaders, added, body, signal })
-  }
-
-  /** True when the whole answer was handed to the network. */
-  async #answer({ response, gone }: Call, answer: Answer): Promise<boolean> {
-    try {
-      if (gone.aborted || response.destroyed) return false
-      const { status, body } = answer
-      const length = status === 204 ? [] : ['Content-Length', String(body.bytes)]
-      response.writeHead(status, [...answer.headers, ...length])
-      const settled = new Promise<boolean>(resolve => {
-        response.once('finish', () => resolve(true))
-        response.once('close', () => resolve(response.writableFinished))
-      })
-      const content = body.read()
-      if (Buffer.isBuffer(content)) response.end(content)
-      else content.on('error', () => response.destroy()).pipe(response)
-      return await settled
-    } finally {
-      await answer.body.drop()
-    }
-  }
-}
-
-function respond(response: ServerResponse, status: number, text: string): void {
-  if (response.headersSent || response.destroyed) return
-  response.writeHead(status, text === '' ? {} : { 'Content-Type': 'application/json' }).end(text)
 }
 
 function refuse(request: IncomingMessage, response: ServerResponse): void {
@@ -385,8 +232,4 @@ async function bind(server: Server, host: string, port: number, reusePort = fals
     })
   })
   return (server.address() as AddressInfo).port
-}
-
-function pause(): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, PAUSE_MS))
 }

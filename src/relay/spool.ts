@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { type Sharer, Shares } from './shares.ts'
 
 /** A body of at most this size is kept in memory while there is room. */
 const SMALL_BYTES = 1_048_576
@@ -26,8 +27,8 @@ export interface Kept {
 /** Keeps bodies whole: small ones in memory, others in files without a name, which are gone with the process. */
 export class Spool {
   readonly #folder: string
-  #memory = 0
-  #files = 0
+  readonly #memory = new Shares(MEMORY_BYTES)
+  readonly #files = new Shares(FILE_BYTES)
   #made = 0
 
   constructor(folder: string) {
@@ -36,11 +37,12 @@ export class Spool {
 
   /**
    * Receives a body to its end, of which no more than `maxBytes` are kept.
+   * @param sharer whose share it takes
    * @throws SpoolFull, or what the body threw because its connection ended
    */
-  async receive(body: AsyncIterable<Buffer>, maxBytes: number, digested: boolean): Promise<Kept> {
+  async receive(body: AsyncIterable<Buffer>, maxBytes: number, digested: boolean, sharer: Sharer): Promise<Kept> {
     const hash = digested ? createHash('sha256') : null
-    const draft: Draft = { pieces: [], bytes: 0, file: null, inMemory: 0, inFile: 0 }
+    const draft: Draft = { sharer, pieces: [], bytes: 0, file: null, inMemory: 0, inFile: 0 }
     try {
       for await (const piece of body) {
         const wanted = piece.subarray(0, maxBytes - draft.bytes)
@@ -68,11 +70,10 @@ export class Spool {
   }
 
   async #add(draft: Draft, piece: Buffer): Promise<void> {
-    const fits = draft.bytes + piece.byteLength <= SMALL_BYTES && this.#memory + piece.byteLength <= MEMORY_BYTES
-    if (draft.file === null && fits) {
+    const isSmall = draft.file === null && draft.bytes + piece.byteLength <= SMALL_BYTES
+    if (isSmall && this.#memory.take(draft.sharer, piece.byteLength)) {
       draft.pieces.push(piece)
       draft.inMemory += piece.byteLength
-      this.#memory += piece.byteLength
     } else {
       await this.#addToFile(draft, piece)
     }
@@ -84,7 +85,7 @@ export class Spool {
       if (draft.file === null) {
         draft.file = await this.#makeFile()
         for (const before of draft.pieces) await this.#write(draft, draft.file, before)
-        this.#memory -= draft.inMemory
+        this.#memory.give(draft.sharer, draft.inMemory)
         draft.inMemory = 0
         draft.pieces = []
       }
@@ -95,8 +96,7 @@ export class Spool {
   }
 
   async #write(draft: Draft, file: FileHandle, piece: Buffer): Promise<void> {
-    if (this.#files + piece.byteLength > FILE_BYTES) throw new SpoolFull('too much is held')
-    this.#files += piece.byteLength
+    if (!this.#files.take(draft.sharer, piece.byteLength)) throw new SpoolFull('too much is held')
     draft.inFile += piece.byteLength
     await file.writeFile(piece)
   }
@@ -111,14 +111,15 @@ export class Spool {
   }
 
   async #drop(draft: Draft): Promise<void> {
-    this.#memory -= draft.inMemory
-    this.#files -= draft.inFile
+    this.#memory.give(draft.sharer, draft.inMemory)
+    this.#files.give(draft.sharer, draft.inFile)
     draft.pieces = []
     await draft.file?.close()
   }
 }
 
 interface Draft {
+  readonly sharer: Sharer
   pieces: Buffer[]
   bytes: number
   file: FileHandle | null

@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
 import type { Readable } from 'node:stream'
 import { passedOn } from './calls.ts'
+import type { Sharer } from './shares.ts'
 import type { Kept, Spool } from './spool.ts'
 
 /** Where the server listens. */
@@ -20,6 +21,8 @@ export interface Ask {
   readonly body: Kept | null
   /** Takes the request back; null when nothing does. */
   readonly signal: AbortSignal | null
+  /** Whose share the answer takes. */
+  readonly sharer: Sharer
 }
 
 /** An answer of the server, received wholly. */
@@ -35,6 +38,7 @@ export class Upstream {
   readonly #spool: Spool
   readonly #waiting = new Set<() => void>()
   #address: Address | null = null
+  #losses = 0
 
   constructor(spool: Spool) {
     this.#spool = spool
@@ -47,9 +51,15 @@ export class Upstream {
 
   /** The server is there, or (null) is away. */
   set address(address: Address | null) {
+    if (address === null && this.#address !== null) this.#losses += 1
     this.#address = address
     if (address === null) return
     for (const wake of [...this.#waiting]) wake()
+  }
+
+  /** How many servers have ended so far. */
+  get losses(): number {
+    return this.#losses
   }
 
   /** Waits until the server is there. False when that is given up: at `endMs` of the monotonic clock, or by the signal. */
@@ -76,7 +86,7 @@ export class Upstream {
    * One request, with its whole answer.
    * @throws when the server did not answer wholly, whatever it did; SpoolFull when the answer has no room
    */
-  async ask({ method, path, headers, added, body, signal }: Ask): Promise<Answer> {
+  async ask({ method, path, headers, added, body, signal, sharer }: Ask): Promise<Answer> {
     const address = this.#address
     if (address === null) throw new Error('the server is away')
     const length = body === null ? [] : ['Content-Length', String(body.bytes)]
@@ -88,7 +98,7 @@ export class Upstream {
     })
     send(body?.read() ?? null, outgoing)
     const incoming = await answered
-    const kept = await this.#spool.receive(incoming, Number.POSITIVE_INFINITY, false)
+    const kept = await this.#spool.receive(incoming, Number.POSITIVE_INFINITY, false, sharer)
     return { status: incoming.statusCode ?? 502, headers: passedOn(incoming.rawHeaders), body: kept }
   }
 

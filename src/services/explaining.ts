@@ -61,7 +61,11 @@ export class Explaining {
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
-    return { job, explanation: explainJob(job, snapshot, context, batch) }
+    const explanation = explainJob(job, snapshot, context, batch)
+    const told = (await this.#ports.store.jobs.diagnostics(jobId)).map(
+      ({ workerId, text }) => `worker ${workerId}: ${text}`,
+    )
+    return { job, explanation: { ...explanation, notes: [...explanation.notes, ...told] } }
   }
 
   /**

@@ -2,7 +2,7 @@ import { chunkItems } from '../core/chunk.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob } from '../core/job.ts'
-import { CHUNK_BYTES, oversizedResult, readResult } from '../core/result.ts'
+import { CHUNK_BYTES, droppedChunk, droppedResult, oversizedResult, readResult } from '../core/result.ts'
 import { beginsJobsLate } from '../core/sdk.ts'
 import { takesJobs, unhealthyProblem, type Worker } from '../core/worker.ts'
 import { HOLD_MS } from '../core/worker-watch.ts'
@@ -212,6 +212,18 @@ export class WorkerCalls {
     if (reading.refresh) await this.#fleet.drain(worker.id, 'refresh')
     await this.#jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
     this.#tellOfLess(worker)
+  }
+
+  /**
+   * Takes note of a result or chunk that the relay dropped because servers have died of it. A result fails its job, which is never lost silently.
+   * @param bytes how large it was
+   */
+  async dropped(worker: Worker, jobId: JobId, what: 'result' | 'chunk', bytes: number): Promise<void> {
+    const { store, clock, emit } = this.#ports
+    this.#sightings.worked(worker.id)
+    emit('job.body_dropped', { endpointId: worker.endpointId, jobId, workerId: worker.id, what, bytes })
+    if (what === 'result') await this.#jobs.finish(worker.endpointId, jobId, worker.id, droppedResult(bytes))
+    else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, droppedChunk(bytes))
   }
 
   /**

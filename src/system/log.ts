@@ -10,6 +10,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'job.moved': 'debug',
   'job.expired': 'debug',
   'job.result_ignored': 'warn',
+  'job.body_dropped': 'warn',
   'webhook.delivered': 'debug',
   'webhook.failed': 'warn',
   'worker.start_failed': 'error',

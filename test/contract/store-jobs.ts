@@ -211,10 +211,13 @@ export const jobCases: Cases = {
     assert.equal(await jobs.insertOnce(jobOf('g', { endpointId: 'none' as EndpointId }), 'key', T0 + 1), null)
   },
 
-  'diagnostics can be added to any job, however many, and to none': async world => {
+  'diagnostics can be added to any job, however many, and to none; the first 20 are kept': async world => {
     const { jobs } = world.store
     await world.job('a')
     for (let n = 0; n < 25; n += 1) await jobs.addDiagnostic(jobId('a'), T0 + n, W1, `number ${n}`)
     await jobs.addDiagnostic(jobId('b'), T0, W1, 'of nothing')
+    const kept = await jobs.diagnostics(jobId('a'))
+    assert.deepEqual([kept.length, kept[0]], [20, { atMs: T0, workerId: W1, text: 'number 0' }])
+    assert.deepEqual(await jobs.diagnostics(jobId('b')), [])
   },
 }

@@ -120,6 +120,16 @@ export const workerCases: Cases = {
     assert.deepEqual(ids(await workers.list(E1)), ['b', 'a', 'c'])
     assert.deepEqual(ids(await workers.alive()), ['d', 'a', 'b'])
     assert.deepEqual(await workers.ids(), ['a', 'b', 'c', 'd'])
+    assert.deepEqual(ids(await workers.liveTokens('', 10)), ['a', 'b', 'd'])
+    assert.deepEqual(ids(await workers.liveTokens('a', 1)), ['b'])
+    const tokens = await workers.tokensOf(['c', 'd', 'none'] as WorkerId[])
+    assert.deepEqual(
+      tokens.map(({ id, ended }) => [id, ended]),
+      [
+        ['c', true],
+        ['d', false],
+      ],
+    )
   },
 
   'a start is noted once, with the way to find the worker again': async world => {

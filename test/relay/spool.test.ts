@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import { type Kept, Spool } from '../../src/relay/spool.ts'
 
 const MB = 1_048_576
+const SHARER = { token: 'w', owner: 'a' }
 
 function pieces(...sizes: number[]): Readable {
   return Readable.from(sizes.map((size, at) => Buffer.alloc(size, 97 + at)))
@@ -22,9 +23,9 @@ test('a body can be read as often as need be, whether it is in memory or in a fi
   const folder = mkdtempSync(join(tmpdir(), 'runyard-spool-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const spool = new Spool(join(folder, 'bodies'))
-  const small = await spool.receive(pieces(10, 20), MB, true)
+  const small = await spool.receive(pieces(10, 20), MB, true, SHARER)
   assert.ok(!existsSync(join(folder, 'bodies')), 'no file for a small one')
-  const large = await spool.receive(pieces(MB - 1, 10, MB), 10 * MB, true)
+  const large = await spool.receive(pieces(MB - 1, 10, MB), 10 * MB, true, SHARER)
   for (const [kept, sizes] of [
     [small, [10, 20]],
     [large, [MB - 1, 10, MB]],
@@ -43,7 +44,7 @@ test('a body can be read as often as need be, whether it is in memory or in a fi
 test('of a body that is too large the first bytes are kept, and the rest is read and forgotten', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-spool-'))
   t.after(() => rmSync(folder, { recursive: true }))
-  const kept = await new Spool(folder).receive(pieces(60, 60, 60), 100, false)
+  const kept = await new Spool(folder).receive(pieces(60, 60, 60), 100, false, SHARER)
   assert.equal(kept.bytes, 100)
   assert.equal((await contentOf(kept)).byteLength, 100)
 })

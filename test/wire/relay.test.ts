@@ -1,5 +1,6 @@
 /** The relay against servers that end at the worst moment: they are played by the test. */
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -23,6 +24,9 @@ async function openRelay() {
   const port = await relay.listen(0)
   atEnd(() => relay.close())
   const url = `http://127.0.0.1:${port}`
+  const live = ['token-of-w', 't'].map(token => [hash('sha256', token), 'owner'])
+  const told = JSON.stringify({ first: true, last: true, live, ended: [] })
+  await fetch(`${url}/relay/tokens`, { method: 'POST', headers: { authorization: 'secret' }, body: told })
   const seen: Seen[] = []
   /** A server that says that it is there until it is killed. */
   const server = async (handler: Handler) => {

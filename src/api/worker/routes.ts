@@ -120,6 +120,11 @@ async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
+  const dropped = numberIn(call.request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
+  if (dropped !== null) {
+    if (jobId !== null) await parts.calls.dropped(worker, jobId, 'result', dropped)
+    return jsonText('{}')
+  }
   await parts.resultRoom.of(worker.owner, worker.id).limited(call.request, limit, async body => {
     if (jobId !== null) await parts.calls.done(worker, jobId, body)
   })
@@ -129,6 +134,11 @@ async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
+  const dropped = numberIn(call.request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
+  if (dropped !== null) {
+    if (jobId !== null) await parts.calls.dropped(worker, jobId, 'chunk', dropped)
+    return jsonText('{}')
+  }
   const copies = numberIn(call.request, RELAY_HEADERS.again, MAX_COPIES) ?? 0
   await parts.resultRoom.of(worker.owner, worker.id).limited(call.request, limit, async body => {
     if (jobId !== null) await parts.calls.chunk(worker, jobId, body, copies)

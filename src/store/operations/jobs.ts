@@ -1,7 +1,7 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { JOB_STATUSES, type Job } from '../../core/job.ts'
 import type { Claim, ClaimRequest } from '../../ports/claims.ts'
-import type { JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store.ts'
+import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store.ts'
 import {
   type JobRow,
   ofNewJob,
@@ -106,5 +106,10 @@ export const jobs = {
   addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {
     yield* lock(sql.lockJob, [jobId])
     yield* query(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
+  }),
+
+  diagnostics: read(function* (jobId: JobId): Steps<Diagnostic[]> {
+    const rows = yield* query<{ at_ms: number; worker_id: WorkerId; text: string }>(sql.diagnosticsOf, [jobId])
+    return rows.map(({ at_ms, worker_id, text }) => ({ atMs: at_ms, workerId: worker_id, text }))
   }),
 } satisfies OperationsOf<JobStore>

@@ -1,4 +1,4 @@
-import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { flavorOf } from '../../core/usage.ts'
 import {
   type StopReason,
@@ -8,7 +8,7 @@ import {
   type WorkerLoad,
   type WorkerState,
 } from '../../core/worker.ts'
-import type { WorkerMove, WorkerStore } from '../../ports/store.ts'
+import type { WorkerMove, WorkerStore, WorkerToken } from '../../ports/store.ts'
 import type { ServedTime } from '../../ports/usage-store.ts'
 import { type EndpointRow, toEndpoint } from '../rows/endpoints.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
@@ -51,6 +51,15 @@ export const workers = {
   findByToken: read(function* (tokenHash: string): Steps<Worker | null> {
     const row = yield* queryOne<WorkerRow>(sql.findWorkerByToken, [tokenHash])
     return row === null ? null : toWorker(row)
+  }),
+
+  liveTokens: read(function* (after: string, limit: number): Steps<WorkerToken[]> {
+    return (yield* query<TokenRow>(sql.liveWorkerTokens, [after, limit])).map(toToken)
+  }),
+
+  tokensOf: read(function* (ids: readonly WorkerId[]): Steps<WorkerToken[]> {
+    if (ids.length === 0) return []
+    return (yield* query<TokenRow>(sql.workerTokens, [JSON.stringify(ids)])).map(toToken)
   }),
 
   alive: read(function* (): Steps<Worker[]> {
@@ -119,6 +128,17 @@ export const workers = {
     return rows.map(row => row.id).sort()
   }),
 } satisfies OperationsOf<WorkerStore>
+
+interface TokenRow {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly token_hash: string
+  readonly state: WorkerState
+}
+
+function toToken({ id, owner, token_hash, state }: TokenRow): WorkerToken {
+  return { id, owner, tokenHash: token_hash, ended: state === 'EXITED' }
+}
 
 /** The worker's state when it comes before `to` in a worker's life; else null. */
 function* stateBefore(id: WorkerId, to: WorkerState): Steps<WorkerState | null> {

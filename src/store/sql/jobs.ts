@@ -174,6 +174,9 @@ export const lockJob = 'SELECT id FROM jobs WHERE id = $1 {{lock}}'
 /** $1 job. */
 export const dropChunks = 'DELETE FROM chunks WHERE job_id = $1'
 
+/** $1 job. Its diagnostics, oldest first. */
+export const diagnosticsOf = 'SELECT at_ms, worker_id, text FROM diagnostics WHERE job_id = $1 ORDER BY seq'
+
 /** $1 job, $2 when, $3 worker, $4 the text, $5 most diagnostics of one job. */
 export const addDiagnostic = `
   INSERT INTO diagnostics (job_id, seq, owner, at_ms, worker_id, text)

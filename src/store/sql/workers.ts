@@ -46,6 +46,15 @@ export const findWorker = `SELECT ${WORKER_COLUMNS} FROM workers WHERE id = $1`
 /** $1 hash of a token. */
 export const findWorkerByToken = `SELECT ${WORKER_COLUMNS} FROM workers WHERE token_hash = $1`
 
+const TOKEN_COLUMNS = 'id, owner, token_hash, state'
+
+/** $1 the id before, $2 how many. Tokens of workers that have not ended, by id. */
+export const liveWorkerTokens = `
+  SELECT ${TOKEN_COLUMNS} FROM workers WHERE ${ALIVE} AND id > $1 ORDER BY id LIMIT $2`
+
+/** $1 ids, as a JSON list. Their tokens, by id. */
+export const workerTokens = `SELECT ${TOKEN_COLUMNS} FROM workers WHERE id IN ({{id_list}}) ORDER BY id`
+
 /** Workers that have not ended, oldest first. */
 export const aliveWorkers = `SELECT ${WORKER_COLUMNS} FROM workers WHERE ${ALIVE} ORDER BY created_at_ms, id`
 

@@ -1,0 +1,84 @@
+import { hash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { keyOfAuthorization } from '../core/authorization.ts'
+import { RELAY_HEADERS } from '../core/relay.ts'
+import { HOLD_MS } from '../core/worker-watch.ts'
+import { endpointOf } from './calls.ts'
+import type { KnownTokens } from './known-tokens.ts'
+import type { Sharer } from './shares.ts'
+import type { Upstream } from './upstream.ts'
+
+/** Calls with unknown tokens that are looked into at once; each is a small request to the server. */
+const MAX_UNKNOWN = 256
+/** Tokens that the server vouched for, where it has not told them itself. */
+const MAX_VOUCHED = 10_000
+/** Later than any claim, so that the server gives nothing back. */
+const NEVER_MS = 999_999_999_999_999
+const PAUSE_MS = 100
+
+/** What a call is answered with that is not let in; `away` when nobody can tell now. */
+export type Refusal = 'unauthorized' | 'away'
+
+/** Lets workers in, before anything of their bodies is read. */
+export class Admission {
+  readonly #tokens: KnownTokens
+  readonly #upstream: Upstream
+  readonly #vouched = new Map<string, Sharer>()
+  #unknown = 0
+
+  constructor(tokens: KnownTokens, upstream: Upstream) {
+    this.#tokens = tokens
+    this.#upstream = upstream
+  }
+
+  /** Who calls, where that is known here. */
+  known(request: IncomingMessage): Sharer | null {
+    const token = keyOfAuthorization(request.headers.authorization)
+    if (token === null) return null
+    return this.#tokens.find(token) ?? this.#vouched.get(token) ?? null
+  }
+
+  /**
+   * Who calls, where the server has to be asked: a worker that was started a moment ago, or by a server of an earlier version. While the server is
+   * away, a relay that was told which workers there are refuses all others, and one that was not waits for the server.
+   */
+  async ask(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | Refusal> {
+    const token = keyOfAuthorization(request.headers.authorization)
+    if (token === null || token === '') return 'unauthorized'
+    if (this.#unknown >= MAX_UNKNOWN) return 'away'
+    this.#unknown += 1
+    try {
+      const endMs = performance.now() + HOLD_MS
+      while (!this.#tokens.told || this.#upstream.address !== null) {
+        if (!(await this.#upstream.present(endMs, gone))) return 'away'
+        const known = this.known(request) ?? (await this.#vouch(request, token))
+        if (known !== null) return known
+        await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+      }
+      return 'away'
+    } finally {
+      this.#unknown -= 1
+    }
+  }
+
+  /** Asks with a report of jobs that never arrived, of which there are none. Null when there was no answer. */
+  async #vouch(request: IncomingMessage, token: string): Promise<Sharer | 'unauthorized' | null> {
+    const path = `/v2/${endpointOf(request.url)}/job-take/w`
+    const headers = ['Authorization', request.headers.authorization ?? '']
+    const added = [RELAY_HEADERS.undeliveredSince, String(NEVER_MS)]
+    try {
+      const sharer = { token: hash('sha256', token), owner: '' }
+      const asked = { method: 'GET', path, headers, added, body: null, signal: AbortSignal.timeout(HOLD_MS), sharer }
+      const answer = await this.#upstream.ask(asked)
+      await answer.body.drop()
+      if (answer.status === 401) return 'unauthorized'
+      if (answer.status !== 204) return null
+      this.#vouched.set(token, sharer)
+      const [oldest] = this.#vouched.keys()
+      if (this.#vouched.size > MAX_VOUCHED) this.#vouched.delete(oldest!)
+      return sharer
+    } catch {
+      return null
+    }
+  }
+}

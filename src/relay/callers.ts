@@ -1,0 +1,48 @@
+import type { Socket } from 'node:net'
+import { type Sharer, Shares } from './shares.ts'
+
+/** Connections of workers that are known, and calls that are open. */
+const MAX_CONNECTIONS = 16_000
+const MAX_CALLS = 16_000
+/** Connections over which no known token has come yet; the oldest make room. */
+const MAX_NEW = 2_000
+
+/** Which connections and open calls there are, and whose they are. */
+export class Callers {
+  readonly #connections = new Shares(MAX_CONNECTIONS)
+  readonly #calls = new Shares(MAX_CALLS)
+  readonly #new = new Set<Socket>()
+  readonly #known = new WeakSet<Socket>()
+
+  /** Somebody connected. */
+  connected(socket: Socket): void {
+    this.#new.add(socket)
+    socket.once('close', () => this.#new.delete(socket))
+    const [oldest] = this.#new
+    if (this.#new.size > MAX_NEW) oldest!.destroy()
+  }
+
+  /** The server commands over this connection, which makes room for nobody. */
+  isServer(socket: Socket): void {
+    this.#new.delete(socket)
+  }
+
+  /** Whether a worker may begin a call on this connection; then it has to {@link leave}. */
+  enter(sharer: Sharer, socket: Socket): boolean {
+    if (!this.#calls.take(sharer, 1)) return false
+    if (this.#known.has(socket)) return true
+    if (!this.#connections.take(sharer, 1)) {
+      this.#calls.give(sharer, 1)
+      return false
+    }
+    this.#known.add(socket)
+    this.#new.delete(socket)
+    socket.once('close', () => this.#connections.give(sharer, 1))
+    return true
+  }
+
+  /** The call is over. */
+  leave(sharer: Sharer): void {
+    this.#calls.give(sharer, 1)
+  }
+}

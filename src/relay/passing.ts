@@ -1,0 +1,290 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { RELAY_HEADERS } from '../core/relay.ts'
+import { HOLD_MS } from '../core/worker-watch.ts'
+import type { Admission, Refusal } from './admission.ts'
+import type { Callers } from './callers.ts'
+import type { Kind } from './calls.ts'
+import { Copies } from './copies.ts'
+import { MOST_DEATHS, Quarantine } from './quarantine.ts'
+import { respond } from './respond.ts'
+import type { Sharer } from './shares.ts'
+import { type Kept, type Spool, SpoolFull } from './spool.ts'
+import { Takes } from './takes.ts'
+import type { Answer, Upstream } from './upstream.ts'
+
+/** How long a call is passed on when its worker may be gone. */
+const ORPHAN_MS = 600_000
+/** Between two tries while the server seems to be there. */
+const PAUSE_MS = 100
+/** Somewhat more than the server reads, so that it sees that a body is too large. */
+const MAX_BODY_BYTES = 104_857_600 + 65_536
+
+/** One call of a worker, received wholly. */
+interface Call {
+  readonly kind: Kind
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly body: Kept | null
+  readonly sharer: Sharer
+  /** Aborts when the worker's connection is gone. */
+  readonly gone: AbortSignal
+}
+
+/** What {@link Passing} uses. */
+export interface PassingParts {
+  readonly spool: Spool
+  readonly upstream: Upstream
+  readonly admission: Admission
+  readonly callers: Callers
+}
+
+/** Passes calls of workers on to whatever server is there. */
+export class Passing {
+  readonly #spool: Spool
+  readonly #upstream: Upstream
+  readonly #admission: Admission
+  readonly #callers: Callers
+  readonly #takes = new Takes()
+  readonly #copies = new Copies()
+  readonly #quarantine = new Quarantine()
+
+  constructor({ spool, upstream, admission, callers }: PassingParts) {
+    this.#spool = spool
+    this.#upstream = upstream
+    this.#admission = admission
+    this.#callers = callers
+  }
+
+  /** A call, to its end. Nothing of its body is read before it is known that a worker sends it. */
+  async pass(kind: Kind, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController()
+    const leave = () => gone.abort()
+    response.on('close', leave)
+    // Comes first, and nothing that is written after it arrives: Node ends its own side, too.
+    request.socket.once('end', leave)
+    try {
+      const sharer = this.#admission.known(request) ?? (await this.#admission.ask(request, gone.signal))
+      if (typeof sharer === 'string') turnAway(kind, request, response, sharer)
+      else if (!this.#callers.enter(sharer, request.socket)) turnAway(kind, request, response, 'full')
+      else await this.#passOn(kind, request, response, sharer, gone.signal)
+    } finally {
+      request.socket.off('end', leave)
+    }
+  }
+
+  async #passOn(
+    kind: Kind,
+    request: IncomingMessage,
+    response: ServerResponse,
+    sharer: Sharer,
+    gone: AbortSignal,
+  ): Promise<void> {
+    let body: Kept | null = null
+    try {
+      if (request.method === 'POST')
+        // One that finds no room must not take the connection with it: the worker would not see the answer.
+        body = await this.#spool.receive(
+          request.iterator({ destroyOnReturn: false }),
+          ...([MAX_BODY_BYTES, kind === 'chunk', sharer] as const),
+        )
+      const call: Call = { kind, request, response, body, sharer, gone }
+      if (kind === 'take') await this.#take(call)
+      else if (kind === 'poll' || kind === 'ping') await this.#poll(call)
+      else await this.#post(call)
+    } catch (error) {
+      if (!(error instanceof SpoolFull)) throw error
+      turnAway(kind, request, response, 'full')
+    } finally {
+      this.#callers.leave(sharer)
+      await body?.drop()
+    }
+  }
+
+  async #take(call: Call): Promise<void> {
+    const { request, response, gone } = call
+    const token = request.headers.authorization ?? ''
+    const endMs = performance.now() + HOLD_MS
+    // The end of one that is over already is read right after it.
+    await new Promise(setImmediate)
+    while (await this.#upstream.present(endMs, gone)) {
+      if (!(await this.#mayTake(call, token))) continue
+      const take = this.#takes.begin(token, Date.now())
+      let outcome: 'delivered' | 'nothing' | 'lost' = 'lost'
+      try {
+        const answer = await this.#ask(call, gone)
+        const written = await this.#answer(call, answer)
+        outcome = answer.status !== 200 ? 'nothing' : written ? 'delivered' : 'lost'
+        return
+      } catch (error) {
+        if (error instanceof SpoolFull) throw error
+      } finally {
+        // At once: the next take of the worker is not passed on before what this one had is reported.
+        this.#takes.end(take, outcome, Date.now())
+        if (outcome === 'lost' && gone.aborted) void this.#insist(call, token)
+      }
+      await pause()
+    }
+    if (gone.aborted) void this.#insist(call, token)
+    else respond(response, 204, '')
+  }
+
+  /** First the server hears of what was lost before: it would take the job for lost by the worker. */
+  async #mayTake(call: Call, token: string): Promise<boolean> {
+    await this.#report(call, token)
+    if (!this.#takes.isReporting(token)) return this.#upstream.address !== null
+    await pause()
+    return false
+  }
+
+  /** Tells the server which jobs never reached the worker. */
+  async #report({ request, sharer }: Call, token: string): Promise<void> {
+    const sinceMs = this.#takes.beginReport(token)
+    if (sinceMs === null) return
+    let told = false
+    try {
+      const added = [RELAY_HEADERS.undeliveredSince, String(sinceMs)]
+      const mark = {
+        method: 'GET',
+        path: request.url ?? '',
+        headers: ['Authorization', token],
+        added,
+        body: null,
+        sharer,
+      }
+      const answer = await this.#upstream.ask({ ...mark, signal: AbortSignal.timeout(HOLD_MS) })
+      told = answer.status < 500 && answer.status !== 429
+      await answer.body.drop()
+    } catch {
+      // It is told to the next server.
+    } finally {
+      this.#takes.endReport(token, told)
+    }
+  }
+
+  /** Reports for a worker that may not ask again. */
+  async #insist(call: Call, token: string): Promise<void> {
+    const endMs = performance.now() + ORPHAN_MS
+    while (this.#takes.isLost(token) && (await this.#upstream.present(endMs, null))) {
+      await this.#report(call, token)
+      if (this.#takes.isLost(token)) await pause()
+    }
+  }
+
+  async #poll(call: Call): Promise<void> {
+    const { response, gone, kind } = call
+    const endMs = performance.now() + HOLD_MS
+    do {
+      try {
+        if (this.#upstream.address !== null) {
+          await this.#answer(call, await this.#ask(call, gone))
+          return
+        }
+      } catch (error) {
+        if (error instanceof SpoolFull) throw error
+        await pause()
+      }
+    } while (kind !== 'ping' && (await this.#upstream.present(endMs, gone)))
+    if (!gone.aborted) respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
+  }
+
+  /** A result is wanted even when its worker has gone; a chunk would be sent again by it. */
+  async #post(call: Call): Promise<void> {
+    const { request, response, gone, kind, body, sharer } = call
+    const signal = kind === 'chunk' ? gone : null
+    const endMs = performance.now() + ORPHAN_MS
+    const stream = `${request.headers.authorization}\n${request.url}`
+    let added: string[] = []
+    let deaths = this.#quarantine.deathsBefore(sharer.token)
+    while (deaths < MOST_DEATHS && (await this.#upstream.present(endMs, signal))) {
+      const answer = await this.#try(call, added, deaths > 0)
+      if (answer === 'died') deaths += 1
+      if (typeof answer !== 'string') {
+        if (kind === 'chunk' && answer.status === 200) this.#copies.kept(stream, body!.digest)
+        await this.#answer(call, answer)
+        return
+      }
+      if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.ifKept(stream, body!.digest))]
+    }
+    if (deaths >= MOST_DEATHS) await this.#drop(call)
+    if (!gone.aborted) respond(response, 503, '{"error":"the server is away"}')
+  }
+
+  /** Passes a body on once. It is not taken back when its worker goes: a server may die of it then, too. */
+  async #try(call: Call, added: readonly string[], alone: boolean): Promise<Answer | 'failed' | 'died'> {
+    await this.#quarantine.enter(alone)
+    const { losses } = this.#upstream
+    try {
+      if (this.#upstream.address === null) return 'failed'
+      const answer = await this.#ask(call, null, added)
+      this.#quarantine.survived(call.sharer.token)
+      return answer
+    } catch (error) {
+      if (error instanceof SpoolFull) throw error
+      // Whether it has ended shows about now, and no other body is to be under way by then.
+      await pause()
+      if (this.#upstream.losses === losses) return 'failed'
+      this.#quarantine.died(call.sharer.token)
+      return 'died'
+    } finally {
+      this.#quarantine.leave()
+    }
+  }
+
+  /** Tells the server what it will not get, which ends the call; the worker must not send it again. */
+  async #drop(call: Call): Promise<void> {
+    const { body, sharer } = call
+    this.#quarantine.dropped(sharer.token)
+    const note: Call = { ...call, body: null }
+    const added = [RELAY_HEADERS.dropped, String(body!.bytes), 'Content-Length', '0']
+    const endMs = performance.now() + ORPHAN_MS
+    while (await this.#upstream.present(endMs, null)) {
+      const answer = await this.#try(note, added, true)
+      if (answer === 'died') return
+      if (typeof answer === 'string') continue
+      await this.#answer(call, answer)
+      return
+    }
+  }
+
+  #ask({ request, body, sharer }: Call, signal: AbortSignal | null, added: readonly string[] = []): Promise<Answer> {
+    const { method = 'GET', url = '', rawHeaders } = request
+    return this.#upstream.ask({ method, path: url, headers: rawHeaders, added, body, signal, sharer })
+  }
+
+  /** True when the whole answer was handed to the network. */
+  async #answer({ response, gone }: Call, answer: Answer): Promise<boolean> {
+    try {
+      if (gone.aborted || response.destroyed) return false
+      const { status, body } = answer
+      const length = status === 204 ? [] : ['Content-Length', String(body.bytes)]
+      response.writeHead(status, [...answer.headers, ...length])
+      const settled = new Promise<boolean>(resolve => {
+        response.once('finish', () => resolve(true))
+        response.once('close', () => resolve(response.writableFinished))
+      })
+      const content = body.read()
+      if (Buffer.isBuffer(content)) response.end(content)
+      else content.on('error', () => response.destroy()).pipe(response)
+      return await settled
+    } finally {
+      await answer.body.drop()
+    }
+  }
+}
+
+/** A worker tries again what it is not told to be wrong. What is left of its body is forgotten; that of anybody else is not read. */
+function turnAway(kind: Kind, request: IncomingMessage, response: ServerResponse, why: Refusal | 'full'): void {
+  const close: Record<string, string> = request.method === 'POST' && why !== 'full' ? { Connection: 'close' } : {}
+  if (why === 'full') request.resume()
+  if (why === 'unauthorized') {
+    respond(response, 401, '{"error":"this is not the token of a worker"}', close)
+    return
+  }
+  const error = why === 'away' ? 'the server is away, and this token is not known' : 'the relay has no room'
+  const isPoll = kind === 'take' || kind === 'poll'
+  respond(response, isPoll ? 429 : 503, JSON.stringify({ error }), { ...close, ...(isPoll && { 'Retry-After': '5' }) })
+}
+
+function pause(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+}
