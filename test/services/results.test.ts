@@ -209,3 +209,22 @@ test('jobs of one worker end one by one, each with its own result', async t => {
   for (const id of ids.toReversed()) await worker.done(id, { output: id })
   for (const id of ids) assert.equal((await rig.status(endpoint, id)).json.output, id)
 })
+
+test('a result that the relay dropped because servers died of it fails its job, and says so', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, id } = await oneRunning(rig)
+  assert.equal((await worker.done(id, '', { 'x-runyard-dropped': '1234' })).status, 200)
+  const view = (await rig.status(endpoint, id)).json
+  assert.equal(view.status, 'FAILED')
+  assert.match(view.error, /the result was dropped: the server ended twice .* these 1234 bytes/)
+})
+
+test('a chunk that the relay dropped is told of in the story of its job, which goes on', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, id } = await oneRunning(rig)
+  assert.equal((await worker.chunk(id, '', { 'x-runyard-dropped': '77' })).status, 200)
+  const { notes } = (await rig.ask('GET', `/ops/why/${id}`)).json.explanations[0]
+  assert.match(notes.join(), new RegExp(`worker ${worker.id}: a chunk was dropped: .* these 77 bytes`))
+  await worker.done(id)
+  assert.equal((await rig.status(endpoint, id)).json.status, 'COMPLETED')
+})

@@ -410,8 +410,8 @@ export class RigWorker {
   }
 
   /** Posts a result. */
-  async done(job: JobId, result: unknown = { output: 'done' }): Promise<Answer> {
-    const answer = await this.#ask('POST', this.#path('RUNPOD_WEBHOOK_POST_OUTPUT', job), { body: result })
+  async done(job: JobId, result: unknown = { output: 'done' }, headers: Record<string, string> = {}): Promise<Answer> {
+    const answer = await this.#ask('POST', this.#path('RUNPOD_WEBHOOK_POST_OUTPUT', job), { body: result, headers })
     await this.#rig.clock.settle()
     return answer
   }

@@ -1,0 +1,89 @@
+/** A body that ends the server, sent by a worker through the relay, which would send it to each next one. */
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { createServer, request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { Relay } from '../../../src/relay/relay.ts'
+import { atEnd, temporaryFolder } from '../support/cleanup.ts'
+import { until } from '../support/until.ts'
+
+const POISON = 'poison'
+
+/** A relay, and servers that end when they get {@link POISON}; each is followed by another. */
+async function openRelay() {
+  const relay = new Relay({ folder: temporaryFolder(), secret: 'secret', onEnd: () => {} })
+  const url = `http://127.0.0.1:${await relay.listen(0)}`
+  atEnd(() => relay.close())
+  const command = { authorization: 'secret' }
+  const live = ['evil', 'good'].map(token => [hash('sha256', token), token])
+  const body = JSON.stringify({ first: true, last: true, live, ended: [] })
+  await fetch(`${url}/relay/tokens`, { method: 'POST', headers: command, body })
+  const seen = { deaths: 0, bodies: [] as string[], dropped: [] as string[], held: [] as ServerResponse[], hold: false }
+  let over = false
+  const start = async () => {
+    const played = createServer(async (incoming, response) => {
+      const got = await text(incoming)
+      const dropped = incoming.headers['x-runyard-dropped']
+      if (dropped !== undefined) seen.dropped.push(`${incoming.url} ${dropped} ${got.length}`)
+      seen.bodies.push(got)
+      if (got.startsWith(POISON)) die()
+      else if (seen.hold) seen.held.push(response)
+      else response.end('{}')
+    })
+    await new Promise<void>(resolve => played.listen(0, '127.0.0.1', resolve))
+    const headers = { ...command, 'x-runyard-server': `127.0.0.1:${(played.address() as AddressInfo).port}` }
+    const tether = request(`${url}/relay/tether`, { method: 'POST', headers }).end()
+    tether.on('error', () => {})
+    await new Promise(resolve => tether.once('response', resolve))
+    const die = () => {
+      if (over) return
+      seen.deaths += 1
+      seen.hold = false
+      close()
+      setTimeout(() => void start(), 200)
+    }
+    const close = () => {
+      played.closeAllConnections()
+      played.close()
+      tether.destroy()
+    }
+    atEnd(() => {
+      over = true
+      close()
+    })
+  }
+  await start()
+  const post = (token: string, job: string, content: string, call = 'job-done') =>
+    fetch(`${url}/v2/ep/${call}/w/${job}`, { method: 'POST', headers: { authorization: token }, body: content })
+  return { seen, post }
+}
+
+test('a chunk that the server has died of twice is dropped, and the server is told', async () => {
+  const { seen, post } = await openRelay()
+  assert.equal((await post('evil', 'a', POISON, 'job-stream')).status, 200)
+  assert.equal(seen.deaths, 2)
+  assert.deepEqual(seen.dropped, ['/v2/ep/job-stream/w/a 6 0'])
+})
+
+test('results that were under way beside it are delivered, and nobody else is blamed', async () => {
+  const { seen, post } = await openRelay()
+  seen.hold = true
+  const good = [1, 2, 3].map(n => post('good', `good${n}`, `result ${n}`))
+  await until('the good ones', () => seen.held.length === 3)
+  const evil = post('evil', 'evil', POISON)
+  for (const answer of await Promise.all([...good, evil])) assert.equal(answer.status, 200)
+  assert.equal(seen.deaths, 2)
+  assert.deepEqual(seen.dropped, ['/v2/ep/job-done/w/evil 6 0'])
+})
+
+test('a worker of which a body was dropped ends a server once more with its next one, and not twice', async () => {
+  const { seen, post } = await openRelay()
+  await post('evil', 'a', POISON)
+  await post('evil', 'b', `${POISON} too`)
+  assert.equal(seen.deaths, 3)
+  assert.equal(seen.dropped.length, 2)
+  assert.equal((await post('evil', 'c', 'fine')).status, 200)
+  assert.equal(seen.dropped.length, 2)
+})
