@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
 import { events } from './event-stream.ts'
 import { CliError, EXIT } from './exit.ts'
+import { forStream } from './terminal-text.ts'
 
 interface LogsOptions extends ConnectionOptions {
   readonly follow?: boolean
@@ -45,7 +46,8 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
   })
   const asJson = wantsJson(options)
   for await (const { event, data } of events(options, `/ops/logs/${encodeURIComponent(id)}?${query}`, 'end')) {
-    if (event === 'message') process.stdout.write(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
+    if (event === 'message')
+      process.stdout.write(forStream(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`))
   }
 }
 
