@@ -48,7 +48,14 @@ export function dispatch(
       surface === null
         ? jsonText('{"error":"there is nothing at this path"}', 404)
         : await surfaces[surface](request, env)
+    guard(response)
     emit('request.answered', { surface, status: response.status, tookMs: clock.monotonic() - startMs })
     return response
   }
+}
+
+/** No answer is kept by a cache, or taken for something else than it says it is; pages say themselves how long they are good. */
+function guard({ headers }: Response): void {
+  headers.set('x-content-type-options', 'nosniff')
+  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
 }

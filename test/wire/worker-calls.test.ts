@@ -469,13 +469,18 @@ describe('workers that are lost', () => {
     await changeEndpoint(server, silent.id, { workersMin: 0, workersMax: 0 })
   })
 
-  test('a worker that has been ended is slowed down with 429, never 401 or 404', async () => {
+  test('a worker that has been ended is slowed down with 429 when it asks for jobs, and has no other right', async () => {
     const silent = await silentEndpoint(server, 1)
     const gone = await silent.worker()
     await kill(gone)
     await until('its end to be seen', () => server.events('worker.exited').some(({ workerId }) => workerId === gone.id))
     const answer = await gone.takeAnswer()
     assert.deepEqual([answer.status, answer.headers.get('retry-after')], [429, '5'])
+    for (const call of ['job-stop', 'ping']) {
+      const { token: authorization } = gone
+      const path = `${server.url}/v2/${silent.id}/${call}/${gone.id}`
+      assert.equal((await fetch(path, { headers: { authorization } })).status, 401, call)
+    }
     await changeEndpoint(server, silent.id, { workersMin: 0, workersMax: 0 })
   })
 

@@ -21,6 +21,8 @@ export const WORKER_CALLS: ReadonlySet<string> = new Set([
   'ping',
 ])
 
+const POSTS: ReadonlySet<string> = new Set(['job-done', 'job-stream'])
+
 /** Most jobs that one batch hands out. */
 const MAX_BATCH = 100
 
@@ -49,6 +51,8 @@ interface Call {
 export function workerSurface(parts: WorkerSurfaceParts): Surface {
   return async (request, env) => {
     const call = parse(request, env)
+    const method = POSTS.has(call.name) ? 'POST' : 'GET'
+    if (request.method !== method) return wrongMethod(call.name, method)
     try {
       const worker = await parts.calls.authenticate(authorizationKey(request), call.endpointId)
       admitTo(env, worker.owner)
@@ -61,6 +65,10 @@ export function workerSurface(parts: WorkerSurfaceParts): Surface {
 }
 
 function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+  // What it has finished still counts (docs/adr/0005); a take is slowed down, since at 401 SDKs ask again without a pause.
+  if (worker.state === 'EXITED' && (call.name === 'job-stop' || call.name === 'ping')) {
+    throw new AppError('unauthorized', 'this worker was ended')
+  }
   switch (call.name) {
     case 'job-take':
       return take(parts, call, worker, null)
@@ -185,6 +193,10 @@ function parse(request: Request, env: SurfaceEnv): Call {
 function jobOf(call: Call): JobId | null {
   const candidates = [call.jobSegment, call.request.headers.get('x-request-id') ?? '']
   return candidates.find(isJobId) ?? null
+}
+
+function wrongMethod(name: string, method: string): Response {
+  return jsonText(JSON.stringify({ error: `${name} takes ${method} only` }), 405, { allow: method })
 }
 
 /**
