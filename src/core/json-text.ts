@@ -1,14 +1,18 @@
+import { endOfString, isTooDeep, TOO_DEEP } from './json-depth.ts'
+
 /** The outcome of reading a JSON text: its value, the text to keep, and how far it had to be repaired. */
 export type JsonReading =
   | { readonly ok: true; readonly value: unknown; readonly text: string; readonly replaced: number }
-  | { readonly ok: false; readonly problem: string }
+  | { readonly ok: false; readonly problem: string; readonly tooDeep?: true }
 
 /**
  * Parses JSON once and keeps the text as it was received, so that integers beyond 2^53 survive.
+ * What nests too deeply is found before it is parsed (core/json-depth.ts).
  * @param lenient also takes the bare tokens `NaN`, `Infinity` and `-Infinity` that Python writes; each becomes `null`
  *   in `text` and is counted in `replaced` (docs/internals/worker-protocol.md, Results)
  */
 export function readJson(text: string, lenient = false): JsonReading {
+  if (isTooDeep(text)) return { ok: false, problem: TOO_DEEP, tooDeep: true }
   try {
     return { ok: true, value: JSON.parse(text), text, replaced: 0 }
   } catch (error) {
@@ -82,7 +86,8 @@ function replaceNonFinite(text: string): { text: string; replaced: number } {
   return { text: pieces.join('') + text.slice(from), replaced: pieces.length / 2 }
 }
 
-function skipBlank(text: string, from: number): number {
+/** Where the blanks that begin at `from` end. */
+export function skipBlank(text: string, from: number): number {
   let at = from
   while (text[at] === ' ' || text[at] === '\n' || text[at] === '\r' || text[at] === '\t') at += 1
   return at
@@ -95,20 +100,8 @@ function endOfPlain(text: string, from: number): number {
   return PLAIN.test(text) ? PLAIN.lastIndex : text.length
 }
 
-/** The end of the string whose first character is at `from`. No pattern: one that repeats a group overflows on megabytes. */
-function endOfString(text: string, from: number): number {
-  for (let at = from; ; ) {
-    const quote = text.indexOf('"', at)
-    if (quote === -1) return text.length
-    let escapes = 0
-    while (quote - escapes > at && text[quote - escapes - 1] === '\\') escapes += 1
-    at = quote + 1
-    if (escapes % 2 === 0) return at
-  }
-}
-
-/** The end of the value that starts at `from`; the text is known to be valid. */
-function skipValue(text: string, from: number): number {
+/** The end of the value that starts at `from`; the text is known to be valid JSON. */
+export function skipValue(text: string, from: number): number {
   let at = from
   let depth = 0
   do {

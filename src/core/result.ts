@@ -17,6 +17,7 @@ export type ResultReading =
  */
 export function readResult(body: string): ResultReading {
   const reading = readJson(body, true)
+  if (!reading.ok && reading.tooDeep) return failed(`the worker sent a result that is too deep: ${reading.problem}`)
   if (!reading.ok) return failed(`the worker sent a result that is not JSON: ${reading.problem}`)
   const warning =
     reading.replaced === 0

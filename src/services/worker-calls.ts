@@ -1,4 +1,4 @@
-import { chunkItems } from '../core/chunk.ts'
+import { readChunk } from '../core/chunk.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import type { ClaimedJob } from '../core/job.ts'
@@ -67,7 +67,7 @@ export class WorkerCalls {
   readonly #lines: TakeLines
   /** Requests of workers that wait in vain because of what they hold; they try again when they hold less. */
   readonly #waitForLess = new Map<WorkerId, Set<TakeRequest>>()
-  readonly #failedChunks = new Map<JobId, { text: string; atMs: number }>()
+  readonly #failedChunks = new Map<JobId, { items: readonly string[]; atMs: number }>()
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
 
   /** @param ends `stopping` aborts when no more jobs are to be handed out, `closed` when held polls have to end */
@@ -233,9 +233,16 @@ export class WorkerCalls {
   async chunk(worker: Worker, jobId: JobId, body: LimitedBody, copies = 0): Promise<void> {
     const { store, notifier, clock } = this.#ports
     this.#sightings.worked(worker.id)
-    const kept = body.text !== null && (await this.#append(worker.id, jobId, body.text, copies))
-    if (kept) notifier.publish(`job:${jobId}`)
-    else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, `a chunk of ${body.bytes} bytes was not kept`)
+    const reading = body.text === null ? null : readChunk(body.text)
+    const items = reading !== null && 'items' in reading ? reading.items : null
+    const kept = items !== null && (await this.#append(worker.id, jobId, items, copies))
+    if (kept) {
+      notifier.publish(`job:${jobId}`)
+      return
+    }
+    const because = reading !== null && 'problem' in reading ? `: ${reading.problem}` : ''
+    const reason = `a chunk of ${body.bytes} bytes was not kept${because}`
+    await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, reason)
   }
 
   /**
@@ -325,25 +332,19 @@ export class WorkerCalls {
   }
 
   /**
-   * Chunks have no numbers on the wire, so a second post of the same bytes is the same chunk only when we answered the first with
+   * Chunks have no numbers on the wire, so a second post of the same items is the same chunk only when we answered the first with
    * an error a moment ago.
    */
-  async #append(workerId: WorkerId, jobId: JobId, text: string, copies: number): Promise<boolean> {
+  async #append(workerId: WorkerId, jobId: JobId, items: readonly string[], copies: number): Promise<boolean> {
     const { store, clock } = this.#ports
     const failed = this.#failedChunks.get(jobId)
     this.#failedChunks.delete(jobId)
-    const again = failed !== undefined && failed.text === text && clock.now() - failed.atMs <= CHUNK_RETRY_MS
+    const again = failed !== undefined && areSame(failed.items, items) && clock.now() - failed.atMs <= CHUNK_RETRY_MS
     try {
-      return await store.streams.append(
-        jobId,
-        workerId,
-        chunkItems(text),
-        CHUNK_BYTES.all,
-        Math.max(copies, again ? 1 : 0),
-      )
+      return await store.streams.append(jobId, workerId, items, CHUNK_BYTES.all, Math.max(copies, again ? 1 : 0))
     } catch (error) {
       if (this.#failedChunks.size >= MAX_FAILED_CHUNKS) this.#failedChunks.clear()
-      this.#failedChunks.set(jobId, { text, atMs: clock.now() })
+      this.#failedChunks.set(jobId, { items, atMs: clock.now() })
       throw error
     }
   }
@@ -367,4 +368,8 @@ export class WorkerCalls {
     this.#ports.notifier.publish(`queue:${endpointId}`)
     this.#ports.notifier.publish(`load:${endpointId}`)
   }
+}
+
+function areSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((text, index) => text === others[index])
 }

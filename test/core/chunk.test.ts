@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { chunkItems, MAX_CHUNK_BYTES } from '../../src/core/chunk.ts'
+import { MAX_CHUNK_BYTES, readChunk } from '../../src/core/chunk.ts'
+
+function chunkItems(body: string): readonly string[] {
+  const reading = readChunk(body)
+  return 'items' in reading ? reading.items : assert.fail(reading.problem)
+}
 
 const outputsOf = (items: readonly string[]) => items.map(item => JSON.parse(item).output)
 
@@ -48,4 +53,37 @@ test('any other long value becomes numbered pieces of its JSON text', () => {
   assert.ok(parts.every(({ parts: count }) => count === parts.length))
   assert.ok(items.every(item => Buffer.byteLength(item) <= MAX_CHUNK_BYTES))
   assert.deepEqual(JSON.parse(parts.map(({ json }) => json).join('')), value)
+})
+
+test('numbers in a list that is split keep all their digits', () => {
+  const list = Array.from({ length: 100_000 }, () => '12345678901234567890.10')
+  const items = chunkItems(`{"output":[${list.join(', ')}]}`)
+  const texts = items.flatMap(item => item.slice('{"output":['.length, -']}'.length).split(','))
+  assert.deepEqual(texts, list)
+})
+
+test('a chunk is split in one pass, however deep its lists are', () => {
+  const text = 'x'.repeat(10_000_000)
+  const deep = `${'[1,'.repeat(998)}"${text}"${']'.repeat(998)}`
+  const items = chunkItems(`{"output":${deep}}`)
+  assert.ok(items.every(item => Buffer.byteLength(item) <= MAX_CHUNK_BYTES))
+  const strings = items.flatMap(item => outputsOf([item]).flat(1_000)).filter(leaf => typeof leaf === 'string')
+  assert.equal(strings.join(''), text)
+})
+
+test('a chunk that is too deep makes no items, and says why', () => {
+  const brackets = 530_000
+  for (const body of [
+    `{"output":${'['.repeat(brackets)}${']'.repeat(brackets)}}`,
+    `${'{"a":'.repeat(brackets)}1${'}'.repeat(brackets)}`,
+    '['.repeat(brackets),
+  ]) {
+    assert.deepEqual(readChunk(body), { problem: 'it has more than 1000 levels of lists and objects' })
+  }
+})
+
+test('metrics that are large do not multiply with the pieces of a chunk', () => {
+  const items = chunkItems(JSON.stringify({ output: 'y'.repeat(5_000_000), metrics: 'm'.repeat(5_000_000) }))
+  assert.equal(outputsOf(items).join(''), 'y'.repeat(5_000_000))
+  assert.ok(items.every(item => Buffer.byteLength(item) <= MAX_CHUNK_BYTES))
 })

@@ -110,7 +110,7 @@ const large: [what: string, text: string][] = [
   ['a string of escaped quotes', `{"a":"${'\\"'.repeat(500_000)}","b":NaN}`],
   ['many short strings', `{"a":[${'"",'.repeat(100_000)}1],"b":NaN}`],
   ['a long number', `{"a":1${'0'.repeat(1_000_000)},"b":NaN}`],
-  ['deep brackets', `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)},"b":NaN}`],
+  ['many brackets', `{"a":[${'[],'.repeat(200_000)}[]],"b":NaN}`],
 ]
 
 for (const [what, text] of large) {
@@ -134,3 +134,23 @@ for (const text of hostile) {
 test('an object is neither null nor an array', () => {
   assert.deepEqual([{}, [], null, 1, 'a', undefined].map(isJsonObject), [true, false, false, false, false, false])
 })
+
+const DEEP = 1_000
+const shapes: [what: string, open: string, inner: string, close: string][] = [
+  ['lists', '[', '', ']'],
+  ['objects', '{"a":', '1', '}'],
+  ['lists of objects, with brackets in strings between', '[{"]}\\"":', '"[{"', '}]'],
+]
+
+for (const [what, open, inner, close] of shapes) {
+  const levels = open.startsWith('[{') ? 2 : 1
+  const nested = (depth: number) => open.repeat(depth / levels) + inner + close.repeat(depth / levels)
+  test(`${what} may be ${DEEP} deep and no deeper`, () => {
+    assert.ok(readJson(nested(DEEP)).ok)
+    const reading = readJson(nested(DEEP + levels))
+    assert.ok(!reading.ok && reading.problem === 'it has more than 1000 levels of lists and objects')
+  })
+  test(`${what} that were never closed are refused before they are parsed`, () => {
+    assert.ok(!readJson(open.repeat(530_000)).ok)
+  })
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { chunkItems } from '../../src/core/chunk.ts'
+import { readChunk } from '../../src/core/chunk.ts'
 import { AppError } from '../../src/core/errors.ts'
 import type { Job } from '../../src/core/job.ts'
 import { openAiAnswer, openAiRefusal, readOpenAiCall, workerErrorAnswer } from '../../src/core/openai.ts'
@@ -201,7 +201,7 @@ test('the reader of Python literals gives back every value, and never throws', (
 function events(outputs: readonly unknown[]): string {
   const reader = new PieceReader()
   const writer = new EventWriter()
-  const chunks = outputs.flatMap(output => chunkItems(JSON.stringify({ output })))
+  const chunks = outputs.flatMap(output => (readChunk(JSON.stringify({ output })) as { items: string[] }).items)
   return chunks.map(chunk => writer.write(reader.push(chunk))).join('') + writer.done()
 }
 

@@ -1,5 +1,6 @@
 import { createSchema, createYoga } from 'graphql-yoga'
-import { toAppError } from '../../core/errors.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
+import { isTooDeep, TOO_DEEP } from '../../core/json-depth.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
@@ -39,6 +40,7 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
       const caller = await callerOf(request, parts.access)
       if (caller !== null) admitTo(env, caller.owner)
       const ask = async (body: string | null) => {
+        refuseDeep(request, body)
         const init = { method: request.method, headers: request.headers, body }
         const answer = await yoga.fetch(new Request(request.url, init), { caller, loaders: loadersFor(parts, caller) })
         const text = withoutSecrets(await answer.text(), body ?? '')
@@ -65,6 +67,15 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
 function statusOf({ status, headers }: Response, text: string): number {
   const plain = (headers.get('content-type') ?? '').startsWith('application/json')
   return status === 400 && plain && text.startsWith('{"errors":[{"message":"Variable \\"$') ? 200 : status
+}
+
+/** Variables come in the body, as JSON or as a form, or in the address. */
+function refuseDeep(request: Request, body: string | null): void {
+  const isForm = (request.headers.get('content-type') ?? '').startsWith('application/x-www-form-urlencoded')
+  const fields = [new URL(request.url).searchParams, ...(isForm && body !== null ? [new URLSearchParams(body)] : [])]
+  const texts = fields.flatMap(params => [params.get('variables') ?? '', params.get('extensions') ?? ''])
+  if (![...texts, isForm ? '' : (body ?? '')].some(isTooDeep)) return
+  throw new AppError('invalid', `the request is too deep: ${TOO_DEEP}`)
 }
 
 async function callerOf(request: Request, access: Access): Promise<Caller | null> {

@@ -1,4 +1,5 @@
 import type { RegistryId } from '../../core/ids.ts'
+import { readJson } from '../../core/json-text.ts'
 import type { Template, TemplateInput } from '../../core/template.ts'
 import type { Members } from '../rest/route.ts'
 import type { TemplateFields } from './schemas.ts'
@@ -43,14 +44,11 @@ function commandLine({ dockerEntrypoint, dockerStartCmd }: Fields, args: string)
 function wordLists(args: string): { entrypoint: string[]; cmd: string[] } {
   const empty = { entrypoint: [], cmd: [] }
   if (args === '') return empty
-  try {
-    const parsed = JSON.parse(args) as { entrypoint?: unknown; cmd?: unknown } | null
-    const words = (value: unknown) => (Array.isArray(value) ? value.map(String) : [])
-    if (typeof parsed !== 'object' || parsed === null) return { ...empty, cmd: [args] }
-    return { entrypoint: words(parsed.entrypoint), cmd: words(parsed.cmd) }
-  } catch {
-    return { ...empty, cmd: [args] }
-  }
+  const reading = readJson(args)
+  const parsed = reading.ok ? (reading.value as { entrypoint?: unknown; cmd?: unknown } | null) : null
+  const words = (value: unknown) => (Array.isArray(value) ? value.map(String) : [])
+  if (typeof parsed !== 'object' || parsed === null) return { ...empty, cmd: [args] }
+  return { entrypoint: words(parsed.entrypoint), cmd: words(parsed.cmd) }
 }
 
 /** A template as this version shows it. */

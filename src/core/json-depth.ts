@@ -1,0 +1,42 @@
+/** Deepest nesting of lists and objects in JSON that comes in. Nobody writes more, and code that follows it would run out of stack. */
+export const MAX_JSON_DEPTH = 1_000
+
+/** What is said of a text that is deeper. */
+export const TOO_DEEP = `it has more than ${MAX_JSON_DEPTH} levels of lists and objects`
+
+const QUOTE = 0x22
+
+/**
+ * Whether lists and objects nest deeper than {@link MAX_JSON_DEPTH} in a text that may be JSON. One pass, before anything parses
+ * it; texts that are too short to be that deep cost nothing.
+ */
+export function isTooDeep(text: string): boolean {
+  if (text.length <= MAX_JSON_DEPTH) return false
+  let depth = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) {
+      at = endOfString(text, at + 1) - 1
+      continue
+    }
+    // With this bit set, [ and { are 0x7b, ] and } are 0x7d.
+    const bracket = code | 0x20
+    if (bracket === 0x7b) {
+      depth += 1
+      if (depth > MAX_JSON_DEPTH) return true
+    } else if (bracket === 0x7d) depth -= 1
+  }
+  return false
+}
+
+/** The end of the string whose first character is at `from`. No pattern: one that repeats a group overflows on megabytes. */
+export function endOfString(text: string, from: number): number {
+  for (let at = from; ; ) {
+    const quote = text.indexOf('"', at)
+    if (quote === -1) return text.length
+    let escapes = 0
+    while (quote - escapes > at && text[quote - escapes - 1] === '\\') escapes += 1
+    at = quote + 1
+    if (escapes % 2 === 0) return at
+  }
+}
