@@ -42,6 +42,9 @@ export function placeAction(resource: Resource): string {
     case 'cpu':
     case 'memory':
       return `wait, stop other workers, choose a smaller CPU flavor, or raise --${resource}-overcommit`
+    case 'account_workers':
+    case 'account_gpus':
+      return 'wait, lower workersMin of other endpoints of the account, or ask the operator for a higher limit'
     case 'workers':
       return 'stop other workers, or add capacity'
   }

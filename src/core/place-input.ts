@@ -54,6 +54,12 @@ export interface Occupant {
   readonly idleSinceMs: number | null
 }
 
+/** Most workers of an account, and most GPUs that they have; null for no limit. */
+export interface WorkerQuota {
+  readonly workers: number | null
+  readonly gpus: number | null
+}
+
 /** Everything that placing looks at. */
 export interface PlaceInput {
   readonly parts: MachineParts
@@ -62,6 +68,8 @@ export interface PlaceInput {
   /** All endpoints that want workers, and those of all occupants. */
   readonly tenants: readonly Tenant[]
   readonly rules: PlaceRules
+  /** Most workers and GPUs of accounts; those that are left out have no such limit. */
+  readonly quotas?: ReadonlyMap<OwnerId, WorkerQuota>
   readonly nowMs: number
 }
 

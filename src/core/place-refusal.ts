@@ -9,6 +9,7 @@ import {
   limitsOf,
   type Promises,
   promises,
+  quotaReached,
   type Search,
   suitableGpus,
 } from './place-room.ts'
@@ -35,8 +36,18 @@ export function refusalOf(search: Search, others: readonly Occupant[], asker: As
     const never = neverFits(search.parts, compute)
     if (never !== null) return never
   }
+  const reached = quotaReached(search, others)
+  if (reached !== null) return quotaRefusal(reached, search)
   if (search.slots < 1) return { resource: 'workers', reason: search.bound }
   return compute.kind === 'gpu' ? gpusBusy(search, compute, others, asker) : promisesGiven(search, others, asker)
+}
+
+function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): Refusal {
+  const [limit, what] =
+    resource === 'account_workers'
+      ? [quota?.workers, 'workers that its account may have at once']
+      : [quota?.gpus, 'GPUs that its account may have at once']
+  return { resource, reason: `the limit of ${limit} ${what} is reached` }
 }
 
 /** Whether waiting for other workers is of no use, because the machine is not what is asked for. */

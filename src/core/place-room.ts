@@ -2,18 +2,20 @@
 import { cpuMemoryGb } from './catalog.ts'
 import type { Compute, CpuConfig } from './endpoint.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from './inventory.ts'
-import type { Occupant, PlaceRules, Tenant } from './place-input.ts'
+import type { Occupant, PlaceRules, Tenant, WorkerQuota } from './place-input.ts'
 import { type Placement, UNPLACED } from './placement.ts'
 
 /** What a worker of an endpoint needs, and what there is at all. */
 export interface Search {
-  readonly tenant: Pick<Tenant, 'compute' | 'limited'>
+  readonly tenant: Pick<Tenant, 'compute' | 'limited' | 'owner'>
   readonly parts: MachineParts
   readonly rules: PlaceRules
   /** How many more workers the driver takes. */
   readonly slots: number
   /** Why it takes no more, for people. */
   readonly bound: string
+  /** What the account may have; no limit when left out. */
+  readonly quota?: WorkerQuota | undefined
   /** Where given, GPUs that none of these has come before others of the same pool. */
   readonly preferFreeOf?: readonly Occupant[]
 }
@@ -35,11 +37,26 @@ type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 
 /** The first place that the endpoint's wishes name and that is free beside the others; null where there is none. */
 export function findRoom(search: Search, others: readonly Occupant[]): Room | null {
-  if (search.slots < 1) return null
+  if (search.slots < 1 || quotaReached(search, others) !== null) return null
   const { compute } = search.tenant
   if (compute.kind === 'cpu') return cpuRoom(search, compute.configs, others)
   if (withoutGpus(search)) return { placement: UNPLACED, clamped: null }
   return gpuRoom(search, compute, others)
+}
+
+/** Which limit of the account one more worker beside the others would pass; null for none. */
+export function quotaReached(
+  search: Pick<Search, 'tenant' | 'quota' | 'parts' | 'rules'>,
+  others: readonly Occupant[],
+): 'account_workers' | 'account_gpus' | null {
+  const { quota, tenant } = search
+  if (quota === undefined) return null
+  const own = others.filter(({ owner }) => owner === tenant.owner)
+  if (quota.workers !== null && own.length >= quota.workers) return 'account_workers'
+  const gpus = own.reduce((sum, { placement }) => sum + (placement?.gpus.length ?? 0), 0)
+  const { compute } = tenant
+  const wanted = compute.kind === 'gpu' && !withoutGpus(search) ? compute.count : 0
+  return quota.gpus !== null && wanted > 0 && gpus + wanted > quota.gpus ? 'account_gpus' : null
 }
 
 /** Whether the end of this worker could make room for one of the endpoint. */

@@ -1,16 +1,16 @@
 /**
  * Which worker gets which part of the machine. Pure: the same inventory, workers and demands give the same answer.
  *
- * Workers are placed one at a time, and each time it is the turn of the endpoint that has least: first those below their
+ * Workers are placed one at a time, and each time it is the turn of the account with fewest workers, and of its endpoint that has least: first those below their
  * workersMin, then by the part of the wanted workers that they have, then by how long they have waited. Who cannot be
  * placed may get room: a worker of another endpoint that is idle and has had its time is asked to end. Where that
  * is not enough, an endpoint without any worker keeps what is free of what it needs, so that smaller demands
  * do not pass it for ever, and after a longer wait the endpoint that has most gives a worker when its job is done.
  */
-import type { EndpointId, WorkerId } from './ids.ts'
+import type { EndpointId, OwnerId, WorkerId } from './ids.ts'
 import type { Eviction, Occupant, PlaceDecision, Placed, PlaceInput, Tenant, Unplaced } from './place-input.ts'
 import { isHopeless, type Refusal, refusalOf } from './place-refusal.ts'
-import { findRoom, helps, type Room, type Search } from './place-room.ts'
+import { findRoom, helps, quotaReached, type Room, type Search } from './place-room.ts'
 import type { Placement } from './placement.ts'
 
 /** So many dwells an endpoint without a worker waits before a busy worker of another one makes room after its job. */
@@ -47,6 +47,8 @@ class Placing {
   readonly #placed: Placed[] = []
   readonly #evictions: Eviction[] = []
   readonly #unplaced: Unplaced[] = []
+  /** How many workers accounts have or get now, but for those that leave. */
+  readonly #ofOwner = new Map<OwnerId, number>()
   #wakeAtMs: number | null = null
 
   constructor(input: PlaceInput) {
@@ -57,12 +59,13 @@ class Placing {
       const spare = Math.max(0, stays.length - tenant.workersMin)
       this.#standings.set(tenant.id, { tenant, have: stays.length, spare, wanted: tenant.wanted })
     }
+    for (const { owner, phase } of input.occupants) if (phase !== 'leaving') this.#count(owner, 1)
   }
 
   decide(): PlaceDecision {
     const waiting = new Set([...this.#standings.values()].filter(({ wanted }) => wanted > 0))
     while (waiting.size > 0) {
-      const next = [...waiting].reduce((best, other) => (compare(other, best) < 0 ? other : best))
+      const next = [...waiting].reduce((best, other) => (this.#compare(other, best) < 0 ? other : best))
       if (!this.#place(next)) {
         this.#makeRoom(next)
         waiting.delete(next)
@@ -82,6 +85,7 @@ class Placing {
     this.#placed.push({ endpointId: tenant.id, placement, clamped })
     this.#take(tenant, placement, 'starting')
     standing.have += 1
+    this.#count(tenant.owner, 1)
     standing.wanted -= 1
     return true
   }
@@ -148,12 +152,20 @@ class Placing {
   #victims(standing: Standing, candidates: readonly Occupant[], afterJob: boolean): Way | null {
     const search = this.#searchOf(standing)
     const spare = new Map<EndpointId, number>()
+    const share = new Map<OwnerId, number>()
     const chosen: Occupant[] = []
+    // Where the account has all that it may, only its own workers can make room.
+    const within = quotaReached(search, this.#all()) !== null
     for (const worker of candidates) {
-      const left = spare.get(worker.endpointId) ?? this.#standings.get(worker.endpointId)?.spare ?? 0
-      const isOwn = worker.endpointId === standing.tenant.id
-      if (isOwn || left <= 0 || chosen.length >= MAX_VICTIMS || !helps(search, worker)) continue
-      spare.set(worker.endpointId, left - 1)
+      const { endpointId, owner } = worker
+      const left = spare.get(endpointId) ?? this.#standings.get(endpointId)?.spare ?? 0
+      const has = share.get(owner) ?? this.#ofOwner.get(owner) ?? 0
+      const yields = left > 0 || this.#isOverShare(owner, has, standing)
+      const isOwn = endpointId === standing.tenant.id
+      if (isOwn || !yields || chosen.length >= MAX_VICTIMS) continue
+      if (within ? owner !== standing.tenant.owner : !helps(search, worker)) continue
+      spare.set(endpointId, left - 1)
+      share.set(owner, has - 1)
       chosen.push(worker)
       if (this.#without(standing, chosen, afterJob) !== null) break
     }
@@ -208,6 +220,7 @@ class Placing {
     if (standing === undefined) return
     standing.have -= 1
     standing.spare -= 1
+    this.#count(standing.tenant.owner, -1)
   }
 
   #take({ id, owner, name }: Tenant, placement: Placement, phase: 'starting' | 'kept'): void {
@@ -221,7 +234,27 @@ class Placing {
   #searchOf({ tenant }: Standing, freed = 0): Search {
     const { capacity, parts, rules } = this.#input
     const slots = (capacity.freeWorkers ?? Number.POSITIVE_INFINITY) + freed - this.#taken.length
-    return { tenant, parts, rules, slots, bound: capacity.bound }
+    return { tenant, parts, rules, slots, bound: capacity.bound, quota: this.#input.quotas?.get(tenant.owner) }
+  }
+
+  /**
+   * Whether another account has so many more workers that those which it keeps by workersMin make room too, for work that waits
+   * and not for what the endpoint only keeps itself.
+   */
+  #isOverShare(owner: OwnerId, has: number, { tenant, have }: Standing): boolean {
+    const forWork = tenant.hasWork || have >= tenant.workersMin
+    return forWork && owner !== tenant.owner && has > (this.#ofOwner.get(tenant.owner) ?? 0) + 1
+  }
+
+  /** Whose turn comes first: of two accounts that with fewer workers, then as {@link compare} says. */
+  #compare(a: Standing, b: Standing): number {
+    const [x, y] = [a.tenant.owner, b.tenant.owner]
+    const byAccount = x === y ? 0 : (this.#ofOwner.get(x) ?? 0) - (this.#ofOwner.get(y) ?? 0)
+    return byAccount === 0 ? compare(a, b) : byAccount
+  }
+
+  #count(owner: OwnerId, more: number): void {
+    this.#ofOwner.set(owner, (this.#ofOwner.get(owner) ?? 0) + more)
   }
 
   #leaving(): readonly Occupant[] {

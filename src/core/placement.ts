@@ -29,7 +29,16 @@ export interface Placement {
 export const UNPLACED: Placement = { gpus: [], pool: null, vcpus: null, memoryMb: null }
 
 /** What a worker lacks that cannot be placed, for programs. */
-export type Resource = 'gpu' | 'gpu_type' | 'gpu_count' | 'cuda' | 'cpu' | 'memory' | 'workers'
+export type Resource =
+  | 'gpu'
+  | 'gpu_type'
+  | 'gpu_count'
+  | 'cuda'
+  | 'cpu'
+  | 'memory'
+  | 'workers'
+  | 'account_workers'
+  | 'account_gpus'
 
 /** A worker that is wanted and has no place on the machine yet. It becomes a worker with the same id when it gets one. */
 export interface QueuedWorker {

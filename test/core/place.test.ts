@@ -335,3 +335,69 @@ describe('making room', () => {
     assert.deepEqual(placed({ parts, occupants, tenants: tenants(30_000, 1) }).placed, ['c: 1'], 'it waits in vain')
   })
 })
+
+describe('accounts', () => {
+  const parts = aMachine()
+  const B = 'other' as OwnerId
+  const cpu = { compute: cpus(1) }
+  const one = { workers: 2, gpus: null }
+
+  test('an account gets no more workers than its limit, with the reason, and others go on', () => {
+    const occupants = [anOccupant('w1', 'a'), anOccupant('w2', 'a', { phase: 'leaving' })]
+    const tenants = [aTenant('a', { ...cpu, wanted: 3 }), aTenant('b', { ...cpu, owner: B, wanted: 1 })]
+    const quotas = new Map([['owner' as OwnerId, one]])
+    const decision = placed({ parts, occupants, tenants, quotas })
+    assert.deepEqual(decision.placed, ['b: 1 vCPUs'])
+    assert.deepEqual(decision.refused, [
+      'a account_workers: the limit of 2 workers that its account may have at once is reached; it gets the room of a worker that is ending',
+    ])
+  })
+
+  test('GPUs of an account are bounded apart', () => {
+    const machine = aMachine(rtx(4))
+    const quotas = new Map([['owner' as OwnerId, { workers: null, gpus: 2 }]])
+    const decision = placed({ parts: machine, tenants: [aTenant('a', { wanted: 4 })], quotas })
+    assert.deepEqual(decision.placed, ['a: 0', 'a: 1'])
+    assert.deepEqual(decision.refused, [
+      'a account_gpus: the limit of 2 GPUs that its account may have at once is reached',
+    ])
+  })
+
+  test('an idle worker of another endpoint of the account makes room within its limit, and none of other accounts', () => {
+    const occupants = [anIdle('w0', 'c', { owner: B }), anIdle('w1', 'b'), anOccupant('w2', 'b')]
+    const tenants = [
+      aTenant('a', { ...cpu, hasWork: true }),
+      aTenant('b', { ...cpu, wanted: 0 }),
+      aTenant('c', { ...cpu, owner: B, wanted: 0 }),
+    ]
+    const quotas = new Map([['owner' as OwnerId, one]])
+    assert.deepEqual(placed({ parts, occupants, tenants, quotas }).evicted, ['w1 for a'])
+  })
+
+  test('of two accounts the one with fewer workers comes first, also before workersMin of the other', () => {
+    const greedy = aTenant('a', { ...cpu, workersMin: 64, wanted: 64, sinceMs: NOW - 1 })
+    const modest = aTenant('b', { ...cpu, owner: B, wanted: 2, hasWork: true })
+    const decision = placed({ parts, tenants: [greedy, modest], freeWorkers: 4 })
+    assert.deepEqual([...decision.placed].sort(), ['a: 1 vCPUs', 'a: 1 vCPUs', 'b: 1 vCPUs', 'b: 1 vCPUs'])
+  })
+
+  test('workers that an account keeps idle by workersMin make room for work of an account with fewer, and for no mere minimum', () => {
+    const occupants = ['w1', 'w2', 'w3'].map(id => anIdle(id, 'a'))
+    const keeper = aTenant('a', { ...cpu, workersMin: 3, wanted: 0 })
+    const evicted = (fields: object) =>
+      placed({
+        ...{ parts, occupants, freeWorkers: 0 },
+        tenants: [keeper, aTenant('b', { ...cpu, owner: B, ...fields })],
+      }).evicted
+    assert.deepEqual(evicted({ hasWork: true }), ['w1 for b'])
+    assert.deepEqual(evicted({ workersMin: 1 }), [])
+    assert.deepEqual(
+      placed({
+        ...{ parts, occupants, freeWorkers: 0 },
+        tenants: [keeper, aTenant('b', { ...cpu, hasWork: true })],
+      }).evicted,
+      [],
+      'its own account keeps them',
+    )
+  })
+})
