@@ -26,6 +26,7 @@ import { DEFAULT_OWNER, type EndpointId, type WorkerId } from './core/ids.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { earliest } from './core/plan.ts'
 import { NO_PRICES, type PriceList } from './core/prices.ts'
+import { type AccountLimits, NO_LIMITS } from './core/quotas.ts'
 import type { RateWindow } from './core/rate-limit.ts'
 import type { AdmissionRules } from './gateway/admission.ts'
 import { Forwarder } from './gateway/forwarder.ts'
@@ -49,6 +50,7 @@ import { Jobs } from './services/jobs.ts'
 import { Keys } from './services/keys.ts'
 import { LogReading } from './services/log-reading.ts'
 import { LostJobs } from './services/lost-jobs.ts'
+import { Quotas } from './services/quotas.ts'
 import { Registries } from './services/registries.ts'
 import { Releases } from './services/releases.ts'
 import { Scraping } from './services/scraping.ts'
@@ -93,6 +95,8 @@ export interface AppConfig {
   readonly sharing?: Partial<SharingRules>
   /** How many bytes the body of a request for a load-balancing endpoint may have; 30 MB when left out. */
   readonly balancedBodyBytes?: number
+  /** What accounts beside the operator's may have; no limits when left out. */
+  readonly accountLimits?: AccountLimits
 }
 
 /** The use cases that the code which starts the server calls itself. */
@@ -138,14 +142,16 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const waiting = new Waiting(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const sharing = new Sharing(ports, { ...SHARING_RULES, ...config.sharing })
-  const management = managementOf(ports, { access, sharing }, config.prices)
-  const jobs = new Jobs(ports, waiting)
+  const quotas = new Quotas(ports, config.accountLimits ?? NO_LIMITS)
+  const management = managementOf(ports, { access, sharing, quotas }, config.prices)
+  const jobs = new Jobs(ports, waiting, quotas)
   const canResume = (id: EndpointId, worker: WorkerId) => balancing.canResume(id, worker)
   const lines: Lines = new Lines(ports, { limits: config.lines ?? {}, canResume })
   const balancing = new Balancing(ports, requests ?? lines)
   const watching = { ...createWatching(ports, jobs, () => addresses), balancing }
-  const batches = new Batches(ports, jobs)
-  const endpointsBy = (names: FieldNames) => new Endpoints(ports, watching.fleet, names, config.deleteRunningEndpoints)
+  const batches = new Batches(ports, jobs, quotas)
+  const endpointsBy = (names: FieldNames) =>
+    new Endpoints(ports, watching.fleet, names, config.deleteRunningEndpoints, quotas)
   const endpoints = endpointsBy(GRAPHQL_NAMES)
   const { explaining, workers } = lookersOf(ports, watching, config)
   const read = { streams: new Streams(ports, { jobs, waiting }), logs: new LogReading(ports) }
@@ -153,7 +159,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
   const webhooks = new Webhooks(ports, jobs, sharing)
   const balanced = createGateway(ports, config, access, lines, stopping.signal)
-  const loops = createLoops(ports, config, { ...watching, jobs, batches, webhooks })
+  const loops = createLoops(ports, config, { ...watching, jobs, batches, webhooks, quotas })
   const abandon = () => {
     stopping.abort()
     closed.abort()
@@ -167,7 +173,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const shared = { ...management, ...running, ...roomsOf(ports, config), ...ends, store, clock, vault, emit }
   const rest = {
     ...shared,
-    templates: new Templates(ports, REST_NAMES),
+    templates: new Templates(ports, REST_NAMES, quotas),
     endpoints: endpointsBy(REST_NAMES),
     addresses: () => addresses,
   }
@@ -184,6 +190,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     async start(known) {
       addresses = known
       await management.accounts.ensureOperator()
+      await quotas.readLimits()
       await watching.fleet.adoptAll()
       loops.start()
     },
@@ -252,19 +259,20 @@ function lookersOf(ports: Ports, parts: InspectorParts & { balancing: Balancing 
 /** The use cases of management that need no others. */
 function managementOf(
   ports: Ports,
-  { access, sharing }: { access: Access; sharing: Sharing },
+  { access, sharing, quotas }: { access: Access; sharing: Sharing; quotas: Quotas },
   prices: PriceList | undefined,
 ) {
   return {
-    accounts: new Accounts(ports, sharing),
+    accounts: new Accounts(ports, sharing, quotas),
     billing: new Billing(ports, prices ?? NO_PRICES),
     catalog: new Catalog(ports, prices),
+    quotas,
     keys: new Keys(ports, access),
-    templates: new Templates(ports),
-    registries: new Registries(ports),
-    volumes: new Volumes(ports),
+    templates: new Templates(ports, undefined, quotas),
+    registries: new Registries(ports, quotas),
+    volumes: new Volumes(ports, quotas),
     releases: new Releases(ports),
-    secrets: new Secrets(ports),
+    secrets: new Secrets(ports, quotas),
   }
 }
 
@@ -300,7 +308,7 @@ interface Loops {
 function createLoops(
   ports: Ports,
   { placing }: AppConfig,
-  services: InspectorParts & { balancing: Balancing; jobs: Jobs; batches: Batches; webhooks: Webhooks },
+  services: InspectorParts & { balancing: Balancing; jobs: Jobs; batches: Batches; webhooks: Webhooks; quotas: Quotas },
 ): Loops {
   const { fleet, balancing } = services
   const placer = new Placer(ports, services, { ...PLACE_RULES, ...placing })

@@ -2,6 +2,7 @@
 import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './config-gateway.ts'
 import { LISTENER_SETTINGS, type ListenerConfig, listenerConfig } from './config-listeners.ts'
 import { MANAGEMENT_SETTINGS, type ManagementConfig, managementConfig } from './config-management.ts'
+import { QUOTA_SETTINGS, type QuotaConfig, quotaConfig } from './config-quotas.ts'
 import {
   engineAddress,
   factor,
@@ -22,7 +23,13 @@ import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 
 /** The settings of one run of the server, checked and frozen. */
-export interface Config extends GatewayConfig, ListenerConfig, ManagementConfig, SharingConfig, WorkersConfig {
+export interface Config
+  extends GatewayConfig,
+    ListenerConfig,
+    ManagementConfig,
+    QuotaConfig,
+    SharingConfig,
+    WorkersConfig {
   readonly port: number
   readonly host: string
   readonly dataDir: string
@@ -128,6 +135,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     httpUrl,
   ),
   ...GATEWAY_SETTINGS,
+  ...QUOTA_SETTINGS,
   worker: many(
     setting(
       '--worker',
@@ -326,6 +334,7 @@ function configOf(
     publicUrl: url('publicUrl'),
     queueUrl: url('queueUrl'),
     ...gatewayConfig(texts, absolute),
+    ...quotaConfig(texts),
     workers: texts('worker').map(absolute),
     container: one('container') === 'true',
     sample: one('sample') === 'true',

@@ -201,7 +201,8 @@ function appConfigOf(config: Config): AppConfig {
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
   const { acceptSharedHost, webhookPrivate } = config
   const sharing = { acceptSharedHost, webhookPrivate }
-  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, sharing, ...chosen }
+  const { accountLimits } = config
+  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, accountLimits, sharing, ...chosen }
 }
 
 /** What a rotation came to, and which key there is now. */

@@ -128,6 +128,11 @@ const RESOURCES: readonly Resource[] = [
         help: 'whether GraphQL deletes endpoints whose workersMin or workersMax is not 0',
         ...{ path: 'deleteRunningEndpoints', kind: 'json' },
       },
+      {
+        flag: '--limits <json>',
+        help: 'all limits of its own, such as {"queuedJobs":5000,"gpus":1}; null for no limit; for the operator',
+        ...{ path: 'limits', kind: 'json' },
+      },
     ],
   },
   {

@@ -9,6 +9,7 @@ interface UsageOptions extends ConnectionOptions {
   readonly last?: string
   readonly from?: string
   readonly to?: string
+  readonly limits?: boolean
 }
 
 /** `runyard usage [endpoint]`: what endpoints have used, and what that costs. */
@@ -20,10 +21,12 @@ export function addUsage(program: Command): void {
     .option('-n, --last <count>', 'the last so many spans, the present one included')
     .option('--from <time>', 'from when, as 2026-05-01 or 2026-05-01T12:00:00Z (default: 30 days ago)')
     .option('--to <time>', 'until when (default: now)')
+    .option('--limits', 'what the account has now, beside its limits')
   withConnection(command).description('what endpoints have used in spans of time, and what it costs').action(usage)
 }
 
 async function usage(endpoint: string | undefined, options: UsageOptions): Promise<void> {
+  if (options.limits === true) return limits(options)
   const { bucket, last, from, to } = options
   const query = new URLSearchParams({
     bucketSize: bucket,
@@ -41,6 +44,14 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
   printList(options, bill.records, columnsFor(bucket, names), 'records of usage in this time')
   if (bill.records.length > 0) process.stdout.write(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
+}
+
+async function limits(options: UsageOptions): Promise<void> {
+  const { quotas } = (await (await ask(options, '/v2/account/accounts/own/quotas')).json()) as {
+    quotas: Record<string, { used: number; limit: number | null }>
+  }
+  const rows = Object.entries(quotas).map(([name, { used, limit }]) => ({ name, used, limit: limit ?? 'none' }))
+  printList(options, rows, [column('NAME', 'name'), column('USED', 'used'), column('LIMIT', 'limit')], 'limits')
 }
 
 function columnsFor(bucket: BucketSize, names: ReadonlyMap<unknown, string>): Column[] {

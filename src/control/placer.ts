@@ -10,6 +10,7 @@ import { takesJobs, type WorkerLoad } from '../core/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing.ts'
 import type { Fleet } from '../services/fleet.ts'
+import type { Quotas } from '../services/quotas.ts'
 
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
 
@@ -42,17 +43,23 @@ export class Placer {
   readonly #fleet: Fleet
   readonly #balancing: Balancing
   readonly #rules: PlaceRules
+  readonly #quotas: Pick<Quotas, 'limitsOf'>
   readonly #known = new Map<EndpointId, Known>()
   /** What was told of each endpoint last: the number that waits, and why. */
   readonly #told = new Map<EndpointId, string>()
   /** Endpoints and versions of which it was told that they get less than they ask for. */
   readonly #clamped = new Map<EndpointId, number>()
 
-  constructor(ports: PlacerPorts, parts: { readonly fleet: Fleet; readonly balancing: Balancing }, rules: PlaceRules) {
+  constructor(
+    ports: PlacerPorts,
+    parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly quotas: Pick<Quotas, 'limitsOf'> },
+    rules: PlaceRules,
+  ) {
     this.#ports = ports
     this.#fleet = parts.fleet
     this.#balancing = parts.balancing
     this.#rules = rules
+    this.#quotas = parts.quotas
   }
 
   /** An endpoint was looked at. @param wanted how many more workers it wants, and could start if there were room */
@@ -105,7 +112,9 @@ export class Placer {
     const [parts, capacity] = [await machine.parts(), await driver.capacity()]
     const occupants = await this.#occupants(this.#balancing.loaded(await store.workers.loads()))
     if (parts.gpus.length > 0) await this.#replaceUnknown(occupants)
-    return placeWorkers({ parts, capacity, occupants, tenants: this.#tenants(), rules: this.#rules, nowMs })
+    const tenants = this.#tenants()
+    const quotas = new Map(tenants.map(({ owner }) => [owner, this.#quotas.limitsOf(owner)]))
+    return placeWorkers({ parts, capacity, occupants, tenants, quotas, rules: this.#rules, nowMs })
   }
 
   #tenants(): Tenant[] {

@@ -1,4 +1,5 @@
 import type { OwnerId } from './ids.ts'
+import type { GivenLimits } from './quotas.ts'
 
 /** Somebody whose objects nobody else sees. The first account, which the server makes, is its operator's. */
 export interface Account {
@@ -7,10 +8,12 @@ export interface Account {
   readonly createdAtMs: number
   /** Whether its endpoints can be deleted through GraphQL while workersMin or workersMax is not 0. */
   readonly deleteRunningEndpoints: boolean
+  /** Limits of its own; see core/quotas.ts. */
+  readonly limits: GivenLimits
 }
 
 /** What can change about an account; what is left out is kept. */
-export type AccountChanges = Partial<Pick<Account, 'name' | 'deleteRunningEndpoints'>>
+export type AccountChanges = Partial<Pick<Account, 'name' | 'deleteRunningEndpoints' | 'limits'>>
 
 /** Most accounts of one installation. */
 export const MAX_ACCOUNTS = 1_000

@@ -21,6 +21,7 @@ import type {
   VolumeStore,
 } from './management-store.ts'
 import type { QueuedWorkerStore } from './queued-worker-store.ts'
+import type { QuotaStore } from './quota-store.ts'
 import type { RemovalStore } from './removal-store.ts'
 import type { ServedTime, UsageStore } from './usage-store.ts'
 
@@ -60,6 +61,7 @@ export interface Store {
   readonly usage: UsageStore
   readonly upkeep: UpkeepStore
   readonly removals: RemovalStore
+  readonly quotas: QuotaStore
   /** Ends all use; open calls are finished first. */
   close(): Promise<void>
 }

@@ -2,19 +2,30 @@ import { type Account, type AccountChanges, accountFailures, MAX_ACCOUNTS, sshKe
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../core/ids.ts'
 import type { Caller } from '../core/permission.ts'
+import { limitFailures } from '../core/quotas.ts'
 import type { Ports } from '../ports/ports.ts'
 import { Sharing } from './sharing.ts'
+import { Quotas } from './quotas.ts'
 import { shortId } from './short-id.ts'
 
 /** Accounts, which only the operator looks after. */
 export class Accounts {
   readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
   readonly #sharing: Sharing
+  readonly #quotas: Pick<Quotas, 'setLimits'>
 
-  /** @param sharing whether there may be a second account, and who is told of it */
-  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>, sharing = new Sharing(ports)) {
+  /**
+   * @param sharing whether there may be a second account, and who is told of it
+   * @param quotas is told of changed limits, so that they count at once
+   */
+  constructor(
+    ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>,
+    sharing = new Sharing(ports),
+    quotas: Pick<Quotas, 'setLimits'> = new Quotas(ports),
+  ) {
     this.#ports = ports
     this.#sharing = sharing
+    this.#quotas = quotas
   }
 
   /**
@@ -35,6 +46,7 @@ export class Accounts {
       name,
       createdAtMs: clock.now(),
       deleteRunningEndpoints: false,
+      limits: {},
     }
     await store.accounts.insert(account)
     this.#sharing.accountMade()
@@ -63,8 +75,8 @@ export class Accounts {
 
   /**
    * Changes what is given and keeps the rest. An operator changes all accounts, everybody else what the own one has chosen;
-   * names are the operator's.
-   * @throws AppError `not_found`, `forbidden` for a name unless the caller is an operator, `invalid`
+   * names and limits are the operator's.
+   * @throws AppError `not_found`, `forbidden` for a name or limits unless the caller is an operator, `invalid`
    */
   async update(caller: Caller, id: OwnerId, changes: AccountChanges): Promise<Account> {
     const { store, emit } = this.#ports
@@ -74,8 +86,14 @@ export class Accounts {
       const failures = accountFailures(changes.name)
       if (failures.length > 0) throw invalid(failures)
     }
+    if (changes.limits !== undefined) {
+      requireOperator(caller)
+      const failures = limitFailures(changes.limits)
+      if (failures.length > 0) throw invalid(failures)
+    }
     const account = await store.accounts.update(id, changes)
     if (account === null) throw notFound('account', id)
+    this.#quotas.setLimits(id, account.limits)
     emit('account.changed', { account: id, by: caller.keyId })
     return account
   }
@@ -99,7 +117,7 @@ export class Accounts {
   /** Makes the operator's account where there is none yet; the server does so at each start. */
   async ensureOperator(): Promise<void> {
     const { store, clock } = this.#ports
-    const chosen = { deleteRunningEndpoints: false }
+    const chosen = { deleteRunningEndpoints: false, limits: {} }
     await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: clock.now(), ...chosen })
   }
 }

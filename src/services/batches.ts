@@ -10,6 +10,7 @@ import { NO_JOB_USAGE } from '../core/usage.ts'
 import type { BatchAnswer, BatchDraftRequest, BatchPage, OnceKey } from '../ports/batch-store.ts'
 import type { Ports } from '../ports/ports.ts'
 import { IDEMPOTENCY_MS, type Jobs } from './jobs.ts'
+import { Quotas } from './quotas.ts'
 
 /** Requests that become jobs, or waiting jobs that are cancelled, in one transaction. */
 const PART = 250
@@ -30,22 +31,29 @@ export interface PageOf {
 export class Batches {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #jobs: Jobs
+  readonly #quotas: Quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>, jobs: Jobs) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
+    jobs: Jobs,
+    quotas = new Quotas(ports),
+  ) {
     this.#ports = ports
     this.#jobs = jobs
+    this.#quotas = quotas
   }
 
   /**
    * A new draft. It is on stable storage when this returns.
    * @param key the client's Idempotency-Key: the same one within a day stands for the first batch
-   * @throws AppError `not_found` when the endpoint is gone, `rate_limited` past the limits of the endpoint, `conflict` when the
+   * @throws AppError `not_found` when the endpoint is gone, `rate_limited` past the limits of the endpoint or the account, `conflict` when the
    *   batch of the key is gone, `unavailable` when the store failed
    */
   async create(endpoint: Endpoint, { name, webhook, requests }: NewBatch, key: string | undefined): Promise<Batch> {
     const { store, clock, random } = this.#ports
     const nowMs = clock.now()
     const { id: endpointId, owner } = endpoint
+    await this.#quotas.admit(owner, requests)
     const draft = { id: `batch-${random.uuid()}` as BatchId, owner, endpointId, name, webhook }
     const own = requests.map(request => this.#draftRequest(endpoint, request))
     const answer = await store.batches.create(draft, own, nowMs, onceOf('', key, nowMs))
@@ -54,7 +62,7 @@ export class Batches {
 
   /**
    * Adds requests to a draft, all or none; they are on stable storage when this returns.
-   * @throws AppError `not_found`, `conflict` when it is no draft any more or full, `rate_limited` past the limit of the endpoint
+   * @throws AppError `not_found`, `conflict` when it is no draft any more or full, `rate_limited` past a limit of the endpoint or the account
    */
   async add(
     endpoint: Endpoint,
@@ -62,6 +70,7 @@ export class Batches {
     requests: readonly Submission[],
     key: string | undefined,
   ): Promise<Batch> {
+    await this.#quotas.admit(endpoint.owner, requests)
     const nowMs = this.#ports.clock.now()
     const own = requests.map(request => this.#draftRequest(endpoint, request))
     const once = onceOf(batchId, key, nowMs)

@@ -20,6 +20,7 @@ import type { Fleet } from './fleet.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { inGroups } from './in-groups.ts'
 import { onePage } from './paging.ts'
+import { Quotas } from './quotas.ts'
 import { shortId } from './short-id.ts'
 import { templateProblems } from './templates.ts'
 import { servingChangeFailures } from './worker-needs.ts'
@@ -55,16 +56,24 @@ export class Endpoints {
   readonly #fleet: Fleet
   readonly #names: FieldNames
   readonly #deletesRunning: boolean
+  readonly #quotas: Quotas
 
   /**
    * @param names what the sentences of refusals call the fields
    * @param deletesRunning whether endpoints of all accounts can be removed while they may have workers
    */
-  constructor(ports: Ports, fleet: Fleet, names: FieldNames = GRAPHQL_NAMES, deletesRunning = false) {
+  constructor(
+    ports: Ports,
+    fleet: Fleet,
+    names: FieldNames = GRAPHQL_NAMES,
+    deletesRunning = false,
+    quotas = new Quotas(ports),
+  ) {
     this.#ports = ports
     this.#fleet = fleet
     this.#names = names
     this.#deletesRunning = deletesRunning
+    this.#quotas = quotas
   }
 
   /**
@@ -274,7 +283,8 @@ export class Endpoints {
   ): Promise<Endpoint> {
     const { store, clock, emit, notifier } = this.#ports
     const endpoint: Endpoint = { ...config, id, owner, templateId, version: 1, createdAtMs: clock.now() }
-    await store.endpoints.insert(endpoint, own)
+    const insert = () => store.endpoints.insert(endpoint, own)
+    await this.#quotas.adding(owner, 'endpoints', () => this.#quotas.keepingWorkers(owner, config.workersMin, insert))
     emit('endpoint.saved', { endpointId: id, version: 1, created: true })
     notifier.publish('endpoints')
     return endpoint
@@ -293,7 +303,12 @@ export class Endpoints {
       const { after: merged, newVersion, own } = change
       await this.#checkTypeChange(before, merged)
       const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
-      if (!(await store.endpoints.replace(after, before, clock.now(), own))) return null
+      const replace = () => store.endpoints.replace(after, before, clock.now(), own)
+      const more = after.workersMin - before.workersMin
+      const replaced = await (more > 0
+        ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, replace))
+        : replace())
+      if (!replaced) return null
       emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
       notifier.publish(`load:${id}`)
       notifier.publish('endpoints')

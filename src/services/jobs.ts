@@ -20,6 +20,7 @@ import type { Submission } from '../core/submission.ts'
 import type { JobUsage } from '../core/usage.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { JobMove, LinePart } from '../ports/store.ts'
+import { Quotas } from './quotas.ts'
 import type { Waiting } from './waiting.ts'
 
 /** How many overdue jobs of a kind one call of the reaper moves at most: others wait for as long as that takes. */
@@ -50,19 +51,27 @@ export type CancelResult = 'cancelled' | 'was_cancelled'
 export class Jobs {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #waiting: Waiting
+  readonly #quotas: Quotas
   #lastPosition = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>, waiting: Waiting) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
+    waiting: Waiting,
+    quotas = new Quotas(ports),
+  ) {
     this.#ports = ports
     this.#waiting = waiting
+    this.#quotas = quotas
   }
 
   /**
    * Accepts a job. It is on stable storage when this returns: accepted means kept.
    * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed, `conflict` when the first job of
-   *   the idempotency key has expired
+   *   the idempotency key has expired, `rate_limited` past a limit of the account
    */
   async submit(endpoint: Endpoint, submission: Submission, how: Submitting): Promise<Job> {
+    const measured = this.#quotas.admit(endpoint.owner, [submission])
+    if (measured !== null) await measured
     const job = this.#newJob(endpoint, submission, how)
     const { jobs } = this.#ports.store
     const key = how.idempotencyKey
@@ -318,6 +327,7 @@ export class Jobs {
   moved(transition: Transition, moves: readonly JobMove[], reason?: string): void {
     const { emit, notifier } = this.#ports
     for (const { job, from, usage } of moves) {
+      this.#quotas.noteResult(job.owner, usage)
       const { endpointId, id: jobId, status: to, workerId, attempt } = job
       const because = reason === undefined ? {} : { reason }
       emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, usage, ...because })

@@ -6,24 +6,31 @@ import { registryPlace } from '../core/seal-place.ts'
 import type { RegistryCredential } from '../ports/driver.ts'
 import type { Ports } from '../ports/ports.ts'
 import { onePage } from './paging.ts'
+import { Quotas } from './quotas.ts'
 import { shortId } from './short-id.ts'
 
 /** Registries: credentials for private images. */
 export class Registries {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>
+  readonly #quotas: Quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>) {
+  constructor(
+    ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>,
+    quotas = new Quotas(ports),
+  ) {
     this.#ports = ports
+    this.#quotas = quotas
   }
 
-  /** @throws AppError `invalid` with all failures */
+  /** @throws AppError `invalid` with all failures, or `conflict` past a limit of the account */
   async create(owner: OwnerId, input: RegistryInput): Promise<Registry> {
     const { store, vault, random, clock } = this.#ports
     const failures = registryFailures(input)
     if (failures.length > 0) throw invalid(failures)
     const { name, username, password } = input
     const registry = { id: shortId(random) as RegistryId, owner, name, username, createdAtMs: clock.now() }
-    await store.registries.insert(registry, vault.seal(password, registryPlace(owner, registry.id)))
+    const insert = () => store.registries.insert(registry, vault.seal(password, registryPlace(owner, registry.id)))
+    await this.#quotas.adding(owner, 'registries', insert)
     return registry
   }
 

@@ -6,25 +6,29 @@ import { type Secret, secretFailures, secretNames } from '../core/secret.ts'
 import { servingVariables } from '../core/serving.ts'
 import type { Ports } from '../ports/ports.ts'
 import { onePage } from './paging.ts'
+import { Quotas } from './quotas.ts'
 import { shortId } from './short-id.ts'
 import { savedEnv } from './worker-needs.ts'
 
 /** Secrets: values that only workers ever see. */
 export class Secrets {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>
+  readonly #quotas: Quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>) {
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>, quotas = new Quotas(ports)) {
     this.#ports = ports
+    this.#quotas = quotas
   }
 
-  /** @throws AppError `invalid` with all failures, or `conflict` when the name exists */
+  /** @throws AppError `invalid` with all failures, or `conflict` when the name exists or past a limit of the account */
   async create(owner: OwnerId, name: string, value: string, description: string | null): Promise<Secret> {
     const { store, vault, random, clock, notifier } = this.#ports
     const failures = secretFailures({ name, value, description })
     if (failures.length > 0) throw invalid(failures)
     const times = { createdAtMs: clock.now(), valueUpdatedAtMs: null }
     const secret: Secret = { id: shortId(random) as SecretId, owner, name, description, ...times }
-    if (!(await store.secrets.insert(secret, vault.seal(value, secretPlace(owner, name))))) {
+    const insert = () => store.secrets.insert(secret, vault.seal(value, secretPlace(owner, name)))
+    if (!(await this.#quotas.adding(owner, 'secrets', insert))) {
       throw new AppError('conflict', `a secret named '${name}' already exists`)
     }
     notifier.publish('endpoints')

@@ -8,6 +8,7 @@ import { changeAgain } from './change-again.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { inGroups } from './in-groups.ts'
 import { onePage } from './paging.ts'
+import { Quotas } from './quotas.ts'
 import { shortId } from './short-id.ts'
 import { servingChangeFailures } from './worker-needs.ts'
 
@@ -21,14 +22,19 @@ export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Pa
 export class Templates {
   readonly #ports: Ports
   readonly #names: FieldNames
+  readonly #quotas: Quotas
 
   /** @param names what the sentences of refusals call the fields */
-  constructor(ports: Ports, names: FieldNames = GRAPHQL_NAMES) {
+  constructor(ports: Ports, names: FieldNames = GRAPHQL_NAMES, quotas = new Quotas(ports)) {
     this.#ports = ports
     this.#names = names
+    this.#quotas = quotas
   }
 
-  /** @throws AppError `invalid` with all failures, the taken name among them; `forbidden` as services/host-folders.ts says */
+  /**
+   * @throws AppError `invalid` with all failures, the taken name among them; `conflict` past a limit of the account; `forbidden`
+   *   as services/host-folders.ts says
+   */
   async create(by: Changer, input: TemplateInput, listed = true): Promise<Template> {
     const { store, random, clock } = this.#ports
     const owner = ownerOf(by)
@@ -36,7 +42,8 @@ export class Templates {
     const failures = await templateProblems(this.#ports, owner, input, this.#names)
     if (failures.length > 0) throw invalid(failures)
     const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
-    if (!(await store.templates.insert(template))) throw nameTaken(input.name)
+    const insert = () => store.templates.insert(template)
+    if (!(await this.#quotas.adding(owner, 'templates', insert))) throw nameTaken(input.name)
     this.#saved(template.id)
     return template
   }

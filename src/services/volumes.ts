@@ -4,17 +4,20 @@ import type { Page, PageRequest } from '../core/page.ts'
 import { type NetworkVolume, shrinkProblem, type VolumeInput, type VolumeType, volumeFailures } from '../core/volume.ts'
 import type { Ports } from '../ports/ports.ts'
 import { onePage } from './paging.ts'
+import { Quotas } from './quotas.ts'
 import { shortId } from './short-id.ts'
 
 /** Network volumes: folders that outlive workers. */
 export class Volumes {
   readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>
+  readonly #quotas: Quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>) {
+  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>, quotas = new Quotas(ports)) {
     this.#ports = ports
+    this.#quotas = quotas
   }
 
-  /** @throws AppError `invalid` with all failures; an unknown data center is refused with the list */
+  /** @throws AppError `invalid` with all failures; an unknown data center is refused with the list; `conflict` past a limit of the account */
   async create(owner: OwnerId, input: Omit<VolumeInput, 'type'> & { type?: VolumeType }): Promise<NetworkVolume> {
     const { store, random, clock, volumes } = this.#ports
     const failures = volumeFailures(input)
@@ -23,8 +26,10 @@ export class Volumes {
     const id = shortId(random) as VolumeId
     const volume: NetworkVolume = { id, owner, name, sizeGb, dataCenter, type, createdAtMs: clock.now() }
     // The folder first: a volume that is there has one, and an empty folder too many does no harm.
-    await volumes.create(id)
-    await store.volumes.insert(volume)
+    await this.#quotas.adding(owner, 'volumes', async () => {
+      await volumes.create(id)
+      await store.volumes.insert(volume)
+    })
     return volume
   }
 

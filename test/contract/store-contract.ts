@@ -8,6 +8,7 @@ import { jobCases } from './store-jobs.ts'
 import { managementCases } from './store-management.ts'
 import { outcomeCases } from './store-outcomes.ts'
 import { queuedWorkerCases } from './store-queued-workers.ts'
+import { quotaCases } from './store-quotas.ts'
 import { recordCases } from './store-records.ts'
 import { removalCases } from './store-removals.ts'
 import { suspectCases } from './store-suspects.ts'
@@ -29,6 +30,7 @@ const parts: readonly Cases[] = [
   queuedWorkerCases,
   recordCases,
   managementCases,
+  quotaCases,
   webhookCases,
   usageCases,
   batchCases,

@@ -229,7 +229,7 @@ export const recordCases: Cases = {
   },
 
   'accounts are kept, renamed and listed, each once': async ({ store: { accounts } }) => {
-    const account = { id: OWNER, name: 'one', createdAtMs: T0, deleteRunningEndpoints: false }
+    const account = { id: OWNER, name: 'one', createdAtMs: T0, deleteRunningEndpoints: false, limits: {} }
     assert.equal(await accounts.insert(account), true)
     assert.equal(await accounts.insert({ ...account, name: 'again' }), false)
     assert.equal(await accounts.insert({ ...account, id: STRANGER, name: 'two', createdAtMs: T0 - 1 }), true)

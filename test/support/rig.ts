@@ -21,6 +21,7 @@ import { type ApiKey, FULL_SCOPE } from '../../src/core/permission.ts'
 import type { PlaceRules } from '../../src/core/place-input.ts'
 import type { Capacity } from '../../src/core/plan.ts'
 import type { PriceList } from '../../src/core/prices.ts'
+import { type GivenLimits, NO_LIMITS } from '../../src/core/quotas.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/rate-limit.ts'
 import type { Worker, WorkerLoad } from '../../src/core/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock.ts'
@@ -53,6 +54,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly limitJobs?: boolean
   /** Whether GraphQL deletes endpoints that may still have workers. */
   readonly deleteRunningEndpoints?: boolean
+  /** What accounts beside the operator's may have; what is left out has no limit. */
+  readonly accountLimits?: GivenLimits
   readonly capacity?: (running: number) => Capacity
   readonly check?: (image: string, args: string) => string | null
   readonly drainTimeoutMs?: number
@@ -179,8 +182,9 @@ export class Rig {
     const ports = { clock, vault, store, notifier, outbound, emit, random: this.#random, driver: this.#driver }
     const machine = { parts: async () => this.machine }
     const { metricsPublic = false, placing, prices } = this.#options
+    const accountLimits = { ...NO_LIMITS, ...this.#options.accountLimits }
     const rules = { rateWindows, limitJobs, deleteRunningEndpoints }
-    const config = { ...rules, drainTimeoutMs, metricsPublic, placing, prices }
+    const config = { ...rules, drainTimeoutMs, metricsPublic, placing, prices, accountLimits }
     this.ports = {
       ...ports,
       probes: this.probes,

@@ -9,8 +9,8 @@ import { type OperationsOf, query, queryOne, read, type Steps, write } from './o
 
 /** Accounts. */
 export const accounts = {
-  insert: write(function* ({ id, name, createdAtMs, deleteRunningEndpoints }: Account): Steps<boolean> {
-    const params = [id, name, createdAtMs, deleteRunningEndpoints ? 1 : 0]
+  insert: write(function* ({ id, name, createdAtMs, deleteRunningEndpoints, limits }: Account): Steps<boolean> {
+    const params = [id, name, createdAtMs, deleteRunningEndpoints ? 1 : 0, JSON.stringify(limits)]
     return (yield* query(sql.insertAccount, params)).length > 0
   }),
 
@@ -20,8 +20,14 @@ export const accounts = {
   }),
 
   update: write(function* (id: OwnerId, changes: AccountChanges): Steps<Account | null> {
-    const { name = null, deleteRunningEndpoints: flag } = changes
-    const row = yield* queryOne<AccountRow>(sql.updateAccount, [id, name, flag === undefined ? null : Number(flag)])
+    const { name = null, deleteRunningEndpoints: flag, limits } = changes
+    const given = limits === undefined ? null : JSON.stringify(limits)
+    const row = yield* queryOne<AccountRow>(sql.updateAccount, [
+      id,
+      name,
+      flag === undefined ? null : Number(flag),
+      given,
+    ])
     return row === null ? null : toAccount(row)
   }),
 

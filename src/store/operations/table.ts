@@ -7,6 +7,7 @@ import { jobs } from './jobs.ts'
 import { keys } from './keys.ts'
 import type { Operation, OperationsOf } from './operation.ts'
 import { queuedWorkers } from './queued-workers.ts'
+import { quotas } from './quotas.ts'
 import { registries } from './registries.ts'
 import { releases } from './releases.ts'
 import { removals } from './removals.ts'
@@ -46,6 +47,7 @@ export const operations: { readonly [P in Part]: OperationsOf<Store[P]> } = {
   usage,
   upkeep,
   removals,
+  quotas,
 }
 
 const byName = new Map<string, Operation>(

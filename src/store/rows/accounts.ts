@@ -1,5 +1,6 @@
 import type { Account } from '../../core/account.ts'
 import type { OwnerId } from '../../core/ids.ts'
+import type { GivenLimits } from '../../core/quotas.ts'
 
 /** A row of `accounts`. */
 export interface AccountRow {
@@ -7,9 +8,12 @@ export interface AccountRow {
   readonly name: string
   readonly created_at_ms: number
   readonly delete_running_endpoints: number
+  /** A JSON object. */
+  readonly limits: string
 }
 
 /** A row as an account. */
-export function toAccount({ owner: id, name, created_at_ms, delete_running_endpoints }: AccountRow): Account {
-  return { id, name, createdAtMs: created_at_ms, deleteRunningEndpoints: delete_running_endpoints === 1 }
+export function toAccount({ owner: id, name, created_at_ms, delete_running_endpoints, limits }: AccountRow): Account {
+  const deleteRunningEndpoints = delete_running_endpoints === 1
+  return { id, name, createdAtMs: created_at_ms, deleteRunningEndpoints, limits: JSON.parse(limits) as GivenLimits }
 }

@@ -14,6 +14,7 @@ import { servingWorkers } from './0015-serving-workers.ts'
 import { suspects } from './0016-suspects.ts'
 import { deletedEndpoints } from './0018-deleted-endpoints.ts'
 import { accountSettings } from './0019-account-settings.ts'
+import { accountLimits } from './0021-account-limits.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, in order. */
@@ -33,6 +34,7 @@ export const migrations: readonly Migration[] = [
     suspects,
     deletedEndpoints,
     accountSettings,
+    accountLimits,
   ],
 ]
 

@@ -1,18 +1,19 @@
 /** Statements on accounts. The id of an account is the owner of all that is its. */
 
 /** The columns of an account; see rows/accounts.ts. */
-export const ACCOUNT_COLUMNS = 'owner, name, created_at_ms, delete_running_endpoints'
+export const ACCOUNT_COLUMNS = 'owner, name, created_at_ms, delete_running_endpoints, limits'
 
 /** A new account; no row when it is there. */
 export const insertAccount = `
-  INSERT INTO accounts (${ACCOUNT_COLUMNS}) VALUES ($1, $2, $3, $4) ON CONFLICT (owner) DO NOTHING RETURNING owner`
+  INSERT INTO accounts (${ACCOUNT_COLUMNS}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (owner) DO NOTHING RETURNING owner`
 
 /** $1 account. */
 export const findAccount = `SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE owner = $1`
 
-/** $1 account, $2 name and $3 the flag, each NULL to keep what there is. */
+/** $1 account, $2 name, $3 the flag and $4 limits as a JSON text, each NULL to keep what there is. */
 export const updateAccount = `
-  UPDATE accounts SET name = COALESCE($2, name), delete_running_endpoints = COALESCE($3, delete_running_endpoints)
+  UPDATE accounts SET name = COALESCE($2, name), delete_running_endpoints = COALESCE($3, delete_running_endpoints),
+    limits = COALESCE($4, limits)
   WHERE owner = $1
   RETURNING ${ACCOUNT_COLUMNS}`
 

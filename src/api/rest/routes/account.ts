@@ -1,12 +1,15 @@
 import type { Account } from '../../../core/account.ts'
 import type { KeyId, OwnerId } from '../../../core/ids.ts'
 import type { Caller, KeyRecord, KeyScope } from '../../../core/permission.ts'
+import type { GivenLimits } from '../../../core/quotas.ts'
 import type { Accounts } from '../../../services/accounts.ts'
 import type { KeyChanges, Keys } from '../../../services/keys.ts'
+import type { Quotas, QuotaUse } from '../../../services/quotas.ts'
 import { type Members, type Route, route } from '../route.ts'
 import {
   AccountBody,
   AccountList,
+  AccountQuotas,
   CreateAccount,
   CreatedKeyBody,
   CreateKey,
@@ -23,13 +26,14 @@ import { IdParam } from '../schemas/common.ts'
 export interface AccountParts {
   readonly keys: Keys
   readonly accounts: Accounts
+  readonly quotas: Quotas
 }
 
 const TAG = 'Account'
 
 /** API keys, accounts and public SSH keys. */
 export function accountRoutes(parts: AccountParts): Route[] {
-  return [...keyRoutes(parts), ...accountList(parts), ...sshKeyRoutes(parts)]
+  return [...keyRoutes(parts), ...accountList(parts), quotaRoute(parts), ...sshKeyRoutes(parts)]
 }
 
 function keyRoutes({ keys }: AccountParts): Route[] {
@@ -128,21 +132,54 @@ function accountList({ accounts }: AccountParts): Route[] {
     route(
       {
         ...{ method: 'patch', path: oneAccount, operationId: 'updateAccount', tag: TAG, level: 'write' },
-        summary: "Changes what an account has chosen, and for keys of the operator's account its name",
+        summary: "Changes what an account has chosen, and for keys of the operator's account its name and limits",
         params: IdParam,
         body: { name: 'UpdateAccountRequest', shape: UpdateAccount },
         success: { status: 200, schema: AccountBody },
         problems: [400, 404],
       },
-      async ({ caller, params, body: { name, deleteRunningEndpoints } }) => {
+      async ({ caller, params, body: { name, deleteRunningEndpoints, limits } }) => {
         const changes = {
           ...(name === undefined ? {} : { name }),
           ...(deleteRunningEndpoints === undefined ? {} : { deleteRunningEndpoints }),
+          ...(limits === undefined ? {} : { limits: limits as GivenLimits }),
         }
         return accountBody(await accounts.update(caller, accountId(caller, params.id), changes))
       },
     ),
   ]
+}
+
+function quotaRoute({ accounts, quotas }: AccountParts): Route {
+  return route(
+    {
+      ...{ method: 'get', path: '/v2/account/accounts/{id}/quotas', operationId: 'getQuotas', tag: TAG, level: 'read' },
+      summary: 'What an account has of everything that is limited, and its limits; objects are counted by kind',
+      params: IdParam,
+      success: { status: 200, schema: AccountQuotas },
+      problems: [404],
+    },
+    async ({ caller, params }) => {
+      const { id } = await accounts.find(caller, accountId(caller, params.id))
+      return { quotas: quotaBody(await quotas.use(id)) }
+    },
+  )
+}
+
+/** Megabytes are MiB, rounded up. */
+function quotaBody({ limits, objects, held, workers, gpus }: QuotaUse) {
+  const { workersMin, ...kinds } = objects
+  const megabytes = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
+  const counted = Object.entries(kinds).map(([kind, used]) => [kind, { used, limit: limits.objects }] as const)
+  return {
+    ...Object.fromEntries(counted),
+    workersMin: { used: workersMin, limit: limits.workersMin },
+    workers: { used: workers, limit: limits.workers },
+    gpus: { used: gpus, limit: limits.gpus },
+    queuedJobs: { used: held.queuedJobs, limit: limits.queuedJobs },
+    queuedMb: { used: megabytes(held.queuedBytes), limit: limits.queuedMb },
+    storedMb: { used: megabytes(held.storedBytes), limit: limits.storedMb },
+  }
 }
 
 function sshKeyRoutes({ accounts }: AccountParts): Route[] {
@@ -204,6 +241,6 @@ function accountId({ owner }: Caller, text: string): OwnerId {
   return text === 'own' ? owner : (text as OwnerId)
 }
 
-function accountBody({ id, name, createdAtMs, deleteRunningEndpoints }: Account) {
-  return { id, name, createdAt: new Date(createdAtMs).toISOString(), deleteRunningEndpoints }
+function accountBody({ id, name, createdAtMs, deleteRunningEndpoints, limits }: Account) {
+  return { id, name, createdAt: new Date(createdAtMs).toISOString(), deleteRunningEndpoints, limits }
 }

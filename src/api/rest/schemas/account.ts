@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/account.ts'
 import { DATA_CENTERS } from '../../../core/catalog-types.ts'
+import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MOST_LIMIT } from '../../../core/quotas.ts'
 import { MAX_CREDENTIAL } from '../../../core/registry.ts'
 import { DateTime, Id, listed, Name, PageQuery, Pagination, text } from './common.ts'
 
@@ -140,9 +141,22 @@ export const UpdateKey = {
   disabled: z.boolean().optional(),
 }
 
-/** An account of this installation. */
+const Limit = z.number().int().min(0).max(MOST_LIMIT).nullable()
+/** Limits of an account; null for none. */
+const Limits = z.strictObject(
+  Object.fromEntries(ACCOUNT_LIMIT_NAMES.map(name => [name, Limit.optional()])) as GivenLimitShape,
+)
+type GivenLimitShape = Record<AccountLimitName, z.ZodOptional<typeof Limit>>
+
+/** An account of this installation, with the limits that it was given of its own. */
 export const AccountBody = z
-  .object({ id: z.string(), name: z.string(), createdAt: DateTime, deleteRunningEndpoints: z.boolean() })
+  .object({
+    id: z.string(),
+    name: z.string(),
+    createdAt: DateTime,
+    deleteRunningEndpoints: z.boolean(),
+    limits: Limits,
+  })
   .openapi('Account')
 
 /** All accounts of this installation. */
@@ -152,4 +166,13 @@ export const AccountList = z.object({ accounts: z.array(AccountBody) }).openapi(
 export const CreateAccount = { name: Name }
 
 /** What changes an account. */
-export const UpdateAccount = { name: Name.optional(), deleteRunningEndpoints: z.boolean().optional() }
+export const UpdateAccount = {
+  name: Name.optional(),
+  deleteRunningEndpoints: z.boolean().optional(),
+  limits: Limits.optional(),
+}
+
+const Figure = z.object({ used: z.number(), limit: z.number().nullable() })
+
+/** What an account has, and its limits. */
+export const AccountQuotas = z.object({ quotas: z.record(z.string(), Figure) }).openapi('AccountQuotas')
