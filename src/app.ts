@@ -142,16 +142,15 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const waiting = new Waiting(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const sharing = new Sharing(ports, { ...SHARING_RULES, ...config.sharing })
-  const quotas = new Quotas(ports, config.accountLimits ?? NO_LIMITS)
-  const management = managementOf(ports, { access, sharing, quotas }, config.prices)
+  const management = managementOf(ports, { access, sharing }, config)
+  const { quotas } = management
   const jobs = new Jobs(ports, waiting, quotas)
   const canResume = (id: EndpointId, worker: WorkerId) => balancing.canResume(id, worker)
   const lines: Lines = new Lines(ports, { limits: config.lines ?? {}, canResume })
   const balancing = new Balancing(ports, requests ?? lines)
   const watching = { ...createWatching(ports, jobs, () => addresses), balancing }
   const batches = new Batches(ports, jobs, quotas)
-  const endpointsBy = (names: FieldNames) =>
-    new Endpoints(ports, watching.fleet, names, config.deleteRunningEndpoints, quotas)
+  const endpointsBy = endpointsOf(ports, watching.fleet, config, quotas)
   const endpoints = endpointsBy(GRAPHQL_NAMES)
   const { explaining, workers } = lookersOf(ports, watching, config)
   const read = { streams: new Streams(ports, { jobs, waiting }), logs: new LogReading(ports) }
@@ -190,7 +189,6 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     async start(known) {
       addresses = known
       await management.accounts.ensureOperator()
-      await quotas.readLimits()
       await watching.fleet.adoptAll()
       loops.start()
     },
@@ -256,12 +254,18 @@ function lookersOf(ports: Ports, parts: InspectorParts & { balancing: Balancing 
   return { explaining, workers: new WorkerReading(ports, { ...parts, explaining }) }
 }
 
+/** Endpoints whose refusals call fields by the names that are given. */
+function endpointsOf(ports: Ports, fleet: Fleet, { deleteRunningEndpoints }: AppConfig, quotas: Quotas) {
+  return (names: FieldNames) => new Endpoints(ports, fleet, names, deleteRunningEndpoints, quotas)
+}
+
 /** The use cases of management that need no others. */
 function managementOf(
   ports: Ports,
-  { access, sharing, quotas }: { access: Access; sharing: Sharing; quotas: Quotas },
-  prices: PriceList | undefined,
+  { access, sharing }: { access: Access; sharing: Sharing },
+  { prices, accountLimits = NO_LIMITS }: AppConfig,
 ) {
+  const quotas = new Quotas(ports, accountLimits)
   return {
     accounts: new Accounts(ports, sharing, quotas),
     billing: new Billing(ports, prices ?? NO_PRICES),
@@ -330,7 +334,10 @@ function createLoops(
   ports.notifier.subscribe('endpoints', removing.wake)
   const loops = [autoscaling, asking, reaping, removing, loop]
   const unwatch = ports.leader.watch(now => {
-    if (now === 'active') for (const one of loops) one.wake()
+    if (now !== 'active') return
+    for (const one of loops) one.wake()
+    // Another server may have changed them. Should the store fail, those of the start count.
+    services.quotas.readLimits().catch(() => {})
   })
   const delivering = {
     async stop(forMs: number) {

@@ -12,7 +12,7 @@ import { shortId } from './short-id.ts'
 export class Accounts {
   readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
   readonly #sharing: Sharing
-  readonly #quotas: Pick<Quotas, 'setLimits'>
+  readonly #quotas: Pick<Quotas, 'setLimits' | 'readLimits'>
 
   /**
    * @param sharing whether there may be a second account, and who is told of it
@@ -21,7 +21,7 @@ export class Accounts {
   constructor(
     ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>,
     sharing = new Sharing(ports),
-    quotas: Pick<Quotas, 'setLimits'> = new Quotas(ports),
+    quotas: Pick<Quotas, 'setLimits' | 'readLimits'> = new Quotas(ports),
   ) {
     this.#ports = ports
     this.#sharing = sharing
@@ -114,11 +114,12 @@ export class Accounts {
     return keys
   }
 
-  /** Makes the operator's account where there is none yet; the server does so at each start. */
+  /** Makes the operator's account where there is none yet, and reads the limits of all; the server does so at each start. */
   async ensureOperator(): Promise<void> {
     const { store, clock } = this.#ports
     const chosen = { deleteRunningEndpoints: false, limits: {} }
     await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: clock.now(), ...chosen })
+    await this.#quotas.readLimits()
   }
 }
 

@@ -38,7 +38,10 @@ const anySituation = fc.record({
   workers: fc.array(anyWorker, { maxLength: 8 }),
   exits: fc.array(anyExit, { maxLength: 4 }),
   queuedWorkers: fc.array(
-    fc.record({ queuedAtMs: ago, reason: fc.constantFrom('no GPU is free', 'no memory is free'), version }),
+    fc.record({
+      ...{ queuedAtMs: ago, version, resource: fc.constantFrom('gpu', 'memory', 'account_workers', 'account_gpus') },
+      reason: fc.constantFrom('no GPU is free', 'no memory is free', 'the limit of 2 workers is reached'),
+    }),
     { maxLength: 7 },
   ),
   full: fc.boolean(),

@@ -68,7 +68,7 @@ test('objects and workersMin of an account are limited with a 409, also when man
 test('an operator gives an account limits of its own, which nobody else changes', async t => {
   const { rig, id, key, make } = await stranger(t, { objects: 0 })
   assert.equal((await make()).status, 409)
-  const limits = { objects: null, workers: 1 }
+  const limits = { objects: null, workers: 0 }
   assert.equal((await rig.ask('PATCH', `${ACCOUNTS}/own`, { key, body: { limits } })).status, 403)
   assert.equal((await rig.ask('PATCH', `${ACCOUNTS}/${id}`, { body: { limits: { objects: -1 } } })).status, 400)
   const changed = await rig.ask('PATCH', `${ACCOUNTS}/${id}`, { body: { limits } })
@@ -76,9 +76,11 @@ test('an operator gives an account limits of its own, which nobody else changes'
   const made = await make(3)
   assert.equal(made.status, 201)
   await rig.clock.advance(10_000)
-  assert.equal((await rig.alive(made.json.id)).length, 1)
+  await rig.ask('POST', `/v2/${made.json.id}/run`, { key, body: { input: {} } })
+  await rig.clock.advance(10_000)
+  assert.equal((await rig.alive(made.json.id)).length, 0)
   const why = await rig.ask('GET', `/v2/${made.json.id}/explain`, { key })
-  assert.match(why.text, /limit of 1 workers that its account may have at once is reached/)
+  assert.match(why.text, /limit of 0 workers that its account may have at once is reached/)
 })
 
 test("the operator's account has no limits unless it gives itself some", async t => {
