@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, readConfig, SETTINGS } from '../../src/config.ts'
+import { ACCOUNT_LIMITS } from '../../src/core/quotas.ts'
 import { WINDOWS_PROBLEM } from '../../src/core/rate-limit.ts'
 
 type Given = Record<string, unknown>
@@ -42,6 +43,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
     ...{ lbFolders: [], lbDomain: null, lbPublic: [], trustedProxies: [], lbBodyBytes: 30 * 1024 * 1024 },
+    accountLimits: ACCOUNT_LIMITS,
   })
   assert.deepEqual(
     rateWindows.map(({ quota }) => quota),
@@ -58,6 +60,8 @@ test('each setting is read from its option', () => {
     ...{ directWorkers: true, maxConnections: '70', maxBodyMemory: '40', maxLbBody: '500' },
     ...{ maxBodyDisk: '50', adminPort: '8081', adminHost: '10.0.0.1' },
     ...{ maxConnectionsPerAddress: '7', maxConnectionsPerAccount: '8', maxConnectionsPerEndpoint: '9' },
+    ...{ accountObjects: '5', accountWorkersMin: '6', accountWorkers: '7', accountGpus: '8' },
+    ...{ accountQueuedJobs: '9', accountQueuedMb: '10', accountStoredMb: 'off' },
     ...{ container: true, docker: 'unix:///e.sock', dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
     ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
     database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
@@ -90,6 +94,9 @@ test('each setting is read from its option', () => {
       lbPublic: ['chat', 'e1'],
       trustedProxies: ['10.0.0.0/8', '::1'],
       lbBodyBytes: 500 * 1024 * 1024,
+      accountLimits: {
+        ...{ objects: 5, workersMin: 6, workers: 7, gpus: 8, queuedJobs: 9, queuedMb: 10, storedMb: null },
+      },
     },
   })
 })
@@ -154,6 +161,8 @@ const OTHER: Record<string, string> = {
     queueUrl: 'http://y',
   },
   ...{ lb: 'k:l', lbDomain: 'z', lbPublic: 'one,two', maxLbBody: '31', trustedProxy: '::1,10.0.0.0/8' },
+  ...{ accountObjects: '1', accountWorkersMin: '1', accountWorkers: '1', accountGpus: '1' },
+  ...{ accountQueuedJobs: '1', accountQueuedMb: '1', accountStoredMb: '1' },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },
   ...{ requireGpu: 'true', dwell: '5', cpuOvercommit: '3', memoryOvercommit: '3' },
   ...{ maxConnections: '99', maxBodyMemory: '64' },

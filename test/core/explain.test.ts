@@ -350,3 +350,11 @@ test('a job says what its endpoint waits for, how often it was lost, where it ru
   assert.deepEqual([failed.cause, failed.summary, failed.sinceMs], ['finished', 'the job is FAILED: boom', NOW])
   assert.equal(explainJob(aJob({ status: 'CANCELLED' }), paused, context()).summary, 'the job is CANCELLED')
 })
+
+test('a limit of the account is what a job waits for, with what helps', () => {
+  const reason = 'the limit of 2 workers that its account may have at once is reached'
+  const queued = aQueued({ queuedAtMs: NOW - 4_000, reason, resource: 'account_workers' })
+  const explanation = explainEndpoint(aSnapshot({ queue: late, queuedWorkers: [queued] }), context())
+  assert.match(explanation.summary, /limit of 2 workers that its account may have/)
+  assert.match(explanation.action ?? '', /ask the operator for a higher limit/)
+})
