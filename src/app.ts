@@ -142,8 +142,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const waiting = new Waiting(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const sharing = new Sharing(ports, { ...SHARING_RULES, ...config.sharing })
-  const management = managementOf(ports, { access, sharing }, config)
-  const { quotas } = management
+  const { quotas, ...management } = managementOf(ports, { access, sharing }, config)
   const jobs = new Jobs(ports, waiting, quotas)
   const canResume = (id: EndpointId, worker: WorkerId) => balancing.canResume(id, worker)
   const lines: Lines = new Lines(ports, { limits: config.lines ?? {}, canResume })
@@ -169,7 +168,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
 
   const { store, clock, vault, emit } = ports
   const running = { balancing, access, endpoints, jobs, batches, webhooks, explaining, workers, calls, ...read }
-  const shared = { ...management, ...running, ...roomsOf(ports, config), ...ends, store, clock, vault, emit }
+  const shared = { ...management, quotas, ...running, ...roomsOf(ports, config), ...ends, store, clock, vault, emit }
   const rest = {
     ...shared,
     templates: new Templates(ports, REST_NAMES, quotas),

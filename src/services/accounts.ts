@@ -4,8 +4,8 @@ import { DEFAULT_OWNER, type OwnerId } from '../core/ids.ts'
 import type { Caller } from '../core/permission.ts'
 import { limitFailures } from '../core/quotas.ts'
 import type { Ports } from '../ports/ports.ts'
-import { Sharing } from './sharing.ts'
 import { Quotas } from './quotas.ts'
+import { Sharing } from './sharing.ts'
 import { shortId } from './short-id.ts'
 
 /** Accounts, which only the operator looks after. */

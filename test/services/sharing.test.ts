@@ -11,7 +11,9 @@ import { SHARING_RULES, Sharing, type SharingRules } from '../../src/services/sh
 const OPERATOR = { owner: DEFAULT_OWNER, keyId: 'k', operator: true } as unknown as Caller
 
 function installation(reason: string | null, rules: Partial<SharingRules> = {}) {
-  const kept: Account[] = [{ id: DEFAULT_OWNER, name: 'operator', createdAtMs: 0, deleteRunningEndpoints: false, limits: {} }]
+  const kept: Account[] = [
+    { id: DEFAULT_OWNER, name: 'operator', createdAtMs: 0, deleteRunningEndpoints: false, limits: {} },
+  ]
   const ports = {
     store: { accounts: { list: async () => [...kept], insert: async (account: Account) => void kept.push(account) } },
     driver: { keepsApart: () => reason },
