@@ -1,6 +1,6 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Addresses } from './api/addresses.ts'
 import { type App, type AppConfig, createApp } from './app.ts'
@@ -21,6 +21,7 @@ import {
   StartError,
 } from './main-listeners.ts'
 import { RelayTokens } from './main-relay.ts'
+import { acquire, keyFile, lead, openStore, storeFile, storeName } from './main-store.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
@@ -30,22 +31,20 @@ import type { VolumeFolders } from './ports/volume-folders.ts'
 import type { RelayKeeper } from './relay/keeper.ts'
 import type { ContainerAddress } from './server/container-address.ts'
 import { isLoopback, originOf } from './server/listener.ts'
-import { type Resealing, resealAll } from './services/resealing.ts'
-import { type DataDirLock, lockDataDir } from './store/data-dir-lock.ts'
-import { openPostgresStore } from './store/postgres.ts'
-import { chooseHost, measureFlushMs, openSqliteStore } from './store/sqlite.ts'
+import { resealAll } from './services/resealing.ts'
+import type { DataDirLock } from './store/data-dir-lock.ts'
 import { keepApiKey } from './system/api-key.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { fencedDriver, fencedStore } from './system/leader-fence.ts'
 import { createLog, logEvents } from './system/log.ts'
 import { createMachine, describeGpus } from './system/machine.ts'
-import { beginRotation, endRotation, loadMasterKeys } from './system/master-key.ts'
+import { loadMasterKeys } from './system/master-key.ts'
 import { measuredStore } from './system/measured-store.ts'
 import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
 import { createOutbound } from './system/outbound.ts'
-import { leadPostgres, type PostgresLeader } from './system/postgres-leader.ts'
+import type { PostgresLeader } from './system/postgres-leader.ts'
 import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { createProbes } from './system/probe.ts'
 import { systemRandom } from './system/random.ts'
@@ -205,75 +204,6 @@ function appConfigOf(config: Config): AppConfig {
   return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, accountLimits, sharing, ...chosen }
 }
 
-/** What a rotation came to, and which key there is now. */
-export interface Rotated extends Resealing {
-  /** Null when the key comes from RUNYARD_MASTER_KEY. */
-  readonly keyFile: string | null
-}
-
-/**
- * Replaces the encryption key of a server that is stopped: all that is sealed is sealed with a new key, in small steps, and
- * then the old one is dropped. When it ends before that, both keys stay and the next call goes on. A key that comes from
- * RUNYARD_MASTER_KEY is replaced there; this then seals everything with the first of its keys.
- * @param report is told how far it has come
- * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
- */
-export async function rotateMasterKey(config: Config, report: (so: Resealing) => void): Promise<Rotated> {
-  requireStoreOf(config)
-  const lock = acquire(config.dataDir)
-  let leader: PostgresLeader | null = null
-  try {
-    leader = await lead(config)
-    const file = keyFile(config)
-    const given = config.masterKeys.length > 0
-    const store = await openStore(config)
-    try {
-      const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
-      const done = await resealAll({ store, vault: createVault(...keys) }, report)
-      if (done.unreadable > 0) throw new StartError(unreadable(done))
-      if (!given) endRotation(file)
-      return { ...done, keyFile: given ? null : file }
-    } finally {
-      await store.close()
-    }
-  } catch (error) {
-    throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
-  } finally {
-    await leader?.close()
-    lock.release()
-  }
-}
-
-function unreadable({ unreadable: count, named }: Resealing): string {
-  const which = `${named.join(', ')}${count > named.length ? ', ...' : ''}`
-  return `${count} sealed values cannot be opened with any known key (${which}); delete or set them anew, and rotate again. All keys are kept`
-}
-
-/** Another database than the server's would be sealed anew in vain, and the key of the server's lost. */
-function requireStoreOf(config: Config): void {
-  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
-  if (known === storeName(config)) return
-  const what = known === null ? 'no server has run on it yet' : `its server was last started on ${known}`
-  throw new StartError(
-    `${config.dataDir} does not belong to ${storeName(config)}: ${what}; see --data-dir and --database`,
-  )
-}
-
-/** Holds which database the server of this data directory was started on. */
-function storeFile(config: Config): string {
-  return join(config.dataDir, 'store')
-}
-
-function storeName({ databaseUrl }: Config): string {
-  if (databaseUrl === null) return 'the embedded database'
-  const { host, pathname } = new URL(databaseUrl)
-  return `PostgreSQL at ${host}${pathname}`
-}
-
-function keyFile(config: Config): string {
-  return join(config.dataDir, 'encryption-key')
-}
-
 /** Who reads what happens, and where it is told. */
 function readersOf(log: Log) {
   const metrics = createMetrics({ clock: systemClock, ofProcess: true })
@@ -322,30 +252,6 @@ function stopper(
     stopping ??= stop()
     return stopping
   }
-}
-
-function acquire(dataDir: string): DataDirLock {
-  const lock = lockDataDir(dataDir)
-  if (!lock.held) return lock
-  const who =
-    lock.by === null ? 'another server that is starting' : `the server with pid ${lock.by.pid} at ${lock.by.url}`
-  throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
-}
-
-async function openStore(config: Config): Promise<Store> {
-  if (config.databaseUrl !== null) return openPostgresStore({ url: config.databaseUrl })
-  const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
-  const host = config.storeHost === 'auto' ? chooseHost(flushMs()) : config.storeHost
-  return openSqliteStore({
-    file: join(config.dataDir, 'runyard.sqlite'),
-    host,
-    gather: flush => void setImmediate(flush),
-  })
-}
-
-/** A data directory with an embedded database has a lock of its own. */
-async function lead({ databaseUrl }: Config): Promise<PostgresLeader | null> {
-  return databaseUrl === null ? null : leadPostgres({ url: databaseUrl })
 }
 
 /** What the application gets of a store and a driver that only the leader may use in full. */

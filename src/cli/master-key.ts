@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
-import { rotateMasterKey, StartError } from '../main.ts'
+import { StartError } from '../main-listeners.ts'
+import { rotateMasterKey } from '../main-master-key.ts'
 import { CliError, EXIT } from './exit.ts'
 
 const ABOUT = `
