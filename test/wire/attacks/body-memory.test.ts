@@ -6,27 +6,29 @@ import { openWires, type Wire } from '../support/flood.ts'
 import { type RawWorker, silentEndpoint, type TakenJob } from '../support/raw-worker.ts'
 import { type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { giveTo, makeTenant } from './tenant.ts'
 
 const MB = 1024 * 1024
 /** `--max-body-memory` of the server, in megabytes. */
 const BODY_MB = 32
 
-interface Tenant {
+/** An account with an endpoint and a worker, for which the test speaks. */
+interface Owner {
   readonly key: string
   readonly server: Server
   readonly worker: RawWorker
   readonly endpoint: string
 }
 
-async function makeTenant(server: Server, name: string): Promise<Tenant> {
-  const { json: account } = await ask(server, '/v2/account/accounts', { body: { name } })
-  const { json } = await ask(server, '/v2/account/keys', { body: { name: 'main', account: account.id } })
-  const own = { ...server, apiKey: json.key }
-  const endpoint = await silentEndpoint(own, 1)
-  return { key: json.key, server: own, worker: await endpoint.worker(), endpoint: endpoint.id }
+async function makeOwner(server: Server, name: string): Promise<Owner> {
+  const endpoint = await silentEndpoint(server, 1)
+  const worker = await endpoint.worker()
+  const tenant = await makeTenant(server, name)
+  giveTo(tenant, endpoint.id)
+  return { key: tenant.apiKey, server: tenant, worker, endpoint: endpoint.id }
 }
 
-async function jobsOf({ server, worker, endpoint }: Tenant, count: number): Promise<TakenJob[]> {
+async function jobsOf({ server, worker, endpoint }: Owner, count: number): Promise<TakenJob[]> {
   for (let n = 0; n < count; n += 1) await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
   return worker.takeBatch(count)
 }
@@ -55,15 +57,15 @@ async function end(wires: readonly Wire[]): Promise<void> {
 
 describe('memory for bodies', () => {
   let server: Server
-  let mean: Tenant
-  let other: Tenant
+  let mean: Owner
+  let other: Owner
 
   before(async () => {
     server = await startServer({
       args: ['--max-body-memory', String(BODY_MB), '--max-body-disk', '128', '--rate-limits', 'off'],
     })
-    mean = await makeTenant(server, 'Mean')
-    other = await makeTenant(server, 'Other')
+    mean = await makeOwner(server, 'Mean')
+    other = await makeOwner(server, 'Other')
   })
 
   test("unfinished bodies of one account's worker do not lose the result of another account's job", async () => {
@@ -137,7 +139,7 @@ describe('answers that nobody reads', () => {
 
   test('unread pages cut no download, and are still there for who reads them', async () => {
     const [tenant, page] = [
-      await makeTenant(server, 'Reader'),
+      await makeOwner(server, 'Reader'),
       'GET /graphql HTTP/1.1\r\nhost: x\r\naccept: text/html\r\n\r\n',
     ]
     const [job] = await jobsOf(tenant, 1)

@@ -8,15 +8,10 @@ import { type RawWorker, type SilentEndpoint, silentEndpoint } from '../support/
 import { runCommand, type Server } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
+import { idleEndpoint, makeTenant, type Tenant } from './tenant.ts'
 
 /** `--max-connections` of the server. */
 const MOST = 64
-
-async function makeTenant(server: Server, name: string): Promise<Server> {
-  const { json: account } = await ask(server, '/v2/account/accounts', { body: { name } })
-  const { json } = await ask(server, '/v2/account/keys', { body: { name: 'main', account: account.id } })
-  return { ...server, apiKey: json.key }
-}
 
 async function end(wires: readonly Wire[]): Promise<void> {
   for (const { socket } of wires) socket.destroy()
@@ -27,8 +22,8 @@ describe('a flood of connections', () => {
   let server: ProbedServer
   let endpoint: SilentEndpoint
   let worker: RawWorker
-  let mean: Server
-  let other: Server
+  let mean: Tenant
+  let other: Tenant
 
   before(async () => {
     server = await startProbedServer({ args: ['--max-connections', String(MOST), '--rate-limits', 'off'] })
@@ -49,15 +44,15 @@ describe('a flood of connections', () => {
   }
 
   test('held with the key of one account leaves job operations to other accounts', async () => {
-    const meanEndpoint = await silentEndpoint(mean, 0, { workersMax: 1, workersMin: 0 })
-    const held = await submit(mean, meanEndpoint.id, {})
-    const head = `GET /v2/${meanEndpoint.id}/status-sync/${held}?wait=60000 HTTP/1.1\r\nhost: x\r\nauthorization: ${mean.apiKey}\r\n\r\n`
+    const meanEndpoint = await idleEndpoint(mean)
+    const held = await submit(mean, meanEndpoint, {})
+    const head = `GET /v2/${meanEndpoint}/status-sync/${held}?wait=60000 HTTP/1.1\r\nhost: x\r\nauthorization: ${mean.apiKey}\r\n\r\n`
     const wires = await openWires(server, MOST * 2, head)
     const isRefused = ({ received, isClosed }: Wire) => received() !== '' || isClosed()
     await until('those to be refused that are too many', () => wires.filter(isRefused).length >= MOST)
-    const otherEndpoint = await silentEndpoint(other, 0, { workersMax: 1, workersMin: 0 })
-    const job = await submit(other, otherEndpoint.id, {})
-    assert.equal((await statusOf(other, otherEndpoint.id, job)).status, 'IN_QUEUE')
+    const otherEndpoint = await idleEndpoint(other)
+    const job = await submit(other, otherEndpoint, {})
+    assert.equal((await statusOf(other, otherEndpoint, job)).status, 'IN_QUEUE')
     await assertReachable()
     assert.ok(wires.some(({ received }) => /^HTTP\/1\.1 (429|503) /.test(received())))
     await end(wires)
