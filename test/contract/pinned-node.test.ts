@@ -4,10 +4,10 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { officialNode } from '../support/official-node.ts'
 import recorded from './reference/node-hashes.json' with { type: 'json' }
 
 const hashes: Readonly<Record<string, string>> = recorded.sha256
-const official = process.env.RUNYARD_TEST_NODE_RELEASE
 
 test('the installed Node has the bytes that were recorded for its package', () => {
   const name = basename(dirname(dirname(process.execPath)))
@@ -21,9 +21,9 @@ test('each package of the pinned Node has a recorded hash, of the pinned version
   assert.deepEqual(optionalDependencies, versions)
 })
 
-if (official !== undefined) {
+if (officialNode !== undefined) {
   test("the installed Node has the bytes of Node's own release", () => {
-    assert.equal(hashOf(process.execPath), hashOf(join(official, 'bin', 'node')))
+    assert.equal(hashOf(process.execPath), hashOf(join(officialNode ?? '', 'bin', 'node')))
   })
 }
 
