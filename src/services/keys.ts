@@ -128,10 +128,11 @@ export class Keys {
 
   /**
    * The key of an endpoint, which opens its job operations and nothing else; made when it is first asked for. Null for a
-   * caller who may not write the endpoint's jobs.
+   * caller who may not write the endpoint's jobs, or whose own key ends: this one does not.
    */
   async ofEndpoint(caller: Caller, { id, owner, name }: Endpoint): Promise<string | null> {
-    if (caller.owner !== owner || !mayUseJobs(caller, 'write', id)) return null
+    const mayHave = caller.owner === owner && caller.expiresAtMs === null && mayUseJobs(caller, 'write', id)
+    if (!mayHave) return null
     const { store, vault, clock, random } = this.#ports
     const known = await store.keys.ofEndpoint(id)
     if (known !== null) return vault.open(known, endpointKeyPlace(id))

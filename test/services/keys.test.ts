@@ -200,13 +200,14 @@ test('an endpoint has a key that opens its jobs and nothing else, is in no list,
   assert.equal(await rig.store.keys.findByHash(rig.vault.hash(key!)), null)
 })
 
-test('who may not write the jobs of an endpoint does not get to see its key', async t => {
+test('who may not write the jobs of an endpoint, or has a key that ends, does not get to see the key of the endpoint', async t => {
   const rig = await openRig(t)
   const { keys, endpoints } = servicesOf(rig)
   const endpoint = await endpoints.find(DEFAULT_OWNER, await rig.endpoint())
   await rig.addKey('rpa_reader', { scope: READ_ONLY })
   await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
-  for (const key of ['rpa_reader', 'rpa_stranger']) {
+  await rig.addKey('rpa_guest', { expiresAtMs: rig.clock.now() + 60_000 })
+  for (const key of ['rpa_reader', 'rpa_stranger', 'rpa_guest']) {
     assert.equal(await keys.ofEndpoint(await callerWith(rig, key), endpoint), null, key)
   }
 })
