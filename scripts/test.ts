@@ -49,23 +49,24 @@ const FILE_MS = 900_000
 /**
  * Two lanes side by side, each one file after another: most wire tests wait more than they compute. What starts and stops a
  * container engine comes first in the lane of the tests without sockets, what measures throughput last. The files that run
- * again with workers in containers are for whichever lane is free, once the engine is left alone. What only waits, for
- * minutes, has a lane beside both.
+ * again with workers in containers are for whichever lane is free, once the engine is left alone, and so are then the wire
+ * tests that are left. What only waits, for minutes, has a lane beside both.
  */
 const waits = (file: string) => /^test\/wire\/worker-faults/.test(file)
 const inSecondLane = (file: string) => /^test\/wire\/(?!docker|gateway)/.test(file) && !waits(file)
 const stopsEngine = (file: string) => /^test\/(wire|contract)\/(driver-)?docker/.test(file)
 const plain = (kept: (file: string) => boolean): Pass => ({ files: files.filter(kept), containers: false })
+const wire = values.workers === 'container' ? [] : files.filter(inSecondLane)
 const again = values.workers === 'container' || wanted.length === 0 ? containerQueue() : []
 const own: Pass[][] =
   values.workers === 'container'
     ? [[]]
     : [
         [plain(stopsEngine), plain(file => ![inSecondLane, stopsEngine, waits].some(is => is(file)))],
-        [plain(inSecondLane)],
+        [],
         [plain(waits)],
       ]
-if ([...own.flat().flatMap(pass => pass.files), ...again].length === 0) {
+if ([...own.flat().flatMap(pass => pass.files), ...wire, ...again].length === 0) {
   console.error(`no tests match ${patterns.join(' ')}`)
   process.exit(1)
 }
@@ -81,15 +82,20 @@ function containerQueue(): string[] {
 
 async function runLane(lane: readonly Pass[], index: number): Promise<Counts> {
   let counts: Counts = { tests: 0, passed: 0, skipped: 0, todo: 0 }
+  const runAll = async (queue: string[], containers: boolean) => {
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      counts = sum(counts, await runPass({ files: [file], containers }))
+    }
+  }
   for (const pass of lane) {
     if (pass.files.length > 0) counts = sum(counts, await runPass(pass))
     if (index === 0) engine.resolve()
   }
-  if (lane.length === 0) engine.resolve()
+  if (index === 0) engine.resolve()
+  if (index === 1) await runAll(wire, false)
   await engine.promise
-  for (let file = again.shift(); file !== undefined; file = again.shift()) {
-    counts = sum(counts, await runPass({ files: [file], containers: true }))
-  }
+  await runAll(again, true)
+  await runAll(wire, false)
   return counts
 }
 
@@ -112,7 +118,8 @@ function runPass({ files, containers }: Pass): Promise<Counts> {
         return
       }
       clearTimeout(watch)
-      const what = containers ? `${files[0]} with workers in containers` : `${files.length} files`
+      const name = files.length === 1 ? files[0] : `${files.length} files`
+      const what = containers ? `${name} with workers in containers` : name
       console.log(
         `${what}: ${counts.passed} of ${counts.tests} passed in ${Math.round((performance.now() - began) / 1000)} s`,
       )
