@@ -18,6 +18,8 @@ const ORPHAN_MS = 600_000
 const PAUSE_MS = 100
 /** Somewhat more than the server reads, so that it sees that a body is too large. */
 const MAX_BODY_BYTES = 104_857_600 + 65_536
+/** From this size on a body can be what a server died of. */
+const BLAMED_BYTES = 65_536
 
 /** One call of a worker, received wholly. */
 interface Call {
@@ -194,10 +196,12 @@ export class Passing {
     const endMs = performance.now() + ORPHAN_MS
     const stream = `${request.headers.authorization}\n${request.url}`
     let added: string[] = []
-    let deaths = this.#quarantine.deathsBefore(sharer.token)
+    // A server that somebody kills again and again is not a server that dies of small bodies.
+    const mayKill = (body?.bytes ?? 0) >= BLAMED_BYTES
+    let deaths = mayKill ? this.#quarantine.deathsBefore(sharer.token) : 0
     while (deaths < MOST_DEATHS && (await this.#upstream.present(endMs, signal))) {
       const answer = await this.#try(call, added, deaths > 0)
-      if (answer === 'died') deaths += 1
+      if (answer === 'died' && mayKill) deaths += 1
       if (typeof answer !== 'string') {
         if (kind === 'chunk' && answer.status === 200) this.#copies.kept(stream, body!.digest)
         await this.#answer(call, answer)

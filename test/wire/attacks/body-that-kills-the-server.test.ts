@@ -9,7 +9,7 @@ import { Relay } from '../../../src/relay/relay.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
 
-const POISON = 'poison'
+const POISON = 'poison'.padEnd(65_536, '!')
 
 /** A relay, and servers that end when they get {@link POISON}; each is followed by another. */
 async function openRelay() {
@@ -20,7 +20,14 @@ async function openRelay() {
   const live = ['evil', 'good'].map(token => [hash('sha256', token), token])
   const body = JSON.stringify({ first: true, last: true, live, ended: [] })
   await fetch(`${url}/relay/tokens`, { method: 'POST', headers: command, body })
-  const seen = { deaths: 0, bodies: [] as string[], dropped: [] as string[], held: [] as ServerResponse[], hold: false }
+  const seen = {
+    deaths: 0,
+    bodies: [] as string[],
+    dropped: [] as string[],
+    held: [] as ServerResponse[],
+    hold: false,
+    kills: 0,
+  }
   let over = false
   const start = async () => {
     const played = createServer(async (incoming, response) => {
@@ -28,7 +35,7 @@ async function openRelay() {
       const dropped = incoming.headers['x-runyard-dropped']
       if (dropped !== undefined) seen.dropped.push(`${incoming.url} ${dropped} ${got.length}`)
       seen.bodies.push(got)
-      if (got.startsWith(POISON)) die()
+      if (got.startsWith(POISON) || seen.kills-- > 0) die()
       else if (seen.hold) seen.held.push(response)
       else response.end('{}')
     })
@@ -64,7 +71,7 @@ test('a chunk that the server has died of twice is dropped, and the server is to
   const { seen, post } = await openRelay()
   assert.equal((await post('evil', 'a', POISON, 'job-stream')).status, 200)
   assert.equal(seen.deaths, 2)
-  assert.deepEqual(seen.dropped, ['/v2/ep/job-stream/w/a 6 0'])
+  assert.deepEqual(seen.dropped, ['/v2/ep/job-stream/w/a 65536 0'])
 })
 
 test('results that were under way beside it are delivered, and nobody else is blamed', async () => {
@@ -75,7 +82,7 @@ test('results that were under way beside it are delivered, and nobody else is bl
   const evil = post('evil', 'evil', POISON)
   for (const answer of await Promise.all([...good, evil])) assert.equal(answer.status, 200)
   assert.equal(seen.deaths, 2)
-  assert.deepEqual(seen.dropped, ['/v2/ep/job-done/w/evil 6 0'])
+  assert.deepEqual(seen.dropped, ['/v2/ep/job-done/w/evil 65536 0'])
 })
 
 test('a worker of which a body was dropped ends a server once more with its next one, and not twice', async () => {
@@ -86,4 +93,11 @@ test('a worker of which a body was dropped ends a server once more with its next
   assert.equal(seen.dropped.length, 2)
   assert.equal((await post('evil', 'c', 'fine')).status, 200)
   assert.equal(seen.dropped.length, 2)
+})
+
+test('a small result is kept however often the server is killed while it has it', async () => {
+  const { seen, post } = await openRelay()
+  seen.kills = 3
+  assert.equal((await post('good', 'a', 'result')).status, 200)
+  assert.deepEqual([seen.deaths, seen.dropped], [3, []])
 })
