@@ -1,12 +1,11 @@
 /** The relay against servers that end at the worst moment: they are played by the test. */
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { Relay } from '../../src/relay/relay.ts'
 import { atEnd, temporaryFolder } from './support/cleanup.ts'
+import { playServer, tellTokens } from './support/played-server.ts'
 import { sleep, timed, until } from './support/until.ts'
 
 type Handler = (call: string, request: IncomingMessage, response: ServerResponse, body: string) => void
@@ -24,32 +23,14 @@ async function openRelay() {
   const port = await relay.listen(0)
   atEnd(() => relay.close())
   const url = `http://127.0.0.1:${port}`
-  const live = ['token-of-w', 't'].map(token => [hash('sha256', token), 'owner'])
-  const told = JSON.stringify({ first: true, last: true, live, ended: [] })
-  await fetch(`${url}/relay/tokens`, { method: 'POST', headers: { authorization: 'secret' }, body: told })
+  await tellTokens(url, { live: ['token-of-w', 't'] })
   const seen: Seen[] = []
-  /** A server that says that it is there until it is killed. */
-  const server = async (handler: Handler) => {
-    const played = createServer(async (incoming, outgoing) => {
-      const body = await text(incoming)
+  const server = (handler: Handler) =>
+    playServer(url, (incoming, outgoing, body) => {
       const call = (incoming.url ?? '').split('/')[3] ?? ''
       seen.push({ call, body, headers: incoming.headers })
       handler(call, incoming, outgoing, body)
     })
-    await new Promise<void>(resolve => played.listen(0, '127.0.0.1', resolve))
-    const address = `127.0.0.1:${(played.address() as AddressInfo).port}`
-    const headers = { authorization: 'secret', 'x-runyard-server': address }
-    const tether = request(`${url}/relay/tether`, { method: 'POST', headers }).end()
-    tether.on('error', () => {})
-    await new Promise(resolve => tether.once('response', resolve))
-    const kill = () => {
-      played.closeAllConnections()
-      played.close()
-      tether.destroy()
-    }
-    atEnd(kill)
-    return { kill }
-  }
   const path = (call: string, more = '') => `${url}/v2/ep/${call}/w${more}`
   return { port, path, url, seen, server }
 }

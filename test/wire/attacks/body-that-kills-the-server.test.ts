@@ -1,12 +1,10 @@
 /** A body that ends the server, sent by a worker through the relay, which would send it to each next one. */
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
-import { createServer, request, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
+import type { ServerResponse } from 'node:http'
 import { test } from 'node:test'
 import { Relay } from '../../../src/relay/relay.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
+import { playServer, tellTokens } from '../support/played-server.ts'
 import { until } from '../support/until.ts'
 
 const POISON = 'poison'.padEnd(65_536, '!')
@@ -16,10 +14,7 @@ async function openRelay() {
   const relay = new Relay({ folder: temporaryFolder(), secret: 'secret', onEnd: () => {} })
   const url = `http://127.0.0.1:${await relay.listen(0)}`
   atEnd(() => relay.close())
-  const command = { authorization: 'secret' }
-  const live = ['evil', 'good'].map(token => [hash('sha256', token), token])
-  const body = JSON.stringify({ first: true, last: true, live, ended: [] })
-  await fetch(`${url}/relay/tokens`, { method: 'POST', headers: command, body })
+  await tellTokens(url, { live: ['evil', 'good'] })
   const seen = {
     deaths: 0,
     bodies: [] as string[],
@@ -30,8 +25,7 @@ async function openRelay() {
   }
   let over = false
   const start = async () => {
-    const played = createServer(async (incoming, response) => {
-      const got = await text(incoming)
+    const played = await playServer(url, (incoming, response, got) => {
       const dropped = incoming.headers['x-runyard-dropped']
       if (dropped !== undefined) seen.dropped.push(`${incoming.url} ${dropped} ${got.length}`)
       seen.bodies.push(got)
@@ -39,28 +33,17 @@ async function openRelay() {
       else if (seen.hold) seen.held.push(response)
       else response.end('{}')
     })
-    await new Promise<void>(resolve => played.listen(0, '127.0.0.1', resolve))
-    const headers = { ...command, 'x-runyard-server': `127.0.0.1:${(played.address() as AddressInfo).port}` }
-    const tether = request(`${url}/relay/tether`, { method: 'POST', headers }).end()
-    tether.on('error', () => {})
-    await new Promise(resolve => tether.once('response', resolve))
     const die = () => {
       if (over) return
       seen.deaths += 1
       seen.hold = false
-      close()
+      played.kill()
       setTimeout(() => void start(), 200)
     }
-    const close = () => {
-      played.closeAllConnections()
-      played.close()
-      tether.destroy()
-    }
-    atEnd(() => {
-      over = true
-      close()
-    })
   }
+  atEnd(() => {
+    over = true
+  })
   await start()
   const post = (token: string, job: string, content: string, call = 'job-done') =>
     fetch(`${url}/v2/ep/${call}/w/${job}`, { method: 'POST', headers: { authorization: token }, body: content })

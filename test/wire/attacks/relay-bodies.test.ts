@@ -1,56 +1,28 @@
 /** What callers without a worker's token, and workers that mean harm, can do to the relay that all workers share. */
 import assert from 'node:assert/strict'
-import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { Relay } from '../../../src/relay/relay.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
+import { type PlayedHandler, playServer, type ToldTokens, tellTokens } from '../support/played-server.ts'
 import { until } from '../support/until.ts'
 
-const COMMAND = { authorization: 'secret' }
 const ALIVE = 'token-of-a-worker'
-
-interface Told {
-  readonly first?: boolean
-  readonly last?: boolean
-  readonly live?: readonly string[]
-  readonly ended?: readonly string[]
-}
 
 async function openRelay(folder = temporaryFolder()) {
   const relay = new Relay({ folder, secret: 'secret', onEnd: () => {} })
   const port = await relay.listen(0)
   atEnd(() => relay.close())
   const url = `http://127.0.0.1:${port}`
-  const tell = async ({ first = true, last = true, live = [], ended = [] }: Told) => {
-    const body = JSON.stringify({
-      ...{ first, last, live: live.map(token => [hash('sha256', token), 'an-account']) },
-      ended: ended.map(token => hash('sha256', token)),
-    })
-    assert.equal((await fetch(`${url}/relay/tokens`, { method: 'POST', headers: COMMAND, body })).status, 200)
-  }
-  const server = async (handler: (incoming: IncomingMessage, response: ServerResponse) => void) => {
+  const tell = (tokens: ToldTokens) => tellTokens(url, tokens)
+  const server = async (handler: PlayedHandler) => {
     const seen: string[] = []
-    const played = createServer(async (incoming, response) => {
-      await text(incoming)
+    const { kill } = await playServer(url, (incoming, response, body) => {
       seen.push(`${incoming.method} ${incoming.url}`)
-      handler(incoming, response)
+      handler(incoming, response, body)
     })
-    await new Promise<void>(resolve => played.listen(0, '127.0.0.1', resolve))
-    const headers = { ...COMMAND, 'x-runyard-server': `127.0.0.1:${(played.address() as AddressInfo).port}` }
-    const tether = request(`${url}/relay/tether`, { method: 'POST', headers }).end()
-    tether.on('error', () => {})
-    await new Promise(resolve => tether.once('response', resolve))
-    const kill = () => {
-      played.closeAllConnections()
-      played.close()
-      tether.destroy()
-    }
-    atEnd(kill)
     return { seen, kill }
   }
   return { relay, port, url, tell, server }
