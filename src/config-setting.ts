@@ -40,13 +40,6 @@ export function httpUrl(text: string): string | null {
     : 'must be an http or https origin without a path'
 }
 
-/** The address of a PostgreSQL. */
-export function postgresUrl(text: string): string | null {
-  return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)
-    ? null
-    : 'must be like postgres://user:password@host:5432/database'
-}
-
 /** A factor of overcommitment. */
 export function factor(text: string): string | null {
   const isNumber = /^\d+(\.\d+)?$/.test(text)
@@ -63,6 +56,8 @@ export interface Setting {
   readonly separator?: string
   /** Its value is never repeated. */
   readonly secret?: true
+  /** Why a text may not stand in arguments, which everybody on the machine can read; null when it may. */
+  readonly exposes?: Check
   readonly fallback: string | null
   readonly help: string
   readonly check: Check

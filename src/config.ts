@@ -1,4 +1,5 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
+import { DATABASE_SETTING } from './config-database.ts'
 import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './config-gateway.ts'
 import { LISTENER_SETTINGS, type ListenerConfig, listenerConfig } from './config-listeners.ts'
 import { MANAGEMENT_SETTINGS, type ManagementConfig, managementConfig } from './config-management.ts'
@@ -12,7 +13,6 @@ import {
   many,
   notEmpty,
   oneOf,
-  postgresUrl,
   type Setting,
   setting,
   wholeNumber,
@@ -97,17 +97,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'folder for the database, keys and logs',
     notEmpty,
   ),
-  database: {
-    ...setting(
-      '--database',
-      'DATABASE',
-      '<url>',
-      null,
-      'PostgreSQL to keep everything in, as postgres://user:password@host/name (default: a file in the data directory)',
-      postgresUrl,
-    ),
-    secret: true,
-  },
+  database: DATABASE_SETTING,
   processRoot: many(
     setting(
       '--process-root',
@@ -302,6 +292,8 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
     for (const text of texts) {
       const problem = option.check(text)
       if (problem !== null) mistakes.push(`${source} ${problem}${option.secret === true ? '' : `, not '${text}'`}`)
+      const exposed = problem === null && source === option.flag ? (option.exposes?.(text) ?? null) : null
+      if (exposed !== null) mistakes.push(`${source} ${exposed}`)
     }
     values.set(name, texts)
   }

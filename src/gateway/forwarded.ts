@@ -85,9 +85,12 @@ function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
   return rawHeaders
 }
 
-/** Whether a header says something about the sender; only few begin like those that do. */
+/**
+ * Whether a header says something about the sender; only few begin like those that do. Applications behind CGI and WSGI take
+ * `X_Forwarded_For` for the same field.
+ */
 function says(name: string): boolean {
   const first = name[0]
   const begins = first === 'x' || first === 'X' || first === 'f' || first === 'F'
-  return begins && /^(?:x-forwarded-|forwarded$|x-real-ip$)/i.test(name)
+  return begins && /^(?:x[-_]forwarded[-_]|forwarded$|x[-_]real[-_]ip$)/i.test(name)
 }

@@ -48,6 +48,8 @@ interface Found {
 const OURS = new Set([
   ...['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-prefix'],
 ])
+/** Fields that are read here. */
+const READ_HERE = new Set(['content-length', 'max-forwards', 'x-runpod-worker-id', 'x-real-ip'])
 /** No control characters and no spaces: a path that could be read as more than one. */
 const PATH = /^(?:\/[\x21-\x7e\x80-\xff]*|\*)$/
 const HOST = /^[\x21-\x7e\x80-\xff]*$/
@@ -149,8 +151,14 @@ function isSpecial(lower: string, value: string, found: Found): boolean {
       found.workerId = value
       return true
     default:
-      return OURS.has(lower) || isOfOneHop(lower)
+      // Applications behind CGI and WSGI read `_` as `-`, so that a twin could pass for a field that we set or leave out.
+      return OURS.has(lower) || isOfOneHop(lower) || (lower.includes('_') && isTwin(lower.replaceAll('_', '-')))
   }
+}
+
+/** Whether a name is, but for its underscores, one of a field that decides something here. */
+function isTwin(name: string): boolean {
+  return OURS.has(name) || isOfOneHop(name) || READ_HERE.has(name)
 }
 
 /** RFC 9112, 6.3, without its leniency; most of it was refused by the parser before. */
@@ -162,8 +170,8 @@ function framingOf({ length, encoding }: Found, { version, upgrade }: RequestLin
       throw new AppError('invalid', 'the Transfer-Encoding of the request is not chunked alone')
     }
   }
-  if (length !== null && !/^\d{1,15}$/.test(length)) {
-    throw new AppError('invalid', 'the Content-Length of the request is no number')
+  if (length !== null && !/^(?:0|[1-9]\d{0,14})$/.test(length)) {
+    throw new AppError('invalid', 'the Content-Length of the request is no number, or begins with 0')
   }
   const framing = encoding !== null ? 'chunked' : length !== null ? 'length' : 'none'
   if (upgrade && framing !== 'none' && length !== '0') {

@@ -67,14 +67,8 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     const there = await doctor(['--data-dir', temporaryFolder(), '--port', '0', '--database', url])
     assert.match(there.of('database')?.message ?? '', /^PostgreSQL answers \(\d+/)
     assert.equal(there.of('clock')?.state, 'ok')
-    const away = await doctor([
-      '--data-dir',
-      temporaryFolder(),
-      '--port',
-      '0',
-      '--database',
-      'postgres://u:hidden@127.0.0.1:1/d',
-    ])
+    const env = { RUNYARD_DATABASE: 'postgres://u:hidden@127.0.0.1:1/d' }
+    const away = await doctor(['--data-dir', temporaryFolder(), '--port', '0'], env)
     assert.match(away.of('database')?.message ?? '', /^PostgreSQL: it does not answer: .*ECONNREFUSED/)
     assert.ok(!JSON.stringify(away.of('database')).includes('hidden'))
   })
