@@ -1,5 +1,5 @@
 /** The settings about load-balancing endpoints. */
-import { many, notEmpty, type Setting, setting, wholeNumber } from './config-setting.ts'
+import { hostName, many, notEmpty, type Setting, setting, wholeNumber } from './config-setting.ts'
 
 /** How load-balancing endpoints are reached. */
 export interface GatewayConfig {
@@ -11,12 +11,21 @@ export interface GatewayConfig {
   readonly lbPublic: readonly string[]
   /** Addresses and networks of proxies that are believed who sent a request. */
   readonly trustedProxies: readonly string[]
+  /** Names that this server goes by, besides its own. */
+  readonly allowedHosts: readonly string[]
   /** How many bytes the body of a request may have. */
   readonly lbBodyBytes: number
 }
 
 /** By the names of their options, as SETTINGS has them. */
 export const GATEWAY_SETTINGS: Readonly<Record<string, Setting>> = {
+  allowedHost: list(
+    '--allowed-host',
+    'ALLOWED_HOST',
+    '<name>',
+    'name by which clients may call this server, besides its own and those of loopback; may be repeated',
+    hostName,
+  ),
   lb: many(
     setting(
       '--lb',
@@ -68,6 +77,7 @@ export function gatewayConfig(
     lbFolders: texts('lb').map(absolute),
     lbDomain: texts('lbDomain')[0]?.toLowerCase() ?? null,
     ...{ lbPublic: texts('lbPublic'), trustedProxies: texts('trustedProxy') },
+    allowedHosts: texts('allowedHost'),
     lbBodyBytes: Number(texts('maxLbBody')[0]) * 1024 * 1024,
   }
 }

@@ -2,10 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Addresses } from './api/addresses.ts'
+import { type Addresses, balancedUrl } from './api/addresses.ts'
 import { type App, type AppConfig, createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { toAppError } from './core/errors.ts'
+import type { EndpointId } from './core/ids.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
 import { ensureFolder, keepDurably } from './disk/durable-file.ts'
 import type { Emit } from './events.ts'
@@ -62,6 +63,8 @@ export interface RunningServer {
   readonly url: string
   /** Of GraphQL, REST and what commands use; the same unless --admin-port is given. */
   readonly managementUrl: string
+  /** Where a load-balancing endpoint is reached. */
+  addressOf(endpoint: { readonly id: EndpointId }): string
   readonly apiKeyFile: string
   readonly folders: readonly ServedFolder[]
   /** What GPUs there are and what that means, as a sentence for people. */
@@ -138,6 +141,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     warnOfOutside(config, log)
     return {
       ...{ url, managementUrl, apiKeyFile },
+      addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
       folders: served,
       ...{ hardware: await hardware, isolation: driver.isolation },
       stop: stopper(app, { listeners, containers, relay: kept, relayTokens, store, leader, lock, driver, notifier }),

@@ -8,14 +8,22 @@ export interface Addresses {
   readonly queueUrl: string
   /** Of load-balancing endpoints; that of REST and GraphQL where it is left out. */
   readonly balancedUrl?: string
-  /** Load-balancing endpoints are hosts below it, with scheme and port of their address; without it, paths of that. */
+  /**
+   * Load-balancing endpoints are hosts below it, with scheme and port of their address. Without it they are hosts below
+   * `lb.localhost` where that address is this machine's own, and paths of it elsewhere.
+   */
   readonly lbDomain?: string | null
 }
+
+/** Where names below localhost lead to; other addresses of loopback are not among them. */
+const OF_LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /** Where a load-balancing endpoint is, without a slash at its end. */
 export function balancedUrl(addresses: Addresses, id: EndpointId): string {
   const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
-  if (lbDomain === null) return `${origin}/lb/${id}`
-  const { protocol, port } = new URL(origin)
-  return `${protocol}//${id}.${lbDomain}${port === '' ? '' : `:${port}`}`
+  const { protocol, hostname, port } = new URL(origin)
+  // An origin of its own for each, so that what one serves cannot act in the name of another, or of the API.
+  const domain = lbDomain ?? (OF_LOOPBACK.has(hostname) ? 'lb.localhost' : null)
+  if (domain === null) return `${origin}/lb/${id}`
+  return `${protocol}//${id}.${domain}${port === '' ? '' : `:${port}`}`
 }

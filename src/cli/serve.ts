@@ -85,12 +85,13 @@ function announce(server: RunningServer, config: Config): void {
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
-function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile }: RunningServer): string[] {
+function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile, addressOf }: RunningServer): string[] {
   const { id, name, type } = endpoint
   const key = `-H "Authorization: Bearer $(cat '${apiKeyFile}')"`
   const head = ['', `Endpoint ${name} (${id}) runs ${folder}`]
   if (type === 'LOAD_BALANCER') {
-    return [...head, `  ${url}/lb/${id}/`, 'Try it:', `  curl -sS ${url}/lb/${id}/ ${key}`]
+    const base = addressOf(endpoint)
+    return [...head, `  ${base}/`, 'Try it:', `  curl -sS ${base}/ ${key}`]
   }
   const run = `${url}/v2/${id}`
   const json = `-H 'Content-Type: application/json' -d '{"input": {"name": "World"}}'`

@@ -6,6 +6,7 @@ import { type AnswerHead, mayBeSilent } from './answer-head.ts'
 import { Answering, switchingText } from './answering.ts'
 import type { BalancedCall, Passed } from './call.ts'
 import type { ExchangeParts, Upgrading } from './exchange-parts.ts'
+import { withinEndpoint } from './origin-wide.ts'
 import { inWords, tooLarge } from './refusal.ts'
 import { type RequestHead, requestHead } from './request-head.ts'
 import type { Affinity, Outcome, Reservation, Wanted } from './reservation.ts'
@@ -210,10 +211,10 @@ export class Exchange implements ConnectionUser, Wanted {
   onHead(head: AnswerHead): void {
     if (this.#over) return
     if (head.status === 101) this.#switching = head
-    else if (head.status < 200) this.#answering.inform(head)
+    else if (head.status < 200) this.#answering.inform(withinEndpoint(head, this.#call.prefix))
     else {
       this.#answer = head
-      this.#answering.head(head, this.#answeredBy())
+      this.#answering.head(withinEndpoint(head, this.#call.prefix), this.#answeredBy())
     }
   }
 
@@ -254,7 +255,7 @@ export class Exchange implements ConnectionUser, Wanted {
     this.#answering.status = 101
     this.#outgoing.detachSocket(socket)
     const pieces = early.take()
-    socket.write(switchingText(head, workerId, this.#call.subprotocol), 'latin1')
+    socket.write(switchingText(withinEndpoint(head, this.#call.prefix), workerId, this.#call.subprotocol), 'latin1')
     this.#tunnel = new Tunnel(socket, worker, pieces, rest, tunnelled => this.#onTunnelEnd(tunnelled))
   }
 

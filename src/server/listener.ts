@@ -7,6 +7,7 @@ import { keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf } from './connections.ts'
+import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
 
 /**
@@ -28,6 +29,8 @@ export interface ListenOptions {
   readonly onFull?: () => void
   /** Whether callers at this address are refused, whatever they ask; nobody is unless given. */
   readonly refuses?: (address: string | undefined) => boolean
+  /** The names that the server goes by: requests for others are refused. All are answered unless given. */
+  readonly hosts?: KnownHosts
   /** Load-balancing endpoints; none unless given. */
   readonly mount?: Mount
   /** Other bounds than the usual ones. */
@@ -51,10 +54,13 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const { host, port, maxConnections, onFull = () => {}, refuses = () => false, limits = {} } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
+  const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
+  const refusesAny = (incoming: IncomingMessage) =>
+    refuses(incoming.socket.remoteAddress) || hostProblem(incoming) !== null
   const enters = (incoming: IncomingMessage, endpointId: EndpointId) =>
     connections.enters(incoming, endpointId, () => false)
   const refuseFull = (outgoing: ServerResponse) => connections.refuse(outgoing)
-  const others = { refuses, isBusy, enters, refuse: refuseFull, upgraded }
+  const others = { refuses: refusesAny, isBusy, enters, refuse: refuseFull, upgraded }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
   const answer = getRequestListener(
     (request, env) =>
@@ -76,8 +82,11 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       ...(mount === null ? {} : { shouldUpgradeCallback: mount.shouldUpgrade }),
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
-      if (refuses(incoming.socket.remoteAddress)) refuse(outgoing)
+      const problem = hostProblem(incoming)
+      if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, CONTAINER)
+      else if (problem !== null) refuse(outgoing, problem)
       else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
+      else if (!namesTarget(incoming)) refuse(outgoing, NO_TARGET)
       else if (connections.enters(incoming, null, () => keepsReserved(incoming))) void answer(incoming, outgoing)
       else refuseFull(outgoing)
     },
@@ -108,9 +117,16 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
 const JSON_HEADERS = { 'content-type': 'application/json' }
 
 /** Containers come from addresses of their own network; what they may ask is at another address. */
-function refuse(outgoing: ServerResponse): void {
-  outgoing.writeHead(403, { ...JSON_HEADERS, connection: 'close' })
-  outgoing.end('{"error":"workers in containers reach this server at their worker address only"}')
+const CONTAINER = { status: 403, error: 'workers in containers reach this server at their worker address only' }
+
+function refuse(outgoing: ServerResponse, { status, error }: HostRefusal | typeof CONTAINER): void {
+  outgoing.writeHead(status, { ...JSON_HEADERS, connection: 'close' })
+  outgoing.end(JSON.stringify({ error }))
+}
+
+/** Requests of HTTP/1.0 may name no host, and `OPTIONS *` asks about no path: surfaces have neither. */
+function namesTarget({ url = '', headers: { host } }: IncomingMessage): boolean {
+  return /^(?:\/|https?:\/\/.)/i.test(url) && host !== undefined && host !== ''
 }
 
 /** The origin under which programs on this machine reach a listener on `host`. */

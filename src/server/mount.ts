@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
 import type { Entrance, Route } from '../gateway/route.ts'
+import { plainHost } from './hosts.ts'
 
 /** What a listener that has load-balancing endpoints is told about them. */
 export interface Mount {
@@ -25,7 +26,7 @@ export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
 export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: Asked) => Route | null {
   const given = domain === null ? [] : [plainHost(domain)]
   // One may be below the other, as in x.localhost: the longest that fits is the one that is meant.
-  const domains = ['localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
+  const domains = ['localhost', 'lb.localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
   const own = new Set([...ownHosts.map(plainHost), ...given])
   const ofHost = remembered(host => {
     const name = plainHost(host)
@@ -62,10 +63,6 @@ function remembered(find: (host: string) => EndpointId | null): (host: string) =
   }
 }
 
-function plainHost(host: string): string {
-  return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
-}
-
 function absolute(url: string): { readonly host: string; readonly path: string } | null {
   const found = /^https?:\/\/([^/?]*)(.*)$/is.exec(url)
   if (found === null) return null
@@ -75,8 +72,8 @@ function absolute(url: string): { readonly host: string; readonly path: string }
 
 /** What else becomes of requests. */
 export interface Others {
-  /** Whether callers at this address are refused, whatever they ask. */
-  readonly refuses: (address: string | undefined) => boolean
+  /** Whether the caller, or the host that it names, is refused, whatever it asks. */
+  readonly refuses: (incoming: IncomingMessage) => boolean
   /** Whether requests that came before on this connection have no answer yet. */
   readonly isBusy: (socket: Duplex) => boolean
   /** Gives a request its place; false when there is none for it. */
@@ -101,7 +98,7 @@ export interface Mounted {
 export function mounted(mount: Mount, { refuses, isBusy, enters, refuse: refuseFull, upgraded }: Others): Mounted {
   const routeOf = routing(mount)
   const { entrance } = mount
-  const isFor = (incoming: IncomingMessage) => !refuses(incoming.socket.remoteAddress) && routeOf(incoming) !== null
+  const isFor = (incoming: IncomingMessage) => !refuses(incoming) && routeOf(incoming) !== null
   return {
     // Clients offer the upgrade to HTTP/2 unasked, with requests that they want answered in any case. And what is not HTTP any
     // more would come before the answers that are still to come.

@@ -42,7 +42,14 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ masterKeys: [], limitJobs: false, deleteRunningEndpoints: false, prices: null },
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
-    ...{ lbFolders: [], lbDomain: null, lbPublic: [], trustedProxies: [], lbBodyBytes: 30 * 1024 * 1024 },
+    ...{
+      lbFolders: [],
+      lbDomain: null,
+      lbPublic: [],
+      trustedProxies: [],
+      allowedHosts: [],
+      lbBodyBytes: 30 * 1024 * 1024,
+    },
     accountLimits: ACCOUNT_LIMITS,
   })
   assert.deepEqual(
@@ -65,7 +72,7 @@ test('each setting is read from its option', () => {
     ...{ workerSandbox: 'required', workerReadable: ['models'] },
     ...{ container: true, docker: 'unix:///e.sock', dockerNetwork: 'mine', dockerWorkerAddress: '192.0.2.7' },
     ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
-    database: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
+    database: 'postgres://me@db:5432/runyard?sslmode=require',
     deleteRunningEndpoints: true,
     ...{ processes: 'off', acceptSharedHost: true, webhookPrivate: 'on' },
     ...{ lb: ['api'], lbDomain: 'LB.example', lbPublic: ['chat', 'e1'], trustedProxy: ['10.0.0.0/8', '::1'] },
@@ -74,7 +81,7 @@ test('each setting is read from its option', () => {
   assert.deepEqual(rest, {
     ...{ port: 0, host: '::1', dataDir: '/here/d', processRoots: ['/here/a', '/here/b'] },
     ...{ publicUrl: 'https://x.example', queueUrl: 'http://y:1', workers: ['/here/w1', '/here/w2'], sample: true },
-    databaseUrl: 'postgres://me:hidden@db:5432/runyard?sslmode=require',
+    databaseUrl: 'postgres://me@db:5432/runyard?sslmode=require',
     ...{ json: true, drainTimeoutMs: 5_000, maxWorkers: 7, storeHost: 'thread', logLevel: 'debug', apiKey: null },
     ...{ webhookPublicOnly: true, metricsPublic: true, maxConnections: 70, bodyBytes: 40 * 1024 * 1024 },
     ...{ bodyDiskBytes: 50 * 1024 * 1024, adminPort: 8081, adminHost: '10.0.0.1' },
@@ -95,6 +102,7 @@ test('each setting is read from its option', () => {
       lbDomain: 'lb.example',
       lbPublic: ['chat', 'e1'],
       trustedProxies: ['10.0.0.0/8', '::1'],
+      allowedHosts: [],
       lbBodyBytes: 500 * 1024 * 1024,
       accountLimits: {
         ...{ objects: 5, workersMin: 6, workers: 7, gpus: 8, queuedJobs: 9, queuedMb: 10, storedMb: null },
@@ -134,7 +142,7 @@ test('an address of a database is checked and never repeated, since it has a pas
   for (const url of [
     'postgresql://h/d',
     'postgres://u@127.0.0.1:5432/d',
-    'postgres://u:p%40@[::1]/d?options=-csearch_path%3Da',
+    'postgres://u%40@[::1]/d?options=-csearch_path%3Da',
   ]) {
     assert.equal(config({ database: url }).databaseUrl, url)
   }
@@ -145,9 +153,7 @@ test('an address of a database is checked and never repeated, since it has a pas
     'hidden',
     'postgres://h/d d',
   ]) {
-    assert.deepEqual(mistakes({ database: url }), [
-      '--database must be like postgres://user:password@host:5432/database',
-    ])
+    assert.deepEqual(mistakes({ database: url }), ['--database must be like postgres://user@host:5432/database'])
   }
 })
 
@@ -162,7 +168,14 @@ const OTHER: Record<string, string> = {
     publicUrl: 'http://x',
     queueUrl: 'http://y',
   },
-  ...{ lb: 'k:l', lbDomain: 'z', lbPublic: 'one,two', maxLbBody: '31', trustedProxy: '::1,10.0.0.0/8' },
+  ...{
+    allowedHost: 'w',
+    lb: 'k:l',
+    lbDomain: 'z',
+    lbPublic: 'one,two',
+    maxLbBody: '31',
+    trustedProxy: '::1,10.0.0.0/8',
+  },
   ...{ accountObjects: '1', accountWorkersMin: '1', accountWorkers: '1', accountGpus: '1' },
   ...{ accountQueuedJobs: '1', accountQueuedMb: '1', accountStoredMb: '1' },
   ...{ worker: 'v:w', container: 'true', sample: 'true', json: 'true', drainTimeout: '1', maxWorkers: '2' },

@@ -77,7 +77,7 @@ const CASES: readonly Case[] = [
     ['GET', 'serverless/:balancer'],
     200,
     {
-      requestUrls: { base: 'http://localhost:8080/lb/:balancer', health: 'http://localhost:8080/lb/:balancer/health' },
+      requestUrls: { base: 'http://:balancer.lb.localhost:8080', health: 'http://:balancer.lb.localhost:8080/health' },
     },
   ],
   [

@@ -160,7 +160,7 @@ describe('slow and silent clients', { concurrency: true }, () => {
   test('bodies at a byte a second are cut off after half a minute; a slow but steady one comes through', async () => {
     const { server, endpoint } = await floodable()
     const head = (length: number) =>
-      `POST /v2/${endpoint}/run HTTP/1.1\r\nhost: x\r\nauthorization: ${server.apiKey}\r\ncontent-length: ${length}\r\n\r\n`
+      `POST /v2/${endpoint}/run HTTP/1.1\r\nhost: localhost\r\nauthorization: ${server.apiKey}\r\ncontent-length: ${length}\r\n\r\n`
     const wires = await openWires(server, 500, head(10_000))
     const [steady] = (await openWires(server, 1, head(24_000))) as [Wire]
     const text = JSON.stringify({ input: { x: 'x'.repeat(23_982) } })
@@ -185,7 +185,7 @@ describe('slow and silent clients', { concurrency: true }, () => {
 
   test('headers at a byte a second, and connections that say nothing, are told 408 after half a minute', async () => {
     const { server, endpoint } = await floodable()
-    const slow = await openWires(server, 500, 'GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ')
+    const slow = await openWires(server, 500, 'GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ')
     const silent = await openWires(server, 500)
     const ticker = setInterval(() => {
       for (const { socket } of slow) socket.write('x')
@@ -206,7 +206,7 @@ describe('connections', () => {
     const before = memoryOf(server.pid)
     const { value, peakMb, worstMs } = await whileServing(server, endpoint, async () => {
       const wires = await openWires(server, 8_000)
-      const kept = await openWires(server, 2_000, 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n')
+      const kept = await openWires(server, 2_000, 'GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n')
       await until('the answers', () => kept.every(({ received }) => received().startsWith('HTTP/1.1 200 ')))
       assert.ok(openFilesOf(server.pid) >= 10_000)
       await sleep(2_000)
@@ -221,7 +221,7 @@ describe('connections', () => {
 
   test('beyond the most, the one that does nothing for longest makes room, those that never asked first', async () => {
     const { server, endpoint } = await floodable(['--max-connections', '100'])
-    const [kept] = (await openWires(server, 1, 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n')) as [Wire]
+    const [kept] = (await openWires(server, 1, 'GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n')) as [Wire]
     await until('its answer', () => kept.received().includes('200 OK'))
     const first = await openWires(server, 90)
     const { worstMs } = await whileServing(server, endpoint, async () => {
@@ -236,7 +236,7 @@ describe('connections', () => {
   test('when all are busy the next one is told so with 503', async () => {
     const { server, endpoint } = await floodable(['--max-connections', '64', '--max-connections-per-account', '64'])
     const { json } = await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
-    const head = `GET /v2/${endpoint}/status-sync/${json.id}?wait=60000 HTTP/1.1\r\nhost: x\r\n`
+    const head = `GET /v2/${endpoint}/status-sync/${json.id}?wait=60000 HTTP/1.1\r\nhost: localhost\r\n`
     const held: Wire[] = []
     while (held.length < 64) {
       held.push(...(await openWires(server, 1, `${head}authorization: ${server.apiKey}\r\n\r\n`)))
@@ -257,7 +257,7 @@ describe('connections', () => {
     const { peakMb, worstMs } = await whileServing(server, endpoint, async () => {
       for (let round = 0; round < 4; round += 1) {
         for (const large of [`x-long: ${'x'.repeat(100_000)}\r\n`, many]) {
-          const wires = await openWires(server, 250, `GET /healthz HTTP/1.1\r\nhost: x\r\n${large}\r\n`)
+          const wires = await openWires(server, 250, `GET /healthz HTTP/1.1\r\nhost: localhost\r\n${large}\r\n`)
           await Promise.all(wires.map(({ closed }) => closed))
           for (const wire of wires) assert.match(wire.received(), /^HTTP\/1\.1 431 |^$/)
           assert.ok(wires.some(wire => wire.received().startsWith('HTTP/1.1 431 ')))
@@ -275,7 +275,7 @@ describe('requests that are held', () => {
     const before = memoryOf(server.pid)
     const { json } = await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
     const get = (path: string, accept: string) =>
-      `GET /v2/${endpoint}/${path} HTTP/1.1\r\nhost: x\r\naccept: ${accept}\r\nauthorization: ${server.apiKey}\r\n\r\n`
+      `GET /v2/${endpoint}/${path} HTTP/1.1\r\nhost: localhost\r\naccept: ${accept}\r\nauthorization: ${server.apiKey}\r\n\r\n`
     const { value, peakMb, worstMs } = await whileServing(server, endpoint, async () => {
       const polls = await openWires(server, 4_000, get(`status-sync/${json.id}?wait=60000`, '*/*'))
       const streams = await openWires(server, 1_000, get(`stream/${json.id}`, 'text/event-stream'))
@@ -300,7 +300,7 @@ describe('requests that are held', () => {
     await ask(server, `/v2/${endpoint.id}/run`, { body: { input: {} } })
     const job = await worker.take()
     assert.equal((await worker.done(job.id, `{"output":"${'x'.repeat(19 * MB)}"}`)).status, 200)
-    const head = `GET /v2/${endpoint.id}/status/${job.id} HTTP/1.1\r\nhost: x\r\nauthorization: ${server.apiKey}\r\n\r\n`
+    const head = `GET /v2/${endpoint.id}/status/${job.id} HTTP/1.1\r\nhost: localhost\r\nauthorization: ${server.apiKey}\r\n\r\n`
     const { value, peakMb, worstMs } = await whileServing(server, idle, async () => {
       const wires: Wire[] = []
       for (let round = 0; round < 20; round += 1) {

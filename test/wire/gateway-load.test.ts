@@ -47,7 +47,7 @@ describe('many requests at once', { timeout: 240_000 }, () => {
     const sockets = await Promise.all(Array.from({ length: AT_ONCE }, () => connected(server.port)))
     const answers = sockets.map(statusOn)
     for (const [n, socket] of sockets.entries()) {
-      const head = `GET /lb/${node.id}/arrive?n=${n} HTTP/1.1\r\nHost: a\r\nAuthorization: ${server.apiKey}\r\n\r\n`
+      const head = `GET /lb/${node.id}/arrive?n=${n} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${server.apiKey}\r\n\r\n`
       socket.write(head)
     }
     assert.deepEqual(await Promise.all(answers), Array(AT_ONCE).fill('HTTP/1.1 200 OK'))

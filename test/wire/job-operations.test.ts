@@ -399,7 +399,7 @@ describe('sizes', () => {
       socket.on('connect', () => {
         const key = `Authorization: ${server.apiKey}`
         socket.write(
-          `POST ${path} HTTP/1.1\r\nHost: a\r\n${key}\r\nContent-Type: application/json\r\n${header}\r\n\r\n`,
+          `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${key}\r\nContent-Type: application/json\r\n${header}\r\n\r\n`,
         )
         send()
       })

@@ -28,7 +28,7 @@ class SocketReader {
   constructor(server: Server, path: string, lastId?: string) {
     this.socket = connect(server.port, '127.0.0.1')
     const resume = lastId === undefined ? '' : `Last-Event-ID: ${lastId}\r\n`
-    const head = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${server.apiKey}\r\n${resume}\r\n`
+    const head = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.apiKey}\r\n${resume}\r\n`
     this.socket.write(head)
     this.socket.setEncoding('utf8')
     this.socket.on('data', text => this.#take(String(text)))

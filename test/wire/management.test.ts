@@ -93,7 +93,8 @@ describe('REST', () => {
     const balancer = await makeEndpoint(server, { folder, settings: { type: 'LB', workersMax: 0 } })
     const { requestUrls, type } = (await ask(server, `/v2/serverless/${balancer}`)).json
     assert.equal(type, 'LOAD_BALANCER')
-    assert.deepEqual(requestUrls, { base: `${server.url}/lb/${balancer}`, health: `${server.url}/lb/${balancer}/ping` })
+    const base = `http://${balancer}.lb.localhost:${server.port}`
+    assert.deepEqual(requestUrls, { base, health: `${base}/ping` })
   })
 
   const refusals: [what: string, path: string, request: object, status: number, title: string][] = [

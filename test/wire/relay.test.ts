@@ -110,7 +110,9 @@ describe('a call that was cut off by the end of its server', () => {
       if (headers['x-runyard-undelivered-since'] !== undefined) response.writeHead(204).end()
     })
     const socket = connect(port, '127.0.0.1')
-    socket.write(`GET ${new URL(path('job-take', '?a')).pathname} HTTP/1.1\r\nHost: a\r\nAuthorization: t\r\n\r\n`)
+    socket.write(
+      `GET ${new URL(path('job-take', '?a')).pathname} HTTP/1.1\r\nHost: localhost\r\nAuthorization: t\r\n\r\n`,
+    )
     await until('the take', () => seen.length === 1)
     socket.destroy()
     await until('the report', () => seen.length === 2)

@@ -45,7 +45,7 @@ describe('slow readers', () => {
     const accept = shape === 'events' ? 'text/event-stream' : '*/*'
     const socket = connect(server.port, '127.0.0.1')
     socket.pause()
-    const headers = `Host: a\r\nConnection: close\r\nAccept: ${accept}\r\nAuthorization: ${server.apiKey}`
+    const headers = `Host: localhost\r\nConnection: close\r\nAccept: ${accept}\r\nAuthorization: ${server.apiKey}`
     socket.write(`GET /v2/${endpoint}/stream/${job}${SHAPES[shape]} HTTP/1.1\r\n${headers}\r\n\r\n`)
     return socket
   }

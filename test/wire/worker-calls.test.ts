@@ -336,7 +336,7 @@ for (const to of ['the relay', 'the server'] as const) {
     function openPoll(): Promise<Socket> {
       const socket = connect(to === 'the relay' ? Number(new URL(worker.url).port) : server.port, '127.0.0.1')
       const path = `${worker.path('job-take')}&job_in_progress=0`
-      socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${worker.token}\r\n\r\n`)
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${worker.token}\r\n\r\n`)
       socket.on('error', () => {})
       return sleep(40, socket)
     }
@@ -349,7 +349,7 @@ describe('a relay that is held up', () => {
     for (let round = 0; round < 3; round += 1) {
       const poll = connect(Number(new URL(worker.url).port), new URL(worker.url).hostname)
       poll.write(
-        `GET ${worker.path('job-take')}&job_in_progress=0 HTTP/1.1\r\nHost: a\r\nAuthorization: ${worker.token}\r\n\r\n`,
+        `GET ${worker.path('job-take')}&job_in_progress=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${worker.token}\r\n\r\n`,
       )
       // Leaves a connection behind that needs not be made, too.
       await worker.ping()

@@ -36,7 +36,7 @@ async function jobsOf({ server, worker, endpoint }: Owner, count: number): Promi
 /** Posts of which all but the last byte comes. */
 async function unfinished(server: Server, count: number, path: string, key: string | null, bytes: number) {
   const authorization = key === null ? '' : `authorization: ${key}\r\n`
-  const head = `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${authorization}content-length: ${bytes}\r\n\r\n`
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${authorization}content-length: ${bytes}\r\n\r\n`
   const body = `{"output":"${'x'.repeat(bytes - 13)}"`
   const wires: Wire[] = []
   // Many that are read in one turn of the loop would look as if one had held it.
@@ -140,7 +140,7 @@ describe('answers that nobody reads', () => {
   test('unread pages cut no download, and are still there for who reads them', async () => {
     const [tenant, page] = [
       await makeOwner(server, 'Reader'),
-      'GET /graphql HTTP/1.1\r\nhost: x\r\naccept: text/html\r\n\r\n',
+      'GET /graphql HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\n\r\n',
     ]
     const [job] = await jobsOf(tenant, 1)
     assert.equal((await tenant.worker.done(job!.id, `{"output":"${'x'.repeat(19 * MB)}"}`)).status, 200)
@@ -148,7 +148,7 @@ describe('answers that nobody reads', () => {
     const [download] = (await openWires(
       server,
       1,
-      `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${tenant.key}\r\n\r\n`,
+      `GET ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: ${tenant.key}\r\n\r\n`,
     )) as [Wire]
     download.socket.once('data', () => download.socket.pause())
     await until('the download to begin', () => download.received() !== '')

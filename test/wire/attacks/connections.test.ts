@@ -46,7 +46,7 @@ describe('a flood of connections', () => {
   test('held with the key of one account leaves job operations to other accounts', async () => {
     const meanEndpoint = await idleEndpoint(mean)
     const held = await submit(mean, meanEndpoint, {})
-    const head = `GET /v2/${meanEndpoint}/status-sync/${held}?wait=60000 HTTP/1.1\r\nhost: x\r\nauthorization: ${mean.apiKey}\r\n\r\n`
+    const head = `GET /v2/${meanEndpoint}/status-sync/${held}?wait=60000 HTTP/1.1\r\nhost: localhost\r\nauthorization: ${mean.apiKey}\r\n\r\n`
     const wires = await openWires(server, MOST * 2, head)
     const isRefused = ({ received, isClosed }: Wire) => received() !== '' || isClosed()
     await until('those to be refused that are too many', () => wires.filter(isRefused).length >= MOST)
@@ -59,7 +59,8 @@ describe('a flood of connections', () => {
   })
 
   test('without a key, whose bodies do not come, leaves management and workers reachable', async () => {
-    const head = 'POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n'
+    const head =
+      'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n'
     const wires = await openWires(server, MOST * 2, head)
     await until('some of them to be refused', () => wires.some(({ received }) => received().includes(' 503 ')))
     await assertReachable()
@@ -67,8 +68,12 @@ describe('a flood of connections', () => {
   })
 
   test('with a key to management holds no place that others need there', async () => {
-    const head = `POST /graphql HTTP/1.1\r\nhost: x\r\nauthorization: ${mean.apiKey}\r\ncontent-length: 100\r\n\r\n`
-    const anonymous = await openWires(server, MOST, 'POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n')
+    const head = `POST /graphql HTTP/1.1\r\nhost: localhost\r\nauthorization: ${mean.apiKey}\r\ncontent-length: 100\r\n\r\n`
+    const anonymous = await openWires(
+      server,
+      MOST,
+      'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n',
+    )
     const wires = await openWires(server, MOST * 2, head)
     await until('some of them to be refused', () => wires.some(({ received }) => received() !== ''))
     await assertReachable()
@@ -77,7 +82,7 @@ describe('a flood of connections', () => {
 
   test('to one load-balancing endpoint leaves management, workers and job operations reachable', async () => {
     const { id } = await balancedEndpoint(server, { ...inNode, workers: { max: 1 } })
-    const head = `POST /lb/${id}/ HTTP/1.1\r\nhost: x\r\nauthorization: ${server.apiKey}\r\ncontent-length: 100\r\n\r\n`
+    const head = `POST /lb/${id}/ HTTP/1.1\r\nhost: localhost\r\nauthorization: ${server.apiKey}\r\ncontent-length: 100\r\n\r\n`
     const wires = await openWires(server, MOST * 2, head)
     await until('some of them to be refused', () => wires.some(({ received }) => received().includes(' 503 ')))
     await assertReachable()

@@ -1,0 +1,64 @@
+/**
+ * Which names this server goes by. A page of a stranger whose name is made to point at this machine (DNS rebinding) calls it
+ * by that name, and the browser takes both for one origin; so names that nobody gave the server get no answer.
+ */
+import type { IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
+
+/** Why a request gets no answer for the host that it names. */
+export interface HostRefusal {
+  readonly status: 400 | 421
+  readonly error: string
+}
+
+/** Names that a server has. All are compared without case, port and a dot at the end. */
+export interface KnownHosts {
+  readonly names: readonly string[]
+  /** Domains of which every name below is known, and the domain itself. */
+  readonly domains: readonly string[]
+}
+
+/** Names of the machine as containers have it. */
+const MACHINE_IN_CONTAINERS = ['host.docker.internal', 'host.containers.internal']
+
+/** A name or an address with a port, as in RFC 9110, 7.2; `_` is in names of services. */
+const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}))(?::\d{0,5})?$/i
+
+/**
+ * Judges requests by the host that they name. One client names the same host again and again, so the latest is remembered.
+ * @param known besides loopback names, addresses as numbers, and names that containers have for their machine
+ * @returns null for a request that may go on, and for one that names no host
+ */
+export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url' | 'headers'>) => HostRefusal | null {
+  const names = new Set([...known.names, ...MACHINE_IN_CONTAINERS, 'localhost'].map(plainHost))
+  const ends = [...known.domains, 'localhost'].map(domain => `.${plainHost(domain)}`)
+  for (const domain of known.domains) names.add(plainHost(domain))
+  const judge = (host: string): HostRefusal | null => {
+    if (!HOST.test(host) || !URL.canParse(`http://${host}/`)) return MALFORMED
+    const name = plainHost(host)
+    if (names.has(name) || isIP(name.replace(/^\[|\]$/g, '')) !== 0 || ends.some(end => name.endsWith(end))) return null
+    return { status: 421, error: unknown(name) }
+  }
+  let latest: { readonly host: string; readonly refusal: HostRefusal | null } = { host: 'localhost', refusal: null }
+  return ({ url = '/', headers }) => {
+    // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
+    const host = url.startsWith('/') ? headers.host : (/^https?:\/\/([^/?#]*)/i.exec(url)?.[1] ?? headers.host)
+    if (host === undefined) return null
+    if (host !== latest.host) latest = { host, refusal: judge(host) }
+    return latest.refusal
+  }
+}
+
+const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is no host' }
+
+/** Said of requests that the API cannot answer without a host and a path. */
+export const NO_TARGET: HostRefusal = { status: 400, error: 'the request names no host, or no path' }
+
+function unknown(name: string): string {
+  return `this server does not go by the name ${name}; whoever runs it can allow it with --allowed-host ${name}, which may be repeated`
+}
+
+/** A host without case, port and a dot at its end. */
+export function plainHost(host: string): string {
+  return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+}

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+/** Names that this machine has for itself: its host name, with the domains that it searches, and its line in /etc/hosts. */
+export function machineNames(own = hostname(), read: (file: string) => string = readText): string[] {
+  const name = own.toLowerCase()
+  const [label = name] = name.split('.')
+  const searched = linesOf(read('/etc/resolv.conf'))
+    .filter(([word]) => word === 'search' || word === 'domain')
+    .flatMap(([, ...domains]) => domains.filter(domain => domain !== '.'))
+  const beside = linesOf(read('/etc/hosts')).flatMap(([, ...names]) => (names.includes(name) ? names : []))
+  return [name, label, `${label}.local`, ...searched.map(domain => `${label}.${domain}`), ...beside]
+}
+
+function linesOf(text: string): string[][] {
+  return text.split('\n').map(line => line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/))
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,54 @@
+/** What a load-balancing endpoint says about an origin or a domain stays within the endpoint. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { AnswerHead } from '../../src/gateway/answer-head.ts'
+import { withinEndpoint } from '../../src/gateway/origin-wide.ts'
+
+function headOf(headers: string[]): AnswerHead {
+  return { status: 200, reason: 'OK', headers, framing: 0, keepAlive: true, idleSeconds: null, upgrade: null }
+}
+
+function cookieWithin(cookie: string, prefix: string | null): string | undefined {
+  return withinEndpoint(headOf(['Set-Cookie', cookie]), prefix).headers[1]
+}
+
+test('an answer that says nothing about its origin is passed on as it is, without a copy', () => {
+  const head = headOf(['Content-Type', 'text/html', 'X-Frame-Options', 'DENY'])
+  assert.equal(withinEndpoint(head, '/lb/e1'), head)
+  assert.equal(withinEndpoint(head, null), head)
+})
+
+test('below /lb/ fields that hold for the whole origin are taken out; a host of its own keeps them', () => {
+  const named = ['Service-Worker-Allowed', 'clear-site-data', 'Strict-Transport-Security', 'NEL', 'Alt-Svc']
+  for (const name of named) {
+    const head = headOf(['A', '1', name, 'x', 'B', '2'])
+    assert.deepEqual(withinEndpoint(head, '/lb/e1').headers, ['A', '1', 'B', '2'])
+    assert.deepEqual(withinEndpoint(head, null).headers, head.headers)
+  }
+})
+
+test('below /lb/ a cookie is narrowed to the path of its endpoint, whatever it asks for', () => {
+  for (const wide of [
+    'a=1',
+    'a=1; Path=/',
+    'a=1; path = /',
+    'a=1; Path=/lb',
+    'a=1; Path=/lb/e10',
+    'a=1;Path=/lb/e1;Path=/',
+  ]) {
+    assert.equal(cookieWithin(wide, '/lb/e1'), 'a=1; Path=/lb/e1', wide)
+  }
+  assert.equal(cookieWithin('a=1; Path=/lb/e1/x; Secure', '/lb/e1'), 'a=1; Secure; Path=/lb/e1/x')
+  assert.equal(cookieWithin('a=1; Domain=localhost; HttpOnly', '/lb/e1'), 'a=1; HttpOnly; Path=/lb/e1')
+})
+
+test('below a host a cookie loses its domain, with which it would reach other endpoints', () => {
+  assert.equal(cookieWithin('a=1; Path=/; Domain=lb.example', null), 'a=1; Path=/')
+})
+
+test('each cookie of an answer is narrowed', () => {
+  const head = headOf(['Set-Cookie', 'a=1; Path=/', 'X', 'y', 'set-cookie', 'b=2'])
+  assert.deepEqual(withinEndpoint(head, '/lb/e1').headers, [
+    ...['Set-Cookie', 'a=1; Path=/lb/e1', 'X', 'y', 'set-cookie', 'b=2; Path=/lb/e1'],
+  ])
+})
