@@ -8,19 +8,18 @@ import { connectEngine } from './drivers/docker/connection.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createContainerNetwork } from './drivers/docker/network.ts'
 import { readBootId } from './drivers/process-table.ts'
+import { hostsOf } from './main-hosts.ts'
 import type { RelayTokens } from './main-relay.ts'
 import type { Store } from './ports/store.ts'
 import { keepRelay, type RelayKeeper, type RelayNote } from './relay/keeper.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from './server/connections.ts'
 import { ContainerAddress } from './server/container-address.ts'
-import type { KnownHosts } from './server/hosts.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
 import type { Mount } from './server/mount.ts'
 import { sharedAddresses } from './server/shared-addresses.ts'
 import { systemClock } from './system/clock.ts'
 import { installationOf } from './system/installation.ts'
 import type { createLog } from './system/log.ts'
-import { machineNames } from './system/machine-names.ts'
 import { openFileLimit } from './system/open-files.ts'
 import { portHolder } from './system/port-holder.ts'
 
@@ -174,16 +173,6 @@ function countsOf(config: Config): ConnectionCounts {
 function mountOf({ entrance }: App, { lbDomain, publicUrl, queueUrl }: Config): Mount {
   const own = [publicUrl, queueUrl].filter(url => url !== null)
   return { entrance, domain: lbDomain, ownHosts: own.map(url => new URL(url).host) }
-}
-
-/** The names that clients and workers may call the server by; see docs/adr/0039-origins-and-hosts.md. */
-function hostsOf({ host, publicUrl, queueUrl, lbDomain, dockerWorkerAddress, allowedHosts }: Config): KnownHosts {
-  const urls = [publicUrl, queueUrl].filter(url => url !== null).map(url => new URL(url).host)
-  const workers = dockerWorkerAddress === null ? [] : [dockerWorkerAddress]
-  return {
-    names: [host, ...machineNames(), ...urls, ...workers, ...allowedHosts],
-    domains: lbDomain === null ? [] : [lbDomain],
-  }
 }
 
 function connectionLimit(config: Config): number {

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { before, describe, test } from 'node:test'
 import { type Balanced, balancedEndpoint, call, inNode } from '../support/balanced.ts'
 import { rawClient } from '../support/gateway.ts'
-import { type Server, startServer } from '../support/server.ts'
+import { type ProbedServer, startProbedServer } from './probed-server.ts'
 
 const FIELDS = {
   'Service-Worker-Allowed': '/',
@@ -14,12 +14,14 @@ const FIELDS = {
 }
 
 describe('origins', () => {
-  let server: Server
+  let server: ProbedServer
   let endpoint: Balanced
 
   before(async () => {
-    server = await startServer({ args: ['--allowed-host', 'Runyard.Example'] })
+    server = await startProbedServer({ args: ['--allowed-host', 'Runyard.Example'] })
     endpoint = await balancedEndpoint(server, { ...inNode, workers: { min: 1, max: 1 } })
+    await asked('localhost')
+    server.forgetHolds()
   })
 
   /** The status line and body of a request that names a host. */
@@ -69,6 +71,16 @@ describe('origins', () => {
     assert.match(await asked('localhost', 'OPTIONS *'), /^HTTP\/1.1 400 /)
   })
 
+  test('a client of HTTP/1.0 that names no host reaches an endpoint, and is told that the API needs a host', async () => {
+    const send = (path: string, expected: RegExp) => {
+      const client = rawClient(server.port)
+      client.send(`GET ${path} HTTP/1.0\r\nAuthorization: Bearer ${server.apiKey}\r\n\r\n`)
+      return client.until(expected)
+    }
+    await send(`/lb/${endpoint.id}/ping`, /^HTTP\/1.1 200 OK\r\n/)
+    await send('/healthz', /^HTTP\/1.1 400 [\s\S]*names no host/)
+  })
+
   test('an endpoint is given out with a host of its own, where it says what it likes about its origin', async () => {
     assert.equal(endpoint.base, `http://${endpoint.id}.lb.localhost:${server.port}`)
     const path = `/fields?fields=${encodeURIComponent(JSON.stringify(FIELDS))}`
@@ -87,4 +99,6 @@ describe('origins', () => {
     const path = `/lb/${endpoint.id}`
     assert.deepEqual(headers['set-cookie'], [`a=1; Path=${path}`, `b=2; Path=${path}`])
   })
+
+  test('none of this holds the event loop', () => server.assertNeverHeld())
 })
