@@ -121,9 +121,9 @@ describe('batches with the official Python worker', { skip }, () => {
 })
 
 /** Kills the server while it finalizes a batch of 5000; afterwards each request is there once, and all are worked on. */
-async function killedWhileFinalizing(args: readonly string[]): Promise<void> {
+async function killedWhileFinalizing(env: Readonly<Record<string, string>>): Promise<void> {
   const dataDir = temporaryFolder()
-  const first = await startServer({ dataDir, args })
+  const first = await startServer({ dataDir, env })
   const endpoint = await makeEndpoint(first, { folder: `${root}/examples/hello-node`, settings: { workersMax: 0 } })
   const base = `/v2/${endpoint}/batch`
   const { id } = await call(first, base, { body: inputs(5_000) })
@@ -132,7 +132,7 @@ async function killedWhileFinalizing(args: readonly string[]): Promise<void> {
   await until('it to begin', async () => (await call(first, `${base}/${id}`)).status === 'FINALIZED', 10_000, 1)
   await first.kill9()
   await answer
-  const second = await startServer({ dataDir, args })
+  const second = await startServer({ dataDir, env })
   await until(
     'all to be jobs',
     async () => (await ask(second, `/v2/${endpoint}/health`)).json.jobs.inQueue === 5_000,
@@ -150,12 +150,12 @@ async function killedWhileFinalizing(args: readonly string[]): Promise<void> {
 }
 
 test('a server that is killed while it finalizes a batch finalizes it after its restart', () =>
-  killedWhileFinalizing([]))
+  killedWhileFinalizing({}))
 
 test('on PostgreSQL, too', { skip: noPostgres }, async () => {
   const schema = await testSchema()
   try {
-    await killedWhileFinalizing(['--database', schema.url])
+    await killedWhileFinalizing({ RUNYARD_DATABASE: schema.url })
   } finally {
     await schema.drop()
   }

@@ -64,7 +64,7 @@ describe('runyard doctor', { concurrency: 2 }, () => {
   test('PostgreSQL: its version and clock, or why it does not answer, never its password', async t => {
     const url = process.env.RUNYARD_TEST_POSTGRES
     if (url === undefined) return t.skip('RUNYARD_TEST_POSTGRES names no PostgreSQL')
-    const there = await doctor(['--data-dir', temporaryFolder(), '--port', '0', '--database', url])
+    const there = await doctor(['--data-dir', temporaryFolder(), '--port', '0'], { ...AWAY, RUNYARD_DATABASE: url })
     assert.match(there.of('database')?.message ?? '', /^PostgreSQL answers \(\d+/)
     assert.equal(there.of('clock')?.state, 'ok')
     const env = { RUNYARD_DATABASE: 'postgres://u:hidden@127.0.0.1:1/d' }

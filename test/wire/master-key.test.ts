@@ -57,7 +57,7 @@ test('a rotation that is killed goes on where it was, and nothing is lost in bet
   await server.stop()
   await addSecrets(dataDir)
   const [old] = loadMasterKeys(keyFile(dataDir), [])
-  const other = await runCommand([...ROTATE, dataDir, '--database', 'postgres://me@127.0.0.1:1/else'])
+  const other = await runCommand([...ROTATE, dataDir], { RUNYARD_DATABASE: 'postgres://me:hidden@127.0.0.1:1/else' })
   assert.match(other.stderr, /its server was last started on the embedded database/)
   assert.ok(!other.stderr.includes('hidden'))
 
