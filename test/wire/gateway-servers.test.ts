@@ -51,7 +51,9 @@ describe('servers as workers', { timeout: 240_000 }, () => {
     const type = { 'content-type': 'application/json' }
     const made = await call(fastApi, '/items/8', { method: 'PUT', headers: type, body })
     assert.deepEqual([made.status, made.json], [201, { item: 8, name: 'tea', price: 2.5 }])
-    assert.deepEqual([made.headers.location, made.headers['set-cookie']], ['/items/8', ['first=1', 'second=2']])
+    const below = `Path=/lb/${fastApi.id}`
+    const cookies = [`first=1; ${below}`, `second=2; ${below}`]
+    assert.deepEqual([made.headers.location, made.headers['set-cookie']], ['/items/8', cookies])
     const removed = await call(fastApi, '/items/8', { method: 'DELETE', byHost: true })
     assert.deepEqual([removed.status, removed.text], [204, ''])
     assert.equal((await call(fastApi, '/nowhere')).json.detail, 'Not Found')
