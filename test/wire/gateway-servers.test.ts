@@ -140,7 +140,7 @@ describe('servers as workers', { timeout: 240_000 }, () => {
     await new Promise(resolve => other.close(resolve))
     const node = await balancedEndpoint(server, { ...inNode, env: { WIRE_PORT: String(port) } })
     const given = new AbortController()
-    const waits = fetch(`${node.base}/`, {
+    const waits = fetch(`${server.url}/lb/${node.id}/`, {
       headers: { authorization: `Bearer ${server.apiKey}` },
       signal: given.signal,
     }).catch(() => 'given up')
