@@ -19,6 +19,7 @@ import {
 } from './config-setting.ts'
 import { SHARING_SETTINGS, type SharingConfig, sharingConfig } from './config-sharing.ts'
 import { WORKERS_SETTINGS, type WorkersConfig, workersConfig } from './config-workers.ts'
+import { givenKeyProblem } from './core/given-key.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 
@@ -298,9 +299,8 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
     values.set(name, texts)
   }
   const apiKey = given.env.RUNYARD_API_KEY ?? null
-  if (apiKey !== null && !/^[\x21-\x7e]{8,256}$/.test(apiKey)) {
-    mistakes.push('RUNYARD_API_KEY must have 8 to 256 visible ASCII characters')
-  }
+  const keyProblem = apiKey === null ? null : givenKeyProblem(apiKey)
+  if (keyProblem !== null) mistakes.push(`RUNYARD_API_KEY ${keyProblem}`)
   const masterKeys = (given.env.RUNYARD_MASTER_KEY ?? '').split(',').filter(text => text !== '')
   if (masterKeys.length > 3 || masterKeys.some(text => !/^[A-Za-z0-9+/_-]{43}=?$/.test(text))) {
     mistakes.push('RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them')

@@ -274,15 +274,15 @@ test('all mistakes are reported at once, each with the place where it was made',
     "RUNYARD_WORKER must not be empty, not ''",
     "RUNYARD_MAX_WORKERS must be a whole number from 1 to 10000, not 'many'",
     "--log-level must be one of debug, info, warn, error, silent, not 'loud'",
-    'RUNYARD_API_KEY must have 8 to 256 visible ASCII characters',
+    'RUNYARD_API_KEY must have 20 to 256 visible ASCII characters',
   ])
 })
 
 test('the API key comes from the environment alone, and no mistake ever shows it', () => {
-  assert.equal(config({}, { RUNYARD_API_KEY: 'rpa_0123456789' }).apiKey, 'rpa_0123456789')
-  for (const key of ['', '1234567', 'has a blank', 'umläut12', 'x'.repeat(257)]) {
+  assert.equal(config({}, { RUNYARD_API_KEY: 'rpa_0123456789abcdef' }).apiKey, 'rpa_0123456789abcdef')
+  for (const key of ['', 'rpa_0123456789abcde', 'has a blank between two', 'umläut_of_much_length', 'x'.repeat(257)]) {
     const found = mistakes({}, { RUNYARD_API_KEY: key })
-    assert.deepEqual(found, ['RUNYARD_API_KEY must have 8 to 256 visible ASCII characters'], key)
+    assert.deepEqual(found, ['RUNYARD_API_KEY must have 20 to 256 visible ASCII characters'], key)
   }
 })
 
