@@ -103,6 +103,7 @@ export interface AppConfig {
 export interface Services {
   readonly access: Access
   readonly keys: Keys
+  readonly sharing: Pick<Sharing, 'problem'>
   /** The endpoint of a handler's folder, made when there is none yet; see services/folder-workers.ts. */
   readonly folderEndpoint: (folder: WorkerFolder) => Promise<Endpoint>
 }
@@ -182,6 +183,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     services: {
       access,
       keys: management.keys,
+      sharing,
       folderEndpoint: folder => ensureFolderEndpoint({ ...shared, driver: ports.driver }, DEFAULT_OWNER, folder),
     },
     lines,

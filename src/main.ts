@@ -139,6 +139,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     })
     tellOthers(lock, leader, managementUrl)
     warnOfOutside(config, log)
+    await warnOfNeighbours(app, log)
     return {
       ...{ url, managementUrl, apiKeyFile },
       addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
@@ -195,6 +196,15 @@ function warnOfOutside({ host, adminHost, adminPort }: Config, log: Log): void {
   if (adminPort !== null && !isLoopback(adminHost))
     log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
   if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
+}
+
+async function warnOfNeighbours({ services }: App, log: Log): Promise<void> {
+  const reason = await services.sharing.problem()
+  if (reason === null) return
+  log.warn(
+    { reason },
+    'there are several accounts, and workers of one can reach what is not its own; see --accept-shared-host',
+  )
 }
 
 function appConfigOf(config: Config): AppConfig {

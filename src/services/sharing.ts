@@ -35,6 +35,15 @@ export class Sharing {
     )
   }
 
+  /**
+   * Why several accounts that are there already are not safe from each other, as may be after an upgrade; null when they are, when
+   * there is one, or when the operator accepts it.
+   */
+  async problem(): Promise<string | null> {
+    const reason = this.#rules.acceptSharedHost ? null : this.#ports.driver.keepsApart()
+    return reason !== null && (await this.#isShared()) ? reason : null
+  }
+
   /** From now on webhooks and the like know of the account that was just made. */
   accountMade(): void {
     this.#shared = true

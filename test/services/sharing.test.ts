@@ -50,3 +50,22 @@ test('webhooks are off private addresses from the moment of a second account, un
   assert.equal(await on.sharing.webhooksPublicOnly(), false)
   assert.equal(await installation(null, { webhookPrivate: 'off' }).sharing.webhooksPublicOnly(), true)
 })
+
+test('several accounts that are there already are a problem only where workers are not kept apart and nobody accepted that', async () => {
+  const another: Account = {
+    id: 'user2' as OwnerId,
+    name: 'Ada',
+    createdAtMs: 0,
+    deleteRunningEndpoints: false,
+    limits: {},
+  }
+  const problemOf = (reason: string | null, rules: Partial<SharingRules>, ...accounts: Account[]) => {
+    const { sharing, kept } = installation(reason, rules)
+    kept.push(...accounts)
+    return sharing.problem()
+  }
+  assert.equal(await problemOf('no cage', {}, another), 'no cage')
+  assert.equal(await problemOf('no cage', {}), null)
+  assert.equal(await problemOf(null, {}, another), null)
+  assert.equal(await problemOf('no cage', { acceptSharedHost: true }, another), null)
+})

@@ -1,7 +1,10 @@
 /** What a second account may not do, and what changes for the installation when there is one. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
+import { root, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 import { startProbedServer } from './probed-server.ts'
 
 test('only a key of the operator with all rights makes an account, and without workers of the machine it needs no consent', async () => {
@@ -20,4 +23,21 @@ test('only a key of the operator with all rights makes an account, and without w
   }
   server.assertNeverHeld()
   await server.stop()
+})
+
+test('a server that has several accounts already warns at its start that their workers are not kept apart', async () => {
+  const args = ['--process-root', root, '--docker', 'off']
+  const dataDir = temporaryFolder()
+  const warnings = (server: Server) =>
+    server.lines.filter(line => line.includes('workers of one can reach what is not its own'))
+  const first = await startServer({ trusting: false, dataDir, args: [...args, '--accept-shared-host'] })
+  await ask(first, '/v2/account/accounts', { body: { name: 'second' } })
+  await first.stop()
+  assert.deepEqual(warnings(first), [])
+  const second = await startServer({ trusting: false, dataDir, args })
+  await until('the warning', () => warnings(second).length === 1)
+  await second.stop()
+  const third = await startServer({ trusting: false, dataDir, args: [...args, '--accept-shared-host'] })
+  await third.stop()
+  assert.deepEqual(warnings(third), [])
 })
