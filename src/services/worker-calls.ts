@@ -1,7 +1,7 @@
 import { readChunk } from '../core/chunk.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
-import type { ClaimedJob } from '../core/job.ts'
+import { type ClaimedJob, isFinal } from '../core/job.ts'
 import { CHUNK_BYTES, droppedChunk, droppedResult, oversizedResult, readResult } from '../core/result.ts'
 import { beginsJobsLate } from '../core/sdk.ts'
 import { takesJobs, unhealthyProblem, type Worker } from '../core/worker.ts'
@@ -212,6 +212,19 @@ export class WorkerCalls {
     if (reading.refresh) await this.#fleet.drain(worker.id, 'refresh')
     await this.#jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
     this.#tellOfLess(worker)
+  }
+
+  /** Whether a worker that was ended is the last that had a job; a result that is refused leaves a diagnostic where the job is not over. */
+  async mayFinishLate(worker: Worker, jobId: JobId): Promise<boolean> {
+    const { store, clock, emit } = this.#ports
+    const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
+    if (job === null || job.workerId === worker.id) return job !== null
+    if (!isFinal(job.status)) {
+      const reason = "a result came from a worker that was ended, when the job was no longer this worker's"
+      await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, reason)
+      emit('job.result_ignored', { endpointId: worker.endpointId, jobId, workerId: worker.id, reason })
+    }
+    return false
   }
 
   /**

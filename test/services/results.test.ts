@@ -103,7 +103,7 @@ test('the late result of the last holder is ignored once another worker has the 
   rig.fleet.exit(worker.id, { code: 1 })
   const next = await nextWorker(rig, 2)
   assert.equal(await next.takeJob(), id)
-  assert.equal((await worker.done(id, { output: 'from the first' })).status, 200)
+  assert.equal((await worker.done(id, { output: 'from the first' })).status, 401)
   assert.equal((await rig.job(endpoint, id)).status, 'IN_PROGRESS')
   const [ignored] = rig.happened('job.result_ignored')
   assert.deepEqual([ignored?.jobId, ignored?.workerId], [id, worker.id])

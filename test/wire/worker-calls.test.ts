@@ -409,7 +409,7 @@ describe('workers that are lost', () => {
     await whenStatus(server, silent.id, late, ['IN_QUEUE'])
     const third = await silent.worker()
     assert.equal((await third.take()).id, late)
-    assert.equal((await second.done(late, { output: 'from the second' })).status, 200)
+    assert.equal((await second.done(late, { output: 'from the second' })).status, 401)
     assert.equal((await statusOf(server, silent.id, late)).status, 'IN_PROGRESS')
     assert.equal((await third.done(late, { output: 'from the third' })).status, 200)
     const done = await whenFinal(server, silent.id, late)

@@ -64,9 +64,8 @@ export function workerSurface(parts: WorkerSurfaceParts): Surface {
   }
 }
 
-function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  // What it has finished still counts (docs/adr/0005); a take is slowed down, since at 401 SDKs ask again without a pause.
-  if (worker.state === 'EXITED' && (call.name === 'job-stop' || call.name === 'ping')) {
+async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+  if (worker.state === 'EXITED' && !(await mayStill(parts, call, worker))) {
     throw new AppError('unauthorized', 'this worker was ended')
   }
   switch (call.name) {
@@ -83,6 +82,16 @@ function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<
     default:
       return ping(parts, call, worker)
   }
+}
+
+/**
+ * Whether a call of a worker that was ended is let in: the result of a job that nobody else has got still counts
+ * (docs/adr/0005-late-results.md), and a take is answered 429, since at 401 SDKs ask again without a pause.
+ */
+async function mayStill({ calls }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
+  if (call.name !== 'job-done') return call.name === 'job-take' || call.name === 'job-take-batch'
+  const jobId = jobOf(call)
+  return jobId !== null && (await calls.mayFinishLate(worker, jobId))
 }
 
 async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
