@@ -138,8 +138,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       },
     })
     tellOthers(lock, leader, managementUrl)
-    warnOfOutside(config, log)
-    await warnOfNeighbours(app, log)
+    await warnOfStrangers(app, config, log)
     return {
       ...{ url, managementUrl, apiKeyFile },
       addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
@@ -192,19 +191,17 @@ function originsOf({ publicUrl, queueUrl, lbDomain }: Config, url: string, manag
   return { publicUrl: publicUrl ?? managementUrl, queueUrl: queueUrl ?? origin, balancedUrl: origin, lbDomain }
 }
 
-function warnOfOutside({ host, adminHost, adminPort }: Config, log: Log): void {
+/** Who can reach the server, or what is another's. */
+async function warnOfStrangers({ services }: App, { host, adminHost, adminPort }: Config, log: Log): Promise<void> {
   if (adminPort !== null && !isLoopback(adminHost))
     log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
   if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
-}
-
-async function warnOfNeighbours({ services }: App, log: Log): Promise<void> {
   const reason = await services.sharing.problem()
-  if (reason === null) return
-  log.warn(
-    { reason },
-    'there are several accounts, and workers of one can reach what is not its own; see --accept-shared-host',
-  )
+  if (reason !== null) {
+    const what =
+      'there are several accounts, and workers of one can reach what is not its own; see --accept-shared-host'
+    log.warn({ reason }, what)
+  }
 }
 
 function appConfigOf(config: Config): AppConfig {

@@ -5,6 +5,7 @@ import { buildImage } from '../drivers/docker/build.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import { wantsJson } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
+import { printText } from './terminal-text.ts'
 
 interface BuildCommandOptions {
   readonly tag: string
@@ -39,7 +40,7 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
   const args = argumentsIn(options.buildArg ?? [])
   const connection = connectEngine('auto', process.env, 0)
   if (connection === null) throw new CliError(NO_ENGINE, EXIT.unavailable)
-  const onOutput = (text: string) => void process.stderr.write(text)
+  const onOutput = (text: string) => void printText(text, process.stderr)
   try {
     const id = await buildImage({
       ...{
@@ -53,7 +54,7 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
       },
       onOutput,
     })
-    process.stdout.write(wantsJson(options) ? `${JSON.stringify({ name: tag, id })}\n` : `Built ${tag} (${id})\n`)
+    printText(wantsJson(options) ? `${JSON.stringify({ name: tag, id })}\n` : `Built ${tag} (${id})\n`)
   } catch (thrown) {
     if (!(thrown instanceof AppError)) throw thrown
     const { message, failures, code } = thrown

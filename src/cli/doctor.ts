@@ -6,6 +6,7 @@ import type { Finding } from '../core/diagnosis.ts'
 import { diagnose } from '../doctor/diagnose.ts'
 import { wantsJson } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
+import { withoutControls } from './terminal-text.ts'
 
 /** The settings of the server that decide what is looked at. */
 const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress']
@@ -47,5 +48,6 @@ const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as con
 /** A finding as lines for a terminal: what was looked at, what is the matter, and below it what to do. */
 export function forPeople({ check, state, message, action }: Finding): string {
   const word = styleText(COLOURS[state], state.padEnd(4), { stream: process.stdout })
-  return `${word}  ${check.padEnd(14)}  ${message}\n${action === null ? '' : `${' '.repeat(22)}-> ${action}\n`}`
+  const rest = `${check.padEnd(14)}  ${message}\n${action === null ? '' : `${' '.repeat(22)}-> ${action}\n`}`
+  return `${word}  ${withoutControls(rest)}`
 }

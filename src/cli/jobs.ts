@@ -5,6 +5,7 @@ import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from './l
 import { print, printList } from './resources.ts'
 import { type SubmitOptions, submission, withSubmission } from './run.ts'
 import { type Column, column, durationText, type Row, timeText } from './table.ts'
+import { printText } from './terminal-text.ts'
 
 interface ListOptions extends ConnectionOptions {
   readonly status?: string
@@ -96,10 +97,10 @@ async function remove(options: InsideOptions, path: string, id: string): Promise
     })
   }
   await ask(options, `${path}/status/${id}?ttl=1000`)
-  process.stdout.write(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `job ${id} is gone in a second\n`)
+  printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `job ${id} is gone in a second\n`)
 }
 
 async function tell(options: ConnectionOptions, answer: Response): Promise<void> {
   const job = (await answer.json()) as { id: string; status: string }
-  process.stdout.write(wantsJson(options) ? `${JSON.stringify(job)}\n` : `job ${job.id} is ${job.status}\n`)
+  printText(wantsJson(options) ? `${JSON.stringify(job)}\n` : `job ${job.id} is ${job.status}\n`)
 }

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
 import { events } from './event-stream.ts'
 import { CliError, EXIT } from './exit.ts'
-import { forStream } from './terminal-text.ts'
+import { printText } from './terminal-text.ts'
 
 interface LogsOptions extends ConnectionOptions {
   readonly follow?: boolean
@@ -46,8 +46,7 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
   })
   const asJson = wantsJson(options)
   for await (const { event, data } of events(options, `/ops/logs/${encodeURIComponent(id)}?${query}`, 'end')) {
-    if (event === 'message')
-      process.stdout.write(forStream(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`))
+    if (event === 'message') printText(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
   }
 }
 

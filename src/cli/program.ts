@@ -10,6 +10,7 @@ import { addMasterKey } from './master-key.ts'
 import { addResources } from './resources.ts'
 import { addRun } from './run.ts'
 import { addServe } from './serve.ts'
+import { printText } from './terminal-text.ts'
 import { addTest } from './test.ts'
 import { addTop } from './top.ts'
 import { addUsage } from './usage.ts'
@@ -62,9 +63,9 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage
   if (error instanceof CliError) {
-    process.stderr.write(`runyard: ${error.message}\n`)
+    printText(`runyard: ${error.message}\n`, process.stderr)
     return error.exitCode
   }
-  process.stderr.write(`runyard: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  printText(`runyard: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`, process.stderr)
   return EXIT.internal
 }

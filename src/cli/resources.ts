@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
 import { type BodyOptions, bodyOf, collected, type Field } from './fields.ts'
 import { type Column, column, memberAt, type Row, shown, table } from './table.ts'
+import { printText } from './terminal-text.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
 interface Resource {
@@ -185,7 +186,7 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
   withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
     async (id: string, options: ConnectionOptions) => {
       await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })
-      process.stdout.write(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `${one} ${id} is deleted\n`)
+      printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `${one} ${id} is deleted\n`)
     },
   )
 }
@@ -207,7 +208,7 @@ function addKeyVerbs(group: Command, { path }: Resource): void {
   withConnection(group.command('revoke').argument('<id>').description('delete a key, which is refused at once')).action(
     async (id: string, options: ConnectionOptions) => {
       await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })
-      process.stdout.write(wantsJson(options) ? `${JSON.stringify({ revoked: id })}\n` : `API key ${id} is revoked\n`)
+      printText(wantsJson(options) ? `${JSON.stringify({ revoked: id })}\n` : `API key ${id} is revoked\n`)
     },
   )
 }
@@ -241,8 +242,9 @@ export function printList(
   columns: readonly Column[],
   name: string,
 ): void {
-  if (wantsJson(options)) for (const row of rows) process.stdout.write(`${JSON.stringify(row)}\n`)
-  else process.stdout.write(rows.length === 0 ? `there are no ${name}\n` : table(columns, rows))
+  if (wantsJson(options)) for (const row of rows) printText(`${JSON.stringify(row)}\n`)
+  else if (rows.length === 0) printText(`there are no ${name}\n`)
+  else process.stdout.write(table(columns, rows))
 }
 
 /** A thing as JSON, the only form that shows all of it. */
@@ -252,5 +254,5 @@ export async function print(answer: Response): Promise<void> {
 
 /** As {@link print}, of what was read before. */
 export function printValue(value: Row): void {
-  process.stdout.write(`${process.stdout.isTTY ? JSON.stringify(value, null, 2) : JSON.stringify(value)}\n`)
+  printText(`${process.stdout.isTTY ? JSON.stringify(value, null, 2) : JSON.stringify(value)}\n`)
 }

@@ -4,7 +4,7 @@ import { events } from './event-stream.ts'
 import { CliError, EXIT } from './exit.ts'
 import { jsonArgument } from './fields.ts'
 import { Patience } from './patience.ts'
-import { forStream } from './terminal-text.ts'
+import { printText } from './terminal-text.ts'
 
 /** What a job is submitted with. */
 export interface SubmitOptions extends ConnectionOptions {
@@ -58,7 +58,7 @@ async function run(endpoint: string, options: RunOptions): Promise<void> {
   const submitted = await ask(options, `${path}/run`, { method: 'POST', body: submission(options) })
   const job = (await submitted.json()) as Job
   if (options.detach === true) {
-    process.stdout.write(wantsJson(options) ? `${JSON.stringify(job)}\n` : `${job.id}\n`)
+    printText(wantsJson(options) ? `${JSON.stringify(job)}\n` : `${job.id}\n`)
     return
   }
   const progress = new Progress(options)
@@ -116,21 +116,21 @@ async function printStream(options: RunOptions, path: string, progress: Progress
 
 function printChunk(text: string, options: RunOptions): void {
   const { output } = JSON.parse(text) as { output: unknown }
-  if (wantsJson(options)) process.stdout.write(forStream(`${JSON.stringify({ chunk: output })}\n`))
-  else process.stdout.write(forStream(typeof output === 'string' ? output : `${JSON.stringify(output)}\n`))
+  if (wantsJson(options)) printText(`${JSON.stringify({ chunk: output })}\n`)
+  else printText(typeof output === 'string' ? output : `${JSON.stringify(output)}\n`)
 }
 
 function printEnd(job: Job, options: RunOptions): void {
   if (job.status !== 'COMPLETED') process.exitCode = 1
   if (wantsJson(options)) {
-    process.stdout.write(forStream(`${JSON.stringify(job)}\n`))
+    printText(`${JSON.stringify(job)}\n`)
     return
   }
   if (options.stream === true) process.stdout.write('\n')
-  else if (job.output !== undefined) process.stdout.write(forStream(`${JSON.stringify(job.output, null, 2)}\n`))
+  else if (job.output !== undefined) printText(`${JSON.stringify(job.output, null, 2)}\n`)
   const times = `waited ${job.delayTime ?? 0} ms, ran ${job.executionTime ?? 0} ms`
   const error = job.error === undefined ? '' : `\n${job.error}`
-  process.stderr.write(forStream(`${job.status} ${job.id} (${times})${error}\n`, process.stderr))
+  printText(`${job.status} ${job.id} (${times})${error}\n`, process.stderr)
 }
 
 /** One line on standard error that is written over again and again; nothing where that is no terminal. */

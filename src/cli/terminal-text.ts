@@ -8,6 +8,11 @@ export function forStream(text: string, stream: { readonly isTTY?: boolean } = p
   return stream.isTTY === true ? withoutControls(text) : text
 }
 
+/** Prints a text that others may have had a hand in, such as workers and servers; see {@link forStream}. */
+export function printText(text: string, stream: NodeJS.WriteStream = process.stdout): void {
+  stream.write(forStream(text, stream))
+}
+
 /** A text without what could steer a terminal, but line ends and tabs. */
 export function withoutControls(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.

@@ -7,6 +7,7 @@ import { CliError, EXIT } from './exit.ts'
 import { type HubTest, type HubTests, readHubTests } from './hub-tests.ts'
 import { startPassingServer } from './passing-server.ts'
 import { onOneLine } from './table.ts'
+import { printText } from './terminal-text.ts'
 
 interface TestOptions extends ConnectionOptions {
   readonly endpoint?: string
@@ -105,7 +106,7 @@ async function runAll({ tests }: HubTests, run: Run): Promise<void> {
   for (const test of tests) {
     const result = await runOne(test, run)
     if (!result.passed) failed += 1
-    process.stdout.write(wantsJson(run) ? `${JSON.stringify(result)}\n` : forPeople(result))
+    printText(wantsJson(run) ? `${JSON.stringify(result)}\n` : forPeople(result))
   }
   process.stderr.write(`${tests.length - failed} passed, ${failed} failed\n`)
   if (failed > 0) process.exitCode = 1

@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
 import { TerminalScreen } from './terminal-screen.ts'
+import { printText } from './terminal-text.ts'
 import { Rates, type ScreenLine, type Style, screenOf, type TopAnswer } from './top-screen.ts'
 
 interface TopOptions extends ConnectionOptions {
@@ -73,7 +74,7 @@ async function watch(options: TopOptions, path: string, first: TopAnswer, screen
 async function printLines(options: TopOptions, path: string): Promise<void> {
   for (let printed = 1; ; printed += 1) {
     try {
-      process.stdout.write(`${JSON.stringify(await read(options, path, AbortSignal.timeout(ANSWER_MS)))}\n`)
+      printText(`${JSON.stringify(await read(options, path, AbortSignal.timeout(ANSWER_MS)))}\n`)
     } catch (error) {
       if (printed === 1 || !isAway(error)) throw error
     }

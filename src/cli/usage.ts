@@ -3,6 +3,7 @@ import { BUCKET_SIZES, type BucketSize } from '../core/billing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
 import { pages, printList } from './resources.ts'
 import { type Column, column, durationText, memberAt, type Row } from './table.ts'
+import { printText } from './terminal-text.ts'
 
 interface UsageOptions extends ConnectionOptions {
   readonly bucket: BucketSize
@@ -43,7 +44,7 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   const endpoints = await pages(options, '/v2/serverless', 'endpoints')
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
   printList(options, bill.records, columnsFor(bucket, names), 'records of usage in this time')
-  if (bill.records.length > 0) process.stdout.write(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
+  if (bill.records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
 }
 
 async function limits(options: UsageOptions): Promise<void> {

@@ -3,6 +3,7 @@ import type { Explanation } from '../core/explain.ts'
 import { lasting } from '../core/explain-facts.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
 import { onOneLine } from './table.ts'
+import { printText } from './terminal-text.ts'
 
 type Row = Explanation & { readonly kind: string; readonly id: string; readonly name: string }
 
@@ -22,10 +23,10 @@ async function why(id: string | undefined, options: ConnectionOptions): Promise<
   for await (const row of id === undefined
     ? rowsOfAll(options)
     : rowsAt(options, `/ops/why/${encodeURIComponent(id)}`)) {
-    process.stdout.write(wantsJson(options) ? `${JSON.stringify(row)}\n` : forPeople(row))
+    printText(wantsJson(options) ? `${JSON.stringify(row)}\n` : forPeople(row))
     count += 1
   }
-  if (count === 0 && !wantsJson(options)) process.stdout.write('there are no endpoints\n')
+  if (count === 0 && !wantsJson(options)) printText('there are no endpoints\n')
 }
 
 /** Those of all endpoints, page by page. */

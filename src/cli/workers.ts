@@ -4,6 +4,7 @@ import { CliError, EXIT } from './exit.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from './locate.ts'
 import { pages, printList, printValue } from './resources.ts'
 import type { Row } from './table.ts'
+import { printText } from './terminal-text.ts'
 import { WORKER_COLUMNS, withEnded, workerText } from './worker-table.ts'
 
 interface ListOptions extends ConnectionOptions {
@@ -53,14 +54,14 @@ async function get(id: string, options: InsideOptions): Promise<void> {
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`)
   const worker = (await answer.json()) as Row
   if (wantsJson(options)) printValue(worker)
-  else process.stdout.write(workerText(worker))
+  else printText(workerText(worker))
 }
 
 async function remove(id: string, options: InsideOptions): Promise<void> {
   const endpoint = await endpointOf(options, 'worker', id)
   await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`, { method: 'DELETE' })
   const told = wantsJson(options) ? JSON.stringify({ deleted: id }) : `worker ${id} ends when its jobs are done`
-  process.stdout.write(`${told}\n`)
+  printText(`${told}\n`)
 }
 
 /** @param endpoint as it stands in a path */
