@@ -181,9 +181,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports),
     entrance: balanced.gateway,
     services: {
-      access,
-      keys: management.keys,
-      sharing,
+      ...{ access, sharing, keys: management.keys },
       folderEndpoint: folder => ensureFolderEndpoint({ ...shared, driver: ports.driver }, DEFAULT_OWNER, folder),
     },
     lines,
