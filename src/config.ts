@@ -4,6 +4,7 @@ import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './config-ga
 import { LISTENER_SETTINGS, type ListenerConfig, listenerConfig } from './config-listeners.ts'
 import { MANAGEMENT_SETTINGS, type ManagementConfig, managementConfig } from './config-management.ts'
 import { QUOTA_SETTINGS, type QuotaConfig, quotaConfig } from './config-quotas.ts'
+import { SEALING_SETTINGS, type SealingConfig, sealingConfig } from './config-sealing.ts'
 import {
   engineAddress,
   factor,
@@ -19,7 +20,7 @@ import {
 } from './config-setting.ts'
 import { SHARING_SETTINGS, type SharingConfig, sharingConfig } from './config-sharing.ts'
 import { WORKERS_SETTINGS, type WorkersConfig, workersConfig } from './config-workers.ts'
-import { givenKeyProblem } from './core/given-key.ts'
+import { givenKeyProblems } from './core/given-key.ts'
 import { PLACE_RULES, type PlaceRules } from './core/place-input.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from './core/prices.ts'
 
@@ -29,6 +30,7 @@ export interface Config
     ListenerConfig,
     ManagementConfig,
     QuotaConfig,
+    SealingConfig,
     SharingConfig,
     WorkersConfig {
   readonly port: number
@@ -252,6 +254,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     'WEBHOOK_PUBLIC_ONLY',
     'send webhooks to public addresses only, not to private networks or this machine',
   ),
+  ...SEALING_SETTINGS,
   ...SHARING_SETTINGS,
   ...WORKERS_SETTINGS,
   ...MANAGEMENT_SETTINGS,
@@ -299,8 +302,7 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
     values.set(name, texts)
   }
   const apiKey = given.env.RUNYARD_API_KEY ?? null
-  const keyProblem = apiKey === null ? null : givenKeyProblem(apiKey)
-  if (keyProblem !== null) mistakes.push(`RUNYARD_API_KEY ${keyProblem}`)
+  if (apiKey !== null) mistakes.push(...givenKeyProblems(apiKey).map(problem => `RUNYARD_API_KEY ${problem}`))
   const masterKeys = (given.env.RUNYARD_MASTER_KEY ?? '').split(',').filter(text => text !== '')
   if (masterKeys.length > 3 || masterKeys.some(text => !/^[A-Za-z0-9+/_-]{43}=?$/.test(text))) {
     mistakes.push('RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them')
@@ -353,6 +355,7 @@ function configOf(
     ...read,
     ...listenerConfig(one),
     ...managementConfig(one),
+    ...sealingConfig(one),
     ...sharingConfig(one),
     ...workersConfig(texts, absolute),
   }

@@ -1,6 +1,5 @@
 /** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Addresses, balancedUrl } from './api/addresses.ts'
 import { type App, type AppConfig, createApp } from './app.ts'
@@ -8,7 +7,7 @@ import type { Config } from './config.ts'
 import { toAppError } from './core/errors.ts'
 import type { EndpointId } from './core/ids.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
-import { ensureFolder, keepDurably } from './disk/durable-file.ts'
+import { ensureFolder } from './disk/durable-file.ts'
 import type { Emit } from './events.ts'
 import { driverFor, type ServerDriver } from './main-drivers.ts'
 import { foldersIn, type ServedFolder, serveFolders } from './main-folders.ts'
@@ -22,17 +21,16 @@ import {
   StartError,
 } from './main-listeners.ts'
 import { RelayTokens } from './main-relay.ts'
-import { acquire, keyFile, lead, openStore, storeFile, storeName } from './main-store.ts'
+import { openSeals } from './main-seals.ts'
+import { acquire, lead, openStore } from './main-store.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Store } from './ports/store.ts'
-import type { Vault } from './ports/vault.ts'
 import type { VolumeFolders } from './ports/volume-folders.ts'
 import type { RelayKeeper } from './relay/keeper.ts'
 import type { ContainerAddress } from './server/container-address.ts'
 import { isLoopback, originOf } from './server/listener.ts'
-import { resealAll } from './services/resealing.ts'
 import type { DataDirLock } from './store/data-dir-lock.ts'
 import { keepApiKey } from './system/api-key.ts'
 import { systemClock } from './system/clock.ts'
@@ -40,7 +38,6 @@ import { singleLeader } from './system/leader.ts'
 import { fencedDriver, fencedStore } from './system/leader-fence.ts'
 import { createLog, logEvents } from './system/log.ts'
 import { createMachine, describeGpus } from './system/machine.ts'
-import { loadMasterKeys } from './system/master-key.ts'
 import { measuredStore } from './system/measured-store.ts'
 import { createMetrics } from './system/metrics.ts'
 import { createNotifier } from './system/notifier.ts'
@@ -50,7 +47,6 @@ import { createPostgresNotifier } from './system/postgres-notifier.ts'
 import { createProbes } from './system/probe.ts'
 import { systemRandom } from './system/random.ts'
 import { createSpillFiles } from './system/spill-files.ts'
-import { boundVault, createVault } from './system/vault.ts'
 import { createVolumeFolders } from './system/volume-folders.ts'
 import { createWorkerLogs } from './system/worker-logs.ts'
 
@@ -103,8 +99,8 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const engine = { notifier, logs, log, connection: connectionTo(() => containers) }
     const driver = driverFor(config, folders.inProcesses, engine)
     if (!config.directWorkers) relay = openRelay(config, log)
-    const store = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
-    const vault = await withBoundSeals(openVault(config, log), store, config, log)
+    const opened = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
+    const { store, vault } = await openSeals(opened, config, log)
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
     const ports: Ports = {
       ...{ clock: systemClock, random: systemRandom },
@@ -154,29 +150,6 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   }
-}
-
-/** What seals what is secret in the store, of which the data directory takes a note. */
-function openVault(config: Config, log: Log): Vault {
-  keepDurably(storeFile(config), `${storeName(config)}\n`)
-  const keys = loadMasterKeys(keyFile(config), config.masterKeys)
-  if (keys.length > 1) log.warn('several encryption keys are in use; runyard master-key rotate leaves only the first')
-  return createVault(...keys)
-}
-
-/** Seals what an older version has sealed once more, bound to its row; the data directory notes that this is done. */
-async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, log: Log): Promise<Vault> {
-  const note = join(dataDir, 'seals-bound')
-  if (!existsSync(note)) {
-    const { resealed, unreadable: left, named } = await resealAll({ store, vault })
-    if (resealed > 0) log.info({ resealed }, 'seals.bound')
-    if (left > 0) {
-      log.warn({ unreadable: left, named }, 'sealed values that no key opens are left as they are')
-      return vault
-    }
-    keepDurably(note, 'v3\n')
-  }
-  return boundVault(vault)
 }
 
 /** Who finds the data directory or the database taken is told by whom. */

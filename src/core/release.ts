@@ -1,5 +1,6 @@
 import type { Compute, Endpoint } from './endpoint.ts'
 import type { EndpointId, OwnerId } from './ids.ts'
+import { isSealedPayload } from './payload-seal.ts'
 import type { Template } from './template.ts'
 
 /** A value in a list of changes, as it goes into JSON. */
@@ -31,6 +32,8 @@ export interface Release {
 export const MAX_RELEASES = 100
 /** Longer texts are shortened in a list of changes. */
 const MAX_TEXT = 500
+/** Stands for what is sealed. */
+const HIDDEN = '(sealed)'
 
 /** An endpoint with what its workers run: all that a release can change. */
 export interface Configuration {
@@ -97,5 +100,7 @@ function computeOf(compute: Compute): Record<string, DiffValue> {
 }
 
 function shortened(value: DiffValue): DiffValue {
+  // A list of changes is plain, and what the operator wants sealed is not to be read in it.
+  if (typeof value === 'string' && isSealedPayload(value)) return HIDDEN
   return typeof value === 'string' && value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value
 }

@@ -24,3 +24,21 @@ export function endpointKeyPlace(endpointId: string) {
 export function jobPlace(id: string) {
   return { kind: 'jobs', row: id }
 }
+
+/** What a sealed payload begins with. */
+export const SEALED_MARK = 'sealed:'
+
+/** The input of a job; its request in a batch has the same id. */
+export function inputPlace(jobId: string) {
+  return { kind: 'inputs', row: jobId }
+}
+
+/** The URL that is told of the end of a job or a batch; deliveries have it from there. */
+export function webhookUrlPlace(about: string) {
+  return { kind: 'webhookUrls', row: about }
+}
+
+/** A variable of a template or an endpoint. */
+export function variablePlace(owner: string, name: string) {
+  return { kind: 'variables', row: `${owner}/${name}` }
+}

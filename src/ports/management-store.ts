@@ -1,6 +1,7 @@
 import type { Account, AccountChanges } from '../core/account.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../core/ids.ts'
 import type { Slice } from '../core/page.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../core/payload-seal.ts'
 import type { Registry } from '../core/registry.ts'
 import type { Release } from '../core/release.ts'
 import type { Secret } from '../core/secret.ts'
@@ -85,7 +86,10 @@ export interface AccountStore {
 }
 
 /** What is sealed by the vault: values of secrets, signing keys, passwords of registries, keys of endpoints, `s3Config` of jobs. */
-export const SEAL_KINDS = ['secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const
+export const SEAL_KINDS = [
+  ...(['secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const),
+  ...PAYLOAD_KINDS,
+] as const
 /** One of {@link SEAL_KINDS}. */
 export type SealKind = (typeof SEAL_KINDS)[number]
 
@@ -108,6 +112,8 @@ export interface SealChange {
 export interface SealStore {
   /** Those of one kind behind an id, in the order of the ids; from the first one behind ''. */
   list(kind: SealKind, after: string, limit: number): Promise<SealedText[]>
+  /** Texts of one kind that may be sealed whether or not they are, likewise. */
+  listPayloads(kind: PayloadKind, after: string, limit: number): Promise<SealedText[]>
   /** Replaces those that are still as they were; returns how many. */
   replace(kind: SealKind, changes: readonly SealChange[]): Promise<number>
 }

@@ -1,6 +1,8 @@
 import { toAppError } from '../core/errors.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../core/payload-seal.ts'
 import { SEAL_KINDS, type SealedText, type SealKind } from '../ports/management-store.ts'
 import type { Ports } from '../ports/ports.ts'
+import { PayloadSeals } from './payload-seals.ts'
 
 /** How many texts are taken at once: of those that may be large, few. */
 const STEP: Readonly<Record<SealKind, number>> = {
@@ -9,7 +11,13 @@ const STEP: Readonly<Record<SealKind, number>> = {
   registries: 100,
   endpointKeys: 100,
   jobs: 5,
+  ...{ templates: 100, endpoints: 100, jobInputs: 5, jobWebhooks: 100, draftInputs: 5, draftWebhooks: 100 },
+  ...{ batchWebhooks: 100, deliveries: 100 },
 }
+/** Of what was there before payloads were to be sealed, what stays for long. Inputs go with their jobs. */
+const LASTING = [
+  ...(['templates', 'endpoints', 'jobWebhooks', 'draftWebhooks', 'batchWebhooks', 'deliveries'] as const),
+] as const
 const MAX_NAMED = 20
 
 /** What became of all sealed texts. */
@@ -56,11 +64,40 @@ export async function resealAll(
   return done
 }
 
+/**
+ * Seals variables of templates and endpoints and URLs of webhooks that are plain, in small steps as {@link resealAll}.
+ * @returns how many texts were not wholly sealed
+ */
+export async function sealPlain({ store, vault }: Pick<Ports, 'store' | 'vault'>): Promise<number> {
+  const seals = new PayloadSeals(vault, true)
+  let count = 0
+  for (const kind of LASTING) {
+    for (let after = ''; ; ) {
+      const texts = await store.seals.listPayloads(kind, after, STEP[kind])
+      if (texts.length === 0) break
+      const changes = texts
+        .map(({ id, row, sealed }) => ({ id, before: sealed, after: seals.sealedText(kind, row, sealed) }))
+        .filter(change => change.after !== change.before)
+      if (changes.length > 0) count += await store.seals.replace(kind, changes)
+      after = texts.at(-1)!.id
+    }
+  }
+  return count
+}
+
 function reseal(vault: Ports['vault'], kind: SealKind, { sealed, row }: SealedText): string | null | 'unreadable' {
   try {
+    if (isPayload(kind)) {
+      const again = new PayloadSeals(vault, true).resealedText(kind, row, sealed)
+      return again === sealed ? null : again
+    }
     return vault.reseal(sealed, { kind, row })
   } catch (thrown) {
     if (toAppError(thrown).code !== 'internal') throw thrown
     return 'unreadable'
   }
+}
+
+function isPayload(kind: SealKind): kind is PayloadKind {
+  return (PAYLOAD_KINDS as readonly string[]).includes(kind)
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { AppError } from '../core/errors.ts'
-import { givenKeyProblem } from '../core/given-key.ts'
+import { givenKeyProblems } from '../core/given-key.ts'
 import { writeDurably } from '../disk/durable-file.ts'
 
 /**
@@ -13,8 +13,8 @@ import { writeDurably } from '../disk/durable-file.ts'
 export function keepApiKey(file: string, given: string | null): string {
   const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
   const key = given ?? (known === '' ? `rpa_${randomBytes(24).toString('base64url')}` : known)
-  const problem = givenKeyProblem(key)
-  if (problem !== null) {
+  const [problem] = givenKeyProblems(key)
+  if (problem !== undefined) {
     throw new AppError('invalid', `the API key in ${file} ${problem}; delete the file to get a new key`)
   }
   if (key !== known) writeDurably(file, `${key}\n`)

@@ -171,14 +171,22 @@ export const managementCases: Cases = {
     await keys.insert(keyOf('1'))
     await keys.ensureForEndpoint(keyOf('2', { kind: 'endpoint', endpointId: E1 }), 'k')
     await world.job('plain')
-    await world.job('stored', { s3Config: 'j' })
+    await world.job('stored', { s3Config: 'j', input: 'sealed:i', webhook: 'sealed:u' })
+    const { env, ...rest } = templateOf('sealed-env', { name: 'sealed-env', env: { A: 'sealed:e' } })
+    await world.store.templates.insert({ ...rest, env })
     const all: Record<string, string[]> = {}
     for (const kind of SEAL_KINDS)
       all[kind] = (await seals.list(kind, '', 9)).map(({ id, sealed }) => `${id} ${sealed}`)
     assert.deepEqual(all, {
       ...{ secrets: ['1 s1', '2 s2', '3 s3'], webhookKeys: [`${E1} w`], registries: [`${R1} r`] },
-      ...{ endpointKeys: ['2 k'], jobs: ['stored j'] },
+      ...{ endpointKeys: ['2 k'], jobs: ['stored j'], jobInputs: ['stored sealed:i'] },
+      ...{ jobWebhooks: ['stored sealed:u'], draftInputs: [], draftWebhooks: [], batchWebhooks: [], deliveries: [] },
+      ...{ templates: all.templates, endpoints: [] },
     })
+    assert.match(all.templates!.join(), /^sealed-env \{.*"env":\{"A":"sealed:e"\}/)
+    assert.ok((await seals.listPayloads('templates', '', 9)).length > 1, 'plain ones too')
+    assert.equal((await seals.listPayloads('jobInputs', '', 9)).length, 2)
+    assert.equal((await seals.listPayloads('jobWebhooks', '', 9)).length, 1)
     assert.deepEqual(ids(await seals.list('secrets', '1', 1)), ['2'])
     const changes = [
       { id: '1', before: 's1', after: 'new' },

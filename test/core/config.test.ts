@@ -38,7 +38,14 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     ...{ maxConnections: 20_000, bodyBytes: 256 * 1024 * 1024, bodyDiskBytes: 4096 * 1024 * 1024 },
     ...{ adminPort: null, adminHost: '127.0.0.1' },
     ...{ addressConnections: null, accountConnections: null, endpointConnections: null },
-    ...{ processes: 'auto', acceptSharedHost: false, webhookPrivate: 'auto', workerSandbox: 'off', workerReadable: [] },
+    ...{
+      sealPayloads: false,
+      processes: 'auto',
+      acceptSharedHost: false,
+      webhookPrivate: 'auto',
+      workerSandbox: 'off',
+      workerReadable: [],
+    },
     ...{ masterKeys: [], limitJobs: false, deleteRunningEndpoints: false, prices: null },
     placing: { requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
     ...{ directWorkers: false, container: false, docker: 'auto', dockerNetwork: null, dockerWorkerAddress: null },
@@ -74,7 +81,7 @@ test('each setting is read from its option', () => {
     ...{ requireGpu: true, dwell: '60', cpuOvercommit: '1.5', memoryOvercommit: '1' },
     database: 'postgres://me@db:5432/runyard?sslmode=require',
     deleteRunningEndpoints: true,
-    ...{ processes: 'off', acceptSharedHost: true, webhookPrivate: 'on' },
+    ...{ sealPayloads: true, processes: 'off', acceptSharedHost: true, webhookPrivate: 'on' },
     ...{ lb: ['api'], lbDomain: 'LB.example', lbPublic: ['chat', 'e1'], trustedProxy: ['10.0.0.0/8', '::1'] },
   }
   const { rateWindows: _, ...rest } = config(options)
@@ -87,7 +94,7 @@ test('each setting is read from its option', () => {
     ...{ bodyDiskBytes: 50 * 1024 * 1024, adminPort: 8081, adminHost: '10.0.0.1' },
     ...{ addressConnections: 7, accountConnections: 8, endpointConnections: 9 },
     ...{ masterKeys: [], limitJobs: false, deleteRunningEndpoints: true, prices: null },
-    ...{ processes: 'off', acceptSharedHost: true, webhookPrivate: 'on' },
+    ...{ sealPayloads: true, processes: 'off', acceptSharedHost: true, webhookPrivate: 'on' },
     ...{ workerSandbox: 'required', workerReadable: ['/here/models'] },
     placing: { requireGpu: true, dwellMs: 60_000, cpuOvercommit: 1.5, memoryOvercommit: 1 },
     ...{
@@ -186,6 +193,7 @@ const OTHER: Record<string, string> = {
   ...{ docker: 'off', dockerNetwork: 'n', dockerWorkerAddress: 'a', storeHost: 'inline' },
   ...{
     webhookPublicOnly: 'true',
+    sealPayloads: 'true',
     processes: 'off',
     acceptSharedHost: 'true',
     webhookPrivate: 'on',

@@ -30,6 +30,11 @@ test('variables are compared one by one as workers see them, and secrets stay re
   ])
 })
 
+test('values of variables that are sealed in the store are not in a list of changes', () => {
+  const after = { ...before, template: templateOf('t', { env: { ...before.template.env, TWO: 'sealed:v3.a.b.c' } }) }
+  assert.deepEqual(configDiff(before, after), [{ field: 'env.TWO', old: '{{ RUNPOD_SECRET_two }}', new: '(sealed)' }])
+})
+
 test('a change from CPU to GPU takes one away and brings the other', () => {
   const gpu = { pools: ['ADA_24'], excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null }
   const after = { ...before, endpoint: anEndpoint({ ...before.endpoint, compute: { kind: 'gpu', ...gpu } }) }

@@ -1,3 +1,4 @@
+import type { PayloadKind } from '../../core/payload-seal.ts'
 import type { SealChange, SealedText, SealKind, SealStore } from '../../ports/management-store.ts'
 import * as sql from '../sql/seals.ts'
 import { type OperationsOf, query, read, type Steps, write } from './operation.ts'
@@ -5,8 +6,11 @@ import { type OperationsOf, query, read, type Steps, write } from './operation.t
 /** All that is sealed. */
 export const seals = {
   list: read(function* (kind: SealKind, after: string, limit: number): Steps<SealedText[]> {
-    const rows = yield* query<{ id: string; bound_to: string; sealed: string }>(sql.listSeals(kind), [after, limit])
-    return rows.map(({ id, bound_to: row, sealed }) => ({ id, row, sealed }))
+    return (yield* query<SealRow>(sql.listSeals(kind), [after, limit])).map(toSealedText)
+  }),
+
+  listPayloads: read(function* (kind: PayloadKind, after: string, limit: number): Steps<SealedText[]> {
+    return (yield* query<SealRow>(sql.listPayloads(kind), [after, limit])).map(toSealedText)
   }),
 
   replace: write(function* (kind: SealKind, changes: readonly SealChange[]): Steps<number> {
@@ -17,3 +21,13 @@ export const seals = {
     return count
   }),
 } satisfies OperationsOf<SealStore>
+
+interface SealRow {
+  readonly id: string
+  readonly bound_to: string
+  readonly sealed: string
+}
+
+function toSealedText({ id, bound_to: row, sealed }: SealRow): SealedText {
+  return { id, row, sealed }
+}

@@ -1,4 +1,6 @@
 /** Statements on all that is sealed, wherever it is. */
+import { PAYLOAD_KINDS, type PayloadKind } from '../../core/payload-seal.ts'
+import { SEALED_MARK } from '../../core/seal-place.ts'
 import type { SealKind } from '../../ports/management-store.ts'
 
 /** Where each kind is: table, what identifies a row, the sealed text, and what that is bound to. */
@@ -8,13 +10,37 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
   registries: ['registries', 'id', 'sealed', "owner || '/' || id"],
   endpointKeys: ['api_keys', 'id', 'sealed', 'endpoint_id'],
   jobs: ['jobs', 'id', 's3_config', 'id'],
+  templates: ['templates', 'id', 'config', 'owner'],
+  endpoints: ['endpoints', 'id', 'config', 'owner'],
+  jobInputs: ['jobs', 'id', 'input', 'id'],
+  jobWebhooks: ['jobs', 'id', 'webhook', 'id'],
+  draftInputs: ['batch_requests', 'id', 'input', 'id'],
+  draftWebhooks: ['batch_requests', 'id', 'webhook', 'id'],
+  batchWebhooks: ['batches', 'id', 'webhook', 'id'],
+  deliveries: ['webhook_deliveries', 'id', 'url', 'job_id'],
 }
+
+/** Kinds that are a text with sealed ones in it. */
+const WITHIN: ReadonlySet<SealKind> = new Set(['templates', 'endpoints'])
+const PAYLOADS: ReadonlySet<string> = new Set(PAYLOAD_KINDS)
 
 /** $1 id behind which to begin, $2 how many. */
 export function listSeals(kind: SealKind): string {
+  const [, , text] = PLACES[kind]
+  if (WITHIN.has(kind)) return listWhere(kind, `${text} LIKE '%"${SEALED_MARK}%'`)
+  const isSealed = `substr(${text}, 1, ${SEALED_MARK.length}) = '${SEALED_MARK}'`
+  return listWhere(kind, PAYLOADS.has(kind) ? isSealed : `${text} IS NOT NULL`)
+}
+
+/** As {@link listSeals}, whether they are sealed or not. */
+export function listPayloads(kind: PayloadKind): string {
+  return listWhere(kind, `${PLACES[kind][2]} IS NOT NULL`)
+}
+
+function listWhere(kind: SealKind, condition: string): string {
   const [table, id, text, row] = PLACES[kind]
   return `
-  SELECT ${id} AS id, ${row} AS bound_to, ${text} AS sealed FROM ${table} WHERE ${text} IS NOT NULL AND ${id} > $1 ORDER BY ${id} LIMIT $2`
+  SELECT ${id} AS id, ${row} AS bound_to, ${text} AS sealed FROM ${table} WHERE ${condition} AND ${id} > $1 ORDER BY ${id} LIMIT $2`
 }
 
 /** $1 id, $2 the text that must still be there, $3 the new one. */
