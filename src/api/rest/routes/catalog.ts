@@ -5,6 +5,7 @@ import type { Catalog, PricedGpu } from '../../../services/catalog.ts'
 import type { Templates } from '../../../services/templates.ts'
 import { type Members, type Route, type Rule, route } from '../route.ts'
 import {
+  ASKED_VCPUS,
   CpuBody,
   CpuList,
   CpuQuery,
@@ -171,7 +172,9 @@ const oneCudaLimit: Rule<Record<never, never>> = (_, sent) =>
     : []
 
 const powerOfTwo: Rule<Pick<typeof CpuQuery, 'vcpuCount'>> = ({ vcpuCount }) =>
-  vcpuCount === undefined || Number.isInteger(Math.log2(vcpuCount)) ? [] : ['query.vcpuCount: must be a power of two']
+  vcpuCount === undefined || ASKED_VCPUS.includes(vcpuCount)
+    ? []
+    : ['query.vcpuCount: must be a power of two up to 1024']
 
 function gpuBody(catalog: Catalog, gpu: PricedGpu, query: Partial<Members<typeof GpuQuery>>): GpuBody {
   const { id, name, pool, manufacturer, memoryGb, pricePerHour, here } = gpu

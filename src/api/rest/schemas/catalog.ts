@@ -102,8 +102,12 @@ export const DataCenterList = z.object({ dataCenters: z.array(DataCenterBody) })
 const Include = commaList(z.enum(['AVAILABILITY']), 1)
 
 function integer(min: number) {
-  return z.coerce.number().int().min(min).openapi({ type: 'integer', minimum: min })
+  const maximum = Number.MAX_SAFE_INTEGER
+  return z.coerce.number().int().min(min).max(maximum).openapi({ type: 'integer', minimum: min, maximum })
 }
+
+/** Numbers of vCPUs that can be asked about: powers of two. */
+export const ASKED_VCPUS = Array.from({ length: 10 }, (_, n) => 2 ** (n + 1))
 
 /** What the list of GPU types can be asked. */
 export const GpuQuery = {
@@ -123,7 +127,7 @@ export const GpuQuery = {
 export const CpuQuery = {
   include: Include,
   product: commaList(z.enum(['POD', 'SERVERLESS'])),
-  vcpuCount: integer(2).optional(),
+  vcpuCount: integer(2).optional().openapi({ enum: ASKED_VCPUS }),
 }
 
 const DataCenterInclude = commaList(z.enum(['GPU_AVAILABILITY', 'CPU_AVAILABILITY']))

@@ -161,7 +161,7 @@ export const CreateEndpoint = {
   timeout: Timeout.default(300_000),
   flashboot: FlashBoot.default('OFF').openapi({ default: 'OFF' }),
   dataCenterIds: Locations.default([]),
-  networkVolumes: Ids.default([]),
+  networkVolumes: Ids.openapi({ uniqueItems: true }).default([]),
   modelReferences: ModelReferences.default([]),
   templateId: Id.optional(),
 }
@@ -177,7 +177,7 @@ export const UpdateEndpoint = {
   timeout: Timeout.optional(),
   flashboot: FlashBoot.optional(),
   dataCenterIds: Locations.optional(),
-  networkVolumes: Ids.optional(),
+  networkVolumes: Ids.openapi({ uniqueItems: true }).optional(),
   modelReferences: ModelReferences.optional(),
   templateId: Id.optional(),
 }
