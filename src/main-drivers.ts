@@ -5,7 +5,7 @@ import type { Config } from './config.ts'
 import { ensureFolder } from './disk/durable-file.ts'
 import { Cage } from './drivers/cage/cage.ts'
 import { describeLimits, findLimits } from './drivers/cage/limits.ts'
-import { tryCage } from './drivers/cage/trial.ts'
+import { tryCage, tryLayers } from './drivers/cage/trial.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createDockerDriver, type DockerDriver } from './drivers/docker/docker.ts'
 import { engineAddresses } from './drivers/docker/engine-address.ts'
@@ -88,12 +88,17 @@ function cageFor(config: Config): { cage: Cage | null; isolation: string; refuse
     return { cage: null, isolation, refused }
   }
   const limits = findLimits()
+  const layers = tryLayers(trial.bwrap, folderIn(config.dataDir, 'workers'))
   const sockets = engineAddresses(config.docker, process.env)
     .map(({ socket }) => socket)
     .filter((path): path is string => path !== null && existsSync(path))
   const hidden = [{ path: config.dataDir, isFolder: true }, ...sockets.map(path => ({ path, isFolder: false }))]
-  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, readable: config.workerReadable })
-  return { cage, isolation: `caged, shared network, ${describeLimits(limits)}`, refused: null }
+  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, readable: config.workerReadable })
+  return {
+    cage,
+    isolation: `caged, shared network, ${layers ? '' : 'images read-only, '}${describeLimits(limits)}`,
+    refused: null,
+  }
 }
 
 /** Why no worker can be a process; null when some can. */

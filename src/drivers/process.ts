@@ -193,7 +193,7 @@ class Processes implements ProcessDriver {
     await this.#volumeLink.release(worker)
     // Something that was killed a moment ago may still write there.
     await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
-    this.#options.cage?.forget(worker)
+    await this.#options.cage?.forget(worker)
   }
 
   keepsApart(): string | null {
@@ -260,7 +260,7 @@ class Processes implements ProcessDriver {
       await this.#volumeLink.release(spec.workerId)
       // The first problem is the one to tell.
       await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
-      this.#options.cage?.forget(spec.workerId)
+      await this.#options.cage?.forget(spec.workerId).catch(() => {})
       if (thrown instanceof AppError) throw thrown
       const { code } = thrown as NodeJS.ErrnoException
       throw new AppError('invalid', `cannot write the private folder or the log of the worker: ${code}`, {

@@ -27,6 +27,7 @@ export const LOOSE_WRITERS: Readonly<Record<string, string>> = {
   'src/cli/passing-server.ts': 'the folder of a server that is removed with it',
   'src/drivers/docker/log-copy.ts': 'output of workers, which may be lost with the machine',
   'src/drivers/cage/cage.ts': 'options without a name, which are gone with their process, and caches',
+  'src/drivers/cage/layer.ts': 'folders of running workers, which do not outlive the boot of the machine',
   'src/drivers/cage/limits.ts': 'control groups, which are no files on a disk',
   'src/drivers/process.ts': 'logs of workers, and notes on processes that do not outlive the boot of the machine',
   'src/drivers/volume-link.ts': 'a link for running workers, which do not outlive the boot of the machine',

@@ -1,6 +1,6 @@
 /** Workers in a cage, as the process driver starts, ends and adopts them. */
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,6 +24,15 @@ if (process.argv[2] === 'code') process.exit(3)
 setInterval(() => {}, 1000)
 `
 
+/** Writes beside itself. */
+const CHANGES = `
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
+const state = new URL('state.txt', import.meta.url)
+appendFileSync(state, ' and after')
+mkdirSync(new URL('cache', import.meta.url))
+console.log(String(readFileSync(state)))
+`
+
 describe('the options of a cage', () => {
   const spec = {
     ...{
@@ -33,6 +42,7 @@ describe('the options of a cage', () => {
       volume: '/data/v',
       links: [],
     },
+    layer: null,
     ...{ hidden: [{ path: '/data', isFolder: true }], devices: ['/dev/nvidia0'], folder: '/data/w/work' },
     ...{ env: { A: 'b' }, program: '/usr/bin/python3', words: ['x'] },
   }
@@ -62,7 +72,7 @@ describe('a worker in a cage', { skip, timeout: 60_000 }, () => {
   const cages = (): Cage => {
     assert.ok('bwrap' in trial)
     const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
-    return new Cage({ bwrap: trial.bwrap, limits: findLimits(), hidden, readable: [] })
+    return new Cage({ bwrap: trial.bwrap, limits: findLimits(), hidden, layers: true, readable: [] })
   }
 
   before(async () => {
@@ -115,6 +125,27 @@ describe('a worker in a cage', { skip, timeout: 60_000 }, () => {
     await exitOf(next, spec)
     assert.match(output(spec), /asked/)
   })
+
+  for (const [where, workers] of [
+    ['beside the image', 'workers'],
+    ['in the image', 'root/app/workers'],
+  ] as const) {
+    test(`what it changes in its image is its own, with the folders of workers ${where}`, async () => {
+      const image = join(machine.root, 'app')
+      writeFileSync(join(image, 'state.txt'), 'before')
+      writeFileSync(join(image, 'changes.mjs'), CHANGES)
+      const changing = machine.driver({ cage: cages(), workerDir: join(machine.folder, workers) })
+      const spec = machine.spec('', { args: `'${process.execPath}' '${image}/changes.mjs'` })
+      await changing.start(spec)
+      assert.equal((await exitOf(changing, spec)).code, 0, output(spec))
+      assert.equal(output(spec), 'before and after\n')
+      assert.equal(readFileSync(join(image, 'state.txt'), 'utf8'), 'before')
+      assert.ok(!existsSync(join(image, 'cache')))
+      await changing.release(spec.workerId)
+      assert.ok(!existsSync(join(machine.folder, workers, spec.workerId)))
+      assert.ok(!existsSync(`/var/tmp/runyard-layer-${spec.workerId}`))
+    })
+  }
 
   test('its variables are in no list of processes', async () => {
     const spec = await begin()

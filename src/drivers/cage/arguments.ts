@@ -1,9 +1,13 @@
 /** What bubblewrap is told about one worker. A pure function, so that everything a worker can see is in one place and tested. */
 
+import { type Layer, sameUser, shownAt } from './layer.ts'
+
 /** All that a worker in a cage sees and is. Paths are absolute and the same inside as outside unless another is named. */
 export interface CageSpec {
   /** Folders and files that are there and that it may read. One inside another comes after it. */
   readonly readable: readonly string[]
+  /** The image with a private layer over it, where it has one; it lies above {@link readable}. */
+  readonly layer: Layer | null
   /** Folders and files of the server that lie in a readable folder, and are empty here. */
   readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
   /** Folders that it may change; they win over {@link readable} ones that hold them. */
@@ -40,7 +44,7 @@ const GLOBAL_PROC = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'mtrr',
  * top of what came before.
  */
 export function cageOptions(spec: CageSpec): string[] {
-  const { readable, hidden, writable, tmp, volume, links, devices, folder, env } = spec
+  const { readable, layer, hidden, writable, tmp, volume, links, devices, folder, env } = spec
   return [
     ...CAGE_BASE,
     ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
@@ -48,6 +52,7 @@ export function cageOptions(spec: CageSpec): string[] {
     ...['--bind', tmp, '/tmp', '--dir', '/var', '--symlink', '/tmp', '/var/tmp'],
     ...links.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...readable.flatMap(path => ['--ro-bind-try', path, path]),
+    ...(layer === null ? [] : layerOptions(layer)),
     ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path])),
     ...devices.flatMap(path => ['--dev-bind-try', path, path]),
     ...[...writable, tmp].flatMap(path => ['--bind', path, path]),
@@ -56,6 +61,11 @@ export function cageOptions(spec: CageSpec): string[] {
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--chdir', folder],
   ]
+}
+
+function layerOptions(layer: Layer): string[] {
+  const { image, mounts } = layer
+  return [...sameUser(), ...['--bind', shownAt(layer), image], ...mounts.flatMap(path => ['--ro-bind-try', path, path])]
 }
 
 /** The device files of the GPUs that a worker was given, by its placement. */

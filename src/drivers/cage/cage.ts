@@ -3,15 +3,17 @@
  * A worker and all that it starts are processes of a namespace of their own, which ends with its first process.
  */
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
-import { mkdir, realpath } from 'node:fs/promises'
+import { mkdir, realpath, rm } from 'node:fs/promises'
 import { constants, homedir } from 'node:os'
 import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { contains } from '../process-command.ts'
 import { type HostEnvironment, WORKER_VARIABLE } from '../process-environment.ts'
+import { wantsPrivateFolder } from '../working-folder.ts'
 import { type CageSpec, cageOptions, gpuDevices } from './arguments.ts'
 import { programFolders, systemFolders } from './folders.ts'
+import { type Layer, layerOf, layerWords } from './layer.ts'
 import { joinCommand, type Limits, leaveGroups } from './limits.ts'
 
 /** The name of the processes that hold a cage together. */
@@ -26,6 +28,8 @@ export interface CageOptions {
   /** Folders that workers may read beside those that they need by themselves. */
   readonly readable: readonly string[]
   readonly limits: Limits
+  /** Whether each worker gets a private layer over its image, which it can else only read. */
+  readonly layers: boolean
 }
 
 /** One worker that is to be started. */
@@ -74,8 +78,10 @@ export class Cage {
   async command(launch: CagedLaunch, folder: string): Promise<CagedCommand> {
     const { spec, env, home } = launch
     const { bwrap, limits } = this.#options
-    const options = cageOptions(await this.#specOf(launch))
-    const words = [...joinCommand(limits, spec), bwrap, '--args', '3', '--', launch.program, ...launch.words]
+    const layer = this.#layerOf(launch, [join(folder, 'layer'), layerApart(spec.workerId)])
+    const options = cageOptions(await this.#specOf(launch, layer))
+    const before = [...joinCommand(limits, spec), ...(layer === null ? [] : layerWords(layer))]
+    const words = [...before, bwrap, '--args', '3', '--', launch.program, ...launch.words]
     const [program = bwrap, ...rest] = words
     return {
       program,
@@ -87,11 +93,17 @@ export class Cage {
   }
 
   /** The worker has ended. */
-  forget(worker: WorkerId): void {
+  async forget(worker: WorkerId): Promise<void> {
+    await rm(layerApart(worker), { recursive: true, force: true, maxRetries: 5 })
     leaveGroups(this.#options.limits, worker)
   }
 
-  async #specOf(launch: CagedLaunch): Promise<CageSpec> {
+  /** A worker that is to work in its image itself has none. */
+  #layerOf({ spec, image }: CagedLaunch, folders: readonly [string, string]): Layer | null {
+    return this.#options.layers && wantsPrivateFolder(spec.env) ? layerOf(image, folders) : null
+  }
+
+  async #specOf(launch: CagedLaunch, layer: Layer | null): Promise<CageSpec> {
     const { spec, image, program, words, working, home, tmp, env, hostEnv, nodePath } = launch
     const hostHome = hostEnv.HOME || homedir()
     const programs = await programFolders({
@@ -103,15 +115,22 @@ export class Cage {
     const all = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
     const readable = outermost(all.filter(path => path !== ''))
     const inside = (path: string) => readable.some(folder => contains(folder, path))
+    // What would lie above the layer would be the image itself.
+    const own = layer !== null && working === image ? [] : [working]
     return {
       ...{ links: this.#system.links, env, program, words, tmp, folder: working },
-      readable,
+      ...{ readable, layer },
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
-      writable: [...new Set([home, ...(await cachesOf(env, hostHome)), working])],
+      writable: [...new Set([home, ...(await cachesOf(env, hostHome)), ...own])],
       volume: spec.volume?.path ?? null,
       devices: gpuDevices(spec.placement.gpus),
     }
   }
+}
+
+/** For an image in which the data directory lies, as that of `runyard serve --worker .` does. It outlives a restart of the machine, as the data directory does. */
+function layerApart(worker: WorkerId): string {
+  return join('/var/tmp', `runyard-layer-${worker}`)
 }
 
 /** The signal that ended a worker, by the exit code of bubblewrap, which is that of a shell; null for a code of the worker's own. */

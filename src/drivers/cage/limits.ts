@@ -22,8 +22,9 @@ const MOST_PROCESSES = 4_096
 /** What a worker without a limit of its own may use of the machine's memory. */
 const MEMORY_SHARE = 0.9
 const PERIOD_US = 100_000
-/** Its first argument says how many files follow, into each of which it writes itself; the rest is the command. */
-const JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
+/** Its first argument says how many files follow, into each of which it writes itself; the rest is the command. No core is dumped. */
+const JOIN =
+  'ulimit -c 0; n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
 const MB = 1024 * 1024
 
 /** Finds out where this server may make groups. Version 2 is used where somebody has delegated a group with controllers that are on. */
@@ -56,7 +57,7 @@ export function describeLimits(limits: Limits): string {
 
 /**
  * Makes the groups of a worker.
- * @returns the words before a command that let it enter them first; none where there are no groups
+ * @returns the words before a command that let it enter them first
  */
 export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, vcpus } }: WorkerSpec): string[] {
   const groups = groupsOf(limits, workerId)
@@ -73,7 +74,6 @@ export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, v
     if (limits.unified) set(limits.cpu, 'cpu.max', `${quota} ${PERIOD_US}`)
     else set(limits.cpu, 'cpu.cfs_quota_us', quota)
   }
-  if (groups.length === 0) return []
   const files = groups.map(group => join(group, 'cgroup.procs'))
   return ['/bin/sh', '-c', JOIN, 'sh', String(files.length), ...files]
 }

@@ -1,12 +1,14 @@
 /** Whether this machine can make a cage: found out by making one. */
 import { execFileSync } from 'node:child_process'
 import { CAGE_BASE } from './arguments.ts'
+import { type Layer, sameUser, shownAt, tryLayer } from './layer.ts'
 
 /** What was found. */
 export type CageTrial = { readonly bwrap: string } | { readonly problem: string; readonly action: string }
 
 const PLACES = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap']
 const TRIAL_MS = 10_000
+const TRIAL = [...CAGE_BASE, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev']
 
 /** Runs nothing in a cage that is made as those of workers are. */
 export function tryCage(platform: string = process.platform): CageTrial {
@@ -14,7 +16,7 @@ export function tryCage(platform: string = process.platform): CageTrial {
   let problem: string | null = null
   for (const bwrap of PLACES) {
     try {
-      const words = [...CAGE_BASE, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', 'true']
+      const words = [...TRIAL, '--', 'true']
       const stdio = ['ignore', 'ignore', 'pipe'] as const
       execFileSync(bwrap, words, { env: { PATH: '/usr/bin:/bin' }, stdio: [...stdio], timeout: TRIAL_MS })
       return { bwrap }
@@ -28,6 +30,13 @@ export function tryCage(platform: string = process.platform): CageTrial {
   const action =
     'allow user namespaces for bwrap (sysctl kernel.unprivileged_userns_clone, AppArmor), with bubblewrap 0.8 or newer'
   return { problem: `bubblewrap cannot make a cage here: ${problem}`, action }
+}
+
+/** Whether workers in such a cage can have a private layer over their image. @param folder where those of workers will be */
+export function tryLayers(bwrap: string, folder: string): boolean {
+  return tryLayer(folder, (layer: Layer) => [
+    ...[bwrap, ...TRIAL, ...sameUser(), '--bind', shownAt(layer), layer.image, '--'],
+  ])
 }
 
 function firstLine(text: string): string {

@@ -1,7 +1,7 @@
 /** What a worker that is a process in a cage and means harm can reach: its own image and folders, and nothing of the server or of others. */
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { findLimits } from '../../../src/drivers/cage/limits.ts'
 import { tryCage } from '../../../src/drivers/cage/trial.ts'
@@ -84,15 +84,21 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
     assert.equal(out, '')
   })
 
-  test('the image and the system cannot be changed', async () => {
-    const image = await shell(
-      `for d in /usr /etc / "$(dirname "$(readlink -f handler.mjs)")"; do echo x > $d/planted && echo WRITTEN; done`,
+  test('the system cannot be changed, and what it changes in its image is gone with it', async () => {
+    const found = await shell(
+      'for d in /usr /etc /; do echo x > $d/planted && echo WRITTEN; done; readlink -f handler.mjs',
     )
-    assert.doesNotMatch(image.out, /WRITTEN/)
-    assert.match(
-      (await shell('echo x > mine && cat mine && echo y > $HOME/mine && echo z > /tmp/mine && echo DONE')).out,
-      /DONE/,
+    assert.doesNotMatch(found.out, /WRITTEN/)
+    const image = dirname(found.out.trim())
+    const before = readFileSync(join(image, 'handler.mjs'), 'utf8')
+    const changed = await shell(
+      `cd '${image}' && echo x > planted && echo y > handler.mjs && mkdir -p cache && echo z > cache/new && cat planted handler.mjs cache/new`,
     )
+    assert.equal(changed.out, 'x\ny\nz\n', changed.err)
+    assert.equal(readFileSync(join(image, 'handler.mjs'), 'utf8'), before)
+    assert.deepEqual([existsSync(join(image, 'planted')), existsSync(join(image, 'cache'))], [false, false])
+    const own = await shell('echo x > mine && cat mine && echo y > $HOME/mine && echo z > /tmp/mine && echo DONE')
+    assert.match(own.out, /DONE/)
   })
 
   test('there are no capabilities, no way to more of them, and no mount', async () => {

@@ -1,0 +1,118 @@
+/**
+ * A private layer over the image of a worker: it may change everything in the image's folder, and the folder itself stays as it is. An
+ * overlay file system in a user namespace that is made before the cage, since bubblewrap has no way to one before version 0.11.
+ */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { contains } from '../process-command.ts'
+
+/** The layer of one worker. */
+export interface Layer {
+  /** The image's folder. */
+  readonly image: string
+  /** The folder of the layer, below which the kernel keeps what is changed. */
+  readonly folder: string
+  /** What is changed is kept in memory, because no other place is outside of the image, as an overlay wants it. */
+  readonly inMemory: boolean
+  /** What other file systems show in the image's folder, which an overlay leaves out. */
+  readonly mounts: readonly string[]
+}
+
+/** Where the image with its changes is, in the namespace of the layer. */
+export function shownAt({ folder }: Layer): string {
+  return join(folder, 'merged')
+}
+
+const MOST_IN_MEMORY = '1g'
+const TRIAL_MS = 10_000
+/** These mean something in the options of a mount. */
+const SPECIAL = /[,:\\"\s]/
+
+/**
+ * Its arguments are the image, the folder of the layer, where changes are kept and the command. Where the kernel makes no overlay of this
+ * image, as on some network file systems, the worker gets it read-only.
+ */
+const START = `
+image=$1 folder=$2
+if [ "$3" = memory ]; then mount -t tmpfs -o size=${MOST_IN_MEMORY},mode=700 runyard "$folder" || exit 125; fi
+mkdir -p "$folder/upper" "$folder/work" "$folder/merged" || exit 125
+if ! mount -t overlay -o "lowerdir=$image,upperdir=$folder/upper,workdir=$folder/work,userxattr" runyard "$folder/merged" 2>/dev/null; then
+  echo "runyard: this worker cannot write to its image: no overlay of it can be made" >&2
+  mount --bind "$image" "$folder/merged" && mount -o remount,bind,ro "$folder/merged" || exit 125
+fi
+shift 3
+exec "$@"
+`
+
+/**
+ * The layer of a worker; null where its path cannot be told to the kernel.
+ * @param image its real path
+ * @param folders where the layer may be, in the order of preference; they do not need to be there, and the first can be made
+ */
+export function layerOf(image: string, folders: readonly [string, ...string[]]): Layer | null {
+  if ([image, ...folders].some(path => SPECIAL.test(path))) return null
+  const [first, ...others] = folders
+  const mounts = mountsBelow(image, readMounts())
+  mkdirSync(first, { recursive: true, mode: 0o700 })
+  if (!contains(image, realpathSync(first))) return { image, folder: first, inMemory: false, mounts }
+  const apart = others.find(folder => !contains(image, folder) && isMade(folder))
+  return { image, folder: apart ?? first, inMemory: apart === undefined, mounts }
+}
+
+function isMade(folder: string): boolean {
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The words before the command of a cage that let it start with the layer. */
+export function layerWords({ image, folder, inMemory }: Layer): string[] {
+  return [...['unshare', '-Urm', '/bin/sh', '-c', START, 'sh'], image, folder, inMemory ? 'memory' : 'disk']
+}
+
+/** In the namespace of the layer the server's user is root; in the cage it is itself again. */
+export function sameUser(): string[] {
+  return ['--uid', String(process.geteuid?.() ?? 0), '--gid', String(process.getegid?.() ?? 0)]
+}
+
+/**
+ * Whether layers can be made here: found out by a change in one.
+ * @param folder where those of workers will be
+ * @param cage a command that runs what follows it in a cage
+ */
+export function tryLayer(folder: string, cage: (layer: Layer) => readonly string[]): boolean {
+  const trial = mkdtempSync(join(folder, 'layer-trial-'))
+  try {
+    const image = join(trial, 'image')
+    mkdirSync(image)
+    const layer = layerOf(image, [join(trial, 'layer')])
+    if (layer === null) return false
+    const [program = '', ...words] = [...layerWords(layer), ...cage(layer)]
+    const change = ['/bin/sh', '-c', 'mkdir "$1/new" && echo x >"$1/new/file"', 'sh', image]
+    const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
+    execFileSync(program, [...words, ...change], { env, stdio: 'ignore', timeout: TRIAL_MS })
+    return !existsSync(join(image, 'new'))
+  } catch {
+    return false
+  } finally {
+    rmSync(trial, { recursive: true, force: true })
+  }
+}
+
+/** @param text as /proc/self/mountinfo */
+export function mountsBelow(image: string, text: string): string[] {
+  return text.split('\n').flatMap(line => {
+    const path = (line.split(' ')[4] ?? '').replace(/\\(\d{3})/g, (_, digits) =>
+      String.fromCharCode(Number.parseInt(digits, 8)),
+    )
+    return path !== '' && path !== image && contains(image, path) ? [path] : []
+  })
+}
+
+function readMounts(): string {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+}
