@@ -1,5 +1,5 @@
 /** The settings about how workers that are processes are kept apart. */
-import { many, notEmpty, oneOf, type Setting, setting } from './config-setting.ts'
+import { many, notEmpty, oneOf, type Setting, setting, wholeNumber } from './config-setting.ts'
 
 /** Whether process workers run in a cage: where it can be made, always, or never. */
 export type WorkerSandbox = 'auto' | 'required' | 'off'
@@ -9,6 +9,10 @@ export interface WorkersConfig {
   readonly workerSandbox: WorkerSandbox
   /** Absolute paths of folders that workers in a cage may read beside those that they need by themselves. */
   readonly workerReadable: readonly string[]
+  /** Absolute paths of folders that all workers in cages share and may change. */
+  readonly workerWritable: readonly string[]
+  /** How much a worker in a cage may write to folders of its own, in GB; null for half of what is free, 0 for no limit. */
+  readonly workerDiskGb: number | null
 }
 
 /** By the names of their options, as SETTINGS has them. */
@@ -31,6 +35,24 @@ export const WORKERS_SETTINGS: Readonly<Record<string, Setting>> = {
       notEmpty,
     ),
   ),
+  workerWritable: many(
+    setting(
+      '--worker-writable',
+      'WORKER_WRITABLE',
+      '<folder>',
+      null,
+      'folder that dir: workers in a cage share and may change, such as one for results; may be repeated',
+      notEmpty,
+    ),
+  ),
+  workerDisk: setting(
+    '--worker-disk',
+    'WORKER_DISK',
+    '<GB>',
+    null,
+    'how much a dir: worker in a cage may write to its own folders; 0 for no limit (default: half of what is free, at most 100)',
+    wholeNumber(0, 1_000_000),
+  ),
 }
 
 /** @param texts what was given for each of {@link WORKERS_SETTINGS} */
@@ -41,5 +63,7 @@ export function workersConfig(
   return {
     workerSandbox: (texts('workerSandbox')[0] ?? 'off') as WorkerSandbox,
     workerReadable: texts('workerReadable').map(absolute),
+    workerWritable: texts('workerWritable').map(absolute),
+    workerDiskGb: texts('workerDisk')[0] === undefined ? null : Number(texts('workerDisk')[0]),
   }
 }

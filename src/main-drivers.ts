@@ -93,7 +93,8 @@ function cageFor(config: Config): { cage: Cage | null; isolation: string; refuse
     .map(({ socket }) => socket)
     .filter((path): path is string => path !== null && existsSync(path))
   const hidden = [{ path: config.dataDir, isFolder: true }, ...sockets.map(path => ({ path, isFolder: false }))]
-  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, readable: config.workerReadable })
+  const given = { readable: config.workerReadable, writable: config.workerWritable }
+  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, ...given })
   return {
     cage,
     isolation: `caged, shared network, ${layers ? '' : 'images read-only, '}${describeLimits(limits)}`,

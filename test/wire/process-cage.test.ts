@@ -42,7 +42,7 @@ describe('the options of a cage', () => {
       volume: '/data/v',
       links: [],
     },
-    layer: null,
+    ...{ layer: null, shared: [] },
     ...{ hidden: [{ path: '/data', isFolder: true }], devices: ['/dev/nvidia0'], folder: '/data/w/work' },
     ...{ env: { A: 'b' }, program: '/usr/bin/python3', words: ['x'] },
   }
@@ -72,7 +72,7 @@ describe('a worker in a cage', { skip, timeout: 60_000 }, () => {
   const cages = (): Cage => {
     assert.ok('bwrap' in trial)
     const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
-    return new Cage({ bwrap: trial.bwrap, limits: findLimits(), hidden, layers: true, readable: [] })
+    return new Cage({ bwrap: trial.bwrap, limits: findLimits(), hidden, layers: true, readable: [], writable: [] })
   }
 
   before(async () => {

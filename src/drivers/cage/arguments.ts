@@ -6,6 +6,8 @@ import { type Layer, sameUser, shownAt } from './layer.ts'
 export interface CageSpec {
   /** Folders and files that are there and that it may read. One inside another comes after it. */
   readonly readable: readonly string[]
+  /** Folders that it may change as other workers do; what is {@link hidden} in them stays so. */
+  readonly shared: readonly string[]
   /** The image with a private layer over it, where it has one; it lies above {@link readable}. */
   readonly layer: Layer | null
   /** Folders and files of the server that lie in a readable folder, and are empty here. */
@@ -44,7 +46,7 @@ const GLOBAL_PROC = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'mtrr',
  * top of what came before.
  */
 export function cageOptions(spec: CageSpec): string[] {
-  const { readable, layer, hidden, writable, tmp, volume, links, devices, folder, env } = spec
+  const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env } = spec
   return [
     ...CAGE_BASE,
     ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
@@ -52,6 +54,7 @@ export function cageOptions(spec: CageSpec): string[] {
     ...['--bind', tmp, '/tmp', '--dir', '/var', '--symlink', '/tmp', '/var/tmp'],
     ...links.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...readable.flatMap(path => ['--ro-bind-try', path, path]),
+    ...shared.flatMap(path => ['--bind-try', path, path]),
     ...(layer === null ? [] : layerOptions(layer)),
     ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path])),
     ...devices.flatMap(path => ['--dev-bind-try', path, path]),

@@ -27,6 +27,8 @@ export interface CageOptions {
   readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
   /** Folders that workers may read beside those that they need by themselves. */
   readonly readable: readonly string[]
+  /** Folders that all workers may change. */
+  readonly writable: readonly string[]
   readonly limits: Limits
   /** Whether each worker gets a private layer over its image, which it can else only read. */
   readonly layers: boolean
@@ -114,12 +116,13 @@ export class Cage {
     const wanted = [...this.#system.readable, ...programs, ...this.#options.readable]
     const all = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
     const readable = outermost(all.filter(path => path !== ''))
-    const inside = (path: string) => readable.some(folder => contains(folder, path))
+    const shared = this.#options.writable
+    const inside = (path: string) => [...readable, ...shared].some(folder => contains(folder, path))
     // What would lie above the layer would be the image itself.
     const own = layer !== null && working === image ? [] : [working]
     return {
       ...{ links: this.#system.links, env, program, words, tmp, folder: working },
-      ...{ readable, layer },
+      ...{ readable, shared, layer },
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
       writable: [...new Set([home, ...(await cachesOf(env, hostHome)), ...own])],
       volume: spec.volume?.path ?? null,

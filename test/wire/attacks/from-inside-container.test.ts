@@ -77,7 +77,9 @@ describe('from inside of a container', { skip: noDocker, timeout: 280_000 }, () 
   })
 
   test('sockets of the container engine, of the relay and of the system are not there', async () => {
-    const { out } = await shell('find / -xdev -type s 2>/dev/null; ls /run/docker.sock /var/run/docker.sock 2>/dev/null')
+    const { out } = await shell(
+      'find / -xdev -type s 2>/dev/null; ls /run/docker.sock /var/run/docker.sock 2>/dev/null',
+    )
     assert.equal(out, '')
   })
 

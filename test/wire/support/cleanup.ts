@@ -31,9 +31,13 @@ export function atExit(action: () => void): () => void {
   return () => lastResorts.delete(action)
 }
 
+/** Where all temporary folders of this test file are. */
+export const temporaryRoot = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-wire-')))
+atExit(() => rmSync(temporaryRoot, { recursive: true, force: true }))
+
 /** A new folder that is removed at the end. */
 export function temporaryFolder(): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-wire-')))
+  const folder = mkdtempSync(join(temporaryRoot, 'f-'))
   atEnd(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }))
   return folder
 }

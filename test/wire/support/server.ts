@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
+import { atEnd, atExit, temporaryFolder, temporaryRoot } from './cleanup.ts'
 import { killAll } from './processes.ts'
 import { sleep, until } from './until.ts'
 import { cleanEngine, serverArgs } from './workers.ts'
@@ -138,11 +138,16 @@ export async function runCommand(
   return { ...exit, stdout: printed(), stderr: lines.join('\n') }
 }
 
+/** Workers in cages, as `RUNYARD_TEST_WORKER_SANDBOX` wants them; many handlers of tests leave notes in folders of the test. */
+function caged(sandbox: string): Readonly<Record<string, string>> {
+  return { RUNYARD_WORKER_SANDBOX: sandbox, RUNYARD_WORKER_WRITABLE: temporaryRoot }
+}
+
 function run(args: readonly string[], env: Readonly<Record<string, string>>) {
   const { PATH = '', HOME = '', LANG = 'C.UTF-8', RUNYARD_TEST_WORKER_SANDBOX: sandbox } = process.env
   const child: ChildProcess = spawn(runyard, args, {
     cwd: root,
-    env: { PATH, HOME, LANG, ...(sandbox === undefined ? {} : { RUNYARD_WORKER_SANDBOX: sandbox }), ...env },
+    env: { PATH, HOME, LANG, ...(sandbox === undefined ? {} : caged(sandbox)), ...env },
   })
   const takeBack = atExit(() => child.kill('SIGKILL'))
   const lines: string[] = []
