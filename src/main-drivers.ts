@@ -93,7 +93,7 @@ function cageFor(config: Config): { cage: Cage | null; isolation: string; refuse
     .map(({ socket }) => socket)
     .filter((path): path is string => path !== null && existsSync(path))
   const hidden = [{ path: config.dataDir, isFolder: true }, ...sockets.map(path => ({ path, isFolder: false }))]
-  const given = { readable: config.workerReadable, writable: config.workerWritable }
+  const given = { readable: config.workerReadable, writable: config.workerWritable, diskGb: config.workerDiskGb }
   const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, ...given })
   return {
     cage,

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import type { WorkerId } from '../core/ids.ts'
 import type { ObservedExit } from '../ports/driver.ts'
 import type { CagedCommand } from './cage/cage.ts'
+import type { WatchedDisk } from './cage/disk-watch.ts'
 import { type NamedPort, takenOf, takenText } from './named-ports.ts'
 import type { Command } from './process-command.ts'
 import type { ProcessIdentity } from './process-table.ts'
@@ -21,6 +22,8 @@ export interface Running {
   readonly named: readonly NamedPort[]
   /** Whether it was asked to end, by this server. */
   asked: boolean
+  /** What it was killed for, as "wrote more than it may"; null for nothing. */
+  fault: string | null
   exit: ObservedExit | null
   /** Which of its {@link named} ports others had when it ended, as a clause. */
   suspicion: Promise<string | null>
@@ -46,6 +49,15 @@ export interface OwnFolders {
   readonly working: string
   readonly home: string
   readonly tmp: string
+}
+
+/** The workers in cages that run. @param foldersOf where the files of one are */
+export function watchedDisks(
+  workers: ReadonlyMap<WorkerId, Running>,
+  foldersOf: (worker: WorkerId) => string[],
+): WatchedDisk[] {
+  const caged = [...workers].filter(([, { caged, exit }]) => caged && exit === null)
+  return caged.map(([worker, { identity }]) => ({ worker, pid: identity.pid, folders: foldersOf(worker) }))
 }
 
 /** What a worker is found by. */
@@ -74,8 +86,16 @@ export async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): P
   return first === undefined ? null : takenText(first)
 }
 
-/** How a process ended, for people too. */
-export function exitOf(code: number | null, signalName: string | null): ObservedExit {
+/** How a process ended that nobody saw end. */
+export const UNKNOWN_EXIT: ObservedExit = {
+  code: null,
+  signal: null,
+  cause: 'ended while or after the server was restarted; its exit code is unknown',
+}
+
+/** How a process ended, for people too. @param fault what it was killed for, if anything */
+export function exitOf(code: number | null, signalName: string | null, fault: string | null): ObservedExit {
+  if (fault !== null) return { code, signal: signalName, cause: `was killed because it ${fault}` }
   const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
   return { code, signal: signalName, cause }
 }

@@ -18,7 +18,9 @@ import type { Clock } from '../ports/clock.ts'
 import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
-import { CAGE_PROGRAM, type Cage, type CagedCommand, signalOfCode } from './cage/cage.ts'
+import { askCaged } from './cage/ask-caged.ts'
+import { type Cage, type CagedCommand, signalOfCode } from './cage/cage.ts'
+import { CageDisks } from './cage/disk-watch.ts'
 import { portsNamedIn, takenOf, takenText } from './named-ports.ts'
 import { findProgram, resolveCommand, startProblem } from './process-command.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
@@ -26,7 +28,6 @@ import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
   findByVariable,
   isAlive,
-  membersOf,
   type ProcessIdentity,
   parseIdentity,
   readProcess,
@@ -42,6 +43,8 @@ import {
   portVariables,
   type Running,
   suspicionOf,
+  UNKNOWN_EXIT,
+  watchedDisks,
 } from './process-worker.ts'
 import { FreePorts, portsOf, servedAt } from './served-ports.ts'
 import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
@@ -84,12 +87,6 @@ export interface ProcessDriver extends Driver {
 const GIVEN_PORTS = ['PORT', 'PORT_HEALTH']
 const NOTHING = Promise.resolve(null)
 
-const UNKNOWN_EXIT: ObservedExit = {
-  code: null,
-  signal: null,
-  cause: 'ended while or after the server was restarted; its exit code is unknown',
-}
-
 /** Runs images `dir:<path>` as processes below the given roots. */
 export function createProcessDriver(options: ProcessDriverOptions): ProcessDriver {
   return new Processes(options)
@@ -102,6 +99,7 @@ class Processes implements ProcessDriver {
   readonly #starting = new Map<WorkerId, Promise<string>>()
   readonly #ports: FreePorts
   readonly #volumeLink: VolumeLink
+  readonly #disks: CageDisks | null
   #cancelPoll: (() => void) | null = null
   #closed = false
 
@@ -109,6 +107,7 @@ class Processes implements ProcessDriver {
     this.#options = options
     this.#ports = new FreePorts(options.firstPort)
     this.#volumeLink = new VolumeLink(options.volumeLink)
+    this.#disks = this.#watchDisks(options)
   }
 
   nameOf(): string {
@@ -153,7 +152,7 @@ class Processes implements ProcessDriver {
     const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
     if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
     const caged = isCaged(text)
-    const left = { child: null, asked: false, exit: null, suspicion: NOTHING }
+    const left = { child: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
     this.#workers.set(worker, { identity, ports, named, caged, ...left })
     this.#pollLater()
     return true
@@ -177,8 +176,8 @@ class Processes implements ProcessDriver {
     const running = this.#workers.get(worker)
     if (running === undefined || running.asked) return
     running.asked = true
-    if (running.caged) this.#askCaged(running)
-    else this.#signalGroup(worker, 'SIGTERM')
+    if (!running.caged) this.#signalGroup(worker, 'SIGTERM')
+    else if (this.#isThere(running)) askCaged(running.identity.pid)
   }
 
   async kill(worker: WorkerId): Promise<void> {
@@ -220,6 +219,7 @@ class Processes implements ProcessDriver {
   close(): void {
     this.#closed = true
     this.#cancelPoll?.()
+    this.#disks?.close()
     for (const { child } of this.#workers.values()) child?.unref()
   }
 
@@ -296,7 +296,7 @@ class Processes implements ProcessDriver {
     if (pid === undefined) throw await startProblem(name, child)
     // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
-    const fresh = { child, asked: false, exit: null, suspicion: NOTHING }
+    const fresh = { child, asked: false, fault: null, exit: null, suspicion: NOTHING }
     const running: Running = { identity, ports, named, caged: cage !== null, ...fresh }
     const handle = handleOf(running)
     try {
@@ -310,7 +310,7 @@ class Processes implements ProcessDriver {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
       const inner = running.caged ? signalOfCode(code) : null
-      this.#ended(worker, running, inner === null ? exitOf(code, signalName) : exitOf(null, inner))
+      this.#ended(worker, running, exitOf(inner === null ? code : null, inner ?? signalName, running.fault))
     })
     return handle
   }
@@ -325,13 +325,15 @@ class Processes implements ProcessDriver {
     return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
   }
 
-  /** What makes the cage would end by the signal, and everything in it at once. */
-  #askCaged({ identity, child, exit }: Running): void {
-    if (exit !== null || (child === null && !isAlive(identity, this.#options.bootId))) return
-    const inside = membersOf(identity.pid).filter(({ name }) => name !== CAGE_PROGRAM)
-    // It has not begun yet.
-    if (inside.length === 0) signal(-identity.pid, 'SIGKILL')
-    for (const { pid } of inside) signal(pid, 'SIGTERM')
+  #watchDisks({ cage, clock, workerDir }: ProcessDriverOptions): CageDisks | null {
+    if (cage === null) return null
+    const workers = () => watchedDisks(this.#workers, worker => cage.foldersOf(worker, this.#folderOf(worker)))
+    const end = (worker: WorkerId, fault: string) => {
+      const running = this.#workers.get(worker)
+      if (running !== undefined) running.fault = fault
+      this.#signalGroup(worker, 'SIGKILL')
+    }
+    return new CageDisks({ clock, folder: workerDir, mostGb: cage.diskGb, workers, end })
   }
 
   /** What was written down when the worker was started. */
@@ -346,10 +348,12 @@ class Processes implements ProcessDriver {
 
   #signalGroup(worker: WorkerId, name: NodeJS.Signals): void {
     const running = this.#workers.get(worker)
-    if (running === undefined || running.exit !== null) return
-    // The pid of a child stays its own until its exit was reported.
-    if (running.child === null && !isAlive(running.identity, this.#options.bootId)) return
-    signal(-running.identity.pid, name)
+    if (running !== undefined && this.#isThere(running)) signal(-running.identity.pid, name)
+  }
+
+  /** The pid of a child stays its own until its exit was reported. */
+  #isThere({ identity, child, exit }: Running): boolean {
+    return exit === null && (child !== null || isAlive(identity, this.#options.bootId))
   }
 
   #ended(worker: WorkerId, running: Running, exit: ObservedExit): void {
@@ -375,7 +379,7 @@ class Processes implements ProcessDriver {
       if (isAlive(running.identity, this.#options.bootId)) left += 1
       else {
         killOrphanedGroup(running.identity.pid)
-        this.#ended(worker, running, UNKNOWN_EXIT)
+        this.#ended(worker, running, running.fault === null ? UNKNOWN_EXIT : exitOf(null, null, running.fault))
       }
     }
     if (left > 0) this.#pollLater()

@@ -9,7 +9,9 @@ import { Cage } from '../../src/drivers/cage/cage.ts'
 import { findLimits } from '../../src/drivers/cage/limits.ts'
 import { tryCage } from '../../src/drivers/cage/trial.ts'
 import type { ProcessDriver } from '../../src/drivers/process.ts'
+import type { Clock } from '../../src/ports/clock.ts'
 import type { ObservedExit, WorkerSpec } from '../../src/ports/driver.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { type Machine, openMachine } from '../contract/driver-machine.ts'
 
 const trial = tryCage()
@@ -32,6 +34,18 @@ appendFileSync(state, ' and after')
 mkdirSync(new URL('cache', import.meta.url))
 console.log(String(readFileSync(state)))
 `
+
+/** Writes without end, a little at a time. */
+const FILLS = `
+import { openSync, unlinkSync, writeSync } from 'node:fs'
+const path = process.env.HOME + '/full'
+const file = openSync(path, 'w')
+// unlink
+setInterval(() => writeSync(file, Buffer.alloc(4 << 20, 1)), 20)
+`
+
+/** As the system's clock, but nobody waits for long. */
+const impatient: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(Math.min(ms, 200), callback) }
 
 describe('the options of a cage', () => {
   const spec = {
@@ -69,10 +83,18 @@ describe('the options of a cage', () => {
 describe('a worker in a cage', { skip, timeout: 60_000 }, () => {
   let machine: Machine
   let driver: ProcessDriver
-  const cages = (): Cage => {
+  const cages = (diskGb = 0): Cage => {
     assert.ok('bwrap' in trial)
     const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
-    return new Cage({ bwrap: trial.bwrap, limits: findLimits(), hidden, layers: true, readable: [], writable: [] })
+    return new Cage({
+      bwrap: trial.bwrap,
+      limits: findLimits(),
+      hidden,
+      diskGb,
+      layers: true,
+      readable: [],
+      writable: [],
+    })
   }
 
   before(async () => {
@@ -144,6 +166,25 @@ describe('a worker in a cage', { skip, timeout: 60_000 }, () => {
       await changing.release(spec.workerId)
       assert.ok(!existsSync(join(machine.folder, workers, spec.workerId)))
       assert.ok(!existsSync(`/var/tmp/runyard-layer-${spec.workerId}`))
+    })
+  }
+
+  for (const [how, program] of [
+    ['a file', FILLS],
+    ['a file without a name', FILLS.replace('// unlink', 'unlinkSync(path)')],
+  ] as const) {
+    test(`it is killed when it fills the disk with ${how}, and how it ended says why`, async () => {
+      writeFileSync(join(machine.root, 'app', 'fills.mjs'), program)
+      const watched = machine.driver({ cage: cages(0.1), clock: impatient })
+      const spec = machine.spec('', { args: `'${process.execPath}' fills.mjs` })
+      await watched.start(spec)
+      const { signal, cause } = await exitOf(watched, spec)
+      assert.deepEqual(
+        [signal, cause],
+        ['SIGKILL', 'was killed because it wrote more than the 0.1 GB of its disk (--worker-disk)'],
+      )
+      await watched.release(spec.workerId)
+      watched.close()
     })
   }
 

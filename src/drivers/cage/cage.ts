@@ -30,6 +30,8 @@ export interface CageOptions {
   /** Folders that all workers may change. */
   readonly writable: readonly string[]
   readonly limits: Limits
+  /** How much each worker may write, in GB; null for the usual, 0 for no limit. */
+  readonly diskGb: number | null
   /** Whether each worker gets a private layer over its image, which it can else only read. */
   readonly layers: boolean
 }
@@ -92,6 +94,16 @@ export class Cage {
       env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
       options: openOptions(join(folder, 'cage'), options),
     }
+  }
+
+  /** How much each worker may write, as it was given. */
+  get diskGb(): number | null {
+    return this.#options.diskGb
+  }
+
+  /** Where the files of a worker are. @param folder its folder in the data directory */
+  foldersOf(worker: WorkerId, folder: string): string[] {
+    return [folder, layerApart(worker)]
   }
 
   /** The worker has ended. */

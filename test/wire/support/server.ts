@@ -1,7 +1,9 @@
 /** Real servers, each in a process of its own as a person starts it. */
+
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { atEnd, atExit, temporaryFolder, temporaryRoot } from './cleanup.ts'
 import { killAll } from './processes.ts'
@@ -140,7 +142,12 @@ export async function runCommand(
 
 /** Workers in cages, as `RUNYARD_TEST_WORKER_SANDBOX` wants them; many handlers of tests leave notes in folders of the test. */
 function caged(sandbox: string): Readonly<Record<string, string>> {
-  return { RUNYARD_WORKER_SANDBOX: sandbox, RUNYARD_WORKER_WRITABLE: temporaryRoot }
+  const { RUNYARD_TEST_SDKS: sdks, RUNYARD_TEST_PYTHON: python } = process.env
+  const readable = [`${root}/packages`, sdks, python === undefined ? undefined : dirname(dirname(python))]
+  return {
+    ...{ RUNYARD_WORKER_SANDBOX: sandbox, RUNYARD_WORKER_WRITABLE: temporaryRoot },
+    RUNYARD_WORKER_READABLE: readable.filter(folder => folder !== undefined).join(':'),
+  }
 }
 
 function run(args: readonly string[], env: Readonly<Record<string, string>>) {

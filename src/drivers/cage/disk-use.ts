@@ -1,0 +1,64 @@
+/** How much of a disk the files of a worker take. */
+import { lstat, opendir, readdir, readFile, readlink, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** The most files and folders of one worker; each takes some of the disk by itself, and there are only so many. */
+export const MOST_FILES = 1_000_000
+const BLOCK = 512
+
+/** What files take. */
+export interface DiskUse {
+  readonly bytes: number
+  readonly files: number
+}
+
+/** All files below some folders. Stops at {@link MOST_FILES}, and soon after `enoughBytes`. Folders that are not there are empty. */
+export async function filesBelow(folders: readonly string[], enoughBytes: number): Promise<DiskUse> {
+  const waiting = [...folders]
+  let bytes = 0
+  let files = 0
+  for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
+    const entries = await opendir(folder).catch(() => null)
+    if (entries === null) continue
+    for await (const entry of entries) {
+      const path = join(folder, entry.name)
+      const found = await lstat(path).catch(() => null)
+      bytes += (found?.blocks ?? 0) * BLOCK
+      files += 1
+      if (entry.isDirectory()) waiting.push(path)
+      if (bytes > enoughBytes || files > MOST_FILES) return { bytes, files }
+    }
+  }
+  return { bytes, files }
+}
+
+/**
+ * Files without a name that the processes of a cage hold open; no folder shows them. `files` counts all that they hold open.
+ * @param leader the process that holds the cage together
+ * @param folder lies on the disk that counts
+ */
+export async function namelessFiles(leader: number, folder: string): Promise<DiskUse> {
+  const use = { bytes: 0, files: 0 }
+  const children = await readFile(`/proc/${leader}/task/${leader}/children`, 'utf8').catch(() => '')
+  const cage = await namespaceOf(children.trim().split(' ')[0] ?? '')
+  if (cage === '' || cage === (await namespaceOf('self'))) return use
+  const { dev } = await stat(folder)
+  const counted = new Set<number>()
+  for (const pid of await readdir('/proc')) {
+    if (!/^\d+$/.test(pid) || (await namespaceOf(pid)) !== cage) continue
+    for (const name of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
+      const found = await stat(`/proc/${pid}/fd/${name}`).catch(() => null)
+      use.files += 1
+      if (use.files > MOST_FILES) return use
+      if (found === null || !found.isFile() || found.nlink > 0 || found.dev !== dev || counted.has(found.ino)) continue
+      counted.add(found.ino)
+      use.bytes += found.blocks * BLOCK
+    }
+  }
+  return use
+}
+
+/** Processes end while they are looked at. */
+function namespaceOf(pid: string): Promise<string> {
+  return readlink(`/proc/${pid}/ns/pid`).catch(() => '')
+}
