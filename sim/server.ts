@@ -212,6 +212,7 @@ function gatedDriver(driver: MockDriver, life: Life): Driver {
     release: worker => call(() => driver.release(worker)),
     capacity: () => call(() => driver.capacity()),
     keepsApart: () => driver.keepsApart(),
+    isolation: (handle, recorded) => driver.isolation(handle, recorded),
     tidy: () => call(() => driver.tidy()),
   }
 }

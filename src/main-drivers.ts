@@ -35,7 +35,7 @@ export interface DriverParts {
 /** The driver of a server. */
 export interface ServerDriver extends Driver {
   /** How workers that are processes are kept apart, as a sentence for people. */
-  readonly isolation: string
+  readonly processIsolation: string
   /** Lets go of all workers, which go on. */
   close(): Promise<void>
 }
@@ -46,7 +46,7 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
   const containers = config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
   const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers })
   return Object.assign(routed, {
-    isolation,
+    processIsolation: isolation,
     async close() {
       for (const driver of [processes, containers]) {
         if ('close' in driver && typeof driver.close === 'function') await driver.close()

@@ -139,7 +139,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       ...{ url, managementUrl, apiKeyFile },
       addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
       folders: served,
-      ...{ hardware: await hardware, isolation: driver.isolation },
+      ...{ hardware: await hardware, isolation: driver.processIsolation },
       stop: stopper(app, { listeners, containers, relay: kept, relayTokens, store, leader, lock, driver, notifier }),
       deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
     }

@@ -9,6 +9,7 @@ export const WORKER_COLUMNS: readonly Column[] = [
   { title: 'PHASE', text: phaseText },
   { title: 'FOR', text: row => (row.status === 'EXITED' ? '-' : durationText(since(row.phaseSince))) },
   { title: 'GPU', text: gpuText },
+  column('ISOLATION', 'isolation'),
   { title: 'JOBS', text: row => shown(row.jobsHeld) },
   { title: 'WHY', text: row => shown(row.reason) },
 ]
@@ -22,6 +23,12 @@ export function phaseText({ phase, pullPercent }: Row): string {
 export function gpuText({ gpuCount, gpuTypeId }: Row): string {
   if (gpuCount === 0 || gpuCount === undefined) return '-'
   return gpuCount === 1 ? shown(gpuTypeId) : `${gpuCount}x ${shown(gpuTypeId)}`
+}
+
+/** What keeps a worker apart and what it cannot take more of: `cage, with limits on memory, disk`. */
+function isolationText({ isolation, limits }: Row): string {
+  const held = Array.isArray(limits) && limits.length > 0 ? `, with limits on ${limits.join(', ')}` : ''
+  return `${shown(isolation)}${held}`
 }
 
 /** One worker for people: where it is, how it came there, and how it ended. */
@@ -39,6 +46,7 @@ export function workerText(worker: Row): string {
     ['gpu', gpuText(worker)],
     ['vcpus', shown(worker.vcpus)],
     ['memory', typeof worker.memoryMb === 'number' ? `${worker.memoryMb} MB` : '-'],
+    ['isolation', isolationText(worker)],
     ['sdk', shown(worker.sdk)],
     ['finished', `${shown(worker.jobsFinished)} jobs`],
     ...jobs.map(({ id, startedAt }): [string, string] => ['holds', `${id}, for ${lasting(since(startedAt))}`]),

@@ -5,6 +5,7 @@
 import type { EndpointType } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { WorkerId } from '../core/ids.ts'
+import { type Isolation, NO_ISOLATION } from '../core/isolation.ts'
 import type { Capacity } from '../core/plan.ts'
 import type { ServedAt } from '../core/target.ts'
 import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
@@ -216,6 +217,10 @@ class FleetDriver implements MockDriver {
 
   keepsApart(): string | null {
     return this.#options.sharing ?? null
+  }
+
+  isolation(): Isolation {
+    return NO_ISOLATION
   }
 
   async capacity(): Promise<Capacity> {

@@ -20,6 +20,7 @@ export function createNoDriver(reason: string): Driver {
     kill: async () => {},
     release: async () => {},
     keepsApart: () => null,
+    isolation: () => null,
     // It takes up nothing of what another driver beside it has; that nothing starts here is what `check` says.
     capacity: async () => ({ freeWorkers: null, bound: reason }),
     tidy: async () => {},

@@ -1,6 +1,7 @@
 /** What the process driver knows of one worker, and how that is written down. */
 import type { ChildProcess } from 'node:child_process'
 import type { WorkerId } from '../core/ids.ts'
+import { type Isolation, type Limit, NO_ISOLATION } from '../core/isolation.ts'
 import type { ObservedExit } from '../ports/driver.ts'
 import type { CagedCommand } from './cage/cage.ts'
 import type { WatchedDisk } from './cage/disk-watch.ts'
@@ -14,8 +15,8 @@ export interface Running {
   readonly identity: ProcessIdentity
   /** Where it serves; null when it does not. */
   readonly ports: ServedPorts | null
-  /** Whether its group is led by the cage. */
-  readonly caged: boolean
+  /** The group of one in a cage is led by that. */
+  readonly isolation: Isolation
   /** Null when an earlier server started it. */
   readonly child: ChildProcess | null
   /** Those that its own variables name. */
@@ -56,21 +57,23 @@ export function watchedDisks(
   workers: ReadonlyMap<WorkerId, Running>,
   foldersOf: (worker: WorkerId) => string[],
 ): WatchedDisk[] {
-  const caged = [...workers].filter(([, { caged, exit }]) => caged && exit === null)
+  const caged = [...workers].filter(([, { isolation, exit }]) => isolation.kind === 'cage' && exit === null)
   return caged.map(([worker, { identity }]) => ({ worker, pid: identity.pid, folders: foldersOf(worker) }))
 }
 
 /** What a worker is found by. */
-export function handleOf({ identity, ports, caged }: Running): string {
-  return JSON.stringify({ ...identity, ...(ports === null ? {} : { ports }), ...(caged ? { caged } : {}) })
+export function handleOf({ identity, ports, isolation: { kind, limits } }: Running): string {
+  const cage = kind === 'cage' ? { caged: true, limits } : {}
+  return JSON.stringify({ ...identity, ...(ports === null ? {} : { ports }), ...cage })
 }
 
-/** Whether a handle is that of a worker in a cage. */
-export function isCaged(handle: string): boolean {
+/** How the worker of a handle is kept apart. */
+export function isolationOf(handle: string): Isolation {
   try {
-    return (JSON.parse(handle) as { caged?: unknown }).caged === true
+    const { caged, limits = [] } = JSON.parse(handle) as { caged?: boolean; limits?: Limit[] }
+    return caged === true ? { kind: 'cage', limits } : NO_ISOLATION
   } catch {
-    return false
+    return NO_ISOLATION
   }
 }
 

@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import type { EndpointType } from '../core/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { WorkerId } from '../core/ids.ts'
+import { NO_ISOLATION } from '../core/isolation.ts'
 import type { ServedAt } from '../core/target.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Driver, Observation, ObservedExit, WorkerSpec } from '../ports/driver.ts'
@@ -37,7 +38,7 @@ import {
 import {
   exitOf,
   handleOf,
-  isCaged,
+  isolationOf,
   type Launch,
   type OwnFolders,
   portVariables,
@@ -94,6 +95,7 @@ export function createProcessDriver(options: ProcessDriverOptions): ProcessDrive
 
 class Processes implements ProcessDriver {
   readonly name = 'process'
+  readonly isolation = isolationOf
   readonly #options: ProcessDriverOptions
   readonly #workers = new Map<WorkerId, Running>()
   readonly #starting = new Map<WorkerId, Promise<string>>()
@@ -151,9 +153,9 @@ class Processes implements ProcessDriver {
     const variables = await readVariables(identity.pid)
     const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
     if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
-    const caged = isCaged(text)
+    const isolation = isolationOf(text)
     const left = { child: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
-    this.#workers.set(worker, { identity, ports, named, caged, ...left })
+    this.#workers.set(worker, { identity, ports, named, isolation, ...left })
     this.#pollLater()
     return true
   }
@@ -176,7 +178,7 @@ class Processes implements ProcessDriver {
     const running = this.#workers.get(worker)
     if (running === undefined || running.asked) return
     running.asked = true
-    if (!running.caged) this.#signalGroup(worker, 'SIGTERM')
+    if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
     else if (this.#isThere(running)) askCaged(running.identity.pid)
   }
 
@@ -297,7 +299,7 @@ class Processes implements ProcessDriver {
     // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const fresh = { child, asked: false, fault: null, exit: null, suspicion: NOTHING }
-    const running: Running = { identity, ports, named, caged: cage !== null, ...fresh }
+    const running: Running = { identity, ports, named, isolation: cage?.isolation ?? NO_ISOLATION, ...fresh }
     const handle = handleOf(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
@@ -309,7 +311,7 @@ class Processes implements ProcessDriver {
     child.on('exit', (code, signalName) => {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
-      const inner = running.caged ? signalOfCode(code) : null
+      const inner = cage === null ? null : signalOfCode(code)
       this.#ended(worker, running, exitOf(inner === null ? code : null, inner ?? signalName, running.fault))
     })
     return handle

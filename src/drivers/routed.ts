@@ -1,5 +1,6 @@
 import type { EndpointType } from '../core/endpoint.ts'
 import type { WorkerId } from '../core/ids.ts'
+import type { Isolation } from '../core/isolation.ts'
 import type { ServedAt } from '../core/target.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../ports/driver.ts'
 
@@ -77,6 +78,14 @@ class Routed implements Driver {
   keepsApart(): string | null {
     const reasons = this.#all().flatMap(driver => driver.keepsApart() ?? [])
     return reasons.length === 0 ? null : reasons.join('; ')
+  }
+
+  isolation(handle: string, recorded: string): Isolation | null {
+    return (
+      this.#all()
+        .find(({ name }) => name === recorded)
+        ?.isolation(handle, recorded) ?? null
+    )
   }
 
   async capacity() {

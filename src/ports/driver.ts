@@ -1,5 +1,6 @@
 import type { EndpointType } from '../core/endpoint.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../core/ids.ts'
+import type { Isolation } from '../core/isolation.ts'
 import type { Placement } from '../core/placement.ts'
 import type { Capacity } from '../core/plan.ts'
 import type { ServedAt } from '../core/target.ts'
@@ -117,6 +118,12 @@ export interface Driver {
    * and where no worker runs at all. Does not change while the server runs.
    */
   keepsApart(): string | null
+  /**
+   * How a worker is kept apart, also one that has ended; null where that is not known.
+   * @param handle as {@link start} gave it
+   * @param recorded what {@link nameOf} gave when it was started
+   */
+  isolation(handle: string, recorded: string): Isolation | null
   /** Room for more workers. */
   capacity(): Promise<Capacity>
   /**

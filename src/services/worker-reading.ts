@@ -2,6 +2,7 @@ import type { Endpoint } from '../core/endpoint.ts'
 import { notFound } from '../core/errors.ts'
 import type { Explanation } from '../core/explain.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../core/ids.ts'
+import type { Isolation } from '../core/isolation.ts'
 import type { EndpointSnapshot, QueueLoad } from '../core/scale.ts'
 import type { Template } from '../core/template.ts'
 import type { Worker } from '../core/worker.ts'
@@ -27,6 +28,8 @@ export interface ReportedWorker extends Omit<ShownWorker, 'status'> {
   readonly timeLine: readonly TimeStep[]
   /** The image that it runs; null where it is not known any more. */
   readonly image: string | null
+  /** How it is kept apart; null where it was not started yet, and where that is not known. */
+  readonly isolation: Isolation | null
 }
 
 /** The workers of an endpoint. */
@@ -59,13 +62,13 @@ const AT_ONCE = 8
 
 /** Tells what workers are about, those that have ended too, for whoever looks at them. */
 export class WorkerReading {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
   readonly #fleet: Fleet
   readonly #balancing: Balancing
   readonly #explaining: Explaining
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock'>,
+    ports: Pick<Ports, 'store' | 'clock' | 'driver'>,
     parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly explaining: Explaining },
   ) {
     this.#ports = ports
@@ -188,11 +191,12 @@ export class WorkerReading {
           ? [{ phase: 'queued', startedAtMs: now.sinceMs, ms: Math.max(0, nowMs - now.sinceMs) }]
           : timeLineOf(worker, nowMs),
       image: version === endpoint.version ? (template?.image ?? null) : null,
+      isolation: worker?.handle == null ? null : this.#ports.driver.isolation(worker.handle, worker.driver),
     }
   }
 }
 
-type ReportedShape = Omit<ReportedWorker, 'now' | 'pullPercent' | 'timeLine' | 'image'>
+type ReportedShape = Omit<ReportedWorker, 'now' | 'pullPercent' | 'timeLine' | 'image' | 'isolation'>
 
 function asEnded(worker: Worker, endpoint: Endpoint): ReportedShape {
   const { id, version } = worker

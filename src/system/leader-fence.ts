@@ -32,6 +32,7 @@ export function fencedDriver(driver: Driver, leader: Leader): Driver {
     address: worker => driver.address(worker),
     capacity: () => driver.capacity(),
     keepsApart: () => driver.keepsApart(),
+    isolation: (handle, recorded) => driver.isolation(handle, recorded),
     start: whileLeading(leader, driver.start.bind(driver)),
     adopt: whileLeading(leader, driver.adopt.bind(driver)),
     terminate: whileLeading(leader, driver.terminate.bind(driver)),

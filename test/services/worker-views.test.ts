@@ -174,6 +174,16 @@ test('what a worker was given of the machine is shown with it', async t => {
   assert.deepEqual([shown.vcpus, shown.memoryMb], [4, 8_192])
 })
 
+test('how a worker is kept apart is shown with it, and what it cannot take more of', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  rig.ports.driver.isolation = () => ({ kind: 'cage', limits: ['memory', 'disk'] })
+  const { workers } = (await rig.ask('GET', `/v2/serverless/${endpoint}/workers`)).json
+  assert.equal(workers[0].isolation, 'cage')
+  const { isolation, limits } = await oneWorker(rig, endpoint, worker.id)
+  assert.deepEqual([isolation, limits], ['cage', ['memory', 'disk']])
+})
+
 test('a failed fitness check is seen in the list, in health, in why and with the worker, before and after its end', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })

@@ -28,13 +28,14 @@ export function workerDetail(
     jobs: jobs.map(({ id, startedAtMs }) => ({ id, startedAt: instant(startedAtMs) })),
     gpus: (placement?.gpus ?? []).map(({ index, type, memoryGb }) => ({ index, id: type, memoryGb })),
     ...{ pool: placement?.pool ?? null, vcpus: placement?.vcpus ?? null, memoryMb: placement?.memoryMb ?? null },
+    limits: [...(reported.isolation?.limits ?? [])],
     exit: exit === null ? null : { ...exit, lastLines: [...(worker?.exit?.lastLines ?? [])] },
   }
 }
 
 /** What every list shows of a worker, but for its status. */
 export function common({ id, version, isStale, held, reason, now, ...more }: ReportedWorker, nowMs: number) {
-  const { worker, image, pullPercent } = more
+  const { worker, image, pullPercent, isolation } = more
   const gpus = worker?.placement?.gpus ?? []
   const startedAtMs = worker?.startedAtMs ?? null
   const untilMs = worker?.exitedAtMs ?? nowMs
@@ -43,6 +44,7 @@ export function common({ id, version, isStale, held, reason, now, ...more }: Rep
     uptimeSeconds: startedAtMs === null ? null : Math.max(0, Math.floor((untilMs - startedAtMs) / 1000)),
     ...{ gpuTypeId: gpus[0]?.type ?? null, dataCenterId: null, startedAt: instant(startedAtMs) },
     ...{ phase: now.phase, phaseSince: new Date(now.sinceMs).toISOString(), pullPercent, jobsHeld: held, reason },
+    isolation: isolation?.kind ?? null,
   }
 }
 

@@ -7,6 +7,7 @@ import { mkdir, realpath, rm } from 'node:fs/promises'
 import { constants, homedir } from 'node:os'
 import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
+import type { Isolation, Limit } from '../../core/isolation.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { contains } from '../process-command.ts'
 import { type HostEnvironment, WORKER_VARIABLE } from '../process-environment.ts'
@@ -60,6 +61,7 @@ export interface CagedCommand {
   readonly env: Readonly<Record<string, string>>
   /** An open file with the options, which the process is given as its fourth; to be closed after the start. */
   readonly options: number
+  readonly isolation: Isolation
 }
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -93,6 +95,7 @@ export class Cage {
       // By these the server finds a worker again and knows what it had.
       env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
       options: openOptions(join(folder, 'cage'), options),
+      isolation: { kind: 'cage', limits: this.#limitsOf(spec) },
     }
   }
 
@@ -110,6 +113,17 @@ export class Cage {
   async forget(worker: WorkerId): Promise<void> {
     await rm(layerApart(worker), { recursive: true, force: true, maxRetries: 5 })
     leaveGroups(this.#options.limits, worker)
+  }
+
+  #limitsOf({ placement: { vcpus } }: WorkerSpec): Limit[] {
+    const { memory, processes, cpu } = this.#options.limits
+    const limits: [limit: Limit, isHeld: boolean][] = [
+      ['memory', memory !== null],
+      ['processes', processes !== null],
+      ['cpu', cpu !== null && vcpus !== null],
+      ['disk', this.#options.diskGb !== 0],
+    ]
+    return limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : []))
   }
 
   /** A worker that is to work in its image itself has none. */

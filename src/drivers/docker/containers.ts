@@ -1,5 +1,6 @@
 /** One container of a worker, from its start to its end. */
 import { readFileSync } from 'node:fs'
+import type { Isolation, Limit } from '../../core/isolation.ts'
 import type { ServedAt } from '../../core/target.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { ObservedExit } from '../../ports/driver.ts'
@@ -17,6 +18,8 @@ export interface ContainerHandle {
   readonly container: string
   /** Its first process, where that can be seen from here: so its end is noticed while the engine is away. */
   readonly process: ProcessIdentity | null
+  /** What it cannot take more of; nothing for one of an older version. */
+  readonly limits: readonly Limit[]
 }
 
 /** What a {@link Container} needs. */
@@ -225,21 +228,41 @@ function memoryOf({ HostConfig }: InspectedContainer): number | null {
 }
 
 /** What finds a running container again. */
-export function handleOf({ Id: container, State }: InspectedContainer, bootId: string): ContainerHandle {
+export function handleOf(inspected: InspectedContainer, bootId: string): ContainerHandle {
+  const { Id: container, State } = inspected
   const pid = State.Pid ?? 0
   const found = pid > 1 && isProcessOf(pid, container) ? readProcess(pid) : null
-  return { container, process: found === null ? null : { pid, startTime: found.startTime, bootId } }
+  const process = found === null ? null : { pid, startTime: found.startTime, bootId }
+  return { container, process, limits: limitsOf(inspected) }
 }
 
 /** Reads a handle; null when it is none. */
 export function parseHandle(text: string): ContainerHandle | null {
   try {
-    const { container, process } = JSON.parse(text) as ContainerHandle
+    const { container, process, limits = [] } = JSON.parse(text) as ContainerHandle
     if (typeof container !== 'string' || container === '') return null
-    return { container, process: typeof process?.pid === 'number' && process.pid > 1 ? process : null }
+    return { container, process: typeof process?.pid === 'number' && process.pid > 1 ? process : null, limits }
   } catch {
     return null
   }
+}
+
+/** What the engine, or this server, holds it to. */
+function limitsOf({ Config, HostConfig }: InspectedContainer): Limit[] {
+  const { Memory = 0, NanoCpus = 0, PidsLimit, StorageOpt, NetworkMode = '' } = HostConfig ?? {}
+  const limits: [limit: Limit, isHeld: boolean][] = [
+    ['memory', Memory > 0],
+    ['processes', (PidsLimit ?? 0) > 0],
+    ['cpu', NanoCpus > 0],
+    ['disk', StorageOpt?.size !== undefined || Config?.Labels?.[LABELS.diskGb] !== undefined],
+    ['network', NetworkMode.startsWith('runyard-')],
+  ]
+  return limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : []))
+}
+
+/** How a container of a handle is kept apart. */
+export function isolationOf(handle: string): Isolation {
+  return { kind: 'container', limits: parseHandle(handle)?.limits ?? [] }
 }
 
 /** Engines in a virtual machine tell numbers of its processes, not of ours. */

@@ -8,6 +8,7 @@
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
+import type { Isolation } from '../../core/isolation.ts'
 import type { ServedAt } from '../../core/target.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, ObservedExit, StartWatch, WorkerSpec } from '../../ports/driver.ts'
@@ -16,7 +17,7 @@ import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { parseContainerArgs } from '../command-line.ts'
 import { ContainerCalls } from './container-calls.ts'
 import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
-import { Container, type ContainerHandle, handleOf, parseHandle } from './containers.ts'
+import { Container, type ContainerHandle, handleOf, isolationOf, parseHandle } from './containers.ts'
 import { DiskWatch } from './disk-watch.ts'
 import { Engine, type EngineEvent, type EngineOptions } from './engine.ts'
 import { engineError, startRefusal } from './engine-error.ts'
@@ -198,6 +199,10 @@ class Containers implements DockerDriver {
   /** The engine keeps containers apart. */
   keepsApart(): string | null {
     return null
+  }
+
+  isolation(handle: string): Isolation {
+    return isolationOf(handle)
   }
 
   async capacity() {

@@ -2,7 +2,13 @@
 export interface InspectedContainer {
   readonly Id: string
   readonly Config?: { readonly Labels?: Readonly<Record<string, string>> | null }
-  readonly HostConfig?: { readonly Memory?: number }
+  readonly HostConfig?: {
+    readonly Memory?: number
+    readonly NanoCpus?: number
+    readonly PidsLimit?: number | null
+    readonly StorageOpt?: Readonly<Record<string, string>> | null
+    readonly NetworkMode?: string
+  }
   readonly NetworkSettings?: {
     readonly Ports?: Readonly<Record<string, readonly { readonly HostPort?: string }[] | null>> | null
     readonly Networks?: Readonly<Record<string, { readonly IPAddress?: string }>> | null

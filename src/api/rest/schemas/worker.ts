@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { ISOLATIONS, LIMITS } from '../../../core/isolation.ts'
 import { WORKER_PHASES } from '../../../core/worker-phase.ts'
 import { WORKER_STATUSES } from '../../../core/worker-status.ts'
 import { DateTime } from './common.ts'
@@ -23,6 +24,7 @@ const common = {
   pullPercent: z.number().min(0).max(100).nullable(),
   jobsHeld: Count,
   reason: z.string().nullable(),
+  isolation: z.enum(ISOLATIONS).nullable(),
 }
 
 const WorkerBody = z.object({ ...common, status: Status }).openapi('Worker')
@@ -73,6 +75,7 @@ export const WorkerDetail = z
     pool: z.string().nullable(),
     vcpus: z.number().nullable(),
     memoryMb: z.number().nullable(),
+    limits: z.array(z.enum(LIMITS)),
     exit: Exit.extend({ lastLines: z.array(z.string()) }).nullable(),
   })
   .openapi('WorkerDetail')
