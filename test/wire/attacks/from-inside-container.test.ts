@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { engineUrl, noDocker, onPodman } from '../../support/docker.ts'
-import { healthOf, runJob } from '../support/client.ts'
+import { ask, healthOf, runJob } from '../support/client.ts'
 import { containerEndpoint } from '../support/containers.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
 
@@ -106,6 +106,13 @@ describe('from inside of a container', { skip: noDocker, timeout: 280_000 }, () 
     const count = Number((await started).out)
     assert.ok(count > 100 && count < 8_192, `${count} processes`)
     assert.equal((await healthOf(server, other)).workers.ready >= 0, true)
+  })
+
+  test('its view says that it is a container, and what it is held to', async () => {
+    const [{ id }] = (await ask(server, `/v2/serverless/${endpoint}/workers`)).json.workers
+    const { json } = await ask(server, `/v2/serverless/${endpoint}/workers/${id}`)
+    assert.equal(json.isolation, 'container')
+    for (const limit of ['memory', 'processes', 'cpu', 'disk', 'network']) assert.ok(json.limits.includes(limit), limit)
   })
 
   test('nothing of it held the server', () => server.assertNeverHeld())

@@ -6,7 +6,7 @@ import { before, describe, test } from 'node:test'
 import { findLimits } from '../../../src/drivers/cage/limits.ts'
 import { tryCage } from '../../../src/drivers/cage/trial.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { healthOf, makeEndpoint, runJob } from '../support/client.ts'
+import { ask, healthOf, makeEndpoint, runJob } from '../support/client.ts'
 import { root } from '../support/server.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
 
@@ -20,7 +20,7 @@ const HANDLER = `
 import { spawnSync } from 'node:child_process'
 import { start } from '@runyard/worker'
 start({ handler({ input }) {
-  const { stdout, stderr, status, signal } = spawnSync('/bin/sh', ['-c', input.command], { encoding: 'utf8', timeout: 20000 })
+  const { stdout, stderr, status, signal } = spawnSync('/bin/sh', ['-c', input.command], { encoding: 'utf8', timeout: 60000 })
   return { out: stdout.slice(-20000), err: stderr.slice(-2000), status, signal }
 } })
 `
@@ -47,7 +47,7 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
     }
     const args = ['--process-root', images, '--worker-sandbox', 'required', '--worker-readable', `${root}/packages`]
     server = await startProbedServer({ args })
-    const settings = { workersMax: 1, idleTimeout: 3600 }
+    const settings = { workersMax: 1, idleTimeout: 3600, instanceIds: ['cpu3c-2-4'] }
     endpoint = await makeEndpoint(server, { folder: join(images, 'evil'), settings })
     other = await makeEndpoint(server, { folder: join(images, 'other'), settings })
     await Promise.all([shell('true'), shell('true', other)])
@@ -126,6 +126,35 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
     const done = await started
     assert.ok(['COMPLETED', 'FAILED'].includes(done.status), done.status)
     assert.equal((await healthOf(server, other)).workers.ready >= 0, true)
+  })
+
+  test('a program that takes all memory ends alone, and the server and other workers go on', {
+    skip: limits.memory === null && 'this machine lets the server make no control group for memory',
+  }, async () => {
+    const { out } = await shell(`node -e 'const a = []; for (;;) a.push(Buffer.alloc(64 << 20, 1))'; echo $?`)
+    assert.equal(out.trim(), '137')
+    await shell('true', other)
+  })
+
+  test('no process outside is traced, and no file system gives the rights of the owner of a program', async () => {
+    const { out } = await shell(
+      `cat /proc/${server.pid}/mem && echo SEEN; grep NoNewPrivs /proc/self/status; cut -d" " -f2,4 /proc/self/mounts`,
+    )
+    assert.doesNotMatch(out, /SEEN/)
+    assert.match(out, /NoNewPrivs:\t1/)
+    for (const mount of out.split('\n').filter(line => line.startsWith('/'))) assert.match(mount, /nosuid/)
+  })
+
+  test('no core is dumped, whose place the settings of the machine choose', async () => {
+    assert.equal((await shell('ulimit -c')).out.trim(), '0')
+  })
+
+  test('its view says that it is in a cage, and what it is held to', async () => {
+    const [{ id }] = (await ask(server, `/v2/serverless/${endpoint}/workers`)).json.workers
+    const { json } = await ask(server, `/v2/serverless/${endpoint}/workers/${id}`)
+    assert.equal(json.isolation, 'cage')
+    assert.equal(json.limits.includes('processes'), limits.processes !== null)
+    assert.ok(json.limits.includes('disk'))
   })
 
   test('nothing of it held the server', () => server.assertNeverHeld())
