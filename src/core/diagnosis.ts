@@ -128,9 +128,13 @@ export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBy
   return ok('memory', message)
 }
 
-/** Whether workers that are processes can be kept apart. @param lack null where a cage was made; else why not, and what to do */
-export function ofCage(lack: { readonly problem: string; readonly action: string } | null): Finding {
-  if (lack === null) return ok('cage', 'workers that are processes can run in cages')
+/**
+ * Whether workers that are processes can be kept apart.
+ * @param lack null where a cage was made; else why not, and what to do
+ * @param limits what a cage would hold them to, as a clause
+ */
+export function ofCage(lack: { readonly problem: string; readonly action: string } | null, limits: string): Finding {
+  if (lack === null) return ok('cage', `workers that are processes can run in cages, ${limits}`)
   return warn('cage', `workers that are processes run without a cage: ${lack.problem}`, lack.action)
 }
 

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import * as diagnosis from '../core/diagnosis.ts'
+import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import { lookAtFile, lookAtPostgres } from '../store/look.ts'
@@ -30,7 +31,7 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofMemory(lookAtMemory())
   yield diagnosis.ofOpenFiles(openFileLimit())
   const cage = tryCage()
-  yield diagnosis.ofCage('problem' in cage ? cage : null)
+  yield diagnosis.ofCage('problem' in cage ? cage : null, describeLimits(findLimits()))
   yield diagnosis.ofPort(await lookAtPort(dataDir, host, port))
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
   const connection = connectEngine(config.docker, env)

@@ -52,7 +52,7 @@ export function describeLimits(limits: Limits): string {
   const names = (isHeld: boolean) => held.filter(([, path]) => (path !== null) === isHeld).map(([name]) => name)
   if (names(true).length === 0) return 'without limits on memory and processes (no control groups)'
   const missing = names(false).length === 0 ? '' : `; no limit on ${names(false).join(', ')}`
-  return `limits on ${names(true).join(', ')}${missing}`
+  return `with limits on ${names(true).join(', ')}${missing}`
 }
 
 /**
