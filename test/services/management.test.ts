@@ -186,7 +186,7 @@ test('deleting an endpoint cancels its jobs, answers who waits, and ends its wor
   )
   await rig.clock.advance(100)
   assert.deepEqual(rig.fleet.running(), [])
-  assert.equal((await worker.done(running)).status, 200, 'a late result is not the worker’s fault')
+  assert.equal((await worker.done(running)).status, 401, 'it was ended, and nobody waits for the result')
   for (const path of ['health', `status/${running}`, 'explain']) {
     assert.equal((await rig.ask('GET', `/v2/${endpoint}/${path}`)).status, 404, path)
   }
