@@ -1,6 +1,8 @@
 import { keyOfAuthorization } from '../core/authorization.ts'
 import { AppError, toAppError } from '../core/errors.ts'
+import type { Caller } from '../core/permission.ts'
 import type { Emit } from '../events.ts'
+import type { Access } from '../services/access.ts'
 
 /** Told by the server when an answer has gone out completely, or has not. */
 export interface Delivery {
@@ -48,6 +50,22 @@ export function refusalHeaders({ retryAfterSeconds, allow }: AppError): Record<s
 export function admitTo(env: SurfaceEnv, account: string): void {
   if (env.admits === undefined || env.admits(account)) return
   throw new AppError('rate_limited', 'the account has too many requests at once', { retryAfterSeconds: 5 })
+}
+
+/**
+ * Holds a request open for its caller until the answer is out.
+ * @param requires throws when a caller lacks the right that the request needs
+ * @returns aborts when the key, or that right, ends before; its reason is the refusal as an AppError
+ */
+export function heldFor(
+  access: Pick<Access, 'hold'>,
+  env: SurfaceEnv,
+  caller: Caller,
+  requires: (caller: Caller) => void,
+): AbortSignal {
+  const ended = new AbortController()
+  env.delivery.onSettled(access.hold(caller, requires, why => ended.abort(why)))
+  return ended.signal
 }
 
 /** A JSON answer from text that is JSON already. */

@@ -62,6 +62,11 @@ export function isLastingOperatorKey({ owner, scope, disabled, expiresAtMs }: Ap
   return owner === DEFAULT_OWNER && scope.type === 'all' && !disabled && expiresAtMs === null
 }
 
+/** Whether a key opens anything at this time. */
+export function isValidAt({ disabled, expiresAtMs }: Pick<ApiKey, 'disabled' | 'expiresAtMs'>, nowMs: number): boolean {
+  return !disabled && (expiresAtMs === null || expiresAtMs > nowMs)
+}
+
 /** The caller that a key stands for. */
 export function callerOf(key: ApiKey): Caller {
   const { owner, id: keyId, scope, exempt, expiresAtMs } = key

@@ -36,7 +36,13 @@ export interface Arriving {
 /** What becomes of a request that is let in. */
 export type Admitted = BalancedCall | Preflight
 
-const NO_KEYS: ReadonlySet<string> = new Set()
+/** What a request shows of keys: those that are ours, and whose right it passes by; null where it needs none. */
+interface Shown {
+  readonly ours: ReadonlySet<string>
+  readonly caller: Caller | null
+}
+
+const STRANGER: Shown = { ours: new Set(), caller: null }
 
 /** More texts that may be keys are in no honest request. */
 const MAX_KEYS = 4
@@ -101,13 +107,18 @@ export class Admission {
   #judge(arriving: Arriving, keys: readonly string[], known: Known | null): BalancedCall | Promise<BalancedCall> {
     const isOpen = known !== null && this.#isOpen(known.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
-    if (keys.length === 0) return this.#callOf(arriving, known, NO_KEYS)
-    const ours = isOpen ? this.#foreign.oursAmong(keys) : this.#authorized(keys, arriving.route, known?.endpoint)
-    if (ours instanceof Promise) return ours.then(found => this.#callOf(arriving, known, found))
-    return this.#callOf(arriving, known, ours)
+    if (keys.length === 0) return this.#callOf(arriving, known, STRANGER)
+    const shown = isOpen ? this.#among(keys) : this.#authorized(keys, arriving.route, known?.endpoint)
+    if (shown instanceof Promise) return shown.then(found => this.#callOf(arriving, known, found))
+    return this.#callOf(arriving, known, shown)
   }
 
-  #callOf(arriving: Arriving, known: Known | null, ours: ReadonlySet<string>): BalancedCall {
+  /** Nobody needs a key, so nothing depends on those that are shown. */
+  async #among(keys: readonly string[]): Promise<Shown> {
+    return { ours: await this.#foreign.oursAmong(keys), caller: null }
+  }
+
+  #callOf(arriving: Arriving, known: Known | null, { ours, caller }: Shown): BalancedCall {
     const { route, rawHeaders, method } = arriving
     if (known?.endpoint.type !== 'LOAD_BALANCER') {
       throw known === null ? notFound('endpoint', route.endpointId) : new AppError('invalid', 'not allowed for QB API')
@@ -127,6 +138,7 @@ export class Admission {
       isOpen: this.#isOpen(known.endpoint),
       toHealth: (method === 'GET' || method === 'HEAD') && pathOf(path) === known.healthPath,
       ...(subprotocol === null ? {} : { subprotocol }),
+      ...(caller === null ? {} : { caller }),
     }
   }
 
@@ -135,20 +147,16 @@ export class Admission {
     return this.#open.has(id) || (owner === DEFAULT_OWNER && this.#open.has(name))
   }
 
-  /** The keys of the request that are valid. */
-  #authorized(
-    keys: readonly string[],
-    route: Route,
-    endpoint?: Endpoint,
-  ): ReadonlySet<string> | Promise<ReadonlySet<string>> {
+  /** The keys of the request that are valid, and for whom. */
+  #authorized(keys: readonly string[], route: Route, endpoint?: Endpoint): Shown | Promise<Shown> {
     const [key] = keys
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
     if (caller === null) return this.#authenticated(keys, route, endpoint)
     this.#requireRight(caller, route, endpoint)
-    return new Set(keys)
+    return { ours: new Set(keys), caller }
   }
 
-  async #authenticated(keys: readonly string[], route: Route, endpoint?: Endpoint): Promise<ReadonlySet<string>> {
+  async #authenticated(keys: readonly string[], route: Route, endpoint?: Endpoint): Promise<Shown> {
     const valid = new Set<string>()
     let caller: Caller | null = null
     let problem: unknown
@@ -164,7 +172,7 @@ export class Admission {
     }
     if (caller === null) throw problem
     this.#requireRight(caller, route, endpoint)
-    return valid
+    return { ours: valid, caller }
   }
 
   #requireRight(caller: Caller, { endpointId }: Route, endpoint?: Endpoint): void {

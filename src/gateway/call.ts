@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { EndpointId } from '../core/ids.ts'
 import type { Passed } from '../core/passed.ts'
+import type { Caller } from '../core/permission.ts'
 
 export type { Passed } from '../core/passed.ts'
 
@@ -26,6 +27,8 @@ export interface BalancedCall {
   readonly host: string
   /** Whether the endpoint is open to everybody; no when left out. */
   readonly isOpen?: boolean
+  /** Whose right lets it pass, for as long as that lasts; nobody's where it is left out. */
+  readonly caller?: Caller
   /**
    * What `Sec-WebSocket-Protocol` of the handshake answer is to say where the worker says nothing: the subprotocol that had
    * the key, when it was the only one. Browsers end a socket whose answer names none of those that they offered.

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
+import type { Caller } from '../core/permission.ts'
 import type { Passing } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
@@ -15,7 +16,7 @@ import type { Entrance, Route } from './route.ts'
 
 /** What a {@link Gateway} is made of. */
 export interface GatewayParts {
-  readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs'>
+  readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'hold'>
   readonly forwarding: Forwarding
   readonly traffic: Traffic
   readonly rules?: AdmissionRules
@@ -99,16 +100,27 @@ export class Gateway implements Entrance {
     const { carrier } = way
     const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
     this.#count(carrier, route.endpointId, kind, 1)
+    const letGo = this.#hold(carrier, route.endpointId, admitted.caller)
     way.pass(admitted).then(
       passed => {
+        letGo()
         this.#count(carrier, route.endpointId, kind, -1)
         emit('gateway.passed', passed)
       },
       (thrown: unknown) => {
+        letGo()
         this.#count(carrier, route.endpointId, kind, -1)
         this.#refuse(arrived, thrown)
       },
     )
+  }
+
+  /** What passes ends with the right by which it was let in. */
+  #hold(carrier: ServerResponse | Duplex, id: EndpointId, caller?: Caller): () => void {
+    if (caller === undefined) return () => {}
+    const { access } = this.#parts
+    const requires = (whose: Caller) => access.requireJobs(whose, 'write', id)
+    return access.hold(caller, requires, () => void carrier.destroy())
   }
 
   #refuse({ incoming, route, way, startMs }: Arrived, thrown: unknown): void {

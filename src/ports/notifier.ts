@@ -1,10 +1,10 @@
 /**
  * What a topic is about: `queue:` an endpoint's line has jobs to take, `load:` its jobs or workers changed, `job:` a job
- * changed, `worker:` a worker changed, `endpoints` one was saved or removed, `deleted:` this one was, `fleet` processes of workers changed, `machine` it
+ * changed, `worker:` a worker changed, `key:` an API key changed or was removed, `endpoints` one was saved or removed, `deleted:` this one was, `fleet` processes of workers changed, `machine` it
  * has something else than before, `webhooks` a delivery is due.
  */
 export type Topic =
-  | `${'queue' | 'load' | 'job' | 'worker' | 'deleted'}:${string}`
+  | `${'queue' | 'load' | 'job' | 'worker' | 'deleted' | 'key'}:${string}`
   | 'endpoints'
   | 'fleet'
   | 'machine'

@@ -1,10 +1,11 @@
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, KeyId, OwnerId } from '../core/ids.ts'
 import type { LimitedOperation } from '../core/job-limits.ts'
-import { type ApiKey, type Caller, callerOf, FULL_SCOPE, mayManage, mayUseJobs } from '../core/permission.ts'
+import { type ApiKey, type Caller, callerOf, FULL_SCOPE, isValidAt, mayManage, mayUseJobs } from '../core/permission.ts'
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../core/rate-limit.ts'
 import type { Ports } from '../ports/ports.ts'
 import { JobLimiting } from './job-limiting.ts'
+import { invalidKey, OpenUses } from './open-uses.ts'
 
 const CACHE_MS = 5_000
 /** For so long a key that was valid is taken for valid while the store is away. */
@@ -17,10 +18,11 @@ const SAVE_MS = 5_000
 
 /** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
 export class Access {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier'>
   readonly #windows: readonly RateWindow[]
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
   readonly #jobLimiting: JobLimiting
+  readonly #uses: OpenUses
   readonly #used = new Map<KeyId, number>()
   /** Grows with each change of a key, so that nothing read before it is kept after it. */
   #changes = 0
@@ -31,13 +33,14 @@ export class Access {
    * @param limitJobs whether job operations have limits, too
    */
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault'>,
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier'>,
     windows: readonly RateWindow[],
     limitJobs = false,
   ) {
     this.#ports = ports
     this.#windows = windows
     this.#jobLimiting = new JobLimiting(ports, limitJobs)
+    this.#uses = new OpenUses(ports)
   }
 
   /**
@@ -62,10 +65,7 @@ export class Access {
 
   /** What the record of a key says about it, however long ago it was read. */
   #checked(record: ApiKey | null): Caller {
-    const expired = record?.expiresAtMs != null && record.expiresAtMs <= this.#ports.clock.now()
-    if (record === null || record.disabled || expired) {
-      throw new AppError('unauthorized', 'the API key is invalid or has expired')
-    }
+    if (record === null || !isValidAt(record, this.#ports.clock.now())) throw invalidKey()
     this.#noteUse(record)
     return callerOf(record)
   }
@@ -140,10 +140,22 @@ export class Access {
     this.#cache.clear()
   }
 
-  /** Reads the key of this hash again at its next use. */
-  forget(hash: string): void {
+  /**
+   * Holds open what the caller begins, until it is let go or the key, or the right that it needs, ends: within a second here,
+   * and on other servers.
+   * @param requires throws when a caller lacks the right
+   * @param end told why, at most once
+   * @returns lets go
+   */
+  hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
+    return this.#uses.hold(caller, requires, end)
+  }
+
+  /** A key changed or is gone: it is read again at its next use, and what it holds open ends with the right to it. */
+  changed({ id, hash }: Pick<ApiKey, 'id' | 'hash'>): void {
     this.#changes += 1
     this.#cache.delete(hash)
+    this.#uses.changed(id)
   }
 
   #cached(hash: string): ApiKey | null {

@@ -47,10 +47,10 @@ export interface NewKey {
 /** API keys: who gets which rights. Nobody gives more than the own rights, and none of what has more can be changed. */
 export class Keys {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>
-  readonly #access: Pick<Access, 'forget'>
+  readonly #access: Pick<Access, 'changed'>
 
   /** @param access is told of changes, so that they count at once */
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>, access: Pick<Access, 'forget'>) {
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>, access: Pick<Access, 'changed'>) {
     this.#ports = ports
     this.#access = access
   }
@@ -93,7 +93,7 @@ export class Keys {
   }
 
   /**
-   * Changes what is given and keeps the rest. It counts at once here, and within seconds on other servers.
+   * Changes what is given and keeps the rest. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
    * @throws AppError `invalid`, `not_found`, `forbidden` for rights that the caller lacks, `conflict` for the server's own
    *   key and for the last one that has all rights of the operator
    */
@@ -106,14 +106,14 @@ export class Keys {
       const outcome = await this.#ports.store.keys.update(after, before)
       if (outcome === 'last_key') throw lastKey()
       if (outcome === 'outdated') return null
-      this.#access.forget(before.hash)
+      this.#access.changed(before)
       this.#ports.emit('key.changed', { keyId: id, owner: before.owner, by: caller.keyId })
       return shown(after)
     })
   }
 
   /**
-   * Revokes a key for good. It counts at once here, and within seconds on other servers.
+   * Revokes a key for good. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
    * @throws AppError as {@link update}
    */
   async remove(caller: Caller, id: KeyId): Promise<void> {
@@ -122,7 +122,7 @@ export class Keys {
     const outcome = await this.#ports.store.keys.remove(key.owner, id)
     if (outcome === 'last_key') throw lastKey()
     if (outcome === 'absent') throw notFound('key', id)
-    this.#access.forget(key.hash)
+    this.#access.changed(key)
     this.#ports.emit('key.revoked', { keyId: id, owner: key.owner, by: caller.keyId })
   }
 

@@ -7,6 +7,7 @@ import { isFinal } from '../../core/job.ts'
 import type { LimitedOperation } from '../../core/job-limits.ts'
 import { readJobListing } from '../../core/job-list.ts'
 import { jobSummaryView, jobView } from '../../core/job-view.ts'
+import type { Caller } from '../../core/permission.ts'
 import { JOB_TIMES } from '../../core/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/submission.ts'
 import type { Emit } from '../../events.ts'
@@ -24,6 +25,7 @@ import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
   authorizationKey,
+  heldFor,
   jsonText,
   refusalHeaders,
   reportFailure,
@@ -55,7 +57,8 @@ export interface JobSurfaceParts {
 }
 
 type Call = Context<{ Bindings: SurfaceEnv }>
-type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint) => Promise<Response>
+/** @param held begins to hold the call open, as {@link heldFor} does */
+type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal) => Promise<Response>
 
 /** One operation: its path below `/v2/{endpoint_id}`, its methods, the right it needs, and whether any endpoint has it. */
 interface Route {
@@ -114,14 +117,19 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   const id = call.req.param('endpoint') ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)
-  if (route.level === 'management') parts.access.requireManagement(caller, 'write')
-  else parts.access.requireJobs(caller, call.req.query('ttl') === undefined ? levelOf(call, route.level) : 'write', id)
+  const level =
+    route.level === 'management' || call.req.query('ttl') !== undefined ? 'write' : levelOf(call, route.level)
+  const requireRight = (whose: Caller) => {
+    if (route.level === 'management') parts.access.requireManagement(whose, 'write')
+    else parts.access.requireJobs(whose, level, id)
+  }
+  requireRight(caller)
   if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true)
     throw new AppError('invalid', 'not allowed for LB API')
   if (route.limit !== undefined) {
     call.env.delivery.onSettled(await parts.access.countJobs(caller, id, route.limit))
   }
-  return route.run(parts, call, endpoint)
+  return route.run(parts, call, endpoint, () => heldFor(parts.access, call.env, caller, requireRight))
 }
 
 function levelOf(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {
@@ -153,7 +161,12 @@ function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Re
   })
 }
 
-async function runSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+async function runSync(
+  parts: JobSurfaceParts,
+  call: Call,
+  endpoint: Endpoint,
+  held: () => AbortSignal,
+): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
   const job = await parts.room.of(endpoint.owner).text(call.req.raw, PAYLOAD_BYTES.runsync, text => {
     const reading = readSubmission(text)
@@ -163,8 +176,10 @@ async function runSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): 
     const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
     return parts.jobs.submit(endpoint, reading.submission, how)
   })
-  const signals = [call.req.raw.signal, parts.stopping]
+  const ended = held()
+  const signals = [call.req.raw.signal, parts.stopping, ended]
   const done = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
+  ended.throwIfAborted()
   return jsonText(jobView(done, parts.clock.now()))
 }
 
@@ -186,14 +201,21 @@ async function requests(parts: JobSurfaceParts, call: Call, endpoint: Endpoint):
   return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
 }
 
-async function statusSync(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+async function statusSync(
+  parts: JobSurfaceParts,
+  call: Call,
+  endpoint: Endpoint,
+  held: () => AbortSignal,
+): Promise<Response> {
   const job = await parts.jobs.find(endpoint.id, jobParameter(call))
-  const done = await parts.jobs.whenFinal(job, holdOf(call), [call.req.raw.signal, parts.stopping])
+  const ended = held()
+  const done = await parts.jobs.whenFinal(job, holdOf(call), [call.req.raw.signal, parts.stopping, ended])
+  ended.throwIfAborted()
   return jsonText(jobView(done, parts.clock.now()))
 }
 
-function streamJob(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  return stream(parts, call, endpoint, jobParameter(call), holdOf(call))
+function streamJob(parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
+  return stream(parts, call, endpoint, { jobId: jobParameter(call), holdMs: holdOf(call), ended: held() })
 }
 
 async function retry(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {

@@ -18,6 +18,15 @@ export interface StreamParts {
   readonly stopping: AbortSignal
 }
 
+/** What is streamed. */
+export interface AskedStream {
+  readonly jobId: JobId
+  /** How long it is held while nothing is new. */
+  readonly holdMs: number
+  /** Aborts when the caller may no longer read it; its reason is the refusal. */
+  readonly ended: AbortSignal
+}
+
 type Call = Context<{ Bindings: SurfaceEnv }>
 
 /**
@@ -28,15 +37,19 @@ export async function stream(
   parts: StreamParts,
   call: Call,
   endpoint: Endpoint,
-  jobId: JobId,
-  holdMs: number,
+  asked: AskedStream,
 ): Promise<Response> {
+  const { jobId, holdMs, ended } = asked
   const accept = call.req.header('accept')?.trim() ?? ''
   if (accept.split(',').some(type => type.trim().startsWith('text/event-stream'))) {
-    return eventStream(parts, call, endpoint, jobId)
+    return eventStream(parts, call, endpoint, asked)
   }
   const shape = shapeOf(call, accept)
-  const answer = await parts.streams.next(endpoint.id, jobId, holdMs, [call.req.raw.signal, parts.stopping])
+  const answer = await parts.streams.next(endpoint.id, jobId, holdMs, [call.req.raw.signal, parts.stopping, ended])
+  if (ended.aborted) {
+    answer.settle(false)
+    throw ended.reason
+  }
   call.env.delivery.onSettled(answer.settle)
   const chunks = `[${answer.chunks.join(',')}]`
   if (shape === 'array') return jsonText(chunks)
@@ -52,9 +65,14 @@ function shapeOf(call: Call, accept: string): 'array' | 'envelope' {
 }
 
 /** One event per chunk, `restart` when another attempt begins from the start, and a last `status` with the end of the job. */
-async function eventStream(parts: StreamParts, call: Call, endpoint: Endpoint, jobId: JobId): Promise<Response> {
+async function eventStream(
+  parts: StreamParts,
+  call: Call,
+  endpoint: Endpoint,
+  { jobId, ended }: AskedStream,
+): Promise<Response> {
   const gone = new AbortController()
-  const signals = [call.req.raw.signal, parts.stopping, gone.signal]
+  const signals = [call.req.raw.signal, parts.stopping, ended, gone.signal]
   const next = (known: Job | null) => parts.streams.next(endpoint.id, jobId, STREAM_HOLD_MS, signals, known)
   let answer: StreamAnswer | null = await next(null)
   let known = answer.job

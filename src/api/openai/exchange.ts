@@ -51,6 +51,7 @@ export class Exchange {
   readonly #parts: ExchangeParts
   readonly #request: Request
   readonly #gone = new AbortController()
+  readonly #ended: AbortSignal
   readonly #signals: readonly AbortSignal[]
   readonly #writer = new EventWriter()
   #reader = new PieceReader()
@@ -58,11 +59,13 @@ export class Exchange {
   /** The attempt whose pieces were taken; 0 before the first. */
   #attempt = 0
 
-  constructor(parts: ExchangeParts, job: Job, request: Request) {
+  /** @param ended aborts when the caller may no longer have the answer; its reason is the refusal */
+  constructor(parts: ExchangeParts, job: Job, request: Request, ended: AbortSignal) {
     this.#parts = parts
     this.#job = job
     this.#request = request
-    this.#signals = [request.signal, parts.stopping, this.#gone.signal]
+    this.#ended = ended
+    this.#signals = [request.signal, parts.stopping, ended, this.#gone.signal]
     this.headers = { 'x-runyard-job-id': job.id }
   }
 
@@ -230,10 +233,13 @@ export class Exchange {
   async #cutOff(): Promise<Response> {
     await this.cancelJob()
     const error = this.#over()
-    return respond(openAiRefusal(error), { ...this.headers, 'retry-after': String(error.retryAfterSeconds) })
+    const { retryAfterSeconds } = error
+    const later = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
+    return respond(openAiRefusal(error), { ...this.headers, ...later })
   }
 
   #over(): AppError {
+    if (this.#ended.aborted) return this.#ended.reason
     const reason = this.#parts.stopping.aborted ? 'the server is stopping' : 'the client went away'
     return new AppError('unavailable', reason, { retryAfterSeconds: 5 })
   }

@@ -1,11 +1,12 @@
 import { AppError, notFound, toAppError } from '../../core/errors.ts'
 import { isEndpointId } from '../../core/ids.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai.ts'
+import type { Caller } from '../../core/permission.ts'
 import { JOB_TIMES } from '../../core/retention.ts'
 import type { Access } from '../../services/access.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { BodyRoom } from '../body.ts'
-import { admitTo, authorizationKey, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { Exchange, type ExchangeParts, respond } from './exchange.ts'
 
 /** Largest body of a request. */
@@ -39,7 +40,8 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   const id = pathname.split('/')[2] ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)
-  parts.access.requireJobs(caller, 'write', id)
+  const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', id)
+  requireRight(caller)
   if (endpoint.type === 'LOAD_BALANCER') throw new AppError('invalid', 'not allowed for LB API')
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const route = pathname.slice(`/v2/${id}/openai`.length)
@@ -52,7 +54,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
     const submitted = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', ...kept })
     return { job: submitted, stream: call.stream }
   })
-  const exchange = new Exchange(parts, job, request)
+  const exchange = new Exchange(parts, job, request, heldFor(parts.access, env, caller, requireRight))
   try {
     return await (stream ? exchange.stream() : exchange.whole())
   } catch (error) {

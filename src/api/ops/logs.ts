@@ -24,19 +24,21 @@ const LINES = asLines(dataOf)
 /**
  * The logs of an endpoint, a worker or a job: `?tail=`, `?since=`, `?source=`, `?text=`, `?follow=1`. As JSON lines, or as
  * server-sent events, which go on behind a `Last-Event-ID` and tell of their end with an event `end`, to who asks for them.
+ * @param held holds the request open; it aborts when the caller may no longer read logs
  */
 export async function logs(
   { logs, stopping }: LogParts,
   caller: Caller,
   request: Request,
   id: string,
+  held: () => AbortSignal,
 ): Promise<Response> {
   const query = queryOf(request)
   const found = await logs.locate(caller.owner, id)
   const writing = request.headers.get('accept')?.includes('text/event-stream') === true ? EVENTS : LINES
   if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
   const stream = await logs.open(caller.owner, found, query)
-  return streamedAnswer(stream, writing, [request.signal, stopping])
+  return streamedAnswer(stream, writing, [request.signal, stopping, held()])
 }
 
 function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {

@@ -14,6 +14,7 @@ import type { WorkerReading } from '../../services/worker-reading.ts'
 import {
   admitTo,
   authorizationKey,
+  heldFor,
   jsonText,
   refusalHeaders,
   reportFailure,
@@ -83,7 +84,9 @@ export function opsSurface(parts: OpsParts): Surface {
   })
   app.get('/ops/logs/:id', async call => {
     const caller = await authenticate(parts, call)
-    return logs(parts, caller, call.req.raw, call.req.param('id'))
+    const { access } = parts
+    const held = () => heldFor(access, call.env, caller, whose => access.requireManagement(whose, 'read'))
+    return logs(parts, caller, call.req.raw, call.req.param('id'), held)
   })
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)

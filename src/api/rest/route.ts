@@ -62,6 +62,8 @@ export interface RouteCall<P extends Shape, Q extends Shape, H extends Shape, B 
   readonly headers: Members<H>
   readonly body: Members<B>
   readonly request: Request
+  /** Holds the request open while its answer is sent: aborts when the caller may no longer have it. */
+  readonly held: () => AbortSignal
 }
 
 /** A contract with its handler. The handler's value is the JSON of the answer, or a whole answer. */

@@ -5,7 +5,7 @@ import type { RateDecision } from '../../core/rate-limit.ts'
 import type { Emit } from '../../events.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
-import { admitTo, authorizationKey, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { problemResponse } from './problem.ts'
 import type { Route } from './route.ts'
 import { validate } from './validate.ts'
@@ -37,10 +37,12 @@ export function restSurface(
       const { parts } = context.env
       const caller = route.contract.level === 'open' ? null : await admit(context.env, context.req.raw, route)
       const request = context.req.raw
+      const held = () =>
+        heldFor(parts.access, context.env.env, caller as Caller, whose => requireLevel(parts, whose, route))
       const run = async (text: string) => {
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, text)
         // A route that is open to everybody does not look at its caller.
-        const answer = await route.handle({ ...parsed, caller: caller as Caller, request })
+        const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
         return respond(answer, route.contract.success.status)
       }
       const { body } = route.contract
@@ -85,8 +87,12 @@ async function answered(
 
 async function admit(env: Env['Bindings'], request: Request, route: Route): Promise<Caller> {
   const caller = await authenticate(env, request)
-  env.parts.access.requireManagement(caller, route.contract.level as 'read' | 'write')
+  requireLevel(env.parts, caller, route)
   return caller
+}
+
+function requireLevel({ access }: RestParts, caller: Caller, { contract }: Route): void {
+  access.requireManagement(caller, contract.level as 'read' | 'write')
 }
 
 /** Authentication and the windows come before everything else, so that every answer after them carries their headers. */

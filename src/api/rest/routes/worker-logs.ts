@@ -40,7 +40,7 @@ export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): 
         },
         problems: [400, 404],
       },
-      async ({ caller, params, query, headers, request }) => {
+      async ({ caller, params, query, headers, request, held }) => {
         const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
         const worker = await logs.workerOf(endpoint.id, params.workerId)
         if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
@@ -50,7 +50,7 @@ export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): 
           sinceMs: query.since === undefined ? null : parseInstant(query.since),
           after: lastEventId === undefined ? null : readEventId(lastEventId),
         })
-        return streamedAnswer(stream, EVENTS, [request.signal, stopping])
+        return streamedAnswer(stream, EVENTS, [request.signal, stopping, held()])
       },
     ),
   ]
