@@ -1,8 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { AppError } from '../core/errors.ts'
-import { buildImage } from '../drivers/docker/build.ts'
-import { connectEngine } from '../drivers/docker/connection.ts'
 import { wantsJson } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
 import { printText } from './terminal-text.ts'
@@ -38,6 +36,10 @@ export function addBuild(program: Command): void {
 async function build(folder: string, options: BuildCommandOptions): Promise<void> {
   const { tag, file, cache, pull = false } = options
   const args = argumentsIn(options.buildArg ?? [])
+  const [{ buildImage }, { connectEngine }] = await Promise.all([
+    import('../drivers/docker/build.ts'),
+    import('../drivers/docker/connection.ts'),
+  ])
   const connection = connectEngine('auto', process.env, 0)
   if (connection === null) throw new CliError(NO_ENGINE, EXIT.unavailable)
   const onOutput = (text: string) => void printText(text, process.stderr)

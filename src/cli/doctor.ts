@@ -3,7 +3,6 @@ import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { readConfig, SETTINGS } from '../config.ts'
 import type { Finding } from '../core/diagnosis.ts'
-import { diagnose } from '../doctor/diagnose.ts'
 import { wantsJson } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
 import { withoutControls } from './terminal-text.ts'
@@ -35,6 +34,7 @@ async function doctor({
   const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.usage)
   const forPrograms = wantsJson({ json })
+  const { diagnose } = await import('../doctor/diagnose.ts')
   let failed = 0
   for await (const finding of diagnose({ config: reading.config, image: image ?? null, env: process.env })) {
     if (finding.state === 'fail') failed += 1

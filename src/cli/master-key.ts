@@ -1,8 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
-import { StartError } from '../main-listeners.ts'
-import { rotateMasterKey } from '../main-master-key.ts'
 import { CliError, EXIT } from './exit.ts'
 
 const ABOUT = `
@@ -27,6 +25,10 @@ export function addMasterKey(program: Command): void {
 async function rotate(options: Record<string, unknown>): Promise<void> {
   const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('; '), EXIT.usage)
+  const [{ StartError }, { rotateMasterKey }] = await Promise.all([
+    import('../main-listeners.ts'),
+    import('../main-master-key.ts'),
+  ])
   const shown = process.stderr.isTTY === true
   try {
     const { resealed, current, keyFile } = await rotateMasterKey(reading.config, so => {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
 import { type Config, readConfig, SETTINGS } from '../config.ts'
-import { type RunningServer, type ServedFolder, StartError, startServer } from '../main.ts'
+import type { RunningServer, ServedFolder } from '../main.ts'
 import { CliError, EXIT } from './exit.ts'
 
 /** `runyard serve`: runs the server until it is told to stop. */
@@ -58,6 +58,8 @@ async function serve(options: Record<string, unknown>): Promise<void> {
 }
 
 async function start(config: Config): Promise<RunningServer> {
+  // Loaded by who needs it only: the server is ten times what the other commands are.
+  const { StartError, startServer } = await import('../main.ts')
   try {
     return await startServer(config, fileURLToPath(new URL('../../examples/hello-node', import.meta.url)))
   } catch (error) {

@@ -5,7 +5,6 @@ import type { Explanation, WaitCause } from '../core/explain.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from './connection.ts'
 import { CliError, EXIT } from './exit.ts'
 import { type HubTest, type HubTests, readHubTests } from './hub-tests.ts'
-import { startPassingServer } from './passing-server.ts'
 import { onOneLine } from './table.ts'
 import { printText } from './terminal-text.ts'
 
@@ -67,6 +66,7 @@ async function test(folder: string, options: TestOptions): Promise<void> {
     await runAll(hubTests, { ...options, connection: options, endpoint: options.endpoint })
     return
   }
+  const { startPassingServer } = await import('./passing-server.ts')
   const server = await startPassingServer(path, options.container === true)
   const onSignal = () => {
     process.exitCode = 130
