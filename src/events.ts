@@ -30,13 +30,15 @@ export interface Events {
   'job.expired': { endpointId: EndpointId; jobId: JobId; from: JobStatus; workerId: WorkerId | null; usage: JobUsage }
   /** A result that came too late or from the wrong worker; kept as a diagnostic, without effect. */
   'job.result_ignored': { endpointId: EndpointId; jobId: JobId; workerId: WorkerId; reason: string }
-  /** A body of which servers have died, so that the relay dropped it; a result has failed its job. */
+  /** A body of which servers have died, so that the relay did not pass it on; a result has failed its job. */
   'job.body_dropped': {
     endpointId: EndpointId
     jobId: JobId
     workerId: WorkerId
     what: 'result' | 'chunk'
     bytes: number
+    /** Where it is kept; null where there was no room. */
+    file: string | null
   }
   /** A receiver answered 200, at this try. */
   'webhook.delivered': { endpointId: EndpointId; jobId: JobId; tries: number }

@@ -5,8 +5,10 @@ export const RELAY_HEADERS = {
    * there are then.
    */
   again: 'x-runyard-again',
-  /** On a result or chunk without its body, which had so many bytes: servers have died of it, and it was dropped. */
+  /** On a result or chunk without its body, which had so many bytes: servers have died of it, and it is not passed on. */
   dropped: 'x-runyard-dropped',
+  /** Beside it, the name of the file in which the body is kept; absent where there was no room. */
+  setAside: 'x-runyard-set-aside',
   /**
    * On a take that asks for nothing: jobs that were claimed after this instant (Unix time in ms) never reached the worker, because
    * the answer was lost on its way.

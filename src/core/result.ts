@@ -48,18 +48,28 @@ export function oversizedResult(bytes: number, atLeast: boolean): JobOutcome {
   return { status: 'FAILED', output: null, error, warning: null }
 }
 
-/** The outcome of a job of whose result servers have died, so that the relay dropped it. @param bytes how large it was */
-export function droppedResult(bytes: number): JobOutcome {
-  return failed(`the result was dropped: ${diedOf(bytes)}`).outcome
+/** A body of which servers have died, so that the relay did not pass it on. */
+export interface DroppedBody {
+  readonly bytes: number
+  /** Its file in the folder `set-aside` of the data directory; null where there was no room for it. */
+  readonly file: string | null
 }
 
-/** What is noted of a chunk that the relay dropped because servers have died of it. */
-export function droppedChunk(bytes: number): string {
-  return `a chunk was dropped: ${diedOf(bytes)}`
+/** The outcome of a job of whose result servers have died. */
+export function droppedResult(body: DroppedBody): JobOutcome {
+  return failed(`the result was ${diedOf(body)}`).outcome
 }
 
-function diedOf(bytes: number): string {
-  return `the server ended twice while it had what this worker sent, the second time these ${bytes} bytes and nothing else`
+/** What is noted of a chunk of which servers have died. */
+export function droppedChunk(body: DroppedBody): string {
+  return `a chunk was ${diedOf(body)}`
+}
+
+function diedOf({ bytes, file }: DroppedBody): string {
+  const why = `the server ended again and again while it had these ${bytes} bytes of the worker and nothing else`
+  return file === null
+    ? `dropped: ${why}, and there was no room to keep them`
+    : `set aside: ${why}; they are in set-aside/${file} of the data directory`
 }
 
 function failed(error: string): ResultReading & { readonly kind: 'final' } {

@@ -14,11 +14,14 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 /** For its owner alone. */
 const OWN_FILE = 0o600
 const OWN_FOLDER = 0o700
+/** How the names of files end that are not whole yet. */
+export const DRAFT = '.new'
 
 /** What a file system answers that cannot flush a folder or has no links: some of networks and of other systems. */
 const CANNOT = new Set(['EINVAL', 'ENOSYS', 'ENOTSUP', 'EISDIR', 'EPERM', 'EACCES'])
@@ -38,9 +41,29 @@ export function ensureFolder(folder: string): void {
  * @param draft the file that it is before, in the same folder; differs where several processes may write at once
  * @throws the system's error; the file is then as it was
  */
-export function writeDurably(file: string, content: string | Uint8Array, draft = `${file}.new`): void {
+export function writeDurably(file: string, content: string | Uint8Array, draft = `${file}${DRAFT}`): void {
   writeFlushed(draft, content)
   renameSync(draft, file)
+  flushFolder(dirname(file))
+}
+
+/**
+ * As {@link writeDurably}, of pieces as they come.
+ * @throws the system's error, or what the pieces threw; the file is then as it was
+ */
+export async function streamDurably(file: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  const draft = `${file}${DRAFT}`
+  const written = await open(draft, 'w', OWN_FILE)
+  try {
+    for await (const piece of pieces) await written.writeFile(piece)
+    await written.sync()
+    renameSync(draft, file)
+  } catch (thrown) {
+    rmSync(draft, { force: true })
+    throw thrown
+  } finally {
+    await written.close()
+  }
   flushFolder(dirname(file))
 }
 

@@ -6,7 +6,7 @@ import { HOLD_MS } from '../core/worker-watch.ts'
 import { endpointOf } from './calls.ts'
 import type { KnownTokens } from './known-tokens.ts'
 import type { Sharer } from './shares.ts'
-import type { Upstream } from './upstream.ts'
+import type { Ask, Upstream } from './upstream.ts'
 
 /** Calls with unknown tokens that are looked into at once; each is a small request to the server. */
 const MAX_UNKNOWN = 256
@@ -15,6 +15,14 @@ const MAX_VOUCHED = 10_000
 /** Later than any claim, so that the server gives nothing back. */
 const NEVER_MS = 999_999_999_999_999
 const PAUSE_MS = 100
+
+/** A report of jobs that never arrived, of which there are none: any server answers it, and it changes nothing. */
+export function questionOf(request: IncomingMessage, sharer: Sharer): Ask {
+  const path = `/v2/${endpointOf(request.url)}/job-take/w`
+  const headers = ['Authorization', request.headers.authorization ?? '']
+  const added = [RELAY_HEADERS.undeliveredSince, String(NEVER_MS)]
+  return { method: 'GET', path, headers, added, body: null, signal: AbortSignal.timeout(HOLD_MS), sharer }
+}
 
 /** What a call is answered with that is not let in; `away` when nobody can tell now. */
 export type Refusal = 'unauthorized' | 'away'
@@ -61,15 +69,11 @@ export class Admission {
     }
   }
 
-  /** Asks with a report of jobs that never arrived, of which there are none. Null when there was no answer. */
+  /** Null when there was no answer. */
   async #vouch(request: IncomingMessage, token: string): Promise<Sharer | 'unauthorized' | null> {
-    const path = `/v2/${endpointOf(request.url)}/job-take/w`
-    const headers = ['Authorization', request.headers.authorization ?? '']
-    const added = [RELAY_HEADERS.undeliveredSince, String(NEVER_MS)]
     try {
       const sharer = { token: hash('sha256', token), owner: '' }
-      const asked = { method: 'GET', path, headers, added, body: null, signal: AbortSignal.timeout(HOLD_MS), sharer }
-      const answer = await this.#upstream.ask(asked)
+      const answer = await this.#upstream.ask(questionOf(request, sharer))
       await answer.body.drop()
       if (answer.status === 401) return 'unauthorized'
       if (answer.status !== 204) return null

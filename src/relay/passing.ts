@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RELAY_HEADERS } from '../core/relay.ts'
 import { HOLD_MS } from '../core/worker-watch.ts'
-import type { Admission, Refusal } from './admission.ts'
+import { type Admission, questionOf, type Refusal } from './admission.ts'
 import type { Callers } from './callers.ts'
 import type { Kind } from './calls.ts'
 import { Copies } from './copies.ts'
-import { MOST_DEATHS, Quarantine } from './quarantine.ts'
+import { Quarantine } from './quarantine.ts'
 import { respond } from './respond.ts'
+import type { SetAside } from './set-aside.ts'
 import type { Sharer } from './shares.ts'
 import { type Kept, type Spool, SpoolFull } from './spool.ts'
 import { Takes } from './takes.ts'
@@ -18,8 +19,6 @@ const ORPHAN_MS = 600_000
 const PAUSE_MS = 100
 /** Somewhat more than the server reads, so that it sees that a body is too large. */
 const MAX_BODY_BYTES = 104_857_600 + 65_536
-/** From this size on a body can be what a server died of. */
-const BLAMED_BYTES = 65_536
 
 /** One call of a worker, received wholly. */
 interface Call {
@@ -38,6 +37,9 @@ export interface PassingParts {
   readonly upstream: Upstream
   readonly admission: Admission
   readonly callers: Callers
+  readonly setAside: SetAside
+  /** How long a server has to be there before a suspect is passed on to it. */
+  readonly calmMs: number
 }
 
 /** Passes calls of workers on to whatever server is there. */
@@ -46,15 +48,19 @@ export class Passing {
   readonly #upstream: Upstream
   readonly #admission: Admission
   readonly #callers: Callers
+  readonly #setAside: SetAside
+  readonly #calmMs: number
   readonly #takes = new Takes()
   readonly #copies = new Copies()
   readonly #quarantine = new Quarantine()
 
-  constructor({ spool, upstream, admission, callers }: PassingParts) {
+  constructor({ spool, upstream, admission, callers, setAside, calmMs }: PassingParts) {
     this.#spool = spool
     this.#upstream = upstream
     this.#admission = admission
     this.#callers = callers
+    this.#setAside = setAside
+    this.#calmMs = calmMs
   }
 
   /** A call, to its end. Nothing of its body is read before it is known that a worker sends it. */
@@ -196,12 +202,10 @@ export class Passing {
     const endMs = performance.now() + ORPHAN_MS
     const stream = `${request.headers.authorization}\n${request.url}`
     let added: string[] = []
-    // A server that somebody kills again and again is not a server that dies of small bodies.
-    const mayKill = (body?.bytes ?? 0) >= BLAMED_BYTES
-    let deaths = mayKill ? this.#quarantine.deathsBefore(sharer.token) : 0
-    while (deaths < MOST_DEATHS && (await this.#upstream.present(endMs, signal))) {
-      const answer = await this.#try(call, added, deaths > 0)
-      if (answer === 'died' && mayKill) deaths += 1
+    const trial = this.#quarantine.trialOf(sharer.token, body?.bytes ?? 0)
+    while (!trial.isOver && (await this.#upstream.present(endMs, signal))) {
+      const answer = trial.isSuspect ? await this.#tryAlone(call, added) : await this.#try(call, added)
+      if (answer === 'died') trial.died()
       if (typeof answer !== 'string') {
         if (kind === 'chunk' && answer.status === 200) this.#copies.kept(stream, body!.digest)
         await this.#answer(call, answer)
@@ -209,16 +213,53 @@ export class Passing {
       }
       if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.ifKept(stream, body!.digest))]
     }
-    if (deaths >= MOST_DEATHS) await this.#drop(call)
+    if (trial.isOver) await this.#setBodyAside(call)
     if (!gone.aborted) respond(response, 503, '{"error":"the server is away"}')
   }
 
-  /** Passes a body on once. It is not taken back when its worker goes: a server may die of it then, too. */
-  async #try(call: Call, added: readonly string[], alone: boolean): Promise<Answer | 'failed' | 'died'> {
-    await this.#quarantine.enter(alone)
+  async #try(call: Call, added: readonly string[]): Promise<Answer | 'failed' | 'died'> {
+    await this.#quarantine.enter(false)
+    try {
+      return this.#upstream.address === null ? 'failed' : await this.#passBody(call, added)
+    } finally {
+      this.#quarantine.leave()
+    }
+  }
+
+  /**
+   * A suspect is passed on with no other body beside it, to a server that has been there for a while and answers: one that ends at its start, or is
+   * killed again and again, says nothing about bodies.
+   */
+  async #tryAlone(call: Call, added: readonly string[]): Promise<Answer | 'failed' | 'died'> {
+    const waitMs = this.#calmMs - this.#upstream.upMs
+    if (waitMs > 0) {
+      await pause(Math.min(waitMs, PAUSE_MS))
+      return 'failed'
+    }
+    await this.#quarantine.enter(true)
+    try {
+      if (this.#upstream.upMs < this.#calmMs || !(await this.#answers(call))) return 'failed'
+      return await this.#passBody(call, added)
+    } finally {
+      this.#quarantine.leave()
+    }
+  }
+
+  async #answers({ request, sharer }: Call): Promise<boolean> {
+    try {
+      const answer = await this.#upstream.ask(questionOf(request, sharer))
+      await answer.body.drop()
+      return true
+    } catch {
+      await pause()
+      return false
+    }
+  }
+
+  /** A body is not taken back when its worker goes: a server may die of it then, too. */
+  async #passBody(call: Call, added: readonly string[]): Promise<Answer | 'failed' | 'died'> {
     const { losses } = this.#upstream
     try {
-      if (this.#upstream.address === null) return 'failed'
       const answer = await this.#ask(call, null, added)
       this.#quarantine.survived(call.sharer.token)
       return answer
@@ -229,21 +270,22 @@ export class Passing {
       if (this.#upstream.losses === losses) return 'failed'
       this.#quarantine.died(call.sharer.token)
       return 'died'
-    } finally {
-      this.#quarantine.leave()
     }
   }
 
-  /** Tells the server what it will not get, which ends the call; the worker must not send it again. */
-  async #drop(call: Call): Promise<void> {
-    const { body, sharer } = call
-    this.#quarantine.dropped(sharer.token)
+  /** Keeps a body in a file, and tells the server, which ends the call; the worker must not send it again. */
+  async #setBodyAside(call: Call): Promise<void> {
+    const { body, sharer, request } = call
+    this.#quarantine.convicted(sharer.token)
+    const file = await this.#setAside.keep(body!, sharer, request.url ?? '')
     const note: Call = { ...call, body: null }
-    const added = [RELAY_HEADERS.dropped, String(body!.bytes), 'Content-Length', '0']
+    const added = [
+      ...[RELAY_HEADERS.dropped, String(body!.bytes), 'Content-Length', '0'],
+      ...(file === null ? [] : [RELAY_HEADERS.setAside, file]),
+    ]
     const endMs = performance.now() + ORPHAN_MS
     while (await this.#upstream.present(endMs, null)) {
-      const answer = await this.#try(note, added, true)
-      if (answer === 'died') return
+      const answer = await this.#try(note, added)
       if (typeof answer === 'string') continue
       await this.#answer(call, answer)
       return
@@ -289,6 +331,6 @@ function turnAway(kind: Kind, request: IncomingMessage, response: ServerResponse
   respond(response, isPoll ? 429 : 503, JSON.stringify({ error }), { ...close, ...(isPoll && { 'Retry-After': '5' }) })
 }
 
-function pause(): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+function pause(ms = PAUSE_MS): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
 }

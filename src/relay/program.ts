@@ -5,7 +5,14 @@
 import { randomBytes } from 'node:crypto'
 import { readBootId, readProcess } from '../drivers/process-table.ts'
 import { Relay } from './relay.ts'
-import { RELAY_VERSION, readRelayInfo, relayFolder, removeRelayInfo, writeRelayInfo } from './relay-file.ts'
+import {
+  RELAY_VERSION,
+  readRelayInfo,
+  relayFolder,
+  removeRelayInfo,
+  setAsideFolder,
+  writeRelayInfo,
+} from './relay-file.ts'
 
 const LOOK_MS = 2_000
 const IDLE_MS = 600_000
@@ -16,7 +23,7 @@ const PORT_PAUSE_MS = 50
 const [dataDir = '', wantedPort = '0', beside] = process.argv.slice(2)
 const identity = { pid: process.pid, startTime: readProcess(process.pid)?.startTime ?? '', bootId: readBootId() }
 const secret = randomBytes(32).toString('base64url')
-const relay = new Relay({ folder: relayFolder(dataDir), secret, onEnd: end })
+const relay = new Relay({ folder: relayFolder(dataDir), setAside: setAsideFolder(dataDir), secret, onEnd: end })
 const port = beside === 'beside' ? await relay.listen(Number(wantedPort), true) : await listen(Number(wantedPort))
 writeRelayInfo(dataDir, { identity, port, secret, version: RELAY_VERSION })
 // Its reader may be gone.

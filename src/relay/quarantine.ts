@@ -2,8 +2,21 @@
 
 /** Workers of which it is remembered that a server ended while it had a body of theirs. */
 const MAX_SUSPECTS = 10_000
-/** So often may a server end while it has a body, the last time that one alone. */
-export const MOST_DEATHS = 2
+/** So often may a server end while it has a body alone. */
+const ALONE_DEATHS = 3
+/** From this size on a body is a suspect at once. A server that is killed by hand has many smaller ones, and keeps them only for a moment. */
+const LARGE_BYTES = 65_536
+const SMALL_DEATHS = 3
+
+/** What is known of one body: how often a server has ended while it had it. */
+export interface Trial {
+  /** Whether it is to be passed on alone. */
+  readonly isSuspect: boolean
+  /** Whether servers have ended of it so often that it is not passed on again. */
+  readonly isOver: boolean
+  /** A server ended while it had it. */
+  died(): void
+}
 
 /** Lets calls pass at the same time, or one alone, in the order in which they came. */
 export class Quarantine {
@@ -29,9 +42,28 @@ export class Quarantine {
     }
   }
 
-  /** How many deaths a new body of this worker begins with: those of an earlier one whose connection it has given up. */
-  deathsBefore(token: string): number {
-    return this.#suspects.has(token) ? 1 : 0
+  /**
+   * A body of this worker. It is a suspect from the start when a server has ended with an earlier one whose connection the worker gave up, and needs only
+   * one more death when an earlier one was convicted.
+   */
+  trialOf(token: string, bytes: number): Trial {
+    const known = this.#suspects.get(token)
+    const isLarge = bytes >= LARGE_BYTES
+    let together = known === 'guilty' || (known === 'suspect' && isLarge) ? SMALL_DEATHS : 0
+    let alone = known === 'guilty' ? ALONE_DEATHS - 1 : 0
+    const isSuspect = () => together >= (isLarge ? 1 : SMALL_DEATHS)
+    return {
+      get isSuspect() {
+        return isSuspect()
+      },
+      get isOver() {
+        return alone >= ALONE_DEATHS
+      },
+      died: () => {
+        if (isSuspect()) alone += 1
+        else together += 1
+      },
+    }
   }
 
   /** A server ended while it had a body of this worker. */
@@ -39,8 +71,8 @@ export class Quarantine {
     this.#note(token, this.#suspects.get(token) ?? 'suspect')
   }
 
-  /** A body of this worker was dropped. All its bodies pass alone, and the next one that a server dies of is dropped at once. */
-  dropped(token: string): void {
+  /** A body of this worker was what servers ended of. */
+  convicted(token: string): void {
     this.#note(token, 'guilty')
   }
 

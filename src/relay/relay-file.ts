@@ -20,6 +20,11 @@ export function relayFolder(dataDir: string): string {
   return join(dataDir, 'relay')
 }
 
+/** Where its relays keep bodies that servers end of, for good. */
+export function setAsideFolder(dataDir: string): string {
+  return join(dataDir, 'set-aside')
+}
+
 /** What the last relay of a data directory said; null when there was none. */
 export function readRelayInfo(dataDir: string): RelayInfo | null {
   let text: string

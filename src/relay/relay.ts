@@ -13,6 +13,7 @@ import { kindOf } from './calls.ts'
 import { KnownTokens, tokenNewsIn } from './known-tokens.ts'
 import { Passing } from './passing.ts'
 import { respond } from './respond.ts'
+import { SetAside } from './set-aside.ts'
 import { Spool } from './spool.ts'
 import { type Address, Upstream } from './upstream.ts'
 
@@ -21,6 +22,7 @@ const KEEP_ALIVE_MS = 75_000
 const HEADERS_MS = 20_000
 const REQUEST_MS = 600_000
 const MAX_CONNECTIONS = 20_000
+const CALM_MS = 3_000
 
 /** Where a server tells the relay that it is there, for as long as its connection lives. */
 export const TETHER_PATH = '/relay/tether'
@@ -42,6 +44,10 @@ export interface RelayOptions {
   /** Where bodies and the hashes of tokens are kept. */
   readonly folder: string
   readonly secret: string
+  /** Where bodies are kept that servers end of. */
+  readonly setAside: string
+  /** How long a server has to be there before it is given a body that others may have ended of, in ms; 3,000 unless told. */
+  readonly calmMs?: number
   /** Called when a server ends the relay. */
   readonly onEnd: () => void
 }
@@ -72,7 +78,9 @@ export class Relay {
     this.#upstream = upstream
     this.#tokens = new KnownTokens(join(options.folder, 'tokens.json'))
     const admission = new Admission(this.#tokens, upstream)
-    this.#passing = new Passing({ spool, upstream, admission, callers: this.#callers })
+    const { setAside, calmMs = CALM_MS } = options
+    const parts = { spool, upstream, admission, callers: this.#callers, setAside: new SetAside(setAside), calmMs }
+    this.#passing = new Passing(parts)
     this.#server = this.#createServer(true)
   }
 

@@ -28,10 +28,15 @@ export class Shares {
     const ofToken = (this.#ofTokens.get(token) ?? 0) + amount
     const ofOwner = (this.#ofOwners.get(owner) ?? 0) + amount
     if (ofToken > TIMES_FREE.token * free || ofOwner > TIMES_FREE.owner * free) return false
-    this.#used += amount
-    this.#ofTokens.set(token, ofToken)
-    this.#ofOwners.set(owner, ofOwner)
+    this.add({ token, owner }, amount)
     return true
+  }
+
+  /** Takes it whether there is room or not. */
+  add({ token, owner }: Sharer, amount: number): void {
+    this.#used += amount
+    this.#ofTokens.set(token, (this.#ofTokens.get(token) ?? 0) + amount)
+    this.#ofOwners.set(owner, (this.#ofOwners.get(owner) ?? 0) + amount)
   }
 
   /** Gives back what was taken. */

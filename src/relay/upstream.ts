@@ -39,6 +39,7 @@ export class Upstream {
   readonly #waiting = new Set<() => void>()
   #address: Address | null = null
   #losses = 0
+  #sinceMs = 0
 
   constructor(spool: Spool) {
     this.#spool = spool
@@ -52,6 +53,7 @@ export class Upstream {
   /** The server is there, or (null) is away. */
   set address(address: Address | null) {
     if (address === null && this.#address !== null) this.#losses += 1
+    if (address !== null && this.#address === null) this.#sinceMs = performance.now()
     this.#address = address
     if (address === null) return
     for (const wake of [...this.#waiting]) wake()
@@ -60,6 +62,11 @@ export class Upstream {
   /** How many servers have ended so far. */
   get losses(): number {
     return this.#losses
+  }
+
+  /** How long the server has been there, in ms; 0 while it is away. */
+  get upMs(): number {
+    return this.#address === null ? 0 : performance.now() - this.#sinceMs
   }
 
   /** Waits until the server is there. False when that is given up: at `endMs` of the monotonic clock, or by the signal. */

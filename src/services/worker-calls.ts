@@ -2,7 +2,14 @@ import { readChunk } from '../core/chunk.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import { type ClaimedJob, isFinal } from '../core/job.ts'
-import { CHUNK_BYTES, droppedChunk, droppedResult, oversizedResult, readResult } from '../core/result.ts'
+import {
+  CHUNK_BYTES,
+  type DroppedBody,
+  droppedChunk,
+  droppedResult,
+  oversizedResult,
+  readResult,
+} from '../core/result.ts'
 import { beginsJobsLate } from '../core/sdk.ts'
 import { takesJobs, unhealthyProblem, type Worker } from '../core/worker.ts'
 import { HOLD_MS } from '../core/worker-watch.ts'
@@ -228,15 +235,14 @@ export class WorkerCalls {
   }
 
   /**
-   * Takes note of a result or chunk that the relay dropped because servers have died of it. A result fails its job, which is never lost silently.
-   * @param bytes how large it was
+   * Takes note of a result or chunk that the relay did not pass on because servers have died of it. A result fails its job, which is never lost silently.
    */
-  async dropped(worker: Worker, jobId: JobId, what: 'result' | 'chunk', bytes: number): Promise<void> {
+  async dropped(worker: Worker, jobId: JobId, what: 'result' | 'chunk', body: DroppedBody): Promise<void> {
     const { store, clock, emit } = this.#ports
     this.#sightings.worked(worker.id)
-    emit('job.body_dropped', { endpointId: worker.endpointId, jobId, workerId: worker.id, what, bytes })
-    if (what === 'result') await this.#jobs.finish(worker.endpointId, jobId, worker.id, droppedResult(bytes))
-    else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, droppedChunk(bytes))
+    emit('job.body_dropped', { endpointId: worker.endpointId, jobId, workerId: worker.id, what, ...body })
+    if (what === 'result') await this.#jobs.finish(worker.endpointId, jobId, worker.id, droppedResult(body))
+    else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, droppedChunk(body))
   }
 
   /**

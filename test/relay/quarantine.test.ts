@@ -19,13 +19,42 @@ test('calls pass together, and one that is suspected with no other beside it, in
   assert.deepEqual(entered, ['a', 'b', 'suspect', 'c', 'd'])
 })
 
-test('a worker is suspected until a server has taken a body of it, and for good once one was dropped', () => {
+test('a large body is a suspect after one death, a small one after three, and three deaths alone convict it', () => {
   const quarantine = new Quarantine()
+  for (const [bytes, together] of [
+    [65_536, 1],
+    [65_535, 3],
+  ] as const) {
+    const trial = quarantine.trialOf('a', bytes)
+    for (let death = 0; death < together; death += 1) {
+      assert.equal(trial.isSuspect, false)
+      trial.died()
+    }
+    for (let death = 0; death < 3; death += 1) {
+      assert.deepEqual([trial.isSuspect, trial.isOver], [true, false])
+      trial.died()
+    }
+    assert.equal(trial.isOver, true)
+  }
+})
+
+test('large bodies of a worker are suspects until a server has taken one, all of its bodies for good once one was convicted', () => {
+  const quarantine = new Quarantine()
+  const suspects = (token: string) => [65_536, 10].map(bytes => quarantine.trialOf(token, bytes).isSuspect)
   quarantine.died('a')
-  assert.deepEqual([quarantine.deathsBefore('a'), quarantine.deathsBefore('b')], [1, 0])
+  assert.deepEqual(
+    [suspects('a'), suspects('b')],
+    [
+      [true, false],
+      [false, false],
+    ],
+  )
   quarantine.survived('a')
-  assert.equal(quarantine.deathsBefore('a'), 0)
-  quarantine.dropped('a')
+  assert.deepEqual(suspects('a'), [false, false])
+  quarantine.convicted('a')
   quarantine.survived('a')
-  assert.equal(quarantine.deathsBefore('a'), 1)
+  assert.deepEqual(suspects('a'), [true, true])
+  const next = quarantine.trialOf('a', 10)
+  next.died()
+  assert.equal(next.isOver, true)
 })

@@ -210,16 +210,17 @@ test('jobs of one worker end one by one, each with its own result', async t => {
   for (const id of ids) assert.equal((await rig.status(endpoint, id)).json.output, id)
 })
 
-test('a result that the relay dropped because servers died of it fails its job, and says so', async t => {
+test('a result that the relay set aside because servers died of it fails its job, which says where it is', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
-  assert.equal((await worker.done(id, '', { 'x-runyard-dropped': '1234' })).status, 200)
+  const file = 'body-1-2-3'
+  assert.equal((await worker.done(id, '', { 'x-runyard-dropped': '1234', 'x-runyard-set-aside': file })).status, 200)
   const view = (await rig.status(endpoint, id)).json
   assert.equal(view.status, 'FAILED')
-  assert.match(view.error, /the result was dropped: the server ended twice .* these 1234 bytes/)
+  assert.match(view.error, /the result was set aside: .* these 1234 bytes .* they are in set-aside\/body-1-2-3 of/)
 })
 
-test('a chunk that the relay dropped is told of in the story of its job, which goes on', async t => {
+test('a chunk that the relay had no room to set aside is told of in the story of its job, which goes on', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   assert.equal((await worker.chunk(id, '', { 'x-runyard-dropped': '77' })).status, 200)

@@ -2,7 +2,7 @@ import { AppError, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/job.ts'
 import { MAX_COPIES, RELAY_HEADERS } from '../../core/relay.ts'
-import { CHUNK_BYTES, RESULT_BYTES } from '../../core/result.ts'
+import { CHUNK_BYTES, type DroppedBody, RESULT_BYTES } from '../../core/result.ts'
 import { jobPlace } from '../../core/seal-place.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
@@ -137,7 +137,7 @@ async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
-  const dropped = numberIn(call.request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
+  const dropped = droppedBody(call.request)
   if (dropped !== null) {
     if (jobId !== null) await parts.calls.dropped(worker, jobId, 'result', dropped)
     return jsonText('{}')
@@ -151,7 +151,7 @@ async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read }
   const jobId = jobOf(call)
-  const dropped = numberIn(call.request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
+  const dropped = droppedBody(call.request)
   if (dropped !== null) {
     if (jobId !== null) await parts.calls.dropped(worker, jobId, 'chunk', dropped)
     return jsonText('{}')
@@ -172,6 +172,14 @@ async function ping(parts: WorkerSurfaceParts, { query }: Call, worker: Worker):
     unhealthy: unhealthy ? { check: query.get('check') ?? '', reason: query.get('reason') ?? '' } : null,
   })
   return jsonText('{}')
+}
+
+/** A body that the relay did not pass on; null where it is there. */
+function droppedBody(request: Request): DroppedBody | null {
+  const bytes = numberIn(request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
+  if (bytes === null) return null
+  const file = request.headers.get(RELAY_HEADERS.setAside) ?? ''
+  return { bytes, file: /^[a-z\d-]{1,100}$/.test(file) ? file : null }
 }
 
 /** A whole number in a header of the relay; null when there is none that makes sense. */

@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 const ALIVE = 'token-of-a-worker'
 
 async function openRelay(folder = temporaryFolder()) {
-  const relay = new Relay({ folder, secret: 'secret', onEnd: () => {} })
+  const relay = new Relay({ folder, setAside: temporaryFolder(), secret: 'secret', onEnd: () => {} })
   const port = await relay.listen(0)
   atEnd(() => relay.close())
   const url = `http://127.0.0.1:${port}`

@@ -1,0 +1,102 @@
+import { createReadStream } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DRAFT, ensureFolder, streamDurably } from '../disk/durable-file.ts'
+import { type Sharer, Shares } from './shares.ts'
+import type { Kept } from './spool.ts'
+
+/** Room for all that is set aside; an account alone gets half of it. */
+const ROOM_BYTES = 1_073_741_824
+/** A file takes at least so much of it, so that there are at most about a thousand. */
+const LEAST_BYTES = 1_048_576
+/** Of the first line, at most. */
+const HEAD_BYTES = 4_096
+
+/** Whose a body is, as the first line of its file says; after that comes the body. */
+export interface SetAsideHead {
+  readonly owner: string
+  /** Path and query of the call. */
+  readonly url: string
+  /** How long the body is. */
+  readonly bytes: number
+  /** Unix time in ms. */
+  readonly atMs: number
+}
+
+/** Keeps bodies that servers die of in files, where the operator finds them. */
+export class SetAside {
+  readonly #folder: string
+  #last: Promise<unknown> = Promise.resolve()
+  #made = 0
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  /**
+   * Keeps a body on stable storage until somebody removes its file.
+   * @param url path and query of the call that brought it
+   * @returns the name of the file; null when there is no room for it, or the disk does not take it
+   */
+  keep(body: Kept, { owner }: Sharer, url: string): Promise<string | null> {
+    const kept = this.#last.then(async () => {
+      try {
+        return await this.#keep(body, owner, url.slice(0, HEAD_BYTES / 2))
+      } catch {
+        return null
+      }
+    })
+    this.#last = kept
+    return kept
+  }
+
+  async #keep(body: Kept, owner: string, url: string): Promise<string | null> {
+    ensureFolder(this.#folder)
+    if (!(await this.#room()).take(sharerOf(owner), sizeOf(body.bytes))) return null
+    const atMs = Date.now()
+    this.#made += 1
+    const name = `body-${atMs}-${process.pid}-${this.#made}`
+    const head: SetAsideHead = { owner, url, bytes: body.bytes, atMs }
+    await streamDurably(join(this.#folder, name), piecesOf(head, body))
+    return name
+  }
+
+  /** What is left: the operator may have removed files. Those of a relay that ended meanwhile are removed here. */
+  async #room(): Promise<Shares> {
+    const shares = new Shares(ROOM_BYTES)
+    for (const name of await readdir(this.#folder)) {
+      const path = join(this.#folder, name)
+      if (name.endsWith(DRAFT)) await rm(path, { force: true })
+      else shares.add(sharerOf(await ownerIn(path)), sizeOf((await stat(path)).size))
+    }
+    return shares
+  }
+}
+
+async function* piecesOf(head: SetAsideHead, body: Kept): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(`${JSON.stringify(head)}\n`)
+  const content = body.read()
+  if (Buffer.isBuffer(content)) yield content
+  else yield* content
+}
+
+/** The account of a file; empty where it cannot be told. */
+async function ownerIn(path: string): Promise<string> {
+  let head = ''
+  for await (const piece of createReadStream(path, { end: HEAD_BYTES - 1, encoding: 'utf8' })) head += piece
+  try {
+    const { owner } = JSON.parse(head.slice(0, head.indexOf('\n'))) as SetAsideHead
+    return String(owner)
+  } catch {
+    return ''
+  }
+}
+
+/** Shares are of accounts: a worker that servers die of is likely not to be the only one of its account. */
+function sharerOf(owner: string): Sharer {
+  return { token: owner, owner }
+}
+
+function sizeOf(bytes: number): number {
+  return Math.max(bytes, LEAST_BYTES)
+}
