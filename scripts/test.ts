@@ -5,7 +5,8 @@
  */
 import { globSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
@@ -18,9 +19,9 @@ interface Counts {
   readonly todo: number
 }
 
-/** Files that run one after another, some of them with workers in containers. */
-interface Pass {
-  readonly files: readonly string[]
+/** A file, and whether its workers run in containers. */
+interface Task {
+  readonly file: string
   readonly containers: boolean
 }
 
@@ -39,94 +40,128 @@ const files = [...new Set(patterns.flatMap(pattern => globSync(pattern)))].sort(
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
 
 const skips: string[] = []
+const failures: string[] = []
 const durations: { readonly file: string; readonly ms: number }[] = []
 const SLOWEST = 10
+/** What the runner says at the end of each file. */
+const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 /** Longer than any test takes, so that one that waits for ever fails instead of holding everything. */
 const TIMEOUT_MS = 300_000
 /** Longer than any file takes: what a failed test has left running may keep its file from ending. */
 const FILE_MS = 900_000
 
 /**
- * Two lanes side by side, each one file after another: most wire tests wait more than they compute. What starts and stops a
- * container engine comes first in the lane of the tests without sockets, what measures throughput last. The files that run
- * again with workers in containers are for whichever lane is free, once the engine is left alone, and so are then the wire
- * tests that are left. What only waits, for minutes, has a lane beside both.
+ * Files that take longest, the slowest first: what begins last decides when all is over. Those that mostly wait have a lane of their own,
+ * since they cost the others nothing.
  */
-const waits = (file: string) => /^test\/wire\/worker-faults/.test(file)
-const inSecondLane = (file: string) => /^test\/wire\/(?!docker|gateway)/.test(file) && !waits(file)
+const WAITING = [
+  'worker-faults',
+  'batch',
+  'relay-hang',
+  'python-surface',
+  'floods-slow',
+  'relay-process',
+  'relay',
+  'attacks/body-that-kills-the-server',
+  'attacks/webhook-targets',
+].map(wireFile)
+const SLOW = [
+  ...['outage', 'restart', 'old-sdks', 'floods', 'python-worker', 'torture', 'node-worker', 'postgres-trouble'].map(
+    wireFile,
+  ),
+  ...['simulator', 'mutants', 'regressions', 'line-mutants'].map(name => `test/sim/${name}.test.ts`),
+  'test/model/lifecycle.test.ts',
+]
+const rank = (file: string) => (SLOW.includes(file) ? SLOW.indexOf(file) : SLOW.length)
+const slowestFirst = (kept: (file: string) => boolean) => files.filter(kept).sort((a, b) => rank(a) - rank(b))
+
+/** Starts and stops a container engine, so that nothing may run in containers meanwhile. */
 const stopsEngine = (file: string) => /^test\/(wire|contract)\/(driver-)?docker/.test(file)
-const plain = (kept: (file: string) => boolean): Pass => ({ files: files.filter(kept), containers: false })
-const wire = values.workers === 'container' ? [] : files.filter(inSecondLane)
-const again = values.workers === 'container' || wanted.length === 0 ? containerQueue() : []
-const own: Pass[][] =
-  values.workers === 'container'
-    ? [[]]
-    : [
-        [plain(stopsEngine), plain(file => ![inSecondLane, stopsEngine, waits].some(is => is(file)))],
-        [],
-        [plain(waits)],
-      ]
-if ([...own.flat().flatMap(pass => pass.files), ...wire, ...again].length === 0) {
+/** Measures throughput: no two at once. */
+const isGateway = (file: string) => /^test\/wire\/gateway/.test(file)
+const isWaiting = (file: string) => WAITING.includes(file)
+const isWire = (file: string) =>
+  file.startsWith('test/wire/') && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
+
+const inProcesses = (queue: readonly string[]) => queue.map(file => ({ file, containers: false }))
+const own =
+  values.workers === 'container' ? () => [] : (kept: (file: string) => boolean) => inProcesses(slowestFirst(kept))
+const again = (values.workers === 'container' || wanted.length === 0 ? containerQueue() : []).map(file => ({
+  ...{ file, containers: true },
+}))
+const queues = {
+  engine: own(stopsEngine),
+  gateway: own(isGateway),
+  waiting: own(isWaiting),
+  waitingContainers: again.filter(({ file }) => isWaiting(file)),
+  wire: own(isWire),
+  containers: again.filter(({ file }) => !isWaiting(file)),
+  rest: own(file => ![stopsEngine, isGateway, isWaiting, isWire].some(is => is(file))),
+}
+if (Object.values(queues).flat().length === 0) {
   console.error(`no tests match ${patterns.join(' ')}`)
   process.exit(1)
 }
-const engine = Promise.withResolvers<void>()
-close((await Promise.all(own.map(runLane))).reduce(sum))
+
+/**
+ * Lanes side by side, each one file after another. Wire tests wait about as long as they compute, so three of them keep two processors
+ * busy; those without sockets, of which many are short, come last, and let all lanes end together.
+ */
+const LANES: readonly (readonly (keyof typeof queues)[])[] = [
+  ['engine', 'gateway', 'containers', 'wire', 'rest'],
+  ['wire', 'containers', 'rest'],
+  ['wire', 'containers', 'rest'],
+  ['waiting', 'waitingContainers'],
+]
+const engineIsFree = Promise.withResolvers<void>()
+close((await Promise.all(LANES.map(runLane))).reduce(sum))
 
 /** The files of tests that are about workers, where there is an engine for them. */
 function containerQueue(): string[] {
-  if (process.env.RUNYARD_TEST_DOCKER !== undefined) return files.filter(file => containerFiles.includes(file))
+  if (process.env.RUNYARD_TEST_DOCKER !== undefined) return slowestFirst(file => containerFiles.includes(file))
   skips.push('tests with workers in containers: RUNYARD_TEST_DOCKER names no engine')
   return []
 }
 
-async function runLane(lane: readonly Pass[], index: number): Promise<Counts> {
+function wireFile(name: string): string {
+  return `test/wire/${name}.test.ts`
+}
+
+async function runLane(lane: readonly (keyof typeof queues)[]): Promise<Counts> {
   let counts: Counts = { tests: 0, passed: 0, skipped: 0, todo: 0 }
-  const runAll = async (queue: string[], containers: boolean) => {
-    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-      counts = sum(counts, await runPass({ files: [file], containers }))
-    }
+  for (const name of lane) {
+    if (name === 'containers' || name === 'waitingContainers') await engineIsFree.promise
+    const queue = queues[name]
+    for (let task = queue.shift(); task !== undefined; task = queue.shift()) counts = sum(counts, await runFile(task))
+    if (name === 'engine') engineIsFree.resolve()
   }
-  for (const pass of lane) {
-    if (pass.files.length > 0) counts = sum(counts, await runPass(pass))
-    if (index === 0) engine.resolve()
-  }
-  if (index === 0) engine.resolve()
-  if (index === 1) await runAll(wire, false)
-  await engine.promise
-  await runAll(again, true)
-  await runAll(wire, false)
   return counts
 }
 
-function runPass({ files, containers }: Pass): Promise<Counts> {
-  return new Promise(resolve => {
-    const began = performance.now()
-    const special = containers
-      ? { env: { ...process.env, RUNYARD_TEST_WORKERS: 'container' }, testSkipPatterns: leftOut }
-      : {}
-    const giveUp = new AbortController()
-    const watch = setTimeout(() => giveUp.abort(), FILE_MS)
-    const stream = run({ files, concurrency: 1, timeout: TIMEOUT_MS, signal: giveUp.signal, ...special })
-    stream.on('test:pass', ({ name, skip }) => {
-      if (skip !== undefined) skips.push(typeof skip === 'string' ? `${name}: ${skip}` : name)
-    })
-    stream.on('test:summary', ({ file, counts, duration_ms }) => {
-      if (file !== undefined) {
-        watch.refresh()
-        durations.push({ file: `${relative('', file)}${containers ? ' (containers)' : ''}`, ms: duration_ms })
-        return
-      }
-      clearTimeout(watch)
-      const name = files.length === 1 ? files[0] : `${files.length} files`
-      const what = containers ? `${name} with workers in containers` : name
-      console.log(
-        `${what}: ${counts.passed} of ${counts.tests} passed in ${Math.round((performance.now() - began) / 1000)} s`,
-      )
-      resolve(counts)
-    })
-    stream.compose(spec).pipe(process.stdout, { end: false })
+async function runFile({ file, containers }: Task): Promise<Counts> {
+  const began = performance.now()
+  const special = containers
+    ? { env: { ...process.env, RUNYARD_TEST_WORKERS: 'container' }, testSkipPatterns: leftOut }
+    : {}
+  const stream = run({ files: [file], timeout: TIMEOUT_MS, signal: AbortSignal.timeout(FILE_MS), ...special })
+  stream.on('test:pass', ({ name, skip }) => {
+    if (skip !== undefined) skips.push(typeof skip === 'string' ? `${name}: ${skip}` : name)
   })
+  const counted = new Promise<Counts>(resolve => {
+    stream.on('test:summary', summary => {
+      if (summary.file === undefined) resolve(summary.counts)
+    })
+  })
+  // Printed when it is over: lanes would print between each other's lines.
+  const printed = await text(stream.compose(spec))
+  const counts = await counted
+  const ms = performance.now() - began
+  const what = containers ? `${file} with workers in containers` : file
+  durations.push({ file: what, ms })
+  if (counts.passed + counts.skipped + counts.todo < counts.tests || counts.tests === 0) failures.push(what)
+  process.stdout.write(printed.replace(SUMMARY, '').trimEnd())
+  console.log(`\n${what}: ${counts.passed} of ${counts.tests} passed in ${(ms / 1000).toFixed(1)} s`)
+  return counts
 }
 
 function sum(a: Counts, b: Counts): Counts {
@@ -146,6 +181,7 @@ function close({ tests, passed, skipped, todo }: Counts): void {
   const slowest = durations.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST)
   process.on('exit', () => {
     console.log(`slowest: ${slowest.map(({ file, ms }) => `${file} ${Math.round(ms / 1000)} s`).join(', ')}`)
+    for (const file of failures) console.log(`failed: ${file}`)
     for (const skip of skips) console.log(`skipped${strict ? ' (a failure here)' : ''}: ${skip}`)
     console.log(`${passed} passed, ${failed} failed, ${Math.max(skipped, skips.length)} skipped`)
   })

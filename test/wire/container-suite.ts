@@ -98,6 +98,8 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   doctor: NOTHING_RUNS,
   'process-cage': 'cages are what processes run in',
   floods: 'it measures the memory of the server, whatever its workers are',
+  'floods-connections': 'as floods',
+  'floods-slow': 'as floods',
   gpus: 'containers get GPUs from the engine, which would need real ones',
   'graphql-http': NOTHING_RUNS,
   'hub-tests': 'its servers and workers are those of a command that runs a folder',

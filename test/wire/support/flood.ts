@@ -2,9 +2,30 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { ask } from './client.ts'
-import type { Server } from './server.ts'
+import { ask, makeEndpoint } from './client.ts'
+import { root, type Server, startServer } from './server.ts'
 import { sleep } from './until.ts'
+
+/** Bytes of a megabyte. */
+export const MB = 1024 * 1024
+/** The longest that an ordinary run and a status together may take during a flood, on a small busy machine. */
+export const PATIENCE_MS = 8_000
+/** What a server of {@link startBounded} may need in all, in megabytes. */
+export const MOST_MB = 1_500
+/** Without it most of the memory would be what the garbage collector has not got round to. A heap that is full ends the server. */
+const HEAP = { NODE_OPTIONS: '--max-old-space-size=512' }
+
+/** A server with little room for bodies. */
+export function startBounded(args: readonly string[] = []): Promise<Server> {
+  return startServer({ args: ['--max-body-memory', '64', '--log-level', 'warn', ...args], env: HEAP })
+}
+
+/** A server with little room for bodies, and an endpoint whose jobs only wait. */
+export async function floodable(args: readonly string[] = []): Promise<{ server: Server; endpoint: string }> {
+  const server = await startBounded(args)
+  const endpoint = await makeEndpoint(server, { folder: `${root}/examples/hello-node`, settings: { workersMax: 0 } })
+  return { server, endpoint }
+}
 
 /** Memory of a process, in megabytes. */
 export function memoryOf(pid: number): number {
