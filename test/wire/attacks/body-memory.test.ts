@@ -4,8 +4,9 @@ import { before, describe, test } from 'node:test'
 import { type Answer, ask } from '../support/client.ts'
 import { openWires, type Wire } from '../support/flood.ts'
 import { type RawWorker, silentEndpoint, type TakenJob } from '../support/raw-worker.ts'
-import { type Server, startServer } from '../support/server.ts'
+import type { Server } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { type ProbedServer, startProbedServer } from './probed-server.ts'
 import { giveTo, makeTenant } from './tenant.ts'
 
 const MB = 1024 * 1024
@@ -56,16 +57,17 @@ async function end(wires: readonly Wire[]): Promise<void> {
 }
 
 describe('memory for bodies', () => {
-  let server: Server
+  let server: ProbedServer
   let mean: Owner
   let other: Owner
 
   before(async () => {
-    server = await startServer({
+    server = await startProbedServer({
       args: ['--max-body-memory', String(BODY_MB), '--max-body-disk', '128', '--rate-limits', 'off'],
     })
     mean = await makeOwner(server, 'Mean')
     other = await makeOwner(server, 'Other')
+    server.forgetHolds()
   })
 
   test("unfinished bodies of one account's worker do not lose the result of another account's job", async () => {
@@ -128,13 +130,15 @@ describe('memory for bodies', () => {
     })
     await end(wires)
   })
+
+  test('nothing of it held the loop', () => server.assertNeverHeld())
 })
 
 describe('answers that nobody reads', () => {
-  let server: Server
+  let server: ProbedServer
 
   before(async () => {
-    server = await startServer()
+    server = await startProbedServer()
   })
 
   test('unread pages cut no download, and are still there for who reads them', async () => {
@@ -144,6 +148,8 @@ describe('answers that nobody reads', () => {
     ]
     const [job] = await jobsOf(tenant, 1)
     assert.equal((await tenant.worker.done(job!.id, `{"output":"${'x'.repeat(19 * MB)}"}`)).status, 200)
+    // The result itself was read in one go, which is not what this is about.
+    server.forgetHolds()
     const path = `/v2/${tenant.endpoint}/status/${job!.id}`
     const [download] = (await openWires(
       server,
@@ -181,6 +187,8 @@ describe('answers that nobody reads', () => {
       assert.equal(await small.text(), await plain.text())
     }
   })
+
+  test('nothing of it held the loop', () => server.assertNeverHeld())
 })
 
 function statusOf({ status }: Answer): number {
