@@ -1,4 +1,5 @@
-import { isJobId, type JobId, type WorkerId } from '../src/core/ids.ts'
+import { DEFAULT_OWNER, isJobId, type JobId, type WorkerId } from '../src/core/ids.ts'
+import type { GivenLimits } from '../src/core/quotas.ts'
 import { createMockFleet, type MockFleet } from '../src/drivers/mock.ts'
 import type { Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store.ts'
@@ -11,6 +12,7 @@ import { Inspector } from './clients/inspector.ts'
 import { WebClient } from './clients/web-client.ts'
 import { Director } from './director.ts'
 import { Receiver } from './faults/receiver.ts'
+import { drawLimits } from './limits.ts'
 import { SimLogs } from './logs.ts'
 import { SimMachine } from './machine.ts'
 import { type Call, Network } from './network.ts'
@@ -63,6 +65,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const workers = new Map<WorkerId, SimWorker>()
   const logs = new SimLogs(() => world.clock.now())
   const machine = new SimMachine(world)
+  const limits = drawLimits(world)
   const fleet = createFleet(world, workers, logs, () => ({
     programs,
     network,
@@ -75,7 +78,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     () => fleet.started,
   )
   const holds = (worker: WorkerId, job: JobId) => workers.get(worker)?.holds(job) === true
-  const checks: Checks = new Checks(world, database, fleet, machine, { holds }, programs)
+  const checks: Checks = new Checks(world, database, fleet, machine, { holds }, programs, limits)
   database.onCommit = commit => checks.committed(commit)
   const network: Network = new Network(world, {
     arrived: call => noteResult(checks, call),
@@ -104,6 +107,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
       fleet.exit(worker, { signal: 'SIGKILL' })
     },
   })
+  await limitAccount(database.store, limits)
   void director.play(() => {
     const endpoints = () => operator.queues
     const random = world.random('clients')
@@ -122,6 +126,12 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   await passTime(world, options.settle, checks, look)
   await database.store.close()
   return resultOf(world, checks, server)
+}
+
+/** The account that the server would make itself, with limits. */
+async function limitAccount(store: Store, limits: GivenLimits): Promise<void> {
+  const chosen = { deleteRunningEndpoints: false, limits }
+  await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: 0, ...chosen })
 }
 
 /** The world goes on until the checks have seen enough, or found that it does not get there. */

@@ -1,4 +1,5 @@
 import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
+import type { GivenLimits } from '../../src/core/quotas.ts'
 import type { MockFleet } from '../../src/drivers/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { Commit } from '../ledger.ts'
@@ -19,6 +20,7 @@ import { LINE_LIMITS, LineChecker } from './line-checker.ts'
 import { OrderChecker } from './order-checker.ts'
 import { PlaceChecker } from './place-checker.ts'
 import { PurgeChecker } from './purge-checker.ts'
+import { QuotaChecker } from './quota-checker.ts'
 import { RunChecker, type WorkerSight } from './run-checker.ts'
 import { WebhookChecker } from './webhook-checker.ts'
 import { WhyChecker } from './why-checker.ts'
@@ -70,8 +72,11 @@ export class Checks {
   readonly webhooks: WebhookChecker
   readonly places: PlaceChecker
   readonly lines: LineChecker
+  /** Whether the account has limits. */
+  readonly isLimited: boolean
   /** The number of the last change of a job. */
   lastChange = 0
+  readonly #quotas: QuotaChecker
   readonly #alone: AloneChecker
   readonly #why: WhyChecker
   readonly #holds: HoldChecker
@@ -91,6 +96,7 @@ export class Checks {
     hardware: SimMachine,
     sight: WorkerSight,
     programs: Programs,
+    limits: GivenLimits,
   ) {
     const report = (problem: string) => world.report(problem)
     const { clock } = world
@@ -99,6 +105,8 @@ export class Checks {
     this.runs = new RunChecker(report, sight)
     const mayNotHave = (worker: WorkerId, job: JobId) => database.query(STOP, worker, job).length > 0
     this.order = new OrderChecker(report, clock, mayNotHave)
+    this.isLimited = Object.keys(limits).length > 0
+    this.#quotas = new QuotaChecker(report, database, limits)
     this.#alone = new AloneChecker(report)
     this.counters = new CounterChecker(report)
     this.fleet = new FleetChecker(report)
@@ -136,6 +144,7 @@ export class Checks {
     this.jobs.committed(commit)
     this.runs.committed(commit)
     this.order.committed(commit)
+    this.#quotas.committed(commit)
     this.#alone.committed(commit)
     this.counters.committed(commit)
     this.batches.committed(commit)
@@ -198,6 +207,7 @@ export class Checks {
       this.fleet.resync(workers)
       this.places.resync()
     }
+    this.#quotas.look()
     const endpoints = this.#countWorkers()
     for (const row of query<Counters & { id: EndpointId }>(COUNTERS)) this.counters.compare(row.id, row, 'the store')
     for (const row of query<BatchRow>(BATCHES)) this.batches.compare(row)

@@ -75,6 +75,8 @@ export class JobStory {
       }
       if (reply.ok && reply.status === 404 && checks.clients.deleted.has(endpoint)) endpoint = this.#parts.endpoint()
       else if (reply.ok && reply.status === 409 && key !== null) endpoint = this.#parts.endpoint()
+      else if (reply.ok && reply.status === 429 && checks.isLimited)
+        world.count('submissions over the limit of the account')
       else if (reply.ok && reply.status < 500) world.report(`a ${kind} was answered with ${reply.status} ${reply.text}`)
       await life.sleep(random.int(500, 3_000))
     }

@@ -19,9 +19,9 @@ export async function askOpenAi(parts: StoryParts, plan: JobPlan): Promise<void>
       return
     }
     // 499: somebody has cancelled the job.
-    if (reply.ok && reply.status < 500 && reply.status !== 404 && reply.status !== 499) {
+    const expected = [404, 499, ...(checks.isLimited ? [429] : [])]
+    if (reply.ok && reply.status < 500 && !expected.includes(reply.status))
       world.report(`an OpenAI request was answered with ${reply.status} ${reply.text}`)
-    }
     if (!reply.ok && reply.why === 'timeout') return
     await life.sleep(random.int(500, 5_000))
   }

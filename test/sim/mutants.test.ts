@@ -4,10 +4,12 @@ import { test } from 'node:test'
 import { settle } from '../../sim/run.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import type { Database } from '../../sim/store.ts'
-import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/placement.ts'
+import { NOTHING_HELD } from '../../src/core/quotas.ts'
 import type { EndpointSnapshot } from '../../src/core/scale.ts'
 import { NO_JOB_USAGE } from '../../src/core/usage.ts'
+import type { QuotaStore } from '../../src/ports/quota-store.ts'
 import type { FinishRequest, JobOutcomeStore, JobStore, Store, StreamStore } from '../../src/ports/store.ts'
 
 /** Among these the mistake must be found. */
@@ -173,6 +175,23 @@ const MUTANTS: readonly Mutant[] = [
       return { ...store, queuedWorkers: { ...store.queuedWorkers, replace } }
     },
     found: /waits for a place, and nobody wants it/,
+  },
+  {
+    name: 'does not see the jobs that count for limits',
+    break: ({ store }) => {
+      const jobs: QuotaStore['jobs'] = async () => ({ held: NOTHING_HELD, next: null })
+      return { ...store, quotas: { ...store.quotas, jobs } }
+    },
+    found: /the account has \d+ jobs that wait, and its limit is \d+/,
+  },
+  {
+    name: 'counts the workers of the account as those of others',
+    break: ({ store }) => {
+      const loads: Store['workers']['loads'] = async () =>
+        (await store.workers.loads()).map(worker => ({ ...worker, owner: 'another' as OwnerId }))
+      return { ...store, workers: { ...store.workers, loads } }
+    },
+    found: /the account has \d+ (workers|GPUs), and its limit is \d+/,
   },
   {
     name: 'keeps ended workers for ever',

@@ -90,6 +90,18 @@ describe('commands for resources', () => {
     assert.equal((await runyard('accounts', 'update', 'own', '--delete-running-endpoints', 'perhaps')).code, 65)
   })
 
+  test('an account sees what it has beside its limits', async () => {
+    const { id } = await shown('accounts', 'create', '--name', 'Grace')
+    await shown('accounts', 'update', id, '--limits', '{"queuedJobs":1,"storedMb":null}')
+    const { key } = await shown('keys', 'create', '--name', 'k', '--account', id)
+    const as = (...args: string[]) => runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: key })
+    const { code, stdout, stderr } = await as('usage', '--limits')
+    assert.equal(code, 0, stderr)
+    const limits = new Map(rows(stdout).map(row => [row.name, row]))
+    assert.deepEqual(limits.get('queuedJobs'), { name: 'queuedJobs', used: 0, limit: 1 })
+    assert.deepEqual(limits.get('storedMb'), { name: 'storedMb', used: 0, limit: 'none' })
+  })
+
   test('a server that lets running endpoints be deleted deletes them through GraphQL', async () => {
     const { id } = await shown('endpoints', 'create', '--name', 'runs', '--image', 'i', '--gpu', 'ADA_24', '--max', '2')
     assert.deepEqual(await graphql(server, `mutation { deleteEndpoint(id: "${id}") }`), { deleteEndpoint: null })

@@ -1,0 +1,48 @@
+import type { JobId } from '../../src/core/ids.ts'
+import type { Placement } from '../../src/core/placement.ts'
+import type { GivenLimits } from '../../src/core/quotas.ts'
+import type { Commit } from '../ledger.ts'
+import type { Database } from '../store.ts'
+
+const WORKERS = `SELECT placement FROM workers WHERE state <> 'EXITED' ORDER BY id`
+
+/** Reports an account that has more than its limits say. All that there is belongs to one account. */
+export class QuotaChecker {
+  readonly #report: (problem: string) => void
+  readonly #database: Pick<Database, 'query'>
+  readonly #limits: GivenLimits
+  /** Jobs that wait since they were submitted. Those that come back from a worker, or are retried, are let in whatever the limit. */
+  readonly #fresh = new Set<JobId>()
+  readonly #told = new Set<string>()
+
+  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, limits: GivenLimits) {
+    this.#report = report
+    this.#database = database
+    this.#limits = limits
+  }
+
+  /** The store has committed something. */
+  committed({ changes }: Commit): void {
+    for (const { kind, job, was, now } of changes) {
+      if (kind === 'insert' && now === 'IN_QUEUE') this.#fresh.add(job)
+      else if (was !== now) this.#fresh.delete(job)
+    }
+    this.#compare('jobs that wait', this.#fresh.size, this.#limits.queuedJobs)
+  }
+
+  /** Looks at the workers. */
+  look(): void {
+    const workers = this.#database.query<{ placement: string | null }>(WORKERS)
+    this.#compare('workers', workers.length, this.#limits.workers)
+    const gpus = workers.flatMap(({ placement }) =>
+      placement === null ? [] : (JSON.parse(placement) as Placement).gpus,
+    )
+    this.#compare('GPUs', gpus.length, this.#limits.gpus)
+  }
+
+  #compare(what: string, count: number, limit: number | null | undefined): void {
+    if (limit == null || count <= limit || this.#told.has(what)) return
+    this.#told.add(what)
+    this.#report(`the account has ${count} ${what}, and its limit is ${limit}`)
+  }
+}
