@@ -72,7 +72,8 @@ const SLOW = [
   ...['simulator', 'mutants', 'regressions', 'line-mutants'].map(name => `test/sim/${name}.test.ts`),
   'test/model/lifecycle.test.ts',
 ]
-const rank = (file: string) => (SLOW.includes(file) ? SLOW.indexOf(file) : SLOW.length)
+const ORDER = [...WAITING, ...SLOW]
+const rank = (file: string) => (ORDER.includes(file) ? ORDER.indexOf(file) : ORDER.length)
 const slowestFirst = (kept: (file: string) => boolean) => files.filter(kept).sort((a, b) => rank(a) - rank(b))
 
 /** Starts and stops a container engine, so that nothing may run in containers meanwhile. */

@@ -7,16 +7,17 @@ import { runSeed } from '../../sim/simulation.ts'
 const SEEDS = 20
 /** Those that run twice. */
 const TWICE = 4
+const hashes = new Set<string>()
 
 for (let seed = 1; seed <= SEEDS; seed += 1) {
   test(`seed ${seed} has no problems${seed > TWICE ? '' : ' and the same trace twice'}`, async () => {
-    const { problems, stats } = await (seed > TWICE ? runSeed(seed, { settle }) : runTwice(seed))
+    const { problems, stats, hash } = await (seed > TWICE ? runSeed(seed, { settle }) : runTwice(seed))
+    hashes.add(hash)
     assert.deepEqual(problems, [], `again: ./bin/node sim/run.ts --seed ${seed} --verbose`)
     assert.ok(stats.jobs >= 20 && stats.restarts >= 1, `only ${stats.jobs} jobs and ${stats.restarts} restarts`)
   })
 }
 
-test('seeds differ in what happens', async () => {
-  const [first, second] = [await runSeed(1, { settle }), await runSeed(2, { settle })]
-  assert.notEqual(first.hash, second.hash)
+test('seeds differ in what happens', () => {
+  assert.equal(hashes.size, SEEDS)
 })
