@@ -42,7 +42,7 @@ export class InlineHost implements Host {
     if (operationOf(name).reads) return this.#engine.read({ name, args })
     return new Promise((resolve, reject) => {
       this.#pending.push({ name, args, resolve, reject })
-      if (this.#pending.length === 1) this.#gather(() => this.#flush())
+      if (this.#pending.length === 1) this.#gather(() => this.#flushSome())
     })
   }
 
@@ -50,15 +50,20 @@ export class InlineHost implements Host {
     return this.#engine.stats
   }
 
+  /** Makes all writes durable that were asked for. */
+  flush(): void {
+    while (this.#pending.length > 0) this.#flushBatch()
+  }
+
   async close(): Promise<void> {
     this.#closed = true
-    while (this.#pending.length > 0) this.#flushBatch()
+    this.flush()
     this.#engine.close()
   }
 
-  #flush(): void {
+  #flushSome(): void {
     this.#flushBatch()
-    if (this.#pending.length > 0) this.#gather(() => this.#flush())
+    if (this.#pending.length > 0) this.#gather(() => this.#flushSome())
   }
 
   #flushBatch(): void {

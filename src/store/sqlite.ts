@@ -2,13 +2,14 @@ import { closeSync, fdatasyncSync, openSync, unlinkSync, writeSync } from 'node:
 import { join } from 'node:path'
 import type { Store } from '../ports/store.ts'
 import type { Host } from './host.ts'
+import { MovingHost } from './moving-host.ts'
 import { storeOf } from './operations/table.ts'
 import { SqliteEngine, type StoreStats } from './sqlite-engine.ts'
 import { type Gather, InlineHost } from './sqlite-inline.ts'
 import { ThreadHost } from './thread-host.ts'
 
-/** Where the engine runs: in the caller's thread, or beside it. */
-export type StoreHost = 'inline' | 'thread'
+/** Where the engine runs: in the caller's thread, or beside it; `moving` begins inline and can be told to move. */
+export type StoreHost = 'inline' | 'thread' | 'moving'
 
 /** How to open a store on SQLite. */
 export interface SqliteOptions {
@@ -23,6 +24,10 @@ export interface SqliteOptions {
 export interface SqliteStore extends Store {
   /** What its engine has done so far. */
   stats(): Promise<StoreStats>
+  /** Whether its engine runs in a thread of its own now. */
+  runsBeside(): boolean
+  /** Moves a `moving` engine to a thread of its own, once; nothing for the others. @throws AppError `unavailable` */
+  moveToThread(): Promise<void>
 }
 
 /**
@@ -30,9 +35,9 @@ export interface SqliteStore extends Store {
  * @throws AppError `unavailable` when the database cannot be opened or was made by a newer version
  */
 export async function openSqliteStore({ file, host, gather }: SqliteOptions): Promise<SqliteStore> {
-  return host === 'thread'
-    ? sqliteStoreOn(await ThreadHost.open({ file }))
-    : sqliteStoreOn(new InlineHost(new SqliteEngine({ file }), gather))
+  if (host === 'thread') return sqliteStoreOn(await ThreadHost.open({ file }))
+  const inline = new InlineHost(new SqliteEngine({ file }), gather)
+  return sqliteStoreOn(host === 'inline' ? inline : new MovingHost(inline, () => ThreadHost.open({ file })))
 }
 
 /** The store of an engine that runs somewhere already. */
@@ -41,7 +46,9 @@ export function sqliteStoreOn(host: Host): SqliteStore {
     (name, args) => host.call(name, args),
     () => host.close(),
   )
-  return { ...store, stats: () => host.stats() }
+  const moveToThread = async () => (host instanceof MovingHost ? host.move() : undefined)
+  const runsBeside = () => host instanceof ThreadHost || (host instanceof MovingHost && host.hasMoved)
+  return { ...store, stats: () => host.stats(), runsBeside, moveToThread }
 }
 
 const PROBES = 15
@@ -73,8 +80,9 @@ const SLOW_FLUSH_MS = 1
 /**
  * Where the engine should run on a disk with this flush time. Inline saves the way to another thread and back, which
  * costs more than a quick flush does; during a slow flush everything else in the process would stand still, so it goes
- * to a thread. `bench/store.ts` measures both.
+ * to a thread. `bench/store.ts` measures both. What is large holds the caller's thread on any disk: whoever hears of it moves
+ * the engine (docs/adr/0035-scanning-large-bodies.md).
  */
 export function chooseHost(flushMs: number): StoreHost {
-  return flushMs < SLOW_FLUSH_MS ? 'inline' : 'thread'
+  return flushMs < SLOW_FLUSH_MS ? 'moving' : 'thread'
 }
