@@ -68,7 +68,50 @@ export function heldFor(
   return ended.signal
 }
 
-/** A JSON answer from text that is JSON already. */
-export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {
-  return new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } })
+/** A JSON answer from text that is JSON already, whole or in parts: long parts are never put together. */
+export function jsonText(
+  text: string | readonly string[],
+  status = 200,
+  headers: Record<string, string> = {},
+): Response {
+  return textResponse(text, { status, headers: { 'content-type': 'application/json', ...headers } })
+}
+
+/** Characters that are encoded in one turn. */
+const SLICE = 262_144
+
+/** An answer of text, or of parts of one. A long one is encoded a slice at a time, as its reader takes it. */
+export function textResponse(
+  text: string | readonly string[],
+  init: { readonly status: number; readonly headers: Record<string, string> },
+): Response {
+  const parts = typeof text === 'string' ? [text] : text
+  if (parts.every(part => part.length <= SLICE)) return new Response(parts.join(''), init)
+  const bytes = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
+  const slices = slicesOf(parts)
+  const encoder = new TextEncoder()
+  const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    const { value, done } = slices.next()
+    if (done === true) controller.close()
+    else controller.enqueue(encoder.encode(value))
+  }
+  const headers = { ...init.headers, 'content-length': String(bytes) }
+  return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), { ...init, headers })
+}
+
+function* slicesOf(parts: readonly string[]): Generator<string, void> {
+  for (const part of parts) {
+    for (let at = 0; at < part.length; ) {
+      const end = endOfSlice(part, at)
+      yield part.slice(at, end)
+      at = end
+    }
+  }
+}
+
+/** A character of two halves is not cut. */
+function endOfSlice(text: string, start: number): number {
+  const end = Math.min(text.length, start + SLICE)
+  const last = text.charCodeAt(end - 1)
+  return end < text.length && last >= 0xd800 && last <= 0xdbff ? end + 1 : end
 }

@@ -5,6 +5,11 @@ import { isFinal, type Job, type JobSummary } from './job.ts'
  * milliseconds and final jobs always have them, with `workerId`, because some clients refuse an answer without.
  */
 export function jobView(job: Job, nowMs: number): string {
+  return jobViewParts(job, nowMs).join('')
+}
+
+/** As {@link jobView}, in parts that follow each other: what the worker sent may be large, and is a part of its own. */
+export function jobViewParts(job: Job, nowMs: number): string[] {
   const members: [string, string][] = [['id', JSON.stringify(job.id)]]
   const { delayMs, executionMs } = jobTimes(job, nowMs)
   members.unshift(['delayTime', String(delayMs)])
@@ -18,7 +23,7 @@ export function jobView(job: Job, nowMs: number): string {
   members.push(['status', JSON.stringify(job.status)])
   if (isFinal(job.status) || job.status === 'IN_PROGRESS')
     members.push(['workerId', JSON.stringify(job.workerId ?? '')])
-  return `{${members.map(([name, text]) => `"${name}":${text}`).join(',')}}`
+  return [...members.flatMap(([name, text], index) => [`${index === 0 ? '{' : ','}"${name}":`, text]), '}']
 }
 
 /** How long a job waited and how long its current or last attempt ran, in whole milliseconds, up to now if need be. */

@@ -51,9 +51,10 @@ export async function stream(
     throw ended.reason
   }
   call.env.delivery.onSettled(answer.settle)
-  const chunks = `[${answer.chunks.join(',')}]`
+  const chunks = ['[', ...answer.chunks.flatMap((chunk, index) => (index === 0 ? [chunk] : [',', chunk])), ']']
   if (shape === 'array') return jsonText(chunks)
-  return jsonText(`{"id":${JSON.stringify(jobId)},"status":${JSON.stringify(answer.status)},"stream":${chunks}}`)
+  const head = `{"id":${JSON.stringify(jobId)},"status":${JSON.stringify(answer.status)},"stream":`
+  return jsonText([head, ...chunks, '}'])
 }
 
 function shapeOf(call: Call, accept: string): 'array' | 'envelope' {

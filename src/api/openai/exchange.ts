@@ -16,7 +16,7 @@ import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Jobs } from '../../services/jobs.ts'
 import type { StreamAnswer, Streams } from '../../services/streams.ts'
-import { reportFailure } from '../surface.ts'
+import { reportFailure, textResponse } from '../surface.ts'
 
 /** How long one look for chunks is held; then comes the next. */
 const HOLD_MS = 25_000
@@ -42,7 +42,7 @@ export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, s
   const { status, contentType, text } = answer
   // Official clients would send again what took its whole time already.
   const once: Record<string, string> = status === 504 ? { 'x-should-retry': 'false' } : {}
-  return new Response(text, { status, headers: { 'content-type': contentType, ...once, ...headers } })
+  return textResponse(text, { status, headers: { 'content-type': contentType, ...once, ...headers } })
 }
 
 /** One request and its job. The job is cancelled when the client goes away, because nobody else waits for it. */

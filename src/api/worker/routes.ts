@@ -111,7 +111,8 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
   if (claimed.length === 0) return new Response(null, { status: 204 })
   call.env.delivery.onSettled(delivered => void settle(parts, call, worker, claimed, delivered))
   const texts = claimed.map(job => jobText(job, parts.vault))
-  return jsonText(batch === null ? texts[0]! : `[${texts.join(',')}]`)
+  if (batch === null) return jsonText(texts[0]!)
+  return jsonText([...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']'])
 }
 
 /** A failure here leaves the jobs with their worker, and a rule, the execution timeout or its end gives them back. */
@@ -188,13 +189,15 @@ function numberIn(request: Request, header: string, max: number): number | null 
   return /^\d{1,15}$/.test(text) && Number(text) <= max ? Number(text) : null
 }
 
-function jobText(job: ClaimedJob, vault: Vault): string {
-  const members = [`"id":${JSON.stringify(job.id)}`, `"input":${job.input}`]
+/** In parts, of which the input is one: it may be large. */
+function jobText(job: ClaimedJob, vault: Vault): string[] {
+  const members: string[] = []
   if (job.webhook !== null) members.push(`"webhook":${JSON.stringify(job.webhook)}`)
   if (job.policy !== null) members.push(`"policy":${job.policy}`)
   if (job.s3Config !== null) members.push(`"s3Config":${vault.open(job.s3Config, jobPlace(job.id))}`)
   if (job.batchId !== null) members.push(`"batchId":${JSON.stringify(job.batchId)}`)
-  return `{${members.join(',')}}`
+  const rest = members.map(member => `,${member}`).join('')
+  return [`{"id":${JSON.stringify(job.id)},"input":`, job.input, `${rest}}`]
 }
 
 function parse(request: Request, env: SurfaceEnv): Call {
