@@ -14,6 +14,7 @@ import { createFaultyLeader } from './faults/leader.ts'
 import { createFaultyNotifier } from './faults/notifier.ts'
 import type { Receiver } from './faults/receiver.ts'
 import { type CrashPoint, StoreGate } from './faults/store-gate.ts'
+import { inlineBodies } from './inline-bodies.ts'
 import { Life } from './life.ts'
 import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
 import type { Network } from './network.ts'
@@ -171,6 +172,7 @@ export class Server {
       ...{ random, vault, logs, notifier, leader, store: fencedStore(gate.store, leader) },
       driver: fencedDriver(gatedDriver(driver, life), leader),
       outbound: receiver.outbound(life),
+      bodies: inlineBodies,
       probes: { probe: address => life.guard(programs.probe(address)) },
       metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
       machine: { parts: async () => machine.parts },

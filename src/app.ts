@@ -167,9 +167,8 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     return loops.stop()
   }
 
-  const { store, clock, vault, emit } = ports
   const running = { balancing, access, endpoints, jobs, batches, webhooks, explaining, workers, calls, ...read }
-  const shared = { ...management, quotas, ...running, ...roomsOf(ports, config), ...ends, store, clock, vault, emit }
+  const shared = { ...management, quotas, ...running, ...roomsOf(ports, config), ...ends, ...usedBySurfaces(ports) }
   const rest = {
     ...shared,
     templates: new Templates(ports, REST_NAMES, quotas),
@@ -202,9 +201,14 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
       await Promise.all([loops.delivering.stop(DELIVER_MS), access.saveCounts()])
       await abandon()
     },
-    answersLost: agoMs => watching.sightings.doubtSince(clock.monotonic() - agoMs),
+    answersLost: agoMs => watching.sightings.doubtSince(ports.clock.monotonic() - agoMs),
     abandon,
   }
+}
+
+/** The ports that surfaces use themselves. */
+function usedBySurfaces({ store, clock, vault, bodies, emit }: Ports) {
+  return { store, clock, vault, bodies, emit }
 }
 
 type Shared = Parameters<typeof restSurface>[0] &

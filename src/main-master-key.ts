@@ -30,7 +30,7 @@ export async function rotateMasterKey(config: Config, report: (so: Resealing) =>
     leader = await lead(config)
     const file = keyFile(config)
     const given = config.masterKeys.length > 0
-    const store = await openStore(config)
+    const { store } = await openStore(config)
     try {
       const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
       const done = await resealAll({ store, vault: createVault(...keys) }, report)

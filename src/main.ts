@@ -33,6 +33,7 @@ import type { ContainerAddress } from './server/container-address.ts'
 import { isLoopback, originOf } from './server/listener.ts'
 import type { DataDirLock } from './store/data-dir-lock.ts'
 import { keepApiKey } from './system/api-key.ts'
+import { BodyThreads } from './system/body-threads.ts'
 import { systemClock } from './system/clock.ts'
 import { singleLeader } from './system/leader.ts'
 import { fencedDriver, fencedStore } from './system/leader-fence.ts'
@@ -99,12 +100,13 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const engine = { notifier, logs, log, connection: connectionTo(() => containers) }
     const driver = driverFor(config, folders.inProcesses, engine)
     if (!config.directWorkers) relay = openRelay(config, log)
-    const opened = measuredStore(await openStore(config), systemClock, metrics.storeCalled.bind(metrics))
+    const { store: engineStore, readyForLarge } = await openStore(config)
+    const opened = measuredStore(engineStore, systemClock, metrics.storeCalled.bind(metrics))
     const { store, vault } = await openSeals(opened, config, log)
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
     const ports: Ports = {
       ...{ clock: systemClock, random: systemRandom },
-      vault,
+      ...{ vault, bodies: new BodyThreads({ ready: readyForLarge }) },
       ...led(leader, store, driver),
       notifier,
       logs,

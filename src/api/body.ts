@@ -1,4 +1,5 @@
 import { AppError } from '../core/errors.ts'
+import { type Body, LARGE_BODY_BYTES, textOf } from '../core/readings.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
 import type { LimitedBody } from '../services/worker-calls.ts'
@@ -34,10 +35,10 @@ export interface BodyReader {
    */
   limited<Value>(request: Request, limit: BodyLimit, use: (body: LimitedBody) => Promise<Value>): Promise<Value>
   /**
-   * Reads the text of a body that must fit, and keeps its room until `use` is over.
+   * Reads a body that must fit, and keeps its room until `use` is over. A large one comes as its bytes (core/readings.ts).
    * @throws AppError as `limited`, and `too_large`, at once when the length is announced
    */
-  text<Value>(request: Request, maxBytes: number, use: (text: string) => Promise<Value>): Promise<Value>
+  body<Value>(request: Request, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
 }
 
 /**
@@ -68,12 +69,12 @@ export class BodyRoom {
   of(account: string | null, part = ''): BodyReader {
     const reader: BodyReader = {
       limited: (request, limit, use) => this.#limited({ account, part }, request, limit, use),
-      async text(request, maxBytes, use) {
+      async body(request, maxBytes, use) {
         const announced = Number(request.headers.get('content-length') ?? 0)
         if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
-        return reader.limited(request, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ text }) => {
-          if (text === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
-          return use(text)
+        return reader.limited(request, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content }) => {
+          if (content === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
+          return use(content)
         })
       },
     }
@@ -142,9 +143,9 @@ class HeldBody {
     return this.#moving
   }
 
-  /** The whole text; waits for room in memory when it lies in a file. @throws AppError `rate_limited` */
-  text(): string | Promise<string> {
-    if (this.#moving !== null || this.#file !== null) return this.#textOfFile()
+  /** The whole body; waits for room in memory when it lies in a file. @throws AppError `rate_limited` */
+  content(): Body | Promise<Body> {
+    if (this.#moving !== null || this.#file !== null) return this.#contentOfFile()
     if (this.#lost) throw noRoom()
     if (this.#memory !== null) this.#rooms.memory.fix(this.#memory)
     return decode(this.#pieces, this.#bytes)
@@ -193,12 +194,12 @@ class HeldBody {
     if (!this.#lost) await this.#append(piece)
   }
 
-  async #textOfFile(): Promise<string> {
+  async #contentOfFile(): Promise<Body> {
     if (this.#moving !== null) await this.#moving
     if (this.#lost) throw noRoom()
     this.#rooms.disk.fix(this.#disk!)
     await this.#whenRoom()
-    return new TextDecoder().decode(await this.#file!.read())
+    return decode([await this.#file!.read()], this.#bytes)
   }
 
   async #append(piece: Uint8Array): Promise<void> {
@@ -231,10 +232,10 @@ class HeldBody {
   }
 }
 
-/** Reads a body, counting while reading: what is over the limit is never held. `text` is null when it was. */
+/** Reads a body, counting while reading: what is over the limit is never held. `content` is null when it was. */
 async function readLimited(request: Request, limit: BodyLimit, held: HeldBody): Promise<LimitedBody> {
   const body = request.body as ReadableStream<Uint8Array> | null
-  if (body === null) return { text: '', bytes: 0, ended: true }
+  if (body === null) return { content: '', bytes: 0, ended: true }
   let bytes = 0
   try {
     for await (const piece of body.values({ preventCancel: true })) {
@@ -255,11 +256,11 @@ async function readLimited(request: Request, limit: BodyLimit, held: HeldBody): 
   if (bytes > limit.readBytes) {
     // A rest that nobody reads would end the connection under the next request, which may be another job's result.
     body.pipeTo(new WritableStream()).catch(() => {})
-    return { text: null, bytes, ended: false }
+    return { content: null, bytes, ended: false }
   }
-  if (bytes > limit.keptBytes) return { text: null, bytes, ended: true }
-  const text = held.text()
-  return { text: typeof text === 'string' ? text : await text, bytes, ended: true }
+  if (bytes > limit.keptBytes) return { content: null, bytes, ended: true }
+  const content = held.content()
+  return { content: content instanceof Promise ? await content : content, bytes, ended: true }
 }
 
 function noRoom(): AppError {
@@ -270,12 +271,7 @@ function tooLarge(size: string, maxBytes: number): AppError {
   return new AppError('too_large', `the request body is too large: ${size}, the limit is ${maxBytes} bytes`)
 }
 
-function decode(pieces: readonly Uint8Array[], bytes: number): string {
-  const whole = new Uint8Array(bytes)
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.byteLength
-  }
-  return new TextDecoder().decode(whole)
+/** Large ones stay as they came: putting them together and decoding them takes as long as much else does together. */
+function decode(pieces: readonly Uint8Array[], bytes: number): Body {
+  return bytes >= LARGE_BODY_BYTES ? pieces : textOf(pieces)
 }

@@ -1,4 +1,5 @@
 import type { Emit } from '../events.ts'
+import type { BodyParser } from './body-parser.ts'
 import type { Clock } from './clock.ts'
 import type { Driver } from './driver.ts'
 import type { Leader } from './leader.ts'
@@ -17,6 +18,7 @@ import type { WorkerLogs } from './worker-logs.ts'
 /** Everything that the application needs of the world; one value for each port. */
 export interface Ports {
   readonly clock: Clock
+  readonly bodies: BodyParser
   readonly random: Random
   readonly vault: Vault
   readonly store: Store

@@ -2,6 +2,7 @@ import { readChunk } from '../core/chunk.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
 import { type ClaimedJob, isFinal } from '../core/job.ts'
+import type { Body } from '../core/readings.ts'
 import {
   CHUNK_BYTES,
   type DroppedBody,
@@ -15,6 +16,7 @@ import { takesJobs, unhealthyProblem, type Worker } from '../core/worker.ts'
 import { HOLD_MS } from '../core/worker-watch.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Fleet } from './fleet.ts'
+import { InOrder } from './in-order.ts'
 import type { Jobs } from './jobs.ts'
 import type { LostJobs } from './lost-jobs.ts'
 import type { Sightings } from './sightings.ts'
@@ -58,14 +60,15 @@ export interface WorkerCallParts {
 
 /** A body that was read up to a limit. `bytes` is its size as far as it was read. */
 export interface LimitedBody {
-  readonly text: string | null
+  /** Null when it was over the limit. */
+  readonly content: Body | null
   readonly bytes: number
   readonly ended: boolean
 }
 
 /** What workers ask and report: the six calls of the worker protocol (docs/internals/worker-protocol.md). */
 export class WorkerCalls {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier' | 'emit'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit'>
   readonly #jobs: Jobs
   readonly #fleet: Fleet
   readonly #waiting: Waiting
@@ -75,11 +78,13 @@ export class WorkerCalls {
   /** Requests of workers that wait in vain because of what they hold; they try again when they hold less. */
   readonly #waitForLess = new Map<WorkerId, Set<TakeRequest>>()
   readonly #failedChunks = new Map<JobId, { items: readonly string[]; atMs: number }>()
+  /** Chunks and results of a job that are read in a thread, and what came behind them. */
+  readonly #order = new InOrder<JobId>()
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
 
   /** @param ends `stopping` aborts when no more jobs are to be handed out, `closed` when held polls have to end */
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier' | 'emit'>,
+    ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit'>,
     services: WorkerCallParts,
     ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal },
   ) {
@@ -207,10 +212,16 @@ export class WorkerCalls {
   /** Takes what a worker posts to job-done: a progress update or the final result. Never refuses it. */
   async done(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
     this.#sightings.worked(worker.id)
+    return this.#order.run(jobId, isLarge(body), () => this.#done(worker, jobId, body))
+  }
+
+  async #done(worker: Worker, jobId: JobId, { content, bytes, ended }: LimitedBody): Promise<void> {
     const reading =
-      body.text === null
-        ? { kind: 'final' as const, refresh: false, outcome: oversizedResult(body.bytes, !body.ended) }
-        : readResult(body.text)
+      content === null
+        ? { kind: 'final' as const, refresh: false, outcome: oversizedResult(bytes, !ended) }
+        : typeof content === 'string'
+          ? readResult(content)
+          : await this.#ports.bodies.read('result', content)
     if (reading.kind === 'progress') {
       const kept = await this.#ports.store.jobs.setProgress(jobId, worker.id, reading.output)
       if (kept) this.#ports.notifier.publish(`job:${jobId}`)
@@ -250,9 +261,14 @@ export class WorkerCalls {
    * @param copies how many of it in a row there are if it was kept already, by a call that was cut off; 0 when there was none
    */
   async chunk(worker: Worker, jobId: JobId, body: LimitedBody, copies = 0): Promise<void> {
-    const { store, notifier, clock } = this.#ports
     this.#sightings.worked(worker.id)
-    const reading = body.text === null ? null : readChunk(body.text)
+    return this.#order.run(jobId, isLarge(body), () => this.#chunk(worker, jobId, body, copies))
+  }
+
+  async #chunk(worker: Worker, jobId: JobId, { content, bytes }: LimitedBody, copies: number): Promise<void> {
+    const { store, notifier, clock, bodies } = this.#ports
+    const reading =
+      content === null ? null : typeof content === 'string' ? readChunk(content) : await bodies.read('chunk', content)
     const items = reading !== null && 'items' in reading ? reading.items : null
     const kept = items !== null && (await this.#append(worker.id, jobId, items, copies))
     if (kept) {
@@ -260,7 +276,7 @@ export class WorkerCalls {
       return
     }
     const because = reading !== null && 'problem' in reading ? `: ${reading.problem}` : ''
-    const reason = `a chunk of ${body.bytes} bytes was not kept${because}`
+    const reason = `a chunk of ${bytes} bytes was not kept${because}`
     await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, reason)
   }
 
@@ -387,6 +403,10 @@ export class WorkerCalls {
     this.#ports.notifier.publish(`queue:${endpointId}`)
     this.#ports.notifier.publish(`load:${endpointId}`)
   }
+}
+
+function isLarge({ content }: LimitedBody): boolean {
+  return content !== null && typeof content !== 'string'
 }
 
 function areSame(some: readonly string[], others: readonly string[]): boolean {

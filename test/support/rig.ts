@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { inlineBodies } from '../../sim/inline-bodies.ts'
 import { SimLogs } from '../../sim/logs.ts'
 import type { Surface, SurfaceEnv } from '../../src/api/surface.ts'
 import { type App, createApp, type Services } from '../../src/app.ts'
@@ -187,6 +188,7 @@ export class Rig {
     const config = { ...rules, drainTimeoutMs, metricsPublic, placing, prices, accountLimits }
     this.ports = {
       ...ports,
+      bodies: inlineBodies,
       probes: this.probes,
       leader: singleLeader,
       machine,

@@ -2,6 +2,7 @@ import { createSchema, createYoga } from 'graphql-yoga'
 import { AppError, toAppError } from '../../core/errors.ts'
 import { isTooDeep, TOO_DEEP } from '../../core/json-depth.ts'
 import type { Caller } from '../../core/permission.ts'
+import { textOf } from '../../core/readings.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, reportFailure, type Surface } from '../surface.ts'
@@ -50,7 +51,7 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
         return new Response(text, { status: statusOf(answer, text), headers })
       }
       return await (request.method === 'POST'
-        ? parts.room.of(caller?.owner ?? null).text(request, maxBodyBytes(caller !== null), ask)
+        ? parts.room.of(caller?.owner ?? null).body(request, maxBodyBytes(caller !== null), body => ask(textOf(body)))
         : ask(null))
     } catch (thrown) {
       reportFailure(parts.emit, 'graphql', request, thrown)

@@ -5,6 +5,7 @@ import { batchRequestView, batchView } from '../../core/batch-view.ts'
 import type { Endpoint } from '../../core/endpoint.ts'
 import { invalid, notFound } from '../../core/errors.ts'
 import { type BatchId, isJobId, type JobId } from '../../core/ids.ts'
+import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Batches, PageOf } from '../../services/batches.ts'
 import type { BodyRoom } from '../body.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
@@ -17,6 +18,7 @@ const PAGE = { limit: 100, most: 1_000 } as const
 export interface BatchParts {
   readonly batches: Batches
   readonly room: BodyRoom
+  readonly bodies: BodyParser
 }
 
 type Call = Context<{ Bindings: SurfaceEnv }>
@@ -29,9 +31,11 @@ export async function batchesOf(
   key: string | undefined,
 ): Promise<Response> {
   if (call.req.method === 'POST') {
-    return parts.room.of(endpoint.owner).text(call.req.raw, CALL_BYTES, async text => {
-      const body = checked(readNewBatch(text, call.req.query('name')))
-      return created(await parts.batches.create(endpoint, body, key))
+    return parts.room.of(endpoint.owner).body(call.req.raw, CALL_BYTES, async body => {
+      const name = call.req.query('name')
+      const reading =
+        typeof body === 'string' ? readNewBatch(body, name) : await parts.bodies.read('newBatch', body, name)
+      return created(await parts.batches.create(endpoint, checked(reading), key))
     })
   }
   const page = pageOf(call)
@@ -44,11 +48,10 @@ export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint
   const { id } = endpoint
   const batchId = batchParameter(call)
   if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
-  return parts.room
-    .of(endpoint.owner)
-    .text(call.req.raw, CALL_BYTES, async text =>
-      jsonText(batchView(await parts.batches.rename(id, batchId, checked(readBatchName(text))))),
-    )
+  return parts.room.of(endpoint.owner).body(call.req.raw, CALL_BYTES, async body => {
+    const reading = typeof body === 'string' ? readBatchName(body) : await parts.bodies.read('batchName', body)
+    return jsonText(batchView(await parts.batches.rename(id, batchId, checked(reading))))
+  })
 }
 
 /** `/batch/{batch_id}/requests`: GET lists them with their results, POST adds some to a draft. */
@@ -60,11 +63,10 @@ export async function requestsOf(
 ): Promise<Response> {
   const batchId = batchParameter(call)
   if (call.req.method === 'POST') {
-    return parts.room
-      .of(endpoint.owner)
-      .text(call.req.raw, CALL_BYTES, async text =>
-        changed(await parts.batches.add(endpoint, batchId, checked(readMoreRequests(text)), key)),
-      )
+    return parts.room.of(endpoint.owner).body(call.req.raw, CALL_BYTES, async body => {
+      const reading = typeof body === 'string' ? readMoreRequests(body) : await parts.bodies.read('moreRequests', body)
+      return changed(await parts.batches.add(endpoint, batchId, checked(reading), key))
+    })
   }
   const page = pageOf(call)
   const { items, total } = await parts.batches.requests(endpoint.id, batchId, page)

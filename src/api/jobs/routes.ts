@@ -6,11 +6,12 @@ import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import { isFinal } from '../../core/job.ts'
 import type { LimitedOperation } from '../../core/job-limits.ts'
 import { readJobListing } from '../../core/job-list.ts'
-import { jobSummaryView, jobView } from '../../core/job-view.ts'
+import { jobSummaryView, jobViewParts } from '../../core/job-view.ts'
 import type { Caller } from '../../core/permission.ts'
 import { JOB_TIMES } from '../../core/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/submission.ts'
 import type { Emit } from '../../events.ts'
+import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/access.ts'
 import type { Balancing } from '../../services/balancing.ts'
@@ -52,6 +53,7 @@ export interface JobSurfaceParts {
   readonly explaining: Explaining
   readonly emit: Emit
   readonly room: BodyRoom
+  readonly bodies: BodyParser
   /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal
 }
@@ -152,8 +154,8 @@ function batch(
 }
 
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  return parts.room.of(endpoint.owner).text(call.req.raw, PAYLOAD_BYTES.run, async text => {
-    const reading = readSubmission(text)
+  return parts.room.of(endpoint.owner).body(call.req.raw, PAYLOAD_BYTES.run, async body => {
+    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
     if ('failures' in reading) throw invalid(reading.failures)
     refuseWhenStopping(parts)
     const job = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: keyOf(call) })
@@ -168,8 +170,8 @@ async function runSync(
   held: () => AbortSignal,
 ): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const job = await parts.room.of(endpoint.owner).text(call.req.raw, PAYLOAD_BYTES.runsync, text => {
-    const reading = readSubmission(text)
+  const job = await parts.room.of(endpoint.owner).body(call.req.raw, PAYLOAD_BYTES.runsync, async body => {
+    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalid(failures)
     refuseWhenStopping(parts)
@@ -180,7 +182,7 @@ async function runSync(
   const signals = [call.req.raw.signal, parts.stopping, ended]
   const done = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
   ended.throwIfAborted()
-  return jsonText(jobView(done, parts.clock.now()))
+  return jsonText(jobViewParts(done, parts.clock.now()))
 }
 
 async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
@@ -188,7 +190,7 @@ async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): P
   if (typeof ttl === 'string') throw invalid([ttl])
   const id = jobParameter(call)
   const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
-  return jsonText(jobView(job, parts.clock.now()))
+  return jsonText(jobViewParts(job, parts.clock.now()))
 }
 
 async function requests(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
@@ -211,7 +213,7 @@ async function statusSync(
   const ended = held()
   const done = await parts.jobs.whenFinal(job, holdOf(call), [call.req.raw.signal, parts.stopping, ended])
   ended.throwIfAborted()
-  return jsonText(jobView(done, parts.clock.now()))
+  return jsonText(jobViewParts(done, parts.clock.now()))
 }
 
 function streamJob(parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {

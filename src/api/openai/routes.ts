@@ -3,6 +3,7 @@ import { isEndpointId } from '../../core/ids.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai.ts'
 import type { Caller } from '../../core/permission.ts'
 import { JOB_TIMES } from '../../core/retention.ts'
+import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/access.ts'
 import type { Endpoints } from '../../services/endpoints.ts'
 import type { BodyRoom } from '../body.ts'
@@ -17,6 +18,7 @@ export interface OpenAiSurfaceParts extends ExchangeParts {
   readonly access: Access
   readonly endpoints: Endpoints
   readonly room: BodyRoom
+  readonly bodies: BodyParser
 }
 
 /**
@@ -46,8 +48,9 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const route = pathname.slice(`/v2/${id}/openai`.length)
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
-  const { job, stream } = await parts.room.of(endpoint.owner).text(request, PAYLOAD_BYTES, async text => {
-    const call = readOpenAiCall(route, text)
+  const { job, stream } = await parts.room.of(endpoint.owner).body(request, PAYLOAD_BYTES, async body => {
+    const call =
+      typeof body === 'string' ? readOpenAiCall(route, body) : await parts.bodies.read('openAiCall', body, route)
     if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
     // A client that reads a long stream slowly has the more time to get its end.
     const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}

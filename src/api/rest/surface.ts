@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { RateDecision } from '../../core/rate-limit.ts'
+import { textOf } from '../../core/readings.ts'
 import type { Emit } from '../../events.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
@@ -47,7 +48,8 @@ export function restSurface(
       }
       const { body } = route.contract
       if (body === undefined) return run('')
-      return parts.room.of(caller?.owner ?? null).text(request, body.maxBytes ?? MAX_BODY_BYTES, run)
+      const room = parts.room.of(caller?.owner ?? null)
+      return room.body(request, body.maxBytes ?? MAX_BODY_BYTES, given => run(textOf(given)))
     })
   }
   for (const [path, allow] of methodsByPath(routes)) {

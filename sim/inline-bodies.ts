@@ -1,0 +1,7 @@
+import { readHere } from '../src/core/readings.ts'
+import type { BodyParser } from '../src/ports/body-parser.ts'
+
+/** Large bodies are read where they are: there are no threads under virtual time. */
+export const inlineBodies: BodyParser = {
+  read: async (name, pieces, ...rest) => readHere(name, pieces, rest),
+}

@@ -1,0 +1,103 @@
+/** Bodies as large as they may be, of clients and of workers: nobody else is held up by them. */
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { type Answer, ask } from '../support/client.ts'
+import { type RawWorker, silentEndpoint } from '../support/raw-worker.ts'
+import { type ProbedServer, startProbedServer } from './probed-server.ts'
+
+const BYTES = 20_000_000
+
+/** Texts of JSON with so many bytes, each costly in a way of its own. */
+const KINDS: Readonly<Record<string, (bytes: number) => string>> = {
+  'one huge string': bytes => `{"a":"${'x'.repeat(bytes - 10)}"}`,
+  numbers: bytes => `{"a":[${Array.from({ length: bytes / 8 }, (_, n) => n + 1e6)}]}`,
+  escapes: bytes => `{"a":"${'\\n\\"'.repeat(bytes / 4 - 10)}"}`,
+  'many small members': bytes => `{${Array.from({ length: bytes / 20 }, (_, n) => `"k${n + 1e7}":${n + 1e6}`)}}`,
+  'letters of many scripts': bytes => `{"a":"${'ä€語'.repeat(bytes / 8 - 10)}"}`,
+  'empty lists': bytes => `{"a":[${'[],'.repeat(bytes / 3 - 10)}1]}`,
+}
+
+describe('large bodies', () => {
+  let server: ProbedServer
+  let endpoint: string
+  let worker: RawWorker
+
+  before(async () => {
+    server = await startProbedServer()
+    const silent = await silentEndpoint(server)
+    endpoint = silent.id
+    worker = await silent.worker()
+    for (let n = 0; n < 3; n += 1) await throughAll(KINDS['letters of many scripts']!(200_000))
+  })
+
+  const post = (path: string, body: string): Promise<Answer> => ask(server, path, { method: 'POST', body })
+
+  /** From the client to the worker and back. */
+  async function throughAll(input: string): Promise<void> {
+    const asked = post(`/v2/${endpoint}/runsync?wait=60000`, `{"input":${input}}`)
+    const taken = await worker.takeAnswer()
+    assert.equal(taken.status, 200)
+    assert.ok(taken.text.includes(input), 'the worker got another input')
+    const id = /"id":"([^"]+)"/.exec(taken.text)![1]!
+    assert.equal((await worker.done(id, `{"output":${input}}`)).status, 200)
+    const answer = await asked
+    assert.equal(answer.status, 200)
+    assert.ok(answer.text.includes(`"output":${input}`), 'the client got another output')
+    assert.equal(Buffer.byteLength(answer.text), Number(answer.headers.get('content-length')))
+  }
+
+  for (const [kind, make] of Object.entries(KINDS)) {
+    test(`runsync with an input and an output of 20 MB, ${kind}`, async () => {
+      const input = make(BYTES)
+      server.forgetHolds()
+      await throughAll(input)
+      server.assertNeverHeld()
+    })
+  }
+
+  test('a list of chunks in one post of 20 MB, and reading it to its end', async () => {
+    const output = Array.from({ length: 20 }, (_, n) => [n, 'x'.repeat(900_000)])
+    const { json } = await post(`/v2/${endpoint}/run`, '{"input":{}}')
+    await worker.take()
+    server.forgetHolds()
+    assert.equal((await worker.chunk(json.id, { output })).status, 200)
+    assert.equal((await worker.chunk(json.id, { output: 'behind it' })).status, 200)
+    assert.equal((await worker.done(json.id, { output: [] })).status, 200)
+    const chunks: { output: unknown }[] = []
+    for (let status = 'IN_PROGRESS'; status === 'IN_PROGRESS'; ) {
+      const part = await ask(server, `/v2/${endpoint}/stream/${json.id}`)
+      chunks.push(...part.json.stream)
+      status = part.json.status
+    }
+    assert.equal(chunks.pop()?.output, 'behind it')
+    assert.deepEqual(
+      chunks.flatMap(chunk => chunk.output),
+      output,
+    )
+    server.assertNeverHeld()
+  })
+
+  test('10 MB of requests of a batch in one call', async () => {
+    const requests = Array.from({ length: 5_000 }, () => ({ input: { text: 'y'.repeat(2_000) } }))
+    const body = JSON.stringify({ requests })
+    server.forgetHolds()
+    const { status, json } = await post(`/v2/${endpoint}/batch`, body)
+    assert.equal(status, 200)
+    assert.ok(json.id)
+    server.assertNeverHeld()
+  })
+
+  test('an OpenAI request of 20 MB and its answer', async () => {
+    const messages = KINDS['letters of many scripts']!(BYTES - 100)
+    server.forgetHolds()
+    const asked = post(`/v2/${endpoint}/openai/v1/chat/completions`, `{"messages":${messages}}`)
+    const taken = await worker.takeAnswer()
+    const id = /"id":"([^"]+)"/.exec(taken.text)![1]!
+    assert.ok(taken.text.includes(messages))
+    assert.equal((await worker.done(id, `{"output":[{"choices":${messages}}]}`)).status, 200)
+    const answer = await asked
+    assert.equal(answer.status, 200)
+    assert.equal(answer.text, `{"choices":${messages}}`)
+    server.assertNeverHeld()
+  })
+})
