@@ -1,6 +1,7 @@
 /** The readings of bodies that may take long, by name, so that they can run anywhere: in the loop or in a thread. */
 import { readBatchName, readMoreRequests, readNewBatch } from './batch-reading.ts'
 import { readChunk } from './chunk.ts'
+import { readDocument } from './document.ts'
 import { readOpenAiCall } from './openai.ts'
 import { readResult } from './result.ts'
 import { readSubmission } from './submission.ts'
@@ -20,6 +21,7 @@ export const READINGS = {
   moreRequests: readMoreRequests,
   batchName: readBatchName,
   openAiCall: (text: string, route: string) => readOpenAiCall(route, text),
+  document: readDocument,
   result: readResult,
   chunk: readChunk,
 }

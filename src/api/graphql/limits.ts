@@ -8,6 +8,8 @@ import type { Plugin } from 'graphql-yoga'
 const MAX_BODY_BYTES = 33 * 1024 * 1024
 /** Bytes of a request without a key, which can only ask. */
 const MAX_ANONYMOUS_BODY_BYTES = 128 * 1024
+/** Characters of a document; longer values are sent as variables. */
+const MAX_CHARACTERS = 1024 * 1024
 /** Words and signs of a document; a template with 200 variables has about 2,000. */
 const MAX_TOKENS = 20_000
 const MAX_DEPTH = 12
@@ -48,8 +50,10 @@ export function limitPlugins(): Plugin[] {
 const OPENING: ReadonlySet<string> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L])
 const CLOSING: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R])
 
-/** Looks at the tokens before the parser does, whose stack has an end. @throws GraphQLError for too many brackets within brackets */
+/** Looks at the tokens before the parser does, whose stack has an end. @throws GraphQLError when it is too long or has too many brackets within brackets */
 function requireFlat(source: Source): void {
+  if (source.body.length > MAX_CHARACTERS)
+    throw new GraphQLError(`the document has more than ${MAX_CHARACTERS} characters; send long values as variables`)
   const lexer = new Lexer(source)
   let depth = 0
   for (let tokens = 0; tokens < MAX_TOKENS; tokens += 1) {

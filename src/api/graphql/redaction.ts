@@ -10,9 +10,9 @@ const MOST_LENGTH = 20_000
  * An answer whose errors do not repeat the values of secrets and passwords that the request had: GraphQL puts what it cannot
  * read into its sentences.
  * @param answer as JSON
- * @param body of the request, as it was received
+ * @param body of the request, as it was received, or its value
  */
-export function withoutSecrets(answer: string, body: string): string {
+export function withoutSecrets(answer: string, body: unknown): string {
   if (!answer.includes('"errors"')) return answer
   const read = JSON.parse(answer) as { errors?: { message: string; extensions?: Record<string, unknown> }[] }
   if (read.errors === undefined) return answer
@@ -37,20 +37,23 @@ function withoutTexts(message: string, texts: readonly string[]): string {
 }
 
 /** Each text also as it looks inside of quotes, the longest first. */
-function hiddenTexts(body: string): string[] {
+function hiddenTexts(body: unknown): string[] {
   const { query, variables } = requestOf(body)
   const inline = [...query.matchAll(INLINE)].map(match => match[1]!.replace(/^"+|"+$/g, ''))
-  const found = new Set([...inline, ...leaves(variables, false)].filter(text => text.length >= LEAST))
+  const found = new Set(
+    [...inline, ...leaves(variables, false)].filter(text => text.length >= LEAST && text.length <= MOST_LENGTH),
+  )
   const escaped = [...found].map(text => JSON.stringify(text).slice(1, -1))
   return [...new Set([...found, ...escaped])].sort((a, b) => b.length - a.length)
 }
 
-function requestOf(body: string): { query: string; variables: unknown } {
+function requestOf(body: unknown): { query: string; variables: unknown } {
   try {
-    const { query, variables } = JSON.parse(body) as { query?: unknown; variables?: unknown }
+    const value = typeof body === 'string' ? JSON.parse(body) : body
+    const { query, variables } = value as { query?: unknown; variables?: unknown }
     return { query: typeof query === 'string' ? query : '', variables }
   } catch {
-    return { query: body, variables: null }
+    return { query: String(body), variables: null }
   }
 }
 

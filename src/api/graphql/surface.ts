@@ -1,8 +1,9 @@
-import { createSchema, createYoga } from 'graphql-yoga'
+import { createSchema, createYoga, type Plugin } from 'graphql-yoga'
 import { AppError, toAppError } from '../../core/errors.ts'
 import { isTooDeep, TOO_DEEP } from '../../core/json-depth.ts'
 import type { Caller } from '../../core/permission.ts'
-import { textOf } from '../../core/readings.ts'
+import { LARGE_BODY_BYTES, type Pieces } from '../../core/readings.ts'
+import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, reportFailure, type Surface } from '../surface.ts'
@@ -16,11 +17,13 @@ import { withoutSecrets } from './redaction.ts'
 import { resolversFor } from './resolvers/all.ts'
 import { typeDefs } from './sdl/schema.ts'
 
+type SurfaceParts = GraphqlParts & { readonly room: BodyRoom; readonly bodies: BodyParser }
+
 /**
  * GraphQL at `/graphql`. Errors are HTTP 200 with `errors`, except a bad key and an anonymous mutation, which are 401.
  * Without a key only what is public can be asked. Browsers get GraphiQL.
  */
-export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }): Surface {
+export function graphqlSurface(parts: SurfaceParts): Surface {
   const yoga = createYoga<GraphqlContext>({
     schema: createSchema<GraphqlContext>({ typeDefs: [...typeDefs], resolvers: resolversFor(parts) }),
     graphqlEndpoint: '/graphql',
@@ -33,25 +36,30 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
     parserAndValidationCache: false,
     maxRequestBodySize: false,
     maskedErrors: { maskError: error => shownError(error, cause => reportCause(parts, cause)) },
-    plugins: limitPlugins(),
+    plugins: [...limitPlugins(), largeRequests],
   })
   return async (request, env) => {
     try {
       if (wantsPage(request)) return await graphiql(request)
       const caller = await callerOf(request, parts.access)
       if (caller !== null) admitTo(env, caller.owner)
-      const ask = async (body: string | null) => {
+      const ask = async (body: string | null, large?: object) => {
         refuseDeep(request, body)
         const init = { method: request.method, headers: request.headers, body }
-        const answer = await yoga.fetch(new Request(request.url, init), { caller, loaders: loadersFor(parts, caller) })
-        const text = withoutSecrets(await answer.text(), body ?? '')
+        const context = { caller, loaders: loadersFor(parts, caller), large }
+        const answer = await yoga.fetch(new Request(request.url, init), context)
+        const text = withoutSecrets(await answer.text(), large ?? body ?? '')
         const headers = new Headers([...answer.headers])
         // It is that of the text before.
         headers.delete('content-length')
         return new Response(text, { status: statusOf(answer, text), headers })
       }
       return await (request.method === 'POST'
-        ? parts.room.of(caller?.owner ?? null).body(request, maxBodyBytes(caller !== null), body => ask(textOf(body)))
+        ? parts.room
+            .of(caller?.owner ?? null)
+            .body(request, maxBodyBytes(caller !== null), async body =>
+              typeof body === 'string' ? ask(body) : ask('{}', await readLarge(parts.bodies, request, body)),
+            )
         : ask(null))
     } catch (thrown) {
       reportFailure(parts.emit, 'graphql', request, thrown)
@@ -68,6 +76,26 @@ export function graphqlSurface(parts: GraphqlParts & { readonly room: BodyRoom }
 function statusOf({ status, headers }: Response, text: string): number {
   const plain = (headers.get('content-type') ?? '').startsWith('application/json')
   return status === 400 && plain && text.startsWith('{"errors":[{"message":"Variable \\"$') ? 200 : status
+}
+
+/** A large request is parsed already. */
+const largeRequests: Plugin<object, GraphqlContext & { readonly large?: object }> = {
+  onRequestParse({ serverContext, setRequestParser }) {
+    const { large } = serverContext
+    if (large !== undefined) setRequestParser(() => large)
+  },
+}
+
+/** @throws AppError `invalid` and `too_large` */
+async function readLarge(bodies: BodyParser, request: Request, pieces: Pieces): Promise<object> {
+  if (!/^application\/(graphql\+)?json(;|,|$)/.test(request.headers.get('content-type') ?? '')) {
+    throw new AppError('too_large', `a request of ${LARGE_BODY_BYTES} bytes and more must be application/json`)
+  }
+  const reading = await bodies.read('document', pieces)
+  if (!reading.ok) throw new AppError('invalid', `the request cannot be read: ${reading.problem}`)
+  const { value } = reading
+  if (typeof value !== 'object' || value === null) throw new AppError('invalid', 'the request must be a JSON object')
+  return value
 }
 
 /** Variables come in the body, as JSON or as a form, or in the address. */

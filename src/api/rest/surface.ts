@@ -1,9 +1,10 @@
 import { Hono } from 'hono'
+import type { DocumentReading } from '../../core/document.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { Caller } from '../../core/permission.ts'
 import type { RateDecision } from '../../core/rate-limit.ts'
-import { textOf } from '../../core/readings.ts'
 import type { Emit } from '../../events.ts'
+import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
@@ -16,6 +17,7 @@ export interface RestParts {
   readonly access: Access
   readonly emit: Emit
   readonly room: BodyRoom
+  readonly bodies: BodyParser
 }
 
 const MAX_BODY_BYTES = 1024 * 1024
@@ -40,16 +42,18 @@ export function restSurface(
       const request = context.req.raw
       const held = () =>
         heldFor(parts.access, context.env.env, caller as Caller, whose => requireLevel(parts, whose, route))
-      const run = async (text: string) => {
-        const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, text)
+      const run = async (body: string | DocumentReading) => {
+        const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
         // A route that is open to everybody does not look at its caller.
         const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
         return respond(answer, route.contract.success.status)
       }
-      const { body } = route.contract
-      if (body === undefined) return run('')
+      const { body: contract } = route.contract
+      if (contract === undefined) return run('')
       const room = parts.room.of(caller?.owner ?? null)
-      return room.body(request, body.maxBytes ?? MAX_BODY_BYTES, given => run(textOf(given)))
+      return room.body(request, contract.maxBytes ?? MAX_BODY_BYTES, async body =>
+        run(typeof body === 'string' ? body : await parts.bodies.read('document', body)),
+      )
     })
   }
   for (const [path, allow] of methodsByPath(routes)) {

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import type { DocumentReading } from '../../core/document.ts'
 import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json-text.ts'
 import type { BodyContract, Contract, Shape } from './route.ts'
@@ -16,21 +17,21 @@ export interface Validated {
 
 /**
  * Checks all parts of a request and reports what is wrong with any of them together, each failure with its path.
- * @param text the body; of no matter where the contract takes none
+ * @param given the body, of no matter where the contract takes none; a large one is read already
  * @throws AppError `invalid`
  */
 export function validate(
   contract: Contract<Shape, Shape, Shape, Shape>,
   request: Request,
   params: Record<string, string>,
-  text: string,
+  given: string | DocumentReading,
 ): Validated {
   const failures: string[] = []
   const validated = {
     params: check(contract.params, params, 'path', failures),
     query: checkQuery(contract, Object.fromEntries(new URL(request.url).searchParams), failures),
     headers: check(contract.headers, headersOf(contract.headers, request), 'header', failures),
-    body: contract.body === undefined ? {} : checkBody(contract.body, request, text, failures),
+    body: contract.body === undefined ? {} : checkBody(contract.body, request, given, failures),
   }
   if (failures.length === 0) return validated
   const shown = failures.slice(0, MAX_FAILURES)
@@ -73,7 +74,7 @@ function checkQuery(
 function checkBody<B extends Shape>(
   contract: BodyContract<B>,
   request: Request,
-  text: string,
+  body: string | DocumentReading,
   failures: string[],
 ): Record<string, unknown> {
   const type = request.headers.get('content-type')
@@ -81,7 +82,7 @@ function checkBody<B extends Shape>(
   else if (!/^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i.test(type)) {
     failures.push(`header.content-type: must be application/json, not ${type.slice(0, 100)}`)
   }
-  const given = parse(text, failures)
+  const given = objectOf(body, failures)
   if (given === null) return {}
   const unknown = Object.keys(given).filter(name => !Object.hasOwn(contract.shape, name))
   for (const name of contract.unknown === 'ignored' ? [] : unknown)
@@ -92,10 +93,12 @@ function checkBody<B extends Shape>(
   return valid
 }
 
-function parse(text: string, failures: string[]): Record<string, unknown> | null {
-  const reading = readJson(text)
+function objectOf(body: string | DocumentReading, failures: string[]): Record<string, unknown> | null {
+  const reading = typeof body === 'string' ? readJson(body) : body
   if (!reading.ok) {
-    const problem = text.trim() === '' ? 'the body is empty' : `the body is not JSON: ${reading.problem}`
+    const isEmpty = typeof body === 'string' && body.trim() === ''
+    const what = typeof body === 'string' ? 'is not JSON' : 'cannot be read'
+    const problem = isEmpty ? 'the body is empty' : `the body ${what}: ${reading.problem}`
     failures.push(`$: ${problem.slice(0, 300)}`)
     return null
   }
