@@ -3,5 +3,5 @@ import type { BodyParser } from '../src/ports/body-parser.ts'
 
 /** Large bodies are read where they are: there are no threads under virtual time. */
 export const inlineBodies: BodyParser = {
-  read: async (name, pieces, ...rest) => readHere(name, pieces, rest),
+  read: async (name, body, ...rest) => readHere(name, body, rest),
 }

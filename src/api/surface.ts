@@ -3,6 +3,7 @@ import { AppError, toAppError } from '../core/errors.ts'
 import type { Caller } from '../core/permission.ts'
 import type { Emit } from '../events.ts'
 import type { Access } from '../services/access.ts'
+import { SLICE_CHARACTERS, slicesOf } from './slices.ts'
 
 /** Told by the server when an answer has gone out completely, or has not. */
 export interface Delivery {
@@ -77,16 +78,13 @@ export function jsonText(
   return textResponse(text, { status, headers: { 'content-type': 'application/json', ...headers } })
 }
 
-/** Characters that are encoded in one turn. */
-const SLICE = 262_144
-
 /** An answer of text, or of parts of one. A long one is encoded a slice at a time, as its reader takes it. */
 export function textResponse(
   text: string | readonly string[],
   init: { readonly status: number; readonly headers: Record<string, string> },
 ): Response {
   const parts = typeof text === 'string' ? [text] : text
-  if (parts.every(part => part.length <= SLICE)) return new Response(parts.join(''), init)
+  if (parts.every(part => part.length <= SLICE_CHARACTERS)) return new Response(parts.join(''), init)
   const bytes = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
   const slices = slicesOf(parts)
   const encoder = new TextEncoder()
@@ -97,21 +95,4 @@ export function textResponse(
   }
   const headers = { ...init.headers, 'content-length': String(bytes) }
   return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), { ...init, headers })
-}
-
-function* slicesOf(parts: readonly string[]): Generator<string, void> {
-  for (const part of parts) {
-    for (let at = 0; at < part.length; ) {
-      const end = endOfSlice(part, at)
-      yield part.slice(at, end)
-      at = end
-    }
-  }
-}
-
-/** A character of two halves is not cut. */
-function endOfSlice(text: string, start: number): number {
-  const end = Math.min(text.length, start + SLICE)
-  const last = text.charCodeAt(end - 1)
-  return end < text.length && last >= 0xd800 && last <= 0xdbff ? end + 1 : end
 }

@@ -2,7 +2,9 @@
 import { readBatchName, readMoreRequests, readNewBatch } from './batch-reading.ts'
 import { readChunk } from './chunk.ts'
 import { readDocument } from './document.ts'
-import { readOpenAiCall } from './openai.ts'
+import type { Job } from './job.ts'
+import { failureAnswer, failureOf, openAiAnswer, readOpenAiCall } from './openai.ts'
+import { isJson, itemsOfChunks, itemsOfOutput } from './openai-stream.ts'
 import { readResult } from './result.ts'
 import { readSubmission } from './submission.ts'
 
@@ -14,7 +16,7 @@ export type Body = string | Pieces
 /** The bytes of a large body, as they came in. */
 export type Pieces = readonly Uint8Array[]
 
-/** Each takes the text of a body first; what it gives, or throws as an AppError, can be cloned. */
+/** Each takes a text first, mostly that of a body; what it gives, or throws as an AppError, can be cloned. */
 export const READINGS = {
   submission: readSubmission,
   newBatch: readNewBatch,
@@ -22,6 +24,12 @@ export const READINGS = {
   batchName: readBatchName,
   openAiCall: (text: string, route: string) => readOpenAiCall(route, text),
   document: readDocument,
+  openAiAnswer: (output: string, job: Job) => openAiAnswer(job, output),
+  openAiFailure: (error: string, job: Job) => failureAnswer({ ...job, error }),
+  streamFailure: (error: string, job: Job) => failureOf({ ...job, error }),
+  streamItems: (_: string, chunks: readonly string[]) => itemsOfChunks(chunks),
+  outputItems: itemsOfOutput,
+  isJson,
   result: readResult,
   chunk: readChunk,
 }
@@ -44,9 +52,9 @@ export function textOf(body: Body): string {
 /** Decodes a body and reads it, here and now. @throws AppError as the reading does */
 export function readHere<Name extends ReadingName>(
   name: Name,
-  pieces: Pieces,
+  body: Body,
   rest: ReadingRest<Name>,
 ): ReturnType<Readings[Name]> {
   const read = READINGS[name] as (text: string, ...rest: unknown[]) => ReturnType<Readings[Name]>
-  return read(textOf(pieces), ...rest)
+  return read(textOf(body), ...rest)
 }

@@ -1,14 +1,14 @@
-import type { Pieces, ReadingName, ReadingRest, Readings } from '../core/readings.ts'
+import type { Body, ReadingName, ReadingRest, Readings } from '../core/readings.ts'
 
 /** Reads large bodies where that holds nobody up. */
 export interface BodyParser {
   /**
-   * Runs a reading of core/readings on the bytes of a body.
+   * Runs a reading of core/readings on the bytes of a body, or on a long text.
    * @throws AppError what the reading throws, and `unavailable` when it could not be done
    */
   read<Name extends ReadingName>(
     name: Name,
-    pieces: Pieces,
+    body: Body,
     ...rest: ReadingRest<Name>
   ): Promise<ReturnType<Readings[Name]>>
 }

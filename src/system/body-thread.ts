@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads'
 import { readHere } from '../core/readings.ts'
 import { packError } from '../store/thread-messages.ts'
-import type { Reading, ReadingAnswer, ReadingRequest } from './body-threads.ts'
+import type { ReadingAnswer, ReadingRequest } from './body-threads.ts'
 
 let pieces: Uint8Array[] = []
 
@@ -11,8 +11,8 @@ parentPort?.on('message', (request: ReadingRequest) => {
   else parentPort!.postMessage(answer(request))
 })
 
-function answer({ name, rest }: Reading): ReadingAnswer {
-  const read = pieces
+function answer({ name, rest, text }: ReadingRequest & { kind: 'read' }): ReadingAnswer {
+  const read = text ?? pieces
   pieces = []
   try {
     return { ok: true, value: readHere(name, read, rest as never) }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../core/errors.ts'
-import type { Pieces, ReadingName } from '../core/readings.ts'
+import type { Body, Pieces, ReadingName } from '../core/readings.ts'
 import type { BodyParser } from '../ports/body-parser.ts'
 import { unpackError } from '../store/thread-messages.ts'
 
@@ -11,10 +11,10 @@ export interface Reading {
   readonly rest: readonly unknown[]
 }
 
-/** What a thread is told: the pieces of a body, and then what to do with them. */
+/** What a thread is told: the pieces of a body, and then what to do with them, or with a text. */
 export type ReadingRequest =
   | { readonly kind: 'piece'; readonly bytes: Uint8Array }
-  | (Reading & { readonly kind: 'read' })
+  | (Reading & { readonly kind: 'read'; readonly text?: string })
 
 /** What it answers, in the order in which it was asked. */
 export type ReadingAnswer =
@@ -41,7 +41,7 @@ export interface BodyThreadsOptions {
 
 interface Waiting extends PromiseWithResolvers<unknown> {
   readonly reading: Reading
-  readonly pieces: Pieces
+  readonly body: Body
 }
 
 /**
@@ -60,8 +60,8 @@ export class BodyThreads implements BodyParser {
     this.#program = program
   }
 
-  read: BodyParser['read'] = async (name, pieces, ...rest) => {
-    const waiting = { ...Promise.withResolvers<unknown>(), reading: { name, rest }, pieces }
+  read: BodyParser['read'] = async (name, body, ...rest) => {
+    const waiting = { ...Promise.withResolvers<unknown>(), reading: { name, rest }, body }
     this.#line.push(waiting)
     this.#hand()
     const [value] = await Promise.all([waiting.promise, this.#ready()])
@@ -107,7 +107,16 @@ export class BodyThreads implements BodyParser {
   }
 }
 
-async function send(thread: Worker, { reading, pieces }: Waiting): Promise<void> {
+async function send(thread: Worker, { reading, body }: Waiting): Promise<void> {
+  if (typeof body === 'string') {
+    thread.postMessage({ kind: 'read', ...reading, text: body } satisfies ReadingRequest)
+    return
+  }
+  await sendPieces(thread, body)
+  thread.postMessage({ kind: 'read', ...reading } satisfies ReadingRequest)
+}
+
+async function sendPieces(thread: Worker, pieces: Pieces): Promise<void> {
   for (let from = 0; from < pieces.length; ) {
     let bytes = 0
     let to = from
@@ -122,5 +131,4 @@ async function send(thread: Worker, { reading, pieces }: Waiting): Promise<void>
     from = to
     await nextTurn()
   }
-  thread.postMessage({ kind: 'read', ...reading } satisfies ReadingRequest)
 }

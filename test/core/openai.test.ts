@@ -5,7 +5,7 @@ import { readChunk } from '../../src/core/chunk.ts'
 import { AppError } from '../../src/core/errors.ts'
 import type { Job } from '../../src/core/job.ts'
 import { openAiAnswer, openAiRefusal, readOpenAiCall, workerErrorAnswer } from '../../src/core/openai.ts'
-import { EventWriter, PieceReader } from '../../src/core/openai-stream.ts'
+import { EventWriter, isJson, itemsOfChunks, PieceReader } from '../../src/core/openai-stream.ts'
 import { readPythonLiteral } from '../../src/core/python-literal.ts'
 
 const job = (fields: Partial<Job>) => fields as Job
@@ -202,7 +202,13 @@ function events(outputs: readonly unknown[]): string {
   const reader = new PieceReader()
   const writer = new EventWriter()
   const chunks = outputs.flatMap(output => (readChunk(JSON.stringify({ output })) as { items: string[] }).items)
-  return chunks.map(chunk => writer.write(reader.push(chunk))).join('') + writer.done()
+  const pieces = itemsOfChunks(chunks).map(item => reader.take(item))
+  const texts = pieces.map(piece => {
+    if (piece === null) return ''
+    if (piece.kind !== 'joined') return writer.write(piece)
+    return isJson(piece.json) ? writer.write({ kind: 'json', json: piece.json }) : ''
+  })
+  return texts.join('') + writer.done()
 }
 
 test('text goes out as it is, values as events, and the end is said once', () => {
@@ -226,6 +232,12 @@ test('chunks that were split because of their size arrive whole', () => {
   assert.equal(events([[{ a: 1 }, long]]), `data: {"a":1}\n\ndata: ${JSON.stringify(long)}\n\ndata: [DONE]\n\n`)
   const text = `data: ${'y'.repeat(2_500_000)}\n\n`
   assert.equal(events([text]), `${text}data: [DONE]\n\n`)
+})
+
+test('a list of a great many items is one event, and texts in it are one text', () => {
+  const many = Array.from({ length: 20_000 }, (_, n) => n)
+  assert.equal(events([many]), `data: ${JSON.stringify(many)}\n\ndata: [DONE]\n\n`)
+  assert.equal(events([many.map(String)]), `${many.join('')}\n\ndata: [DONE]\n\n`)
 })
 
 test('a value that only looks like a piece goes out as it is', () => {

@@ -3,19 +3,29 @@ import { isFinal, type Job } from '../../core/job.ts'
 import { readJson } from '../../core/json-text.ts'
 import {
   errorObjectAnswer,
-  failureAnswer,
   failureOf,
   type OpenAiAnswer,
   openAiAnswer,
   openAiRefusal,
   workerErrorAnswer,
 } from '../../core/openai.ts'
-import { EventWriter, type Piece, PieceReader } from '../../core/openai-stream.ts'
+import {
+  EventWriter,
+  isJson,
+  itemsOfChunks,
+  itemsOfOutput,
+  type Piece,
+  PieceReader,
+  type StreamItem,
+} from '../../core/openai-stream.ts'
+import { LARGE_BODY_BYTES } from '../../core/readings.ts'
 import { RESULT_BYTES } from '../../core/result.ts'
 import type { Emit } from '../../events.ts'
+import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Jobs } from '../../services/jobs.ts'
 import type { StreamAnswer, Streams } from '../../services/streams.ts'
+import { slicesOf } from '../slices.ts'
 import { reportFailure, textResponse } from '../surface.ts'
 
 /** How long one look for chunks is held; then comes the next. */
@@ -27,6 +37,7 @@ export interface ExchangeParts {
   readonly jobs: Jobs
   readonly streams: Streams
   readonly emit: Emit
+  readonly bodies: BodyParser
   /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal
 }
@@ -74,7 +85,7 @@ export class Exchange {
     const job = await this.#parts.jobs.whenFinal(this.#job, Number.POSITIVE_INFINITY, this.#signals)
     if (!isFinal(job.status)) return this.#cutOff()
     const isBare = job.status === 'COMPLETED' && (job.output === null || /^\s*(?:null|\[\s*\])\s*$/.test(job.output))
-    return respond(isBare ? await this.#collected(job) : openAiAnswer(job, job.output), this.headers)
+    return respond(isBare ? await this.#collected(job) : await this.#answerOf(job, job.output), this.headers)
   }
 
   /**
@@ -86,7 +97,7 @@ export class Exchange {
     if (first === null) return this.#cutOff()
     const { pieces, end } = first
     if (pieces.length === 0 && end !== null && end.status !== 'COMPLETED') {
-      return respond(failureAnswer(end), this.headers)
+      return respond(await this.#answerOf(end, null), this.headers)
     }
     const [piece] = pieces
     const failure = piece?.kind === 'json' ? errorObjectAnswer(parsed(piece.json)) : null
@@ -115,17 +126,15 @@ export class Exchange {
 
   /** Nothing is read before the client has taken what was read before. */
   #events(first: Part): ReadableStream<Uint8Array> {
-    let part: Part | null = first
+    const texts = this.#texts(first)
     const encoder = new TextEncoder()
     return new ReadableStream<Uint8Array>(
       {
         pull: async controller => {
-          const current = part ?? (await this.#nextOrError())
-          part = null
+          const { value, done } = await texts.next()
           if (this.#gone.signal.aborted) return
-          const text = current instanceof AppError ? this.#writer.failed(errorOf(current)) : this.#text(current)
-          if (text !== '') controller.enqueue(encoder.encode(text))
-          if (current instanceof AppError || current.end !== null) controller.close()
+          if (done === true) controller.close()
+          else controller.enqueue(encoder.encode(value))
         },
         cancel: async () => {
           this.#gone.abort()
@@ -136,10 +145,26 @@ export class Exchange {
     )
   }
 
-  #text({ pieces, end }: Part): string {
-    const text = this.#writer.write(pieces)
-    if (end === null) return text
-    return text + (end.status === 'COMPLETED' ? this.#writer.done() : this.#writer.failed(failureOf(end)))
+  async *#texts(first: Part): AsyncGenerator<string, void> {
+    let part: Part | AppError = first
+    while (!(part instanceof AppError)) {
+      const { pieces, end } = part
+      yield* slicesOf(pieces.map(piece => this.#writer.write(piece)))
+      if (end !== null) {
+        yield* slicesOf([end.status === 'COMPLETED' ? this.#writer.done() : await this.#failed(end)])
+        return
+      }
+      part = await this.#nextOrError()
+      if (this.#gone.signal.aborted) return
+    }
+    yield this.#writer.failed(errorOf(part))
+  }
+
+  async #failed(end: Job): Promise<string> {
+    const { error } = end
+    const isLong = error !== null && error.length >= LARGE_BODY_BYTES
+    const short = { ...end, input: '', output: null, error: null }
+    return this.#writer.failed(isLong ? await this.#parts.bodies.read('streamFailure', error, short) : failureOf(end))
   }
 
   /** The status of the answer is out, so what goes wrong has to be told in the stream. */
@@ -165,20 +190,44 @@ export class Exchange {
       }
       const end = isFinal(answer.status) ? answer.job : null
       const restarted = this.#attempt > 0 && end === null && this.#isRestarted(answer)
-      const pieces = restarted ? [] : this.#take(answer)
+      let pieces: readonly Piece[] = []
+      try {
+        if (!restarted) pieces = await this.#take(answer)
+      } catch (error) {
+        answer.settle(false)
+        throw error
+      }
       answer.settle(true)
       if (restarted) return this.#restart(answer.job)
       if (pieces.length > 0 || end !== null) return { pieces, end }
     }
   }
 
-  #take(answer: StreamAnswer): readonly Piece[] {
+  async #take(answer: StreamAnswer): Promise<readonly Piece[]> {
     if (answer.chunks.length > 0) this.#attempt = answer.attempt
-    const pieces = answer.chunks.flatMap(chunk => this.#reader.push(chunk))
-    const { status, output } = answer.job
+    const pieces: Piece[] = []
+    for (const item of await this.#itemsOf(answer)) {
+      const piece = this.#reader.take(item)
+      if (piece === null) continue
+      if (piece.kind !== 'joined') pieces.push(piece)
+      else if (await this.#isJson(piece.json)) pieces.push({ kind: 'json', json: piece.json })
+    }
+    return pieces
+  }
+
+  /** What is new; long texts are read in a thread. */
+  async #itemsOf({ chunks, job }: StreamAnswer): Promise<readonly StreamItem[]> {
+    const { bodies } = this.#parts
+    const isLong = chunks.reduce((sum, chunk) => sum + chunk.length, 0) >= LARGE_BODY_BYTES
+    const items = isLong ? await bodies.read('streamItems', '', chunks) : itemsOfChunks(chunks)
+    const { status, output } = job
     // A handler that is no generator has its whole answer in the output.
-    if (this.#attempt > 0 || status !== 'COMPLETED' || output === null) return pieces
-    return this.#reader.pushOutput(output)
+    if (this.#attempt > 0 || status !== 'COMPLETED' || output === null) return items
+    return output.length >= LARGE_BODY_BYTES ? bodies.read('outputItems', output) : itemsOfOutput(output)
+  }
+
+  async #isJson(text: string): Promise<boolean> {
+    return text.length >= LARGE_BODY_BYTES ? this.#parts.bodies.read('isJson', text) : isJson(text)
   }
 
   #isRestarted({ job, chunks, attempt }: StreamAnswer): boolean {
@@ -221,8 +270,18 @@ export class Exchange {
         texts.push(text)
       }
       if (characters > RESULT_BYTES.kept) return workerErrorAnswer('the chunks of the job are too large for one answer')
-      if (part.end !== null) return openAiAnswer(job, `[${texts.join(',')}]`)
+      if (part.end !== null) return this.#answerOf(job, `[${texts.join(',')}]`)
     }
+  }
+
+  /** The answer of a final job; what is long is read in a thread. */
+  async #answerOf(job: Job, output: string | null): Promise<OpenAiAnswer> {
+    const { bodies } = this.#parts
+    const short = { ...job, input: '', output: null }
+    if (job.status !== 'COMPLETED' && (job.error?.length ?? 0) >= LARGE_BODY_BYTES)
+      return bodies.read('openAiFailure', job.error!, { ...short, error: null })
+    if (output !== null && output.length >= LARGE_BODY_BYTES) return bodies.read('openAiAnswer', output, short)
+    return openAiAnswer(job, output)
   }
 
   #isOver(): boolean {

@@ -1,0 +1,30 @@
+/** Long texts, cut so that nobody encodes them at once. */
+
+/** Characters that are encoded in one turn. */
+export const SLICE_CHARACTERS = 262_144
+
+/** The texts one after the other, in slices of at most {@link SLICE_CHARACTERS} and one; short ones come together. */
+export function* slicesOf(texts: Iterable<string>): Generator<string, void> {
+  let gathered = ''
+  for (const text of texts) {
+    if (gathered.length + text.length > SLICE_CHARACTERS && gathered !== '') {
+      yield gathered
+      gathered = ''
+    }
+    let at = 0
+    while (text.length - at > SLICE_CHARACTERS) {
+      const end = endOfSlice(text, at)
+      yield text.slice(at, end)
+      at = end
+    }
+    gathered += text.slice(at)
+  }
+  if (gathered !== '') yield gathered
+}
+
+/** A character of two halves is not cut. */
+function endOfSlice(text: string, start: number): number {
+  const end = start + SLICE_CHARACTERS
+  const last = text.charCodeAt(end - 1)
+  return last >= 0xd800 && last <= 0xdbff ? end + 1 : end
+}
