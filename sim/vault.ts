@@ -8,7 +8,7 @@ export function createSimVault(): Vault {
   return {
     hash: text => [0x811c9dc5, 0x9e3779b9, 0x85ebca6b, 0xc2b2ae35].map(start => hex(fnv1a(text, start))).join(''),
     equal: (a, b) => a === b,
-    sign: (key, text) => hex(fnv1a(`${key}.${text}`)),
+    sign: async (key, texts) => hex(fnv1a(`${key}.${texts.join('')}`)),
     seal(plain, { kind, row }) {
       sealed += 1
       return `sim.${sealed}.${hex(fnv1a(`${kind}.${row}.${plain}`))}.${plain}`

@@ -1,9 +1,9 @@
 import { keyOfAuthorization } from '../core/authorization.ts'
 import { AppError, toAppError } from '../core/errors.ts'
 import type { Caller } from '../core/permission.ts'
+import { SLICE_CHARACTERS, slicesOf } from '../core/slices.ts'
 import type { Emit } from '../events.ts'
 import type { Access } from '../services/access.ts'
-import { SLICE_CHARACTERS, slicesOf } from './slices.ts'
 
 /** Told by the server when an answer has gone out completely, or has not. */
 export interface Delivery {

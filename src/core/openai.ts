@@ -101,6 +101,12 @@ export function errorObjectAnswer(value: unknown): OpenAiAnswer | null {
   return isJsonObject(value) && value.object === 'error' ? fieldsAnswer(value) : null
 }
 
+/** As {@link errorObjectAnswer}, for a value that is still JSON. */
+export function errorObjectOf(json: string): OpenAiAnswer | null {
+  const reading = readJson(json)
+  return reading.ok ? errorObjectAnswer(reading.value) : null
+}
+
 function upstreamAnswer(status: number, body: string): OpenAiAnswer {
   const inner = readJson(body)
   if (inner.ok && isJsonObject(inner.value)) return { status, contentType: JSON_TYPE, text: inner.text.trim() }

@@ -3,7 +3,7 @@ import { readBatchName, readMoreRequests, readNewBatch } from './batch-reading.t
 import { readChunk } from './chunk.ts'
 import { readDocument } from './document.ts'
 import type { Job } from './job.ts'
-import { failureAnswer, failureOf, openAiAnswer, readOpenAiCall } from './openai.ts'
+import { errorObjectOf, failureAnswer, failureOf, openAiAnswer, readOpenAiCall } from './openai.ts'
 import { isJson, itemsOfChunks, itemsOfOutput } from './openai-stream.ts'
 import { readResult } from './result.ts'
 import { readSubmission } from './submission.ts'
@@ -26,6 +26,7 @@ export const READINGS = {
   document: readDocument,
   openAiAnswer: (output: string, job: Job) => openAiAnswer(job, output),
   openAiFailure: (error: string, job: Job) => failureAnswer({ ...job, error }),
+  openAiError: errorObjectOf,
   streamFailure: (error: string, job: Job) => failureOf({ ...job, error }),
   streamItems: (_: string, chunks: readonly string[]) => itemsOfChunks(chunks),
   outputItems: itemsOfOutput,

@@ -25,8 +25,8 @@ export interface Vault {
    */
   reseal(sealed: string, place: SealPlace): string | null
   /**
-   * HMAC-SHA256 of a text, in base64.
+   * HMAC-SHA256 of texts that follow each other, in base64. Long ones are taken a part at a time.
    * @param key in base64
    */
-  sign(key: string, text: string): string
+  sign(key: string, texts: readonly string[]): Promise<string>
 }

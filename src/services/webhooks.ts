@@ -145,7 +145,7 @@ export class Webhooks {
     }
     const { id, url, payload: body } = delivery
     const timestamp = String(Math.floor(atMs / 1000))
-    const signature = vault.sign(key.slice(KEY_PREFIX.length), `${id}.${timestamp}.${body}`)
+    const signature = await vault.sign(key.slice(KEY_PREFIX.length), [`${id}.${timestamp}.`, body])
     const headers = {
       'content-type': 'application/json',
       'user-agent': 'runyard',

@@ -2,6 +2,8 @@ import { lookup } from 'node:dns/promises'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { BlockList, isIP } from 'node:net'
+import { Readable } from 'node:stream'
+import { SLICE_CHARACTERS, slicesOf } from '../core/slices.ts'
 import type { Outbound, OutboundRequest, OutboundResult } from '../ports/outbound.ts'
 
 /** How much of an answer's body is read, and thrown away, before the connection is cut. */
@@ -112,7 +114,9 @@ function send(url: URL, request: OutboundRequest, allowed: readonly Address[]): 
     // Whatever happens to the body, the status is there.
     answer.on('end', end).on('error', end).on('close', end)
   })
-  call.end(request.body)
+  const { body } = request
+  if (body.length <= SLICE_CHARACTERS) call.end(body)
+  else Readable.from(slicesOf([body])).pipe(call)
   return promise
 }
 

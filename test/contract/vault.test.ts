@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createCipheriv } from 'node:crypto'
+import { createCipheriv, createHmac } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -138,8 +138,11 @@ test('the randomness of the system gives bytes and version 4 UUIDs', () => {
   assert.match(systemRandom.uuid(), /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
 })
 
-test('a signature is that of the example of Standard Webhooks', () => {
-  const text = 'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}'
-  const signature = vault.sign('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', text)
-  assert.equal(signature, 'g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+test('a signature is that of the example of Standard Webhooks, and long texts are signed as short ones', async () => {
+  const key = 'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+  const texts = ['msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.', '{"test": 2432232314}']
+  assert.equal(await vault.sign(key, texts), 'g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+  const long = 'ä€🙂'.repeat(300_001)
+  const once = createHmac('sha256', Buffer.from(key, 'base64')).update(`x${long}`).digest('base64')
+  assert.equal(await vault.sign(key, ['x', long]), once)
 })

@@ -2,7 +2,7 @@ import { AppError, toAppError } from '../../core/errors.ts'
 import { isFinal, type Job } from '../../core/job.ts'
 import { readJson } from '../../core/json-text.ts'
 import {
-  errorObjectAnswer,
+  errorObjectOf,
   failureOf,
   type OpenAiAnswer,
   openAiAnswer,
@@ -20,12 +20,12 @@ import {
 } from '../../core/openai-stream.ts'
 import { LARGE_BODY_BYTES } from '../../core/readings.ts'
 import { RESULT_BYTES } from '../../core/result.ts'
+import { slicesOf } from '../../core/slices.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Jobs } from '../../services/jobs.ts'
 import type { StreamAnswer, Streams } from '../../services/streams.ts'
-import { slicesOf } from '../slices.ts'
 import { reportFailure, textResponse } from '../surface.ts'
 
 /** How long one look for chunks is held; then comes the next. */
@@ -100,7 +100,7 @@ export class Exchange {
       return respond(await this.#answerOf(end, null), this.headers)
     }
     const [piece] = pieces
-    const failure = piece?.kind === 'json' ? errorObjectAnswer(parsed(piece.json)) : null
+    const failure = piece?.kind === 'json' ? await this.#errorOf(piece.json) : null
     if (failure !== null) return respond(failure, this.headers)
     const headers = {
       'content-type': 'text/event-stream; charset=utf-8',
@@ -224,6 +224,10 @@ export class Exchange {
     // A handler that is no generator has its whole answer in the output.
     if (this.#attempt > 0 || status !== 'COMPLETED' || output === null) return items
     return output.length >= LARGE_BODY_BYTES ? bodies.read('outputItems', output) : itemsOfOutput(output)
+  }
+
+  async #errorOf(json: string): Promise<OpenAiAnswer | null> {
+    return json.length >= LARGE_BODY_BYTES ? this.#parts.bodies.read('openAiError', json) : errorObjectOf(json)
   }
 
   async #isJson(text: string): Promise<boolean> {

@@ -1,6 +1,10 @@
 /** Bodies as large as they may be, of clients and of workers: nobody else is held up by them. */
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { before, describe, test } from 'node:test'
+import { atEnd } from '../support/cleanup.ts'
 import { type Answer, ask } from '../support/client.ts'
 import { type RawWorker, silentEndpoint } from '../support/raw-worker.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
@@ -98,6 +102,49 @@ describe('large bodies', () => {
     const answer = await asked
     assert.equal(answer.status, 200)
     assert.equal(answer.text, `{"choices":${messages}}`)
+    server.assertNeverHeld()
+  })
+
+  test('an OpenAI stream whose worker yields a million empty lists', async () => {
+    const asked = post(`/v2/${endpoint}/openai/v1/chat/completions`, '{"stream":true}')
+    const { id } = await worker.take()
+    const lists = `[${'[],'.repeat(300_000)}[]]`
+    server.forgetHolds()
+    for (let n = 0; n < 3; n += 1) assert.equal((await worker.chunk(id, `{"output":${lists}}`)).status, 200)
+    assert.equal((await worker.done(id, '{"output":[]}')).status, 200)
+    const stream = await asked
+    assert.equal(stream.text, `${`data: ${lists}\n\n`.repeat(3)}data: [DONE]\n\n`)
+    server.assertNeverHeld()
+  })
+
+  test('a webhook of 20 MB', async () => {
+    const output = KINDS['letters of many scripts']!(BYTES - 1_000)
+    const got = Promise.withResolvers<string>()
+    const receiver = createServer((request, response) => {
+      text(request).then(got.resolve, got.reject)
+      request.once('end', () => response.end())
+    })
+    atEnd(() => void receiver.close())
+    await new Promise<void>(resolve => receiver.listen(0, '127.0.0.1', resolve))
+    const webhook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
+    const { json } = await post(`/v2/${endpoint}/run`, JSON.stringify({ input: {}, webhook }))
+    await worker.take()
+    server.forgetHolds()
+    assert.equal((await worker.done(json.id, `{"output":${output}}`)).status, 200)
+    assert.ok((await got.promise).includes(`"output":${output}`))
+    server.assertNeverHeld()
+  })
+
+  test('requests of the management APIs with a great many values are refused', async () => {
+    const many = `[${'[],'.repeat(10_000_000)}1]`
+    server.forgetHolds()
+    const graphql = await post('/graphql', `{"query":"{myself{id}}","variables":{"many":${many}}}`)
+    assert.equal(graphql.status, 400)
+    const rest = await post(
+      '/v2/account/secrets',
+      `{"name":"N","value":${many.slice(-900_000).replace(/^[^[]*/, '[')}}`,
+    )
+    assert.equal(rest.status, 400)
     server.assertNeverHeld()
   })
 })
