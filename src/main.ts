@@ -100,8 +100,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const engine = { notifier, logs, log, connection: connectionTo(() => containers) }
     const driver = driverFor(config, folders.inProcesses, engine)
     if (!config.directWorkers) relay = openRelay(config, log)
-    const { store: engineStore, readyForLarge } = await openStore(config)
-    const opened = measuredStore(engineStore, systemClock, metrics.storeCalled.bind(metrics))
+    const { store: opened, readyForLarge } = await openMeasured(config, metrics)
     const { store, vault } = await openSeals(opened, config, log)
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
     const ports: Ports = {
@@ -152,6 +151,12 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     lock.release()
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
   }
+}
+
+/** The store, whose calls are measured. */
+async function openMeasured(config: Config, metrics: ReturnType<typeof readersOf>['metrics']) {
+  const { store, readyForLarge } = await openStore(config)
+  return { store: measuredStore(store, systemClock, metrics.storeCalled.bind(metrics)), readyForLarge }
 }
 
 /** Who finds the data directory or the database taken is told by whom. */

@@ -1,7 +1,7 @@
 import { readChunk } from '../core/chunk.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../core/ids.ts'
-import { type ClaimedJob, isFinal } from '../core/job.ts'
+import type { ClaimedJob } from '../core/job.ts'
 import type { Body } from '../core/readings.ts'
 import {
   CHUNK_BYTES,
@@ -12,12 +12,14 @@ import {
   readResult,
 } from '../core/result.ts'
 import { beginsJobsLate } from '../core/sdk.ts'
-import { takesJobs, unhealthyProblem, type Worker } from '../core/worker.ts'
+import { unhealthyProblem, type Worker } from '../core/worker.ts'
 import { HOLD_MS } from '../core/worker-watch.ts'
 import type { Ports } from '../ports/ports.ts'
+import { fairShare } from './fair-share.ts'
 import type { Fleet } from './fleet.ts'
 import { InOrder } from './in-order.ts'
 import type { Jobs } from './jobs.ts'
+import { mayFinishLate } from './late-results.ts'
 import type { LostJobs } from './lost-jobs.ts'
 import type { Sightings } from './sightings.ts'
 import { TakeLines, type Taken } from './take-line.ts'
@@ -232,17 +234,9 @@ export class WorkerCalls {
     this.#tellOfLess(worker)
   }
 
-  /** Whether a worker that was ended is the last that had a job; a result that is refused leaves a diagnostic where the job is not over. */
-  async mayFinishLate(worker: Worker, jobId: JobId): Promise<boolean> {
-    const { store, clock, emit } = this.#ports
-    const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
-    if (job === null || job.workerId === worker.id) return job !== null
-    if (!isFinal(job.status)) {
-      const reason = "a result came from a worker that was ended, when the job was no longer this worker's"
-      await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, reason)
-      emit('job.result_ignored', { endpointId: worker.endpointId, jobId, workerId: worker.id, reason })
-    }
-    return false
+  /** Whether a worker that was ended may still post the result of a job; see {@link mayFinishLate}. */
+  mayFinishLate(worker: Worker, jobId: JobId): Promise<boolean> {
+    return mayFinishLate(this.#ports, worker, jobId)
   }
 
   /**
@@ -311,7 +305,7 @@ export class WorkerCalls {
     if (worker.problem !== null || (serial && (await this.#isBusy(workerId)))) {
       return (await this.#mayWait(workerId)) ? 'barred' : null
     }
-    const limit = takers > 1 || serial ? 1 : await this.#fairShare(endpointId, request.limit)
+    const limit = takers > 1 || serial ? 1 : await fairShare(this.#ports.store, endpointId, request.limit)
     if (request.signal.aborted || this.#fleet.hasEnded(workerId)) return null
     if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
     const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
@@ -354,16 +348,6 @@ export class WorkerCalls {
       notifier.publish(`job:${jobId}`)
     }
     notifier.publish(`load:${endpointId}`)
-  }
-
-  /** A batch leaves enough for the other workers of the endpoint. */
-  async #fairShare(endpointId: EndpointId, wanted: number): Promise<number> {
-    if (wanted <= 1) return 1
-    const snapshot = await this.#ports.store.endpoints.snapshot(endpointId)
-    if (snapshot === null) return 1
-    const { queued, queuedLowPriority } = snapshot.queue
-    const workers = Math.max(1, snapshot.workers.filter(takesJobs).length)
-    return Math.min(wanted, Math.max(1, Math.ceil((queued + queuedLowPriority) / workers)))
   }
 
   /**
