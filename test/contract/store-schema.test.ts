@@ -258,6 +258,6 @@ test('the flush time is the median of some probes, which leave nothing behind', 
   assert.throws(() => statSync(join(folder, 'flush.probe')), { code: 'ENOENT' })
 })
 
-test('a quick disk is written in line, a slow one by a thread', () => {
-  assert.deepEqual([0.1, 0.99, 1, 5].map(chooseHost), ['inline', 'inline', 'thread', 'thread'])
+test('a quick disk is written in line until large bodies come, a slow one by a thread', () => {
+  assert.deepEqual([0.1, 0.99, 1, 5].map(chooseHost), ['moving', 'moving', 'thread', 'thread'])
 })
