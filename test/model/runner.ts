@@ -144,6 +144,8 @@ export class Runner {
     const worker = await this.#worker(index)
     if (worker === null) return
     const busy = this.#model.heldBy(worker.id).length > 0
+    // A job that was retried while this worker still had it is for others until it lets go.
+    const stops = new Set(await this.#rig.store.stops.pending(worker.id))
     const gone = new AbortController()
     const how = batch === null ? {} : { batch }
     const asked = worker.take({ ...how, busy, delivered, signal: gone.signal, headers: SDK })
@@ -151,7 +153,7 @@ export class Runner {
     gone.abort()
     const { status, json } = await asked
     await this.#rig.clock.settle()
-    const line = this.#model.line()
+    const line = this.#model.line().filter(({ id }) => !stops.has(id as JobId))
     const taken: { id: string }[] = status === 204 ? [] : batch === null ? [json] : json
     const isSuspect = ({ lost }: { lost: number }) => lost >= 2
     const held = this.#model.heldBy(worker.id)
