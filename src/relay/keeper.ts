@@ -162,6 +162,11 @@ export class RelayKeeper {
     return this.#outer
   }
 
+  /** Whether the relay has the socket of the worker surface: one of an earlier version has not. */
+  get hasSocket(): boolean {
+    return this.#info?.version === RELAY_VERSION
+  }
+
   /** The port of the loopback address. */
   get port(): number {
     return this.#info?.port ?? 0

@@ -11,6 +11,7 @@ import {
   relayFolder,
   removeRelayInfo,
   setAsideFolder,
+  workerSocket,
   writeRelayInfo,
 } from './relay-file.ts'
 
@@ -25,6 +26,8 @@ const identity = { pid: process.pid, startTime: readProcess(process.pid)?.startT
 const secret = randomBytes(32).toString('base64url')
 const relay = new Relay({ folder: relayFolder(dataDir), setAside: setAsideFolder(dataDir), secret, onEnd: end })
 const port = beside === 'beside' ? await relay.listen(Number(wantedPort), true) : await listen(Number(wantedPort))
+// Where there can be none, only workers in networks of their own miss it.
+await relay.listenAt(workerSocket(dataDir)).catch(error => console.error(`no socket for workers: ${error}`))
 writeRelayInfo(dataDir, { identity, port, secret, version: RELAY_VERSION })
 // Its reader may be gone.
 process.stdout.on('error', () => {})

@@ -4,7 +4,7 @@ import { ensureFolder, removeDurably, writeDurably } from '../disk/durable-file.
 import { type ProcessIdentity, parseIdentity } from '../drivers/process-table.ts'
 
 /** Changes when a server and a relay of another version could not work together. */
-export const RELAY_VERSION = 2
+export const RELAY_VERSION = 3
 
 /** What a relay says of itself in its data directory. */
 export interface RelayInfo {
@@ -23,6 +23,11 @@ export function relayFolder(dataDir: string): string {
 /** Where its relays keep bodies that servers end of, for good. */
 export function setAsideFolder(dataDir: string): string {
   return join(dataDir, 'set-aside')
+}
+
+/** The socket of the worker surface, for workers in networks of their own. A server listens there where it has no relay. */
+export function workerSocket(dataDir: string): string {
+  return join(dataDir, 'workers.sock')
 }
 
 /** What the last relay of a data directory said; null when there was none. */

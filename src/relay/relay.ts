@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { listenAtFile } from '../disk/socket-file.ts'
 import { Admission } from './admission.ts'
 import { Callers } from './callers.ts'
 import { kindOf } from './calls.ts'
@@ -68,6 +69,7 @@ export class Relay {
   readonly #passing: Passing
   readonly #server: Server
   #outer: Outer | null = null
+  #socket: Server | null = null
   #tether: ServerResponse | null = null
   #calls = 0
 
@@ -114,6 +116,16 @@ export class Relay {
     return got
   }
 
+  /**
+   * Listens at a socket in the file system too, where commands are not taken either.
+   * @throws the system's error
+   */
+  async listenAt(path: string): Promise<void> {
+    const server = this.#createServer(false)
+    await listenAtFile(server, path)
+    this.#socket = server
+  }
+
   /** Whether a server is there. */
   get hasServer(): boolean {
     return this.#tether !== null
@@ -126,7 +138,7 @@ export class Relay {
 
   /** Ends all connections. */
   close(): void {
-    for (const server of [this.#server, this.#outer?.server]) {
+    for (const server of [this.#server, this.#outer?.server, this.#socket]) {
       server?.close()
       server?.closeAllConnections()
     }

@@ -5,6 +5,7 @@ import { getRequestListener } from '@hono/node-server'
 import type { Delivery, Surface } from '../api/surface.ts'
 import { keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
+import { listenAtFile } from '../disk/socket-file.ts'
 import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf } from './connections.ts'
 import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
@@ -24,6 +25,8 @@ const CHECK_MS = 5_000
 export interface ListenOptions {
   readonly host: string
   readonly port: number
+  /** A socket in the file system to listen at instead of host and port. */
+  readonly file?: string
   readonly maxConnections: number
   /** Told each time that a connection is turned away because there are too many. */
   readonly onFull?: () => void
@@ -51,7 +54,7 @@ export interface Listener {
  * @throws the system's error when the address cannot be bound
  */
 export async function listen(surface: Surface, options: ListenOptions): Promise<Listener> {
-  const { host, port, maxConnections, onFull = () => {}, refuses = () => false, limits = {} } = options
+  const { host, maxConnections, onFull = () => {}, refuses = () => false, limits = {} } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
   const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
@@ -97,6 +100,22 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     if (socket.writable && connections.isUnanswered(socket as Socket)) socket.write(answerToUnreadable(error))
     socket.destroy()
   })
+  const bound = await bind(server, options)
+  return {
+    ...{ url: originOf(host, bound), port: bound },
+    async close(graceMs) {
+      await closeServer(server, graceMs, connections)
+      connections.close()
+    },
+  }
+}
+
+/** @returns the port */
+async function bind(server: Server, { host, port, file }: ListenOptions): Promise<number> {
+  if (file !== undefined) {
+    await listenAtFile(server, file)
+    return port
+  }
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ host, port }, () => {
@@ -104,14 +123,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       resolve()
     })
   })
-  const address = server.address() as AddressInfo
-  return {
-    ...{ url: originOf(host, address.port), port: address.port },
-    async close(graceMs) {
-      await closeServer(server, graceMs, connections)
-      connections.close()
-    },
-  }
+  return (server.address() as AddressInfo).port
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json' }
