@@ -4,9 +4,13 @@ import { many, notEmpty, oneOf, type Setting, setting, wholeNumber } from './con
 /** Whether process workers run in a cage: where it can be made, always, or never. */
 export type WorkerSandbox = 'auto' | 'required' | 'off'
 
+/** What workers in cages reach: the server and the outside, the server alone, or all that this machine does. */
+export type WorkerNetwork = 'open' | 'server' | 'shared'
+
 /** How process workers are kept from the server and from each other. */
 export interface WorkersConfig {
   readonly workerSandbox: WorkerSandbox
+  readonly workerNetwork: WorkerNetwork
   /** Absolute paths of folders that workers in a cage may read beside those that they need by themselves. */
   readonly workerReadable: readonly string[]
   /** Absolute paths of folders that all workers in cages share and may change. */
@@ -24,6 +28,14 @@ export const WORKERS_SETTINGS: Readonly<Record<string, Setting>> = {
     'off',
     'run dir: workers in a cage (bubblewrap): where this machine can make one, always, or never',
     oneOf(['auto', 'required', 'off']),
+  ),
+  workerNetwork: setting(
+    '--worker-network',
+    'WORKER_NETWORK',
+    '<open|server|shared>',
+    'open',
+    'what dir: workers in a cage reach: the server and the outside, the server alone, or all that this machine does',
+    oneOf(['open', 'server', 'shared']),
   ),
   workerReadable: many(
     setting(
@@ -62,6 +74,7 @@ export function workersConfig(
 ): WorkersConfig {
   return {
     workerSandbox: (texts('workerSandbox')[0] ?? 'off') as WorkerSandbox,
+    workerNetwork: (texts('workerNetwork')[0] ?? 'open') as WorkerNetwork,
     workerReadable: texts('workerReadable').map(absolute),
     workerWritable: texts('workerWritable').map(absolute),
     workerDiskGb: texts('workerDisk')[0] === undefined ? null : Number(texts('workerDisk')[0]),

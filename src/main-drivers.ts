@@ -5,6 +5,8 @@ import type { Config } from './config.ts'
 import { ensureFolder } from './disk/durable-file.ts'
 import { Cage } from './drivers/cage/cage.ts'
 import { describeLimits, findLimits } from './drivers/cage/limits.ts'
+import { tryOwnNetwork } from './drivers/cage/network-trial.ts'
+import { OwnNetwork, outerWords } from './drivers/cage/own-network.ts'
 import { tryCage, tryLayers } from './drivers/cage/trial.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createDockerDriver, type DockerDriver } from './drivers/docker/docker.ts'
@@ -18,6 +20,7 @@ import { VOLUME_PATH } from './drivers/volume-link.ts'
 import type { Driver } from './ports/driver.ts'
 import type { Notifier } from './ports/notifier.ts'
 import type { WorkerLogs } from './ports/worker-logs.ts'
+import { workerSocket } from './relay/relay-file.ts'
 import { systemClock } from './system/clock.ts'
 import { installationOf } from './system/installation.ts'
 import type { createLog } from './system/log.ts'
@@ -87,19 +90,46 @@ function cageFor(config: Config): { cage: Cage | null; isolation: string; refuse
     const refused = config.workerSandbox === 'required' ? `--worker-sandbox is required, and ${trial.problem}` : null
     return { cage: null, isolation, refused }
   }
+  const { network, text, lack } = networkFor(config, trial.bwrap)
+  if (lack !== null && config.workerSandbox === 'required') {
+    const refused = `--worker-sandbox is required, and workers can have no network of their own: ${lack}`
+    return { cage: null, isolation: refused, refused }
+  }
   const limits = findLimits()
-  const layers = tryLayers(trial.bwrap, folderIn(config.dataDir, 'workers'))
+  const around = network === null ? [] : outerWords(trial.bwrap)
+  const layers = tryLayers(trial.bwrap, folderIn(config.dataDir, 'workers'), around)
   const sockets = engineAddresses(config.docker, process.env)
     .map(({ socket }) => socket)
     .filter((path): path is string => path !== null && existsSync(path))
   const hidden = [{ path: config.dataDir, isFolder: true }, ...sockets.map(path => ({ path, isFolder: false }))]
   const given = { readable: config.workerReadable, writable: config.workerWritable, diskGb: config.workerDiskGb }
-  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, ...given })
-  return {
-    cage,
-    isolation: `caged, shared network, ${layers ? '' : 'images read-only, '}${describeLimits(limits)}`,
-    refused: null,
+  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, network, ...given })
+  const isolation = `caged, ${text}, ${layers ? '' : 'images read-only, '}${describeLimits(limits)}`
+  return { cage, isolation, refused: null }
+}
+
+/** The network of workers in cages. */
+function networkFor(
+  { workerNetwork, dataDir }: Config,
+  bwrap: string,
+): { network: OwnNetwork | null; text: string; lack: string | null } {
+  if (workerNetwork === 'shared')
+    return { network: null, text: "in the machine's network (--worker-network shared)", lack: null }
+  const open = workerNetwork === 'open'
+  const found = tryOwnNetwork(bwrap, open)
+  if (found !== null) {
+    const lack = `${found.problem}; ${found.action}, or give --worker-network shared`
+    return { network: null, text: `in the machine's network, since ${lack}`, lack }
   }
+  const network = new OwnNetwork({
+    bwrap,
+    nodePath: process.execPath,
+    clock: systemClock,
+    socket: workerSocket(dataDir),
+    open,
+  })
+  const text = open ? 'in networks of their own that lead to the outside' : 'in networks that lead to this server alone'
+  return { network, text, lack: null }
 }
 
 /** Why no worker can be a process; null when some can. */

@@ -12,6 +12,7 @@ import { hostsOf } from './main-hosts.ts'
 import type { RelayTokens } from './main-relay.ts'
 import type { Store } from './ports/store.ts'
 import { keepRelay, type RelayKeeper, type RelayNote } from './relay/keeper.ts'
+import { workerSocket } from './relay/relay-file.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from './server/connections.ts'
 import { ContainerAddress } from './server/container-address.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
@@ -75,6 +76,26 @@ export async function connected(
   }
 }
 
+/** The worker surface for workers in networks of their own; null where a relay has it, or no worker has such a network. */
+async function openWorkerSocket(
+  app: App,
+  config: Config,
+  relay: RelayKeeper | null,
+  log: Log,
+): Promise<Listener | null> {
+  const { workerSandbox, workerNetwork, dataDir, host, port } = config
+  if (workerSandbox === 'off' || workerNetwork === 'shared' || relay?.hasSocket === true) return null
+  const maxConnections = connectionLimit(config)
+  try {
+    return await listen(app.fetch(['worker']), { host, port, maxConnections, file: workerSocket(dataDir) })
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_SOCKET }, 'workers.unreachable')
+    return null
+  }
+}
+
+const NO_SOCKET = 'workers in networks of their own cannot call the server'
+
 /** How often at most it is logged that there are too many connections. */
 const FULL_LOG_MS = 60_000
 
@@ -91,7 +112,9 @@ export interface Listeners {
   readonly open: Listener
   /** Management; null where {@link open} has it. */
   readonly admin: Listener | null
-  /** As {@link Listener.close}, of both. */
+  /** Listens for workers in networks of their own, where there are such workers and the relay does not do it. */
+  listenForWorkers(relay: RelayKeeper | null): Promise<void>
+  /** As {@link Listener.close}, of all. */
   close(graceMs: number): Promise<void>
 }
 
@@ -130,10 +153,14 @@ export async function bind(
     await open.close(0)
     throw error
   }
+  let socket: Listener | null = null
   return {
     ...{ open, admin },
+    async listenForWorkers(relay) {
+      socket = await openWorkerSocket(app, config, relay, log)
+    },
     async close(graceMs) {
-      await Promise.all([open.close(graceMs), admin?.close(graceMs)])
+      await Promise.all([open, admin, socket].map(listener => listener?.close(graceMs)))
     },
   }
 }

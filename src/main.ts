@@ -122,10 +122,9 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     containers = openContainerAddress(app, config, log, () => kept)
     const listeners = await bind(app, config, log, address => containers?.isContainer(address) === true)
     const hardware = describeGpus(machine, systemClock, config.placing)
-    const { url } = listeners.open
-    const managementUrl = listeners.admin?.url ?? url
-    const direct = originOf(config.host, listeners.open.port)
+    const { url, managementUrl, direct } = addressesOf(listeners, config)
     kept = await connected(await relay, direct, { app, store: ports.store, tokens: relayTokens, log })
+    await listeners.listenForWorkers(kept)
     await containers?.resume()
     await app.start({
       ...(containers === null ? {} : { containers }),
@@ -157,6 +156,11 @@ export async function startServer(config: Config, sampleFolder: string): Promise
 async function openMeasured(config: Config, metrics: ReturnType<typeof readersOf>['metrics']) {
   const { store, readyForLarge } = await openStore(config)
   return { store: measuredStore(store, systemClock, metrics.storeCalled.bind(metrics)), readyForLarge }
+}
+
+/** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
+function addressesOf({ open, admin }: Listeners, { host }: Config) {
+  return { url: open.url, managementUrl: admin?.url ?? open.url, direct: originOf(host, open.port) }
 }
 
 /** Who finds the data directory or the database taken is told by whom. */

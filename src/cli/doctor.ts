@@ -8,7 +8,7 @@ import { CliError, EXIT } from './exit.ts'
 import { withoutControls } from './terminal-text.ts'
 
 /** The settings of the server that decide what is looked at. */
-const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress']
+const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress', 'workerNetwork']
 
 /** `runyard doctor`: looks at the machine and says what to do. */
 export function addDoctor(program: Command): void {

@@ -138,6 +138,21 @@ export function ofCage(lack: { readonly problem: string; readonly action: string
   return warn('cage', `workers that are processes run without a cage: ${lack.problem}`, lack.action)
 }
 
+/**
+ * Whether workers in cages can have networks of their own.
+ * @param wanted what they are to reach
+ * @param lack null where such a network was made; else why not, and what to do
+ */
+export function ofWorkerNetwork(
+  wanted: 'open' | 'server' | 'shared',
+  lack: { readonly problem: string; readonly action: string } | null,
+): Finding {
+  if (wanted === 'shared') return ok('cage network', "workers in cages share the machine's network, as is wanted")
+  if (lack === null) return ok('cage network', 'workers in cages can have networks of their own')
+  const message = `workers in cages share the machine's network and reach its loopback ports: ${lack.problem}`
+  return warn('cage network', message, lack.action)
+}
+
 /** Whether there may be connections enough. @param limit null where the system does not say */
 export function ofOpenFiles(limit: number | null): Finding {
   if (limit === null) return skip('open files', 'this system does not say how many files may be open')

@@ -4,6 +4,8 @@ import type { EndpointId, OwnerId, WorkerId } from './ids.ts'
 export interface SocketAddress {
   readonly host: string
   readonly port: number
+  /** The path of a socket that leads there; none where the port is reached as it is. */
+  readonly socket?: string
 }
 
 /** Where a worker of a load-balancing endpoint serves; both are the same when its PORT and PORT_HEALTH are. */

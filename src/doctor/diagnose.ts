@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import * as diagnosis from '../core/diagnosis.ts'
 import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
+import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
 import { lookAtFile, lookAtPostgres } from '../store/look.ts'
@@ -16,7 +17,7 @@ import { type Probed, probeReach } from './probe.ts'
 export interface DiagnoseOptions {
   readonly config: Pick<
     Config,
-    'dataDir' | 'host' | 'port' | 'databaseUrl' | 'docker' | 'dockerNetwork' | 'dockerWorkerAddress'
+    'dataDir' | 'host' | 'port' | 'databaseUrl' | 'docker' | 'dockerNetwork' | 'dockerWorkerAddress' | 'workerNetwork'
   >
   /** The image that the container is of which calls this machine; null for a small one that is there. */
   readonly image: string | null
@@ -32,6 +33,7 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofOpenFiles(openFileLimit())
   const cage = tryCage()
   yield diagnosis.ofCage('problem' in cage ? cage : null, describeLimits(findLimits()))
+  if ('bwrap' in cage) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
   yield diagnosis.ofPort(await lookAtPort(dataDir, host, port))
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
   const connection = connectEngine(config.docker, env)
@@ -55,4 +57,8 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
   const before = Date.now()
   const { nowMs, ...look } = await lookAtPostgres(url)
   return { kind: 'PostgreSQL', ...look, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
+}
+
+function workerNetworkHere(wanted: Config['workerNetwork'], bwrap: string): diagnosis.Finding {
+  return diagnosis.ofWorkerNetwork(wanted, wanted === 'shared' ? null : tryOwnNetwork(bwrap, wanted === 'open'))
 }

@@ -4,7 +4,6 @@ import type { WorkerId } from '../core/ids.ts'
 import { type Isolation, type Limit, NO_ISOLATION } from '../core/isolation.ts'
 import type { ObservedExit } from '../ports/driver.ts'
 import type { CagedCommand } from './cage/cage.ts'
-import type { WatchedDisk } from './cage/disk-watch.ts'
 import { type NamedPort, takenOf, takenText } from './named-ports.ts'
 import type { Command } from './process-command.ts'
 import type { ProcessIdentity } from './process-table.ts'
@@ -52,15 +51,6 @@ export interface OwnFolders {
   readonly tmp: string
 }
 
-/** The workers in cages that run. @param foldersOf where the files of one are */
-export function watchedDisks(
-  workers: ReadonlyMap<WorkerId, Running>,
-  foldersOf: (worker: WorkerId) => string[],
-): WatchedDisk[] {
-  const caged = [...workers].filter(([, { isolation, exit }]) => isolation.kind === 'cage' && exit === null)
-  return caged.map(([worker, { identity }]) => ({ worker, pid: identity.pid, folders: foldersOf(worker) }))
-}
-
 /** What a worker is found by. */
 export function handleOf({ identity, ports, isolation: { kind, limits } }: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
@@ -75,6 +65,11 @@ export function isolationOf(handle: string): Isolation {
   } catch {
     return NO_ISOLATION
   }
+}
+
+/** Whether a worker has a network of its own, which only those in cages have. */
+export function isNetworked({ isolation: { kind, limits } }: Pick<Running, 'isolation'>): boolean {
+  return kind === 'cage' && limits.includes('network')
 }
 
 /** The variables of a worker that serves. */

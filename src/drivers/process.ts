@@ -21,10 +21,12 @@ import type { Notifier } from '../ports/notifier.ts'
 import type { WorkerLogs } from '../ports/worker-logs.ts'
 import { askCaged } from './cage/ask-caged.ts'
 import { type Cage, type CagedCommand, signalOfCode } from './cage/cage.ts'
-import { CageDisks } from './cage/disk-watch.ts'
+import type { CageDisks } from './cage/disk-watch.ts'
 import { portsNamedIn, takenOf, takenText } from './named-ports.ts'
 import { findProgram, resolveCommand, startProblem } from './process-command.ts'
+import { watchDisks } from './process-disks.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
+import { WorkerNetworks } from './process-networks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
   findByVariable,
@@ -38,6 +40,7 @@ import {
 import {
   exitOf,
   handleOf,
+  isNetworked,
   isolationOf,
   type Launch,
   type OwnFolders,
@@ -45,9 +48,8 @@ import {
   type Running,
   suspicionOf,
   UNKNOWN_EXIT,
-  watchedDisks,
 } from './process-worker.ts'
-import { FreePorts, portsOf, servedAt } from './served-ports.ts'
+import { FreePorts, portsOf } from './served-ports.ts'
 import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
@@ -102,6 +104,7 @@ class Processes implements ProcessDriver {
   readonly #ports: FreePorts
   readonly #volumeLink: VolumeLink
   readonly #disks: CageDisks | null
+  readonly #networks: WorkerNetworks
   #cancelPoll: (() => void) | null = null
   #closed = false
 
@@ -109,7 +112,8 @@ class Processes implements ProcessDriver {
     this.#options = options
     this.#ports = new FreePorts(options.firstPort)
     this.#volumeLink = new VolumeLink(options.volumeLink)
-    this.#disks = this.#watchDisks(options)
+    this.#disks = watchDisks(options, this.#workers, worker => this.#signalGroup(worker, 'SIGKILL'))
+    this.#networks = new WorkerNetworks(options, this.#workers)
   }
 
   nameOf(): string {
@@ -155,7 +159,7 @@ class Processes implements ProcessDriver {
     if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
     const isolation = isolationOf(text)
     const left = { child: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
-    this.#workers.set(worker, { identity, ports, named, isolation, ...left })
+    this.#workers.set(worker, { identity, ports, isolation, named: isNetworked({ isolation }) ? [] : named, ...left })
     this.#pollLater()
     return true
   }
@@ -170,7 +174,7 @@ class Processes implements ProcessDriver {
 
   async address(worker: WorkerId): Promise<ServedAt | null> {
     const known = this.#workers.get(worker)
-    return known === undefined || known.exit !== null || known.ports === null ? null : servedAt(known.ports)
+    return known === undefined || known.exit !== null ? null : this.#networks.servedAt(worker, known)
   }
 
   /** The whole group is asked, because shells do not hand the signal on to what they run. */
@@ -222,6 +226,7 @@ class Processes implements ProcessDriver {
     this.#closed = true
     this.#cancelPoll?.()
     this.#disks?.close()
+    this.#networks.close()
     for (const { child } of this.#workers.values()) child?.unref()
   }
 
@@ -247,14 +252,19 @@ class Processes implements ProcessDriver {
         : await imageAsWorkingFolder(command.folder)
       // Known before there is a process, so that a server that dies between the two knows it afterwards.
       if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
-      const named = portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
+      // In a network of its own all ports are free.
+      const isAlone = this.#options.cage?.hasNetworks === true
+      const named = isAlone ? [] : portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
       const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
       // In a cage the path is the worker's own.
       const isLinked = spec.volume !== null && this.#options.cage === null
       const volumeNote = !isLinked ? null : await this.#volumeLink.hold(spec.workerId, spec.volume?.path ?? '')
       const notes = [working.note, volumeNote, ...taken.map(takenText)].filter(note => note !== null)
       const env = { ...environment, ...portVariables(ports) }
-      const cage = await this.#cageFor(spec, { ...{ command, program, folder, home, tmp, env }, working: working.path })
+      const cage = await this.#cageFor(spec, {
+        ...{ command, program, folder, home, tmp, env, ports },
+        working: working.path,
+      })
       const launch = { command, program, folder: working.path, env, cage, ports, named, notes }
       return await this.#spawn(spec.workerId, launch)
     } catch (thrown) {
@@ -285,7 +295,7 @@ class Processes implements ProcessDriver {
               cwd: '/',
               env: cage.env,
               detached: true,
-              stdio: ['ignore', log, log, cage.options],
+              stdio: ['ignore', log, log, cage.options, ...(cage.attach === null ? [] : ['pipe' as const])],
             })
     } catch (cause) {
       // The message is not shown because it quotes the variable, which may be a secret.
@@ -308,6 +318,7 @@ class Processes implements ProcessDriver {
       throw thrown
     }
     this.#workers.set(worker, running)
+    cage?.attach?.(child)
     child.on('exit', (code, signalName) => {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
@@ -319,23 +330,12 @@ class Processes implements ProcessDriver {
 
   async #cageFor(
     spec: WorkerSpec,
-    { command, folder, ...launch }: Pick<Launch, 'command' | 'program' | 'folder' | 'env'> & OwnFolders,
+    { command, folder, ...launch }: Pick<Launch, 'command' | 'program' | 'folder' | 'env' | 'ports'> & OwnFolders,
   ): Promise<CagedCommand | null> {
     const { cage, hostEnv, nodePath } = this.#options
     if (cage === null) return null
     const [, ...words] = command.words
     return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
-  }
-
-  #watchDisks({ cage, clock, workerDir }: ProcessDriverOptions): CageDisks | null {
-    if (cage === null) return null
-    const workers = () => watchedDisks(this.#workers, worker => cage.foldersOf(worker, this.#folderOf(worker)))
-    const end = (worker: WorkerId, fault: string) => {
-      const running = this.#workers.get(worker)
-      if (running !== undefined) running.fault = fault
-      this.#signalGroup(worker, 'SIGKILL')
-    }
-    return new CageDisks({ clock, folder: workerDir, mostGb: cage.diskGb, workers, end })
   }
 
   /** What was written down when the worker was started. */

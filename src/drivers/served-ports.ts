@@ -1,7 +1,7 @@
 /** Ports of this machine for workers that serve by themselves. */
 import { createServer } from 'node:net'
 import { AppError } from '../core/errors.ts'
-import type { ServedAt } from '../core/target.ts'
+import type { ServedAt, SocketAddress } from '../core/target.ts'
 
 /** The ports of one worker; the same twice where its user's are. */
 export interface ServedPorts {
@@ -70,9 +70,16 @@ export class FreePorts {
   }
 }
 
-/** Where a worker with these ports is reached. */
-export function servedAt({ port, healthPort }: ServedPorts): ServedAt {
-  return { traffic: { host: HOST, port }, health: { host: HOST, port: healthPort } }
+/** Where a worker with these ports is reached. @param socketOf the socket that leads to a port; none where the port is the machine's */
+export function servedAt(
+  { port, healthPort }: ServedPorts,
+  socketOf: (port: number) => string | undefined = () => undefined,
+): ServedAt {
+  const at = (wanted: number): SocketAddress => {
+    const socket = socketOf(wanted)
+    return { host: HOST, port: wanted, ...(socket === undefined ? {} : { socket }) }
+  }
+  return { traffic: at(port), health: at(healthPort) }
 }
 
 /** The ports that a handle names; null when it names none. */

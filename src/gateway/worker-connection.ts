@@ -65,7 +65,9 @@ export class WorkerConnection {
     this.#onFree = onFree
     this.#onGone = onGone
     // Half-open, since a tunnel may have one direction only.
-    const options = { host: address.host, port: address.port, noDelay: true, allowHalfOpen: true }
+    const { host, port, socket } = address
+    const where = socket === undefined ? { host, port } : { path: socket }
+    const options = { ...where, noDelay: true, allowHalfOpen: true }
     const onread = { buffer: READ_INTO, callback: (size: number) => this.#onRead(size) }
     this.socket = connect(forTunnel ? options : { ...options, onread })
     this.socket.once('connect', () => {

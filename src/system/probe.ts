@@ -12,10 +12,15 @@ export function createProbes(): Probes {
   return { probe: (address, path, timeoutMs) => probe(agent, address, path, timeoutMs) }
 }
 
-function probe(agent: Agent, { host, port }: SocketAddress, path: string, timeoutMs: number): Promise<Answer> {
+function probe(
+  agent: Agent,
+  { host, port, socket: socketPath }: SocketAddress,
+  path: string,
+  timeoutMs: number,
+): Promise<Answer> {
   const { promise, resolve } = Promise.withResolvers<Answer>()
   const headers = { 'user-agent': 'runyard-health', accept: '*/*', connection: 'close' }
-  const call = request({ agent, host, port, path, method: 'GET', headers })
+  const call = request({ agent, host, port, path, method: 'GET', headers, ...(socketPath && { socketPath }) })
   const timer = setTimeout(() => {
     resolve({ problem: `no answer within ${timeoutMs / 1000} s`, refused: false })
     call.destroy()
@@ -43,7 +48,7 @@ function probe(agent: Agent, { host, port }: SocketAddress, path: string, timeou
 /** An attempt at several addresses fails with an error that has no message of its own. */
 function problemOf(thrown: NodeJS.ErrnoException): Answer {
   const errors: NodeJS.ErrnoException[] = thrown instanceof AggregateError ? thrown.errors : [thrown]
-  const refused = errors.length > 0 && errors.every(({ code }) => code === 'ECONNREFUSED')
+  const refused = errors.length > 0 && errors.every(({ code }) => code === 'ECONNREFUSED' || code === 'ENOENT')
   if (refused) return { problem: 'nothing listens there', refused }
   const { code, message } = errors[0] ?? thrown
   return { problem: WORDS[code ?? ''] ?? (message === '' ? (code ?? thrown.name) : message), refused }

@@ -1,6 +1,6 @@
 /** What bubblewrap is told about one worker. A pure function, so that everything a worker can see is in one place and tested. */
 
-import { type Layer, sameUser, shownAt } from './layer.ts'
+import { type Layer, shownAt } from './layer.ts'
 
 /** All that a worker in a cage sees and is. Paths are absolute and the same inside as outside unless another is named. */
 export interface CageSpec {
@@ -16,6 +16,8 @@ export interface CageSpec {
   readonly writable: readonly string[]
   /** Its own folder for short-lived files, which is /tmp as well. */
   readonly tmp: string
+  /** The file that says who answers for names, as /etc/resolv.conf; null for the system's. */
+  readonly resolver: string | null
   /** Its network volume, which is /runpod-volume as well; null for none. */
   readonly volume: string | null
   /** Symbolic links of the system, such as /bin. */
@@ -46,7 +48,7 @@ const GLOBAL_PROC = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'mtrr',
  * top of what came before.
  */
 export function cageOptions(spec: CageSpec): string[] {
-  const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env } = spec
+  const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env, resolver } = spec
   return [
     ...CAGE_BASE,
     ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
@@ -56,6 +58,7 @@ export function cageOptions(spec: CageSpec): string[] {
     ...readable.flatMap(path => ['--ro-bind-try', path, path]),
     ...shared.flatMap(path => ['--bind-try', path, path]),
     ...(layer === null ? [] : layerOptions(layer)),
+    ...(resolver === null ? [] : ['--ro-bind', resolver, '/etc/resolv.conf']),
     ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path])),
     ...devices.flatMap(path => ['--dev-bind-try', path, path]),
     ...[...writable, tmp].flatMap(path => ['--bind', path, path]),
@@ -68,7 +71,7 @@ export function cageOptions(spec: CageSpec): string[] {
 
 function layerOptions(layer: Layer): string[] {
   const { image, mounts } = layer
-  return [...sameUser(), ...['--bind', shownAt(layer), image], ...mounts.flatMap(path => ['--ro-bind-try', path, path])]
+  return [...['--bind', shownAt(layer), image], ...mounts.flatMap(path => ['--ro-bind-try', path, path])]
 }
 
 /** The device files of the GPUs that a worker was given, by its placement. */

@@ -2,20 +2,25 @@
  * Runs process workers in bubblewrap, each with the system's folders, its image and its own folders, and nothing else of the machine.
  * A worker and all that it starts are processes of a namespace of their own, which ends with its first process.
  */
+import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { mkdir, realpath, rm } from 'node:fs/promises'
 import { constants, homedir } from 'node:os'
 import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Isolation, Limit } from '../../core/isolation.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { contains } from '../process-command.ts'
 import { type HostEnvironment, WORKER_VARIABLE } from '../process-environment.ts'
+import type { ServedPorts } from '../served-ports.ts'
 import { wantsPrivateFolder } from '../working-folder.ts'
 import { type CageSpec, cageOptions, gpuDevices } from './arguments.ts'
 import { programFolders, systemFolders } from './folders.ts'
-import { type Layer, layerOf, layerWords } from './layer.ts'
+import { type Layer, layerOf, layerWords, sameUser } from './layer.ts'
 import { joinCommand, type Limits, leaveGroups } from './limits.ts'
+import { NetworkWatch } from './network-watch.ts'
+import type { OwnNetwork } from './own-network.ts'
 
 /** The name of the processes that hold a cage together. */
 export const CAGE_PROGRAM = 'bwrap'
@@ -35,6 +40,8 @@ export interface CageOptions {
   readonly diskGb: number | null
   /** Whether each worker gets a private layer over its image, which it can else only read. */
   readonly layers: boolean
+  /** Gives workers a network of their own; null for that of the machine. */
+  readonly network: OwnNetwork | null
 }
 
 /** One worker that is to be started. */
@@ -49,6 +56,8 @@ export interface CagedLaunch {
   readonly home: string
   readonly tmp: string
   readonly env: Readonly<Record<string, string>>
+  /** On which ports it serves; null when it does not. */
+  readonly ports: ServedPorts | null
   readonly hostEnv: HostEnvironment
   readonly nodePath: string
 }
@@ -62,6 +71,8 @@ export interface CagedCommand {
   /** An open file with the options, which the process is given as its fourth; to be closed after the start. */
   readonly options: number
   readonly isolation: Isolation
+  /** Is called with the process: gives its network a way to the outside. Null where there is nothing to be done. */
+  readonly attach: ((child: ChildProcess) => void) | null
 }
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -82,19 +93,21 @@ export class Cage {
    * @param folder the worker's folder in the data directory
    */
   async command(launch: CagedLaunch, folder: string): Promise<CagedCommand> {
-    const { spec, env, home } = launch
-    const { bwrap, limits } = this.#options
+    const { spec, home, ports } = launch
+    const { limits, network } = this.#options
     const layer = this.#layerOf(launch, [join(folder, 'layer'), layerApart(spec.workerId)])
-    const options = cageOptions(await this.#specOf(launch, layer))
-    const before = [...joinCommand(limits, spec), ...(layer === null ? [] : layerWords(layer))]
-    const words = [...before, bwrap, '--args', '3', '--', launch.program, ...launch.words]
-    const [program = bwrap, ...rest] = words
+    const command = [...joinCommand(limits, spec), ...this.#cageWords(launch, layer)]
+    const shared = { words: command, env: launch.env, resolver: null, attach: null }
+    const { words, env, resolver, attach } =
+      network?.prepare({ worker: spec.workerId, folder, ports, env: launch.env, command }) ?? shared
+    const options = cageOptions({ ...(await this.#specOf({ ...launch, env }, layer)), resolver })
+    const [program = '', ...rest] = words
     return {
       program,
       words: rest,
       // By these the server finds a worker again and knows what it had.
       env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
-      options: openOptions(join(folder, 'cage'), options),
+      ...{ attach, options: openOptions(join(folder, 'cage'), options) },
       isolation: { kind: 'cage', limits: this.#limitsOf(spec) },
     }
   }
@@ -107,6 +120,16 @@ export class Cage {
   /** Where the files of a worker are. @param folder its folder in the data directory */
   foldersOf(worker: WorkerId, folder: string): string[] {
     return [folder, layerApart(worker)]
+  }
+
+  /** Whether workers have a network of their own. */
+  get hasNetworks(): boolean {
+    return this.#options.network !== null
+  }
+
+  /** Keeps networks of workers closed as this machine changes; null where none leads to the outside. */
+  watchNetworks(clock: Clock, leaders: () => readonly number[]): NetworkWatch | null {
+    return this.#options.network?.isOpen === true ? new NetworkWatch({ clock, leaders }) : null
   }
 
   /** The worker has ended. */
@@ -122,6 +145,7 @@ export class Cage {
       ['processes', processes !== null],
       ['cpu', cpu !== null && vcpus !== null],
       ['disk', this.#options.diskGb !== 0],
+      ['network', this.hasNetworks],
     ]
     return limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : []))
   }
@@ -131,7 +155,14 @@ export class Cage {
     return this.#options.layers && wantsPrivateFolder(spec.env) ? layerOf(image, folders) : null
   }
 
-  async #specOf(launch: CagedLaunch, layer: Layer | null): Promise<CageSpec> {
+  /** The cage itself, in its layer, which is the innermost namespace around it. */
+  #cageWords({ program, words }: CagedLaunch, layer: Layer | null): string[] {
+    const { bwrap, network } = this.#options
+    const ids = layer === null && network === null ? [] : sameUser()
+    return [...(layer === null ? [] : layerWords(layer)), bwrap, ...ids, '--args', '3', '--', program, ...words]
+  }
+
+  async #specOf(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
     const { spec, image, program, words, working, home, tmp, env, hostEnv, nodePath } = launch
     const hostHome = hostEnv.HOME || homedir()
     const programs = await programFolders({

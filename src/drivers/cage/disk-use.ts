@@ -5,6 +5,8 @@ import { join } from 'node:path'
 /** The most files and folders of one worker; each takes some of the disk by itself, and there are only so many. */
 export const MOST_FILES = 1_000_000
 const BLOCK = 512
+/** The most processes of the server's namespace, one below the other, that hold a cage. */
+const MOST_HOLDERS = 4
 
 /** What files take. */
 export interface DiskUse {
@@ -39,9 +41,8 @@ export async function filesBelow(folders: readonly string[], enoughBytes: number
  */
 export async function namelessFiles(leader: number, folder: string): Promise<DiskUse> {
   const use = { bytes: 0, files: 0 }
-  const children = await readFile(`/proc/${leader}/task/${leader}/children`, 'utf8').catch(() => '')
-  const cage = await namespaceOf(children.trim().split(' ')[0] ?? '')
-  if (cage === '' || cage === (await namespaceOf('self'))) return use
+  const cage = await namespaceBelow(leader)
+  if (cage === null) return use
   const { dev } = await stat(folder)
   const counted = new Set<number>()
   for (const pid of await readdir('/proc')) {
@@ -56,6 +57,20 @@ export async function namelessFiles(leader: number, folder: string): Promise<Dis
     }
   }
   return use
+}
+
+/** That of the processes in a cage, which what holds its network may be above. */
+async function namespaceBelow(leader: number): Promise<string | null> {
+  const own = await namespaceOf('self')
+  let pid = String(leader)
+  for (let depth = 0; depth < MOST_HOLDERS; depth += 1) {
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+    pid = children.trim().split(' ')[0] ?? ''
+    const found = await namespaceOf(pid)
+    if (found === '') return null
+    if (found !== own) return found
+  }
+  return null
 }
 
 /** Processes end while they are looked at. */

@@ -74,7 +74,7 @@ export function layerWords({ image, folder, inMemory }: Layer): string[] {
   return [...['unshare', '-Urm', '/bin/sh', '-c', START, 'sh'], image, folder, inMemory ? 'memory' : 'disk']
 }
 
-/** In the namespace of the layer the server's user is root; in the cage it is itself again. */
+/** In the namespaces of the layer and of an own network the server's user is root; in the cage it is itself again. */
 export function sameUser(): string[] {
   return ['--uid', String(process.geteuid?.() ?? 0), '--gid', String(process.getegid?.() ?? 0)]
 }
@@ -82,16 +82,21 @@ export function sameUser(): string[] {
 /**
  * Whether layers can be made here: found out by a change in one.
  * @param folder where those of workers will be
+ * @param around the words before the command of a layer
  * @param cage a command that runs what follows it in a cage
  */
-export function tryLayer(folder: string, cage: (layer: Layer) => readonly string[]): boolean {
+export function tryLayer(
+  folder: string,
+  around: readonly string[],
+  cage: (layer: Layer) => readonly string[],
+): boolean {
   const trial = mkdtempSync(join(folder, 'layer-trial-'))
   try {
     const image = join(trial, 'image')
     mkdirSync(image)
     const layer = layerOf(image, [join(trial, 'layer')])
     if (layer === null) return false
-    const [program = '', ...words] = [...layerWords(layer), ...cage(layer)]
+    const [program = '', ...words] = [...around, ...layerWords(layer), ...cage(layer)]
     const change = ['/bin/sh', '-c', 'mkdir "$1/new" && echo x >"$1/new/file"', 'sh', image]
     const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
     execFileSync(program, [...words, ...change], { env, stdio: 'ignore', timeout: TRIAL_MS })

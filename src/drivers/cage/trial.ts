@@ -1,7 +1,7 @@
 /** Whether this machine can make a cage: found out by making one. */
 import { execFileSync } from 'node:child_process'
 import { CAGE_BASE } from './arguments.ts'
-import { type Layer, sameUser, shownAt, tryLayer } from './layer.ts'
+import { sameUser, shownAt, tryLayer } from './layer.ts'
 
 /** What was found. */
 export type CageTrial = { readonly bwrap: string } | { readonly problem: string; readonly action: string }
@@ -32,11 +32,14 @@ export function tryCage(platform: string = process.platform): CageTrial {
   return { problem: `bubblewrap cannot make a cage here: ${problem}`, action }
 }
 
-/** Whether workers in such a cage can have a private layer over their image. @param folder where those of workers will be */
-export function tryLayers(bwrap: string, folder: string): boolean {
-  return tryLayer(folder, (layer: Layer) => [
-    ...[bwrap, ...TRIAL, ...sameUser(), '--bind', shownAt(layer), layer.image, '--'],
-  ])
+/**
+ * Whether workers in such a cage can have a private layer over their image.
+ * @param folder where those of workers will be
+ * @param around the words that make the namespaces around it
+ */
+export function tryLayers(bwrap: string, folder: string, around: readonly string[]): boolean {
+  const words = [bwrap, ...TRIAL, ...sameUser()]
+  return tryLayer(folder, around, layer => [...words, '--bind', shownAt(layer), layer.image, '--'])
 }
 
 function firstLine(text: string): string {

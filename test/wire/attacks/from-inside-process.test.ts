@@ -45,7 +45,8 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
         HANDLER.replace('@runyard/worker', `file://${root}/packages/worker/index.js`),
       )
     }
-    const args = ['--process-root', images, '--worker-sandbox', 'required', '--worker-readable', `${root}/packages`]
+    const sandbox = ['--worker-sandbox', 'required', '--worker-network', 'server']
+    const args = ['--process-root', images, ...sandbox, '--worker-readable', `${root}/packages`]
     server = await startProbedServer({ args })
     const settings = { workersMax: 1, idleTimeout: 3600, instanceIds: ['cpu3c-2-4'] }
     endpoint = await makeEndpoint(server, { folder: join(images, 'evil'), settings })
@@ -155,6 +156,7 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
     assert.equal(json.isolation, 'cage')
     assert.equal(json.limits.includes('processes'), limits.processes !== null)
     assert.ok(json.limits.includes('disk'))
+    assert.ok(json.limits.includes('network'))
   })
 
   test('nothing of it held the server', () => server.assertNeverHeld())

@@ -1,0 +1,66 @@
+/** Whether this machine can give workers in cages a network of their own: found out by making one. */
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { CAGE_BASE } from './arguments.ts'
+import { sameUser } from './layer.ts'
+import { SYSTEM_PATH } from './outside.ts'
+import { outerWords } from './own-network.ts'
+
+const TRIAL_MS = 10_000
+/** What leads a network to the outside, and the packages that have it. */
+const PROGRAMS: Readonly<Record<string, string>> = { slirp4netns: 'slirp4netns', nsenter: 'util-linux', ip: 'iproute2' }
+const TUN = '/dev/net/tun'
+
+/** Why there can be no such network, and what to do. */
+export interface NetworkLack {
+  readonly problem: string
+  readonly action: string
+}
+
+/**
+ * Makes a cage in a network of its own, and looks for what leads it to the outside.
+ * @param bwrap the program that makes cages here
+ * @param open whether it is to lead to the outside
+ * @param path where programs of the system lie
+ * @returns null where all is there
+ */
+export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTEM_PATH): NetworkLack | null {
+  try {
+    const [program = bwrap, ...words] = outerWords(bwrap)
+    const inner = [
+      bwrap,
+      ...sameUser(),
+      ...CAGE_BASE,
+      '--ro-bind',
+      '/',
+      '/',
+      '--proc',
+      '/proc',
+      '--dev',
+      '/dev',
+      '--',
+      'true',
+    ]
+    const stdio: ('ignore' | 'pipe')[] = ['ignore', 'ignore', 'pipe']
+    execFileSync(program, [...words, ...inner], { env: { PATH: SYSTEM_PATH }, stdio, timeout: TRIAL_MS })
+  } catch (thrown) {
+    const { stderr, code } = thrown as NodeJS.ErrnoException & { stderr?: Buffer }
+    const said = stderr?.toString().trim().split('\n')[0]?.slice(0, 200)
+    return { problem: `no network can be made for a cage: ${said || code}`, action: 'allow user namespaces in others' }
+  }
+  return open ? lackOfOutside(path) : null
+}
+
+function lackOfOutside(path: string): NetworkLack | null {
+  for (const [program, name] of Object.entries(PROGRAMS)) {
+    const isThere = path.split(delimiter).some(folder => existsSync(join(folder, program)))
+    if (!isThere) return { problem: `${program} is not installed`, action: `install the package ${name}` }
+  }
+  try {
+    accessSync(TUN, constants.R_OK | constants.W_OK)
+    return null
+  } catch {
+    return { problem: `${TUN} cannot be opened`, action: 'load the module tun and let the server open its device' }
+  }
+}

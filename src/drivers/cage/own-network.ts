@@ -1,0 +1,156 @@
+/**
+ * A network of its own for each worker in a cage. In it are a loopback address, on which the worker finds the worker surface of the
+ * server where its environment says, and a way to the outside where that is wanted. Nothing of the machine's loopback is there.
+ */
+import type { ChildProcess } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { ServedPorts } from '../served-ports.ts'
+import type { DoorSettings } from './door-settings.ts'
+import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
+
+/** Below node_modules the code is built: the program has the same ending as this module. */
+const PROGRAM = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './door.ts' : './door.js', import.meta.url))
+/** Its heap is small, and no thread of it compiles. */
+const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1', '--v8-pool-size=0']
+const TOLD_BYTES = 32
+
+/** What {@link OwnNetwork} needs. */
+export interface OwnNetworkOptions {
+  readonly bwrap: string
+  /** The Node that holds it. */
+  readonly nodePath: string
+  /** The socket of the worker surface. */
+  readonly socket: string
+  /** Whether it leads to the outside. */
+  readonly open: boolean
+  readonly clock: Clock
+}
+
+/** A worker that is to be started in a network of its own. */
+export interface NetworkedWorker {
+  readonly worker: WorkerId
+  /** Its folder in the data directory, which it does not see. */
+  readonly folder: string
+  /** On which ports it serves; null when it does not. */
+  readonly ports: ServedPorts | null
+  readonly env: Readonly<Record<string, string>>
+  /** What is started. */
+  readonly command: readonly string[]
+}
+
+/** The network of one worker, before there is a process in it. */
+export interface PreparedNetwork {
+  /** The words that start its command in it. */
+  readonly words: readonly string[]
+  /** Variables of the worker, with addresses that exist in it. */
+  readonly env: Readonly<Record<string, string>>
+  /** The file that says who answers for names; null for the machine's. */
+  readonly resolver: string | null
+  /** Is called with the process that was started of {@link words}; null where there is nothing to be done. */
+  readonly attach: ((child: ChildProcess) => void) | null
+}
+
+/** Makes networks of workers. */
+export class OwnNetwork {
+  readonly #options: OwnNetworkOptions
+
+  constructor(options: OwnNetworkOptions) {
+    this.#options = options
+  }
+
+  /** Whether it leads to the outside. */
+  get isOpen(): boolean {
+    return this.#options.open
+  }
+
+  /** Says how a worker is started in a network of its own. */
+  prepare({ worker, folder, ports, env, command }: NetworkedWorker): PreparedNetwork {
+    const { bwrap, nodePath, socket, open, clock } = this.#options
+    const { surface, env: changed } = surfaceOf(env)
+    const served = ports === null ? [] : [...new Set([ports.port, ports.healthPort])]
+    const control = open ? join(folder, 'network') : null
+    const settings: DoorSettings = {
+      ...{ surface, socket, control },
+      serves: served.map(port => ({ port, path: servedSocket(folder, port) })),
+    }
+    const door = [nodePath, ...NODE_OPTIONS, PROGRAM, JSON.stringify(settings)]
+    const resolver = open ? writeResolver(folder) : null
+    return {
+      words: [bwrap, ...OUTER, '--', ...door, ...command],
+      env: changed,
+      resolver,
+      attach: control === null ? null : child => void attach(child, { worker, control }, clock),
+    }
+  }
+}
+
+/** The socket that leads to a port of a worker with a network of its own. */
+export function servedSocket(folder: string, port: number): string {
+  return join(folder, `port-${port}`)
+}
+
+/**
+ * The outer namespaces: the network, and the user namespace that owns it, in which the worker is not. The file system is the machine's.
+ * slirp4netns wants a user root there, which is the user of the server; the cage maps it back, for which it needs the capability.
+ */
+const OUTER: readonly string[] = [
+  ...['--unshare-user', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-drop', 'ALL', '--cap-add', 'CAP_SETFCAP'],
+  ...['--dev-bind', '/', '/'],
+]
+
+/** The words that make such namespaces for a command, to find out whether that can be done. */
+export function outerWords(bwrap: string): string[] {
+  return [bwrap, ...OUTER, '--']
+}
+
+/** The address that a worker is to call, which becomes one of loopback: no other one is in its network. */
+function surfaceOf(
+  env: Readonly<Record<string, string>>,
+): Pick<DoorSettings, 'surface'> & Pick<PreparedNetwork, 'env'> {
+  const url = URL.parse(env.RUNPOD_WEBHOOK_GET_JOB ?? '')
+  if (url === null) return { surface: null, env }
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  const host = '127.0.0.1'
+  const [wanted, own] = [`${url.origin}/`, `http://${host}:${port}/`]
+  if (wanted === own) return { surface: { host, port }, env }
+  const changed = Object.entries(env).map(([name, value]) => [
+    name,
+    value.startsWith(wanted) ? `${own}${value.slice(wanted.length)}` : name === 'NO_PROXY' ? host : value,
+  ])
+  return { surface: { host, port }, env: Object.fromEntries(changed) }
+}
+
+function writeResolver(folder: string): string {
+  const path = join(folder, 'resolv.conf')
+  const kept = existsSync('/etc/resolv.conf') ? readFileSync('/etc/resolv.conf', 'utf8').split('\n') : []
+  const lines = kept.filter(line => /^(?:search|options|domain)\s/.test(line))
+  writeFileSync(path, [`nameserver ${NAME_SERVER}`, ...lines, ''].join('\n'), { mode: 0o644 })
+  return path
+}
+
+/** The worker waits for one line. Where this server ends before, the worker ends too. */
+async function attach(child: ChildProcess, led: Omit<LedNetwork, 'pid'>, clock: Clock): Promise<void> {
+  const line = child.stdio[4] as Duplex | null | undefined
+  if (line === null || line === undefined) return
+  line.on('error', () => {})
+  let told = ''
+  for await (const piece of line.iterator({ destroyOnReturn: false })) {
+    told += piece
+    if (told.endsWith('\n') || told.length > TOLD_BYTES) break
+  }
+  const pid = /^(\d+)\n$/.exec(told)?.[1]
+  if (pid === undefined) {
+    line.destroy()
+    return
+  }
+  const answer = await leadOutside({ ...led, pid: Number(pid) }, clock).then(
+    () => 'go',
+    thrown => (thrown as Error).message.replaceAll('\n', ' '),
+  )
+  line.end(`${answer}\n`)
+}
