@@ -1,9 +1,11 @@
 /** Workers in a cage, as the process driver starts, ends and adopts them. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { cageOptions } from '../../src/drivers/cage/arguments.ts'
 import { Cage } from '../../src/drivers/cage/cage.ts'
 import { findLimits } from '../../src/drivers/cage/limits.ts'
@@ -15,6 +17,7 @@ import type { Clock } from '../../src/ports/clock.ts'
 import type { ObservedExit, WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { type Machine, openMachine } from '../contract/driver-machine.ts'
+import { temporaryFolder } from './support/cleanup.ts'
 
 const trial = tryCage()
 const skip = 'problem' in trial && process.env.RUNYARD_NO_SKIP !== '1' ? trial.problem : false
@@ -96,6 +99,27 @@ test('a machine without slirp4netns has networks that lead to the server alone, 
     problem: 'slirp4netns is not installed',
     action: 'install the package slirp4netns',
   })
+})
+
+/** Runs a command as a user without rights. */
+const AS_NOBODY = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+const module = fileURLToPath(new URL('../../src/drivers/cage/trial.ts', import.meta.url))
+const cannotChange =
+  process.geteuid?.() !== 0 || spawnSync('setpriv', [...AS_NOBODY.slice(1), 'cat', module]).status !== 0
+
+test('a server without root finds out whether there are layers, and leaves nothing of the trial', {
+  skip: skip || (cannotChange && 'only root can be another user here'),
+}, () => {
+  assert.ok('bwrap' in trial)
+  const folder = temporaryFolder()
+  chownSync(folder, 65534, 65534)
+  chmodSync(dirname(folder), 0o711)
+  const program = `const { tryLayers } = await import(${JSON.stringify(module)})
+console.log(tryLayers(${JSON.stringify(trial.bwrap)}, ${JSON.stringify(folder)}, []))`
+  const [name = '', ...words] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', program]
+  const { stdout, stderr } = spawnSync(name, words, { encoding: 'utf8', cwd: '/' })
+  assert.match(stdout, /true|false/, stderr)
+  assert.deepEqual(readdirSync(folder), [])
 })
 
 for (const [name, isOwn, lack] of [

@@ -3,7 +3,7 @@
  * overlay file system in a user namespace that is made before the cage, since bubblewrap has no way to one before version 0.11.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { contains } from '../process-command.ts'
 
@@ -104,8 +104,15 @@ export function tryLayer(
   } catch {
     return false
   } finally {
-    rmSync(trial, { recursive: true, force: true })
+    removeTrial(trial)
   }
+}
+
+/** The kernel leaves a folder in it that nobody but root may look into. */
+function removeTrial(trial: string): void {
+  const left = join(trial, 'layer', 'work', 'work')
+  if (existsSync(left)) chmodSync(left, 0o700)
+  rmSync(trial, { recursive: true, force: true })
 }
 
 /** @param text as /proc/self/mountinfo */
