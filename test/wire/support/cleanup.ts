@@ -1,5 +1,5 @@
 /** What a test file leaves behind is taken away again, also when it fails. */
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
@@ -33,6 +33,8 @@ export function atExit(action: () => void): () => void {
 
 /** Where all temporary folders of this test file are. */
 export const temporaryRoot = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-wire-')))
+// Programs that run as another user have folders in it.
+chmodSync(temporaryRoot, 0o711)
 atExit(() => rmSync(temporaryRoot, { recursive: true, force: true }))
 
 /** A new folder that is removed at the end. */
