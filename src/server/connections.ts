@@ -102,6 +102,8 @@ interface Exchange {
   pace: { readonly atMs: number; readonly bytes: number }
   /** Since when there was always something of the answer to be taken; null while there is not. */
   unreadSinceMs: number | null
+  /** An answer that is kept whole until it has gone out: how long it is, and what its connection had sent before it. */
+  answer: { readonly bytes: number; readonly sentBefore: number } | null
 }
 
 /** The connections of a server. */
@@ -165,6 +167,14 @@ export class Connections {
     if (place === undefined || place === null || this.#shares.own(place, account)) return true
     this.#onFull()
     return false
+  }
+
+  /** An answer of so many bytes begins, and is kept whole until it has gone out. */
+  answers(incoming: IncomingMessage, bytes: number): void {
+    const exchange = this.#exchanges.get(incoming)
+    if (exchange === undefined || bytes <= LARGE_BYTES) return
+    exchange.answer = { bytes, sentBefore: exchange.socket.bytesWritten }
+    this.#cutUnread(performance.now())
   }
 
   /** Answers a request for which there is no place, and ends its connection. */
@@ -266,7 +276,7 @@ export class Connections {
     const sinceMs = performance.now()
     const exchange: Exchange = {
       ...{ incoming, outgoing, socket, sinceMs, bytesBefore: socket.bytesRead, place: null },
-      ...{ pace: { atMs: sinceMs, bytes: 0 }, unreadSinceMs: null },
+      ...{ pace: { atMs: sinceMs, bytes: 0 }, unreadSinceMs: null, answer: null },
     }
     this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1)
     this.#silent.delete(socket)
@@ -332,8 +342,9 @@ export class Connections {
     const unread: Exchange[] = []
     let bytes = 0
     for (const exchange of this.#exchanges.values()) {
-      const { outgoing, socket } = exchange
-      if (outgoing.writableLength === 0) {
+      const { socket } = exchange
+      const held = heldBytes(exchange)
+      if (held === 0) {
         if (exchange.unreadSinceMs !== null) socket.setTimeout(0)
         exchange.unreadSinceMs = null
         continue
@@ -341,7 +352,7 @@ export class Connections {
       // The timer of a socket looks whether the system has taken some of what is being written.
       if (exchange.unreadSinceMs === null) socket.setTimeout(unreadMs)
       exchange.unreadSinceMs ??= nowMs
-      bytes += outgoing.writableLength
+      bytes += held
       unread.push(exchange)
     }
     if (bytes <= unreadBytes) return
@@ -352,7 +363,7 @@ export class Connections {
       holders.sort((a, b) => b.bytes - a.bytes)
       const most = holders[0]!
       const cut = most.exchanges.shift()!
-      const freed = cut.outgoing.writableLength
+      const freed = heldBytes(cut)
       bytes -= freed
       most.bytes -= freed
       if (most.exchanges.length === 0) holders.shift()
@@ -366,8 +377,14 @@ function holderOf({ place }: Exchange): string {
   return place?.account ?? place?.endpointId ?? ''
 }
 
+/** What is in memory for an answer: what its connection has not taken, and what was not handed to that. */
+function heldBytes({ outgoing, socket, answer }: Exchange): number {
+  const handed = answer === null ? 0 : socket.bytesWritten - answer.sentBefore
+  return outgoing.writableLength + Math.max(0, (answer?.bytes ?? 0) - handed)
+}
+
 function sum(exchanges: readonly Exchange[]): number {
-  return exchanges.reduce((bytes, { outgoing }) => bytes + outgoing.writableLength, 0)
+  return exchanges.reduce((bytes, exchange) => bytes + heldBytes(exchange), 0)
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

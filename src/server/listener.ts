@@ -66,11 +66,16 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   const others = { refuses: refusesAny, isBusy, enters, refuse: refuseFull, upgraded }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
   const answer = getRequestListener(
-    (request, env) =>
-      surface(request, {
+    async (request, env) => {
+      const incoming = env.incoming as IncomingMessage
+      const response = await surface(request, {
         delivery: deliveryOf(env.outgoing as ServerResponse),
-        admits: account => connections.owned(env.incoming as IncomingMessage, account),
-      }),
+        admits: account => connections.owned(incoming, account),
+      })
+      const length = response.headers.get('content-length')
+      if (length !== null) connections.answers(incoming, Number(length))
+      return response
+    },
     {
       errorHandler: () =>
         new Response('{"error":"an internal error occurred"}', { status: 500, headers: JSON_HEADERS }),
