@@ -158,6 +158,7 @@ export function addResources(program: Command): void {
     addReading(group, resource)
     addChanging(group, resource)
     if (resource.name === 'keys') addKeyVerbs(group, resource)
+    if (resource.name === 'endpoints') addEndpointKeyVerbs(group, resource)
   }
 }
 
@@ -210,6 +211,26 @@ function addKeyVerbs(group: Command, { path }: Resource): void {
       await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })
       printText(wantsJson(options) ? `${JSON.stringify({ revoked: id })}\n` : `API key ${id} is revoked\n`)
     },
+  )
+}
+
+/** The keys that endpoints have of their own; `runyard keys revoke` ends one. */
+function addEndpointKeyVerbs(group: Command, { path }: Resource): void {
+  const columns = [
+    ...[column('ID', 'id'), column('ENDPOINT', 'endpoint'), column('NAME', 'name'), column('KEY', 'hint')],
+    ...[column('REVOKED', 'disabled'), column('CREATED', 'createdAt'), column('LAST USED', 'lastUsedAt')],
+  ]
+  withConnection(group.command('keys').description('list the keys that endpoints have of their own')).action(
+    async (options: ConnectionOptions) => {
+      const rows = await pages(options, '/v2/account/endpoint-keys', 'keys')
+      printList(options, rows, columns, 'keys of endpoints')
+    },
+  )
+  const rotate = group.command('rotate-key').argument('<id>')
+  withConnection(
+    rotate.description('give an endpoint a new key, and show it; the one before is refused at once'),
+  ).action(async (id: string, options: ConnectionOptions) =>
+    print(await ask(options, `${path}/${encodeURIComponent(id)}/rotate-key`, { method: 'POST' })),
   )
 }
 

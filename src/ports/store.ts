@@ -341,14 +341,24 @@ export interface WorkerStore {
   removeExited(beforeMs: number, limit: number): Promise<WorkerId[]>
 }
 
+/** The key of an endpoint with its sealed text. */
+export interface EndpointKey {
+  readonly key: ApiKey
+  readonly sealed: string
+}
+
 /** API keys and what they have used. */
 export interface KeyStore {
   /** Adds a key that no endpoint has. */
   insert(key: ApiKey): Promise<void>
-  /** Adds the key of an endpoint unless there is one; returns the sealed text of the one that there is now. */
-  ensureForEndpoint(key: ApiKey, sealed: string): Promise<string>
-  /** The sealed text of an endpoint's key; null while it has none. */
-  ofEndpoint(endpointId: EndpointId): Promise<string | null>
+  /** Adds the key of an endpoint unless there is one; returns the one that there is now. */
+  ensureForEndpoint(key: ApiKey, sealed: string): Promise<EndpointKey>
+  /** Puts a new key in the place of the endpoint's; returns that one, null where there was none. */
+  replaceForEndpoint(key: ApiKey, sealed: string): Promise<ApiKey | null>
+  /** An endpoint's key, which is disabled where it was revoked; null while it never had one. */
+  ofEndpoint(endpointId: EndpointId): Promise<EndpointKey | null>
+  /** The keys of an owner's endpoints, oldest first; the first 10,000 unless a slice is given. */
+  listOfEndpoints(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
   /**
    * Replaces name, scope, kind, expiry and flags: `outdated` when it is gone, or when they are not those of `before` any more;
    * `last_key` when no key with all rights of the operator would be left, however many are changed and removed at once.

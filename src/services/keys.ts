@@ -1,6 +1,7 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import { AppError, invalid, notFound } from '../core/errors.ts'
 import type { EndpointId, KeyId, OwnerId } from '../core/ids.ts'
+import type { Page, PageRequest } from '../core/page.ts'
 import {
   type ApiKey,
   type Caller,
@@ -16,6 +17,7 @@ import { endpointKeyPlace } from '../core/seal-place.ts'
 import type { Ports } from '../ports/ports.ts'
 import { type Access, keyHint } from './access.ts'
 import { changeAgain } from './change-again.ts'
+import { onePage } from './paging.ts'
 
 /** Most keys of one account. */
 const MAX_KEYS = 1_000
@@ -93,13 +95,16 @@ export class Keys {
   }
 
   /**
-   * Changes what is given and keeps the rest. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
+   * Changes what is given and keeps the rest, but for keys of endpoints. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
    * @throws AppError `invalid`, `not_found`, `forbidden` for rights that the caller lacks, `conflict` for the server's own
    *   key and for the last one that has all rights of the operator
    */
   async update(caller: Caller, id: KeyId, changes: KeyChanges): Promise<KeyRecord> {
     return changeAgain(`key ${id}`, async () => {
       const before = await this.#find(caller, id)
+      if (before.kind === 'endpoint') {
+        throw new AppError('conflict', 'the key of an endpoint cannot be changed; it can be rotated and revoked')
+      }
       const after: ApiKey = { ...before, ...changes }
       this.#requireOver(caller, before)
       await this.#check(caller, before.owner, changes)
@@ -113,12 +118,13 @@ export class Keys {
   }
 
   /**
-   * Revokes a key for good. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
+   * Revokes a key for good; an endpoint then has none until {@link rotateOfEndpoint}. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
    * @throws AppError as {@link update}
    */
   async remove(caller: Caller, id: KeyId): Promise<void> {
     const key = await this.#find(caller, id)
     this.#requireOver(caller, key)
+    if (key.kind === 'endpoint') return this.#revokeOfEndpoint(caller, key)
     const outcome = await this.#ports.store.keys.remove(key.owner, id)
     if (outcome === 'last_key') throw lastKey()
     if (outcome === 'absent') throw notFound('key', id)
@@ -127,25 +133,73 @@ export class Keys {
   }
 
   /**
-   * The key of an endpoint, which opens its job operations and nothing else; made when it is first asked for. Null for a
-   * caller who may not write the endpoint's jobs, or whose own key ends: this one does not.
+   * The key of an endpoint, which opens its job operations and nothing else; made when it is first asked for. Null where it was
+   * revoked, and for a caller who may not write the endpoint's jobs, or whose own key ends: this one does not.
    */
-  async ofEndpoint(caller: Caller, { id, owner, name }: Endpoint): Promise<string | null> {
-    const mayHave = caller.owner === owner && caller.expiresAtMs === null && mayUseJobs(caller, 'write', id)
-    if (!mayHave) return null
-    const { store, vault, clock, random } = this.#ports
-    const known = await store.keys.ofEndpoint(id)
-    if (known !== null) return vault.open(known, endpointKeyPlace(id))
+  async ofEndpoint(caller: Caller, endpoint: Endpoint): Promise<string | null> {
+    const { id, owner } = endpoint
+    if (!mayHave(caller, endpoint)) return null
+    const { store, vault, emit } = this.#ports
+    let known = await store.keys.ofEndpoint(id)
+    if (known === null) {
+      const { record, sealed } = this.#newOfEndpoint(endpoint)
+      known = await store.keys.ensureForEndpoint(record, sealed)
+      if (known.key.id === record.id) emit('key.created', { keyId: record.id, owner, by: caller.keyId })
+    }
+    return known.key.disabled ? null : vault.open(known.sealed, endpointKeyPlace(id))
+  }
+
+  /**
+   * Gives an endpoint a new key, also after its key was revoked. The one before counts no more, as after {@link remove}.
+   * @throws AppError `forbidden` for a caller who may not write the endpoint's jobs, or whose own key ends
+   */
+  async rotateOfEndpoint(caller: Caller, endpoint: Endpoint): Promise<NewKey> {
+    if (!mayHave(caller, endpoint)) {
+      throw new AppError(
+        'forbidden',
+        'only a key without an end that may write the jobs of the endpoint gets a new key for it',
+      )
+    }
+    const { store, emit } = this.#ports
+    const { owner } = endpoint
+    const { key, record, sealed } = this.#newOfEndpoint(endpoint)
+    const before = await store.keys.replaceForEndpoint(record, sealed)
+    if (before !== null) {
+      this.#access.changed(before)
+      if (!before.disabled) emit('key.revoked', { keyId: before.id, owner, by: caller.keyId })
+    }
+    emit('key.created', { keyId: record.id, owner, by: caller.keyId })
+    return { key, record: shown(record) }
+  }
+
+  /**
+   * The keys of the endpoints of the caller's account, oldest first; one that is disabled was revoked.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async listOfEndpoints(caller: Caller, request: PageRequest = {}): Promise<Page<KeyRecord>> {
+    const { keys } = this.#ports.store
+    const { items, nextCursor } = await onePage(request, slice => keys.listOfEndpoints(caller.owner, slice))
+    return { items: items.map(shown), nextCursor }
+  }
+
+  /** The record stays, so that nobody who asks for the key of the endpoint makes a new one. */
+  async #revokeOfEndpoint(caller: Caller, key: ApiKey): Promise<void> {
+    if (key.disabled) return
+    const outcome = await this.#ports.store.keys.update({ ...key, disabled: true }, key)
+    if (outcome !== 'changed') throw notFound('key', key.id)
+    this.#access.changed(key)
+    this.#ports.emit('key.revoked', { keyId: key.id, owner: key.owner, by: caller.keyId })
+  }
+
+  #newOfEndpoint({ id, owner, name }: Endpoint): { key: string; record: ApiKey; sealed: string } {
+    const { vault, clock, random } = this.#ports
     const key = this.#newText()
     const record: ApiKey = {
       ...{ id: random.uuid() as KeyId, owner, kind: 'endpoint', name, scope: endpointScope(id), exempt: false },
       ...{ expiresAtMs: null, disabled: false, hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now() },
       ...{ lastUsedAtMs: null, endpointId: id },
     }
-    return vault.open(
-      await store.keys.ensureForEndpoint(record, vault.seal(key, endpointKeyPlace(id))),
-      endpointKeyPlace(id),
-    )
+    return { key, record, sealed: vault.seal(key, endpointKeyPlace(id)) }
   }
 
   #newText(): string {
@@ -154,7 +208,7 @@ export class Keys {
 
   async #find(caller: Caller, id: KeyId): Promise<ApiKey> {
     const key = await this.#ports.store.keys.find(id)
-    const visible = key !== null && key.kind !== 'endpoint' && (key.owner === caller.owner || caller.operator)
+    const visible = key !== null && (key.owner === caller.owner || caller.operator)
     if (!visible) throw notFound('key', id)
     return key
   }
@@ -204,6 +258,11 @@ export class Keys {
       throw new AppError('forbidden', 'a key cannot be changed with one that has fewer rights')
     }
   }
+}
+
+/** Whether a caller may have the key of an endpoint, which has no end. */
+function mayHave(caller: Caller, { id, owner }: Endpoint): boolean {
+  return caller.owner === owner && caller.expiresAtMs === null && mayUseJobs(caller, 'write', id)
 }
 
 function lastKey(): AppError {

@@ -218,14 +218,30 @@ export const recordCases: Cases = {
   'an endpoint has one key, which no list shows and which goes with it': async ({ store: { keys, endpoints } }) => {
     const key = keyOf('1', { kind: 'endpoint', endpointId: E1 })
     assert.equal(await keys.ofEndpoint(E1), null)
-    assert.equal(await keys.ensureForEndpoint(key, 'sealed 1'), 'sealed 1')
+    assert.deepEqual(await keys.ensureForEndpoint(key, 'sealed 1'), { key, sealed: 'sealed 1' })
     const again = { ...key, id: '2' as KeyId, hash: 'hash-2' }
-    assert.equal(await keys.ensureForEndpoint(again, 'sealed 2'), 'sealed 1')
-    assert.equal(await keys.ofEndpoint(E1), 'sealed 1')
+    assert.deepEqual(await keys.ensureForEndpoint(again, 'sealed 2'), { key, sealed: 'sealed 1' })
+    assert.deepEqual(await keys.ofEndpoint(E1), { key, sealed: 'sealed 1' })
     assert.deepEqual([await keys.list(OWNER), await keys.find('2' as KeyId)], [[], null])
     assert.deepEqual(await keys.findByHash('hash-1'), key)
     await endpoints.remove(E1, T0)
     assert.deepEqual([await keys.ofEndpoint(E1), await keys.findByHash('hash-1')], [null, null])
+  },
+
+  'the key of an endpoint is replaced by another, and stays as a record when it is disabled': async ({
+    store: { keys },
+  }) => {
+    const of = (n: string) => keyOf(n, { kind: 'endpoint', endpointId: E1, createdAtMs: T0 + Number(n) })
+    assert.equal(await keys.replaceForEndpoint(of('1'), 'sealed 1'), null)
+    const disabled = { ...of('1'), disabled: true }
+    assert.equal(await keys.update(disabled, of('1')), 'changed')
+    assert.deepEqual(await keys.ensureForEndpoint(of('2'), 'sealed 2'), { key: disabled, sealed: 'sealed 1' })
+    assert.deepEqual(await keys.replaceForEndpoint(of('3'), 'sealed 3'), disabled)
+    assert.deepEqual(await keys.ofEndpoint(E1), { key: of('3'), sealed: 'sealed 3' })
+    assert.deepEqual([await keys.find('1' as KeyId), await keys.findByHash('hash-1')], [null, null])
+    assert.deepEqual(await keys.listOfEndpoints(OWNER), [of('3')])
+    assert.deepEqual(await keys.listOfEndpoints(OWNER, { after: { createdAtMs: T0 + 3, id: '3' }, limit: 5 }), [])
+    assert.deepEqual(await keys.listOfEndpoints(STRANGER), [])
   },
 
   'accounts are kept, renamed and listed, each once': async ({ store: { accounts } }) => {

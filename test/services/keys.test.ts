@@ -6,6 +6,8 @@ import { KEY, openRig, type Rig } from '../support/rig.ts'
 import { servicesOf } from '../support/services.ts'
 
 const READ_ONLY: KeyScope = { type: 'read-only' }
+/** The services of these tests are those of another server than the one that is asked. */
+const OTHER_SERVERS_MS = 5_001
 const MANAGER: KeyScope = { type: 'restricted', management: 'write', jobs: 'none' }
 
 /** The caller of a key that the rig knows. */
@@ -180,7 +182,7 @@ test('the use of a key is noted at most once a minute, and a store that fails do
   assert.equal(await lastUsed(), startMs)
 })
 
-test('an endpoint has a key that opens its jobs and nothing else, is in no list, and goes with it', async t => {
+test('an endpoint has a key that opens its jobs and nothing else, is in a list of its own, and goes with it', async t => {
   const rig = await openRig(t)
   const { keys, endpoints } = servicesOf(rig)
   const caller = await callerWith(rig)
@@ -191,11 +193,13 @@ test('an endpoint has a key that opens its jobs and nothing else, is in no list,
   assert.match(key!, /^rpa_/)
   assert.deepEqual([same, await keys.ofEndpoint(caller, endpoint)], [key, key])
   assert.equal((await keys.list(caller)).length, count)
+  assert.deepEqual(
+    (await keys.listOfEndpoints(caller)).items.map(({ endpointId, kind }) => [endpointId, kind]),
+    [[mine, 'endpoint']],
+  )
   assert.equal((await rig.ask('POST', `/v2/${mine}/run`, { key, body: { input: {} } })).status, 200)
   assert.equal(await statusOf(rig, key!, other), 403)
   assert.equal((await rig.ask('GET', `/v2/serverless/${mine}`, { key })).status, 403)
-  const record = (await rig.store.keys.findByHash(rig.vault.hash(key!)))!
-  await assert.rejects(keys.remove(caller, record.id), { code: 'not_found' })
   await endpoints.remove(DEFAULT_OWNER, mine, true)
   assert.equal(await rig.store.keys.findByHash(rig.vault.hash(key!)), null)
 })
@@ -210,6 +214,63 @@ test('who may not write the jobs of an endpoint, or has a key that ends, does no
   for (const key of ['rpa_reader', 'rpa_stranger', 'rpa_guest']) {
     assert.equal(await keys.ofEndpoint(await callerWith(rig, key), endpoint), null, key)
   }
+})
+
+test('the key of an endpoint is revoked, and nobody makes another but by rotating it', async t => {
+  const rig = await openRig(t)
+  const { keys, endpoints } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const id = await rig.endpoint()
+  const endpoint = await endpoints.find(DEFAULT_OWNER, id)
+  const first = (await keys.ofEndpoint(caller, endpoint))!
+  assert.equal(await statusOf(rig, first, id), 200)
+  const { items } = await keys.listOfEndpoints(caller)
+  for (const _ of [1, 2]) await keys.remove(caller, items[0]!.id)
+  await rig.clock.advance(OTHER_SERVERS_MS)
+  assert.equal(await statusOf(rig, first, id), 401)
+  assert.equal(await keys.ofEndpoint(caller, endpoint), null)
+  assert.equal((await keys.listOfEndpoints(caller)).items[0]?.disabled, true)
+  await assert.rejects(keys.update(caller, items[0]!.id, { disabled: false }), { code: 'conflict' })
+  const { key, record } = await keys.rotateOfEndpoint(caller, endpoint)
+  assert.equal(await keys.ofEndpoint(caller, endpoint), key)
+  assert.equal(await statusOf(rig, key, id), 200)
+  const next = await keys.rotateOfEndpoint(caller, endpoint)
+  await rig.clock.advance(OTHER_SERVERS_MS)
+  assert.deepEqual([await statusOf(rig, key, id), await statusOf(rig, next.key, id)], [401, 200])
+  await assert.rejects(keys.find(caller, record.id), { code: 'not_found' })
+  const told = rig.happened('key.revoked').map(({ keyId, by }) => [keyId, by])
+  assert.deepEqual(told, [
+    [items[0]!.id, caller.keyId],
+    [record.id, caller.keyId],
+  ])
+})
+
+test('only a key without an end that may write the jobs of an endpoint rotates the key of it', async t => {
+  const rig = await openRig(t)
+  const id = await rig.endpoint()
+  const manager: KeyScope = { type: 'restricted', management: 'write', jobs: 'read' }
+  await rig.addKey('rpa_manager', { scope: manager })
+  await rig.addKey('rpa_guest', { expiresAtMs: rig.clock.now() + 60_000 })
+  await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  await rig.addKey('rpa_reader', { scope: READ_ONLY })
+  const ask = async (key: string) => rig.ask('POST', `/v2/serverless/${id}/rotate-key`, { key })
+  assert.deepEqual(
+    await Promise.all(
+      ['rpa_manager', 'rpa_guest', 'rpa_stranger', 'rpa_reader'].map(async key => (await ask(key)).status),
+    ),
+    [403, 403, 404, 403],
+  )
+  const { status, json } = await ask(KEY)
+  assert.deepEqual([status, json.endpoint], [201, id])
+  assert.equal(await statusOf(rig, json.key, id), 200)
+  const listed = await rig.ask('GET', '/v2/account/endpoint-keys')
+  assert.deepEqual(
+    listed.json.keys.map((key: { id: string; endpoint: string }) => [key.id, key.endpoint]),
+    [[json.id, id]],
+  )
+  assert.ok(!listed.text.includes(json.key))
+  assert.equal((await rig.ask('DELETE', `/v2/account/keys/${json.id}`)).status, 204)
+  assert.equal(await statusOf(rig, json.key, id), 401)
 })
 
 test('an operator makes accounts and keys for them, which see their own objects alone', async t => {

@@ -3,6 +3,7 @@ import { type AccountParts, accountRoutes } from './routes/account.ts'
 import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
+import { type EndpointKeyParts, endpointKeyRoutes } from './routes/endpoint-keys.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
@@ -12,6 +13,7 @@ import { type WorkerParts, workerRoutes } from './routes/workers.ts'
 
 /** What the routes of the REST surface use. */
 export type RouteParts = ServerlessParts &
+  EndpointKeyParts &
   WorkerLogParts &
   WorkerParts &
   AccountParts &
@@ -34,6 +36,7 @@ export function restRoutes(parts: RouteParts): Route[] {
     ...catalogRoutes(parts),
     ...secretRoutes(parts),
     ...accountRoutes(parts),
+    ...endpointKeyRoutes(parts),
   ]
   return [...routes, ...documentationRoutes(routes, parts.addresses)]
 }

@@ -2,7 +2,7 @@ import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../
 import type { Slice } from '../../core/page.ts'
 import { type ApiKey, isLastingOperatorKey } from '../../core/permission.ts'
 import type { WindowCount } from '../../core/rate-limit.ts'
-import type { KeyStore } from '../../ports/store.ts'
+import type { EndpointKey, KeyStore } from '../../ports/store.ts'
 import { type KeyRow, ofChangedKey, ofKey, toKey } from '../rows/keys.ts'
 import { ofSlice } from '../rows/slices.ts'
 import * as sql from '../sql/keys.ts'
@@ -14,13 +14,24 @@ export const keys = {
     yield* query(sql.insertKey, [...ofKey(key), null])
   }),
 
-  ensureForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<string> {
+  ensureForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<EndpointKey> {
     yield* query(sql.insertEndpointKey, [...ofKey(key), sealed])
-    return (yield* queryOne<{ sealed: string }>(sql.sealedEndpointKey, [key.endpointId]))?.sealed ?? ''
+    return (yield* endpointKey(key.endpointId!)) ?? { key, sealed }
   }),
 
-  ofEndpoint: read(function* (endpointId: EndpointId): Steps<string | null> {
-    return (yield* queryOne<{ sealed: string }>(sql.sealedEndpointKey, [endpointId]))?.sealed ?? null
+  replaceForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<ApiKey | null> {
+    yield* lock(sql.lockEndpointKey, [key.endpointId])
+    const before = yield* endpointKey(key.endpointId!)
+    yield* query(sql.replaceEndpointKey, [...ofKey(key), sealed])
+    return before?.key ?? null
+  }),
+
+  ofEndpoint: read(function* (endpointId: EndpointId): Steps<EndpointKey | null> {
+    return yield* endpointKey(endpointId)
+  }),
+
+  listOfEndpoints: read(function* (owner: OwnerId, slice?: Slice): Steps<ApiKey[]> {
+    return (yield* query<KeyRow>(sql.listEndpointKeys, [owner, ...ofSlice(slice)])).map(toKey)
   }),
 
   update: write(function* (key: ApiKey, before: ApiKey): Steps<'changed' | 'outdated' | 'last_key'> {
@@ -69,6 +80,11 @@ export const keys = {
     yield* query(sql.dropWindows, [owner, counts.length])
   }),
 } satisfies OperationsOf<KeyStore>
+
+function* endpointKey(id: EndpointId): Steps<EndpointKey | null> {
+  const row = yield* queryOne<KeyRow & { readonly sealed: string }>(sql.findEndpointKey, [id])
+  return row === null ? null : { key: toKey(row), sealed: row.sealed }
+}
 
 /**
  * Whether no other key of its owner has all rights for good. Keeps those that have them from changing until the operation ends,

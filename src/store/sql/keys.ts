@@ -14,7 +14,23 @@ export const insertEndpointKey = `
   INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES} ON CONFLICT (endpoint_id) DO NOTHING`
 
 /** $1 endpoint. */
-export const sealedEndpointKey = 'SELECT sealed FROM api_keys WHERE endpoint_id = $1'
+export const findEndpointKey = `SELECT ${KEY_COLUMNS}, sealed FROM api_keys WHERE endpoint_id = $1`
+
+/** $1 endpoint. */
+export const lockEndpointKey = 'SELECT id FROM api_keys WHERE endpoint_id = $1 {{lock}}'
+
+/** A new key of an endpoint, in the place of the one that it has. */
+export const replaceEndpointKey = `
+  INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES}
+  ON CONFLICT (endpoint_id) DO UPDATE SET
+    id = excluded.id, name = excluded.name, hash = excluded.hash, scope = excluded.scope, disabled = excluded.disabled,
+    created_at_ms = excluded.created_at_ms, hint = excluded.hint, last_used_at_ms = excluded.last_used_at_ms,
+    sealed = excluded.sealed`
+
+/** $1 owner, $2 and $3 where the page before ended, $4 how many. Those of endpoints alone. */
+export const listEndpointKeys = `
+  SELECT ${KEY_COLUMNS} FROM api_keys WHERE owner = $1 AND kind = 'endpoint' AND (created_at_ms, id) > ($2, $3)
+  ORDER BY created_at_ms, id LIMIT $4`
 
 /** $1 key, $2 owner, $3 to $8 its new values. */
 export const updateKey = `

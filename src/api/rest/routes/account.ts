@@ -88,7 +88,7 @@ function keyRoutes({ keys }: AccountParts): Route[] {
     route(
       {
         ...{ method: 'delete', path: one, operationId: 'deleteKey', tag: TAG, level: 'write' },
-        summary: 'Revokes an API key at once',
+        summary: 'Revokes an API key at once; an endpoint whose key it is has none until that is rotated',
         params: IdParam,
         success: { status: 204, schema: null },
         problems: [404, 409],
@@ -226,10 +226,12 @@ function scopeOf(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeySco
   return { type: 'restricted', management, jobs: jobs as Exclude<KeyScope, { type: 'all' | 'read-only' }>['jobs'] }
 }
 
-function keyBody(key: KeyRecord): KeyBody {
-  const { id, name, hint, owner, exempt, disabled, createdAtMs, expiresAtMs, lastUsedAtMs } = key
+/** A key as the API shows it. */
+export function keyBody(key: KeyRecord): KeyBody {
+  const { id, name, hint, owner, endpointId, exempt, disabled, createdAtMs, expiresAtMs, lastUsedAtMs } = key
   return {
-    ...{ id, name, hint, scope: key.scope as KeyBody['scope'], account: owner, exempt, disabled },
+    ...{ id, name, hint, scope: key.scope as KeyBody['scope'], account: owner },
+    ...{ endpoint: endpointId, exempt, disabled },
     createdAt: new Date(createdAtMs).toISOString(),
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
     lastUsedAt: lastUsedAtMs === null ? null : new Date(lastUsedAtMs).toISOString(),

@@ -105,6 +105,7 @@ export const KeyBody = z
     hint: z.string().nullable(),
     scope: Scope,
     account: z.string(),
+    endpoint: z.string().nullable().openapi({ description: 'the endpoint whose own key it is' }),
     exempt: z.boolean(),
     disabled: z.boolean(),
     createdAt: DateTime,
@@ -115,6 +116,11 @@ export const KeyBody = z
 
 /** The shape of {@link KeyBody}. */
 export type KeyBody = z.infer<typeof KeyBody>
+
+/** A page of the keys of endpoints. */
+export const EndpointKeyList = z
+  .object({ keys: z.array(KeyBody), pagination: Pagination })
+  .openapi('ListEndpointKeysResponse')
 
 /** A new API key, the only time that it is shown. */
 export const CreatedKeyBody = KeyBody.extend({ key: z.string() }).openapi('CreatedApiKey')
