@@ -9,6 +9,9 @@ import type { JobUsage } from './core/usage.ts'
 import type { StopReason, WorkerState } from './core/worker.ts'
 import type { ColdStartPhase } from './core/worker-phase.ts'
 
+/** A right that a key lacked: over management, or over the jobs of an endpoint. */
+export type RefusedRight = `${'management' | 'jobs'}:${'read' | 'write'}`
+
 /** Events by name, with their fields. */
 export interface Events {
   'job.accepted': { endpointId: EndpointId; jobId: JobId }
@@ -74,6 +77,8 @@ export interface Events {
   'key.created': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.changed': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.revoked': { keyId: KeyId; owner: OwnerId; by: KeyId }
+  /** A valid key was refused for want of a right. */
+  'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight }
   'account.created': { account: OwnerId; by: KeyId }
   'account.changed': { account: OwnerId; by: KeyId }
   /** What the machine has for workers, at the first look and whenever it is other than before; `gpus` in words. */

@@ -3,6 +3,7 @@ import type { EndpointId, KeyId, OwnerId } from '../core/ids.ts'
 import type { LimitedOperation } from '../core/job-limits.ts'
 import { type ApiKey, type Caller, callerOf, FULL_SCOPE, isValidAt, mayManage, mayUseJobs } from '../core/permission.ts'
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../core/rate-limit.ts'
+import type { RefusedRight } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
 import { JobLimiting } from './job-limiting.ts'
 import { invalidKey, OpenUses } from './open-uses.ts'
@@ -18,7 +19,7 @@ const SAVE_MS = 5_000
 
 /** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
 export class Access {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier'>
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #windows: readonly RateWindow[]
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
   readonly #jobLimiting: JobLimiting
@@ -33,7 +34,7 @@ export class Access {
    * @param limitJobs whether job operations have limits, too
    */
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier'>,
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
     windows: readonly RateWindow[],
     limitJobs = false,
   ) {
@@ -72,14 +73,20 @@ export class Access {
 
   /** @throws AppError `forbidden` unless the caller may read or write in management */
   requireManagement(caller: Caller, level: 'read' | 'write'): void {
-    if (!mayManage(caller, level)) throw new AppError('forbidden', `this API key has no ${level} right for management`)
+    if (mayManage(caller, level)) return
+    this.#refused(caller, `management:${level}`)
+    throw new AppError('forbidden', `this API key has no ${level} right for management`)
   }
 
   /** @throws AppError `forbidden` unless the caller may read or write the jobs of this endpoint */
   requireJobs(caller: Caller, level: 'read' | 'write', endpoint: EndpointId): void {
-    if (!mayUseJobs(caller, level, endpoint)) {
-      throw new AppError('forbidden', `this API key has no ${level} right for the jobs of endpoint ${endpoint}`)
-    }
+    if (mayUseJobs(caller, level, endpoint)) return
+    this.#refused(caller, `jobs:${level}`)
+    throw new AppError('forbidden', `this API key has no ${level} right for the jobs of endpoint ${endpoint}`)
+  }
+
+  #refused({ owner, keyId }: Caller, right: RefusedRight): void {
+    this.#ports.emit('right.refused', { account: owner, keyId, right })
   }
 
   /**

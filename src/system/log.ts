@@ -6,6 +6,7 @@ export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Events that are worth more or less than a line at level info. */
 const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
+  'right.refused': 'debug',
   'job.accepted': 'debug',
   'job.moved': 'debug',
   'job.expired': 'debug',

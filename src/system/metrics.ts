@@ -208,7 +208,12 @@ class PrometheusMetrics implements CountingMetrics {
     const loops = new Counter({
       ...{ registers, name: 'runyard_loop_failures_total', help: 'Steps of loops that failed', labelNames: ['loop'] },
     })
+    const rights = new Counter({
+      ...{ registers, name: 'runyard_rights_refused_total', help: 'Requests of valid keys that lacked a right' },
+      labelNames: ['right'],
+    })
     return {
+      'right.refused': ({ right }) => rights.inc({ right }),
       'webhook.delivered': ({ endpointId }) =>
         hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'delivered' }),
       'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'failed' }),
