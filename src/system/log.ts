@@ -1,12 +1,13 @@
 import pino, { type Logger } from 'pino'
-import type { Emit, EventName } from '../events.ts'
+import type { Emit, EventName, Events } from '../events.ts'
+import { SparseLines, type Timer } from './sparse-lines.ts'
 
 /** A level of pino, or `silent`. */
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Events that are worth more or less than a line at level info. */
 const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
-  'right.refused': 'debug',
+  'right.refused': 'warn',
   'job.accepted': 'debug',
   'job.moved': 'debug',
   'job.expired': 'debug',
@@ -88,12 +89,28 @@ function rememberedTime(): () => string {
   }
 }
 
-/** Writes each event into the log. */
-export function logEvents(log: Logger): Emit {
-  return (name, fields) => {
+/** What anybody can make happen as often as he likes has at most one line a minute for each of these. */
+const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string } = {
+  'right.refused': ({ keyId }) => keyId,
+}
+
+/** Writes each event into the log; those that strangers cause again and again in one line a minute, with their count. */
+export function logEvents(log: Logger, after: Timer = startTimer): Emit {
+  const sparse = new SparseLines<EventName>((name, fields) => write(name, fields), after)
+  const write = (name: EventName, fields: object) => {
     const level = name === 'worker.exited' && 'asked' in fields && !fields.asked ? 'warn' : (LEVELS[name] ?? 'info')
-    log[level](fields as object, name)
+    log[level](fields, name)
   }
+  return (name, fields) => {
+    const about = SPARSE[name]?.(fields)
+    if (about === undefined) write(name, fields)
+    else sparse.add(name, about, fields)
+  }
+}
+
+/** What it counts is lost with the process, which does not wait for it. */
+function startTimer(ms: number, callback: () => void): void {
+  setTimeout(callback, ms).unref()
 }
 
 function readableLine(line: string): string {

@@ -1,0 +1,59 @@
+/** Calls back once after so many milliseconds. */
+export type Timer = (ms: number, callback: () => void) => void
+
+/** Writes one line. */
+type Write<Name extends string> = (name: Name, fields: object) => void
+
+const PERIOD_MS = 60_000
+/** Subjects with lines of their own; all others of one name share a line a minute. */
+const MAX_SUBJECTS = 1_000
+
+/** What has come since the latest line. */
+interface Since {
+  count: number
+  latest: object
+}
+
+/**
+ * Lines that others can cause as often as they like: the first about a subject is written at once, and those of each minute after
+ * it as one line, with the fields of the latest and their count.
+ */
+export class SparseLines<Name extends string> {
+  readonly #write: Write<Name>
+  readonly #after: Timer
+  readonly #maxSubjects: number
+  readonly #since = new Map<string, Since>()
+
+  constructor(write: Write<Name>, after: Timer, maxSubjects = MAX_SUBJECTS) {
+    this.#write = write
+    this.#after = after
+    this.#maxSubjects = maxSubjects
+  }
+
+  /** @param fields those of the line; a `count` among them is how many it stands for, 1 unless given */
+  add(name: Name, subject: string, fields: object): void {
+    const count = 'count' in fields ? Number(fields.count) : 1
+    const own = `${name} ${subject}`
+    const key = this.#since.has(own) || this.#since.size < this.#maxSubjects ? own : name
+    const since = this.#since.get(key)
+    if (since !== undefined) {
+      since.count += count
+      since.latest = fields
+      return
+    }
+    this.#write(name, { ...fields, count })
+    this.#since.set(key, { count: 0, latest: fields })
+    this.#after(PERIOD_MS, () => this.#end(name, key))
+  }
+
+  #end(name: Name, key: string): void {
+    const since = this.#since.get(key)!
+    if (since.count === 0) {
+      this.#since.delete(key)
+      return
+    }
+    this.#write(name, { ...since.latest, count: since.count })
+    since.count = 0
+    this.#after(PERIOD_MS, () => this.#end(name, key))
+  }
+}
