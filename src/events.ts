@@ -12,6 +12,9 @@ import type { ColdStartPhase } from './core/worker-phase.ts'
 /** A right that a key lacked: over management, or over the jobs of an endpoint. */
 export type RefusedRight = `${'management' | 'jobs'}:${'read' | 'write'}`
 
+/** Why a key failed: one of an account, or `worker_token` for the token of a worker. */
+export type KeyFailure = 'unknown' | 'disabled' | 'expired' | 'worker_token'
+
 /** Events by name, with their fields. */
 export interface Events {
   'job.accepted': { endpointId: EndpointId; jobId: JobId }
@@ -77,6 +80,8 @@ export interface Events {
   'key.created': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.changed': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.revoked': { keyId: KeyId; owner: OwnerId; by: KeyId }
+  /** So many keys of a request failed; the address is the first 64 bits of an IPv6 one. */
+  'key.failed': { address: string; reason: KeyFailure; count: number }
   /** A valid key was refused for want of a right. */
   'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight }
   'account.created': { account: OwnerId; by: KeyId }

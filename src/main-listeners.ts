@@ -8,6 +8,7 @@ import { connectEngine } from './drivers/docker/connection.ts'
 import type { ContainerConnection } from './drivers/docker/container-spec.ts'
 import { createContainerNetwork } from './drivers/docker/network.ts'
 import { readBootId } from './drivers/process-table.ts'
+import { addressList } from './gateway/forwarded.ts'
 import { hostsOf } from './main-hosts.ts'
 import type { RelayTokens } from './main-relay.ts'
 import type { Store } from './ports/store.ts'
@@ -141,11 +142,12 @@ export async function bind(
     log.warn({ maxConnections }, 'connections are turned away because there are too many')
   }
   const hosts = hostsOf(config)
-  const shared = { maxConnections, limits, onFull, refuses, hosts }
+  const trusts = addressList(config.trustedProxies)
+  const shared = { maxConnections, limits, onFull, refuses, hosts, trusts }
   const surfaces = adminPort === null ? undefined : PUBLIC
   const open = await listenAt(app, surfaces, { host, port, ...shared, mount: mountOf(app, config) }, '--port')
   const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
-  const own = { host: adminHost, port: adminPort ?? 0, maxConnections: most, onFull, refuses, hosts }
+  const own = { host: adminHost, port: adminPort ?? 0, maxConnections: most, onFull, refuses, hosts, trusts }
   let admin: Listener | null = null
   try {
     if (adminPort !== null) admin = await listenAt(app, ADMIN, own, '--admin-port')

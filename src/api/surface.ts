@@ -4,6 +4,7 @@ import type { Caller } from '../core/permission.ts'
 import { SLICE_CHARACTERS, slicesOf } from '../core/slices.ts'
 import type { Emit } from '../events.ts'
 import type { Access } from '../services/access.ts'
+import type { AddressOf } from '../services/failed-keys.ts'
 
 /** Told by the server when an answer has gone out completely, or has not. */
 export interface Delivery {
@@ -14,6 +15,8 @@ export interface Delivery {
 /** What a surface gets beside the request. */
 export interface SurfaceEnv {
   readonly delivery: Delivery
+  /** Where the request comes from, as far as it is known. Failed keys are not counted where it is left out. */
+  readonly address?: AddressOf
   /** Told whose request it is; false when that account has too many of them. Nobody has where it is left out. */
   readonly admits?: (account: string) => boolean
 }

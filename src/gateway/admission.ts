@@ -4,12 +4,13 @@ import { DEFAULT_OWNER } from '../core/ids.ts'
 import type { Caller } from '../core/permission.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Access } from '../services/access.ts'
+import { InvalidKeyError } from '../services/failed-keys.ts'
 import type { BalancedCall } from './call.ts'
 import { type Preflight, preflightOf } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
 import { EndpointBook, type Known } from './endpoint-book.ts'
 import { ForeignKeys } from './foreign-keys.ts'
-import { addressList, senderOf } from './forwarded.ts'
+import { addressList, clientOf, senderOf } from './forwarded.ts'
 import type { Route } from './route.ts'
 
 /** How an installation lets requests in. */
@@ -49,7 +50,7 @@ const MAX_KEYS = 4
 
 /** Decides which requests go on to the workers of an endpoint, and takes their keys out of them. */
 export class Admission {
-  readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs'>
+  readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
   readonly #book: EndpointBook
   readonly #foreign: ForeignKeys
   readonly #open: ReadonlySet<string>
@@ -57,7 +58,7 @@ export class Admission {
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>,
-    access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs'>,
+    access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>,
     { open, trustedProxies }: AdmissionRules,
   ) {
     this.#access = access
@@ -108,7 +109,7 @@ export class Admission {
     const isOpen = known !== null && this.#isOpen(known.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
     if (keys.length === 0) return this.#callOf(arriving, known, STRANGER)
-    const shown = isOpen ? this.#among(keys) : this.#authorized(keys, arriving.route, known?.endpoint)
+    const shown = isOpen ? this.#among(keys) : this.#authorized(keys, arriving, known?.endpoint)
     if (shown instanceof Promise) return shown.then(found => this.#callOf(arriving, known, found))
     return this.#callOf(arriving, known, shown)
   }
@@ -148,18 +149,19 @@ export class Admission {
   }
 
   /** The keys of the request that are valid, and for whom. */
-  #authorized(keys: readonly string[], route: Route, endpoint?: Endpoint): Shown | Promise<Shown> {
+  #authorized(keys: readonly string[], arriving: Arriving, endpoint?: Endpoint): Shown | Promise<Shown> {
     const [key] = keys
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
-    if (caller === null) return this.#authenticated(keys, route, endpoint)
-    this.#requireRight(caller, route, endpoint)
+    if (caller === null) return this.#authenticated(keys, arriving, endpoint)
+    this.#requireRight(caller, arriving.route, endpoint)
     return { ours: new Set(keys), caller }
   }
 
-  async #authenticated(keys: readonly string[], route: Route, endpoint?: Endpoint): Promise<Shown> {
+  async #authenticated(keys: readonly string[], arriving: Arriving, endpoint?: Endpoint): Promise<Shown> {
     const valid = new Set<string>()
     let caller: Caller | null = null
     let problem: unknown
+    let failed = 0
     for (const key of keys) {
       try {
         const found = await this.#access.authenticate(key)
@@ -167,11 +169,16 @@ export class Admission {
         caller ??= found
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
-        problem ??= error
+        if (error instanceof InvalidKeyError) failed += 1
+        problem = problem instanceof InvalidKeyError ? problem : error
       }
     }
-    if (caller === null) throw problem
-    this.#requireRight(caller, route, endpoint)
+    // Beside a valid key there may be tokens of the application, which are nobody's guesses.
+    if (caller === null) {
+      if (!(problem instanceof InvalidKeyError)) throw problem
+      throw this.#access.failedKeys.refusal(clientOf(arriving, this.#trusts), problem, failed)
+    }
+    this.#requireRight(caller, arriving.route, endpoint)
     return { ours: valid, caller }
   }
 

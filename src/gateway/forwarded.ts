@@ -58,6 +58,11 @@ export function senderOf({ peer, host, rawHeaders }: CameIn, trusts: (address: s
   }
 }
 
+/** The address of the client alone: that of the peer, or what a trusted proxy says. */
+export function clientOf(came: CameIn, trusts: (address: string) => boolean): string {
+  return senderOf(came, trusts).client.replace(/,.*$/s, '')
+}
+
 /** From the first address of the right that nobody vouches for; anybody can have written what is left of it. */
 function chain(addresses: readonly string[], trusts: (address: string) => boolean): string[] {
   const found: string[] = []

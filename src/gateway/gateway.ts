@@ -16,7 +16,7 @@ import type { Entrance, Route } from './route.ts'
 
 /** What a {@link Gateway} is made of. */
 export interface GatewayParts {
-  readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'hold'>
+  readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys' | 'hold'>
   readonly forwarding: Forwarding
   readonly traffic: Traffic
   readonly rules?: AdmissionRules

@@ -6,6 +6,7 @@ import type { Delivery, Surface } from '../api/surface.ts'
 import { keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
+import { clientOf } from '../gateway/forwarded.ts'
 import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf } from './connections.ts'
 import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
@@ -34,6 +35,8 @@ export interface ListenOptions {
   readonly refuses?: (address: string | undefined) => boolean
   /** The names that the server goes by: requests for others are refused. All are answered unless given. */
   readonly hosts?: KnownHosts
+  /** Whether what a peer at this address says about the client is believed; nobody is unless given. */
+  readonly trusts?: (address: string) => boolean
   /** Load-balancing endpoints; none unless given. */
   readonly mount?: Mount
   /** Other bounds than the usual ones. */
@@ -54,7 +57,7 @@ export interface Listener {
  * @throws the system's error when the address cannot be bound
  */
 export async function listen(surface: Surface, options: ListenOptions): Promise<Listener> {
-  const { host, maxConnections, onFull = () => {}, refuses = () => false, limits = {} } = options
+  const { host, maxConnections, onFull = () => {}, refuses = () => false, trusts = () => false, limits = {} } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
   const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
@@ -70,6 +73,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
       const incoming = env.incoming as IncomingMessage
       const response = await surface(request, {
         delivery: deliveryOf(env.outgoing as ServerResponse),
+        address: () => addressOf(incoming, trusts),
         admits: account => connections.owned(incoming, account),
       })
       const length = response.headers.get('content-length')
@@ -156,6 +160,11 @@ export function originOf(host: string, port: number): string {
 /** Whether only programs on this machine can reach the address. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
+}
+
+/** Where a request comes from; empty for a socket in the file system. */
+function addressOf({ socket, rawHeaders }: IncomingMessage, trusts: (address: string) => boolean): string {
+  return clientOf({ peer: socket.remoteAddress ?? '', host: '', rawHeaders }, trusts)
 }
 
 /** `finish` means that the last byte was handed to the system; a `close` before it, that the answer was cut off. */

@@ -5,8 +5,9 @@ import { type ApiKey, type Caller, callerOf, FULL_SCOPE, isValidAt, mayManage, m
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../core/rate-limit.ts'
 import type { RefusedRight } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
+import { type AddressOf, FailedKeys, failureOf, InvalidKeyError } from './failed-keys.ts'
 import { JobLimiting } from './job-limiting.ts'
-import { invalidKey, OpenUses } from './open-uses.ts'
+import { OpenUses } from './open-uses.ts'
 
 const CACHE_MS = 5_000
 /** For so long a key that was valid is taken for valid while the store is away. */
@@ -19,6 +20,8 @@ const SAVE_MS = 5_000
 
 /** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
 export class Access {
+  /** Those who guess keys. */
+  readonly failedKeys: FailedKeys
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #windows: readonly RateWindow[]
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
@@ -42,31 +45,32 @@ export class Access {
     this.#windows = windows
     this.#jobLimiting = new JobLimiting(ports, limitJobs)
     this.#uses = new OpenUses(ports)
+    this.failedKeys = new FailedKeys(ports)
   }
 
   /**
    * The caller that a key stands for.
-   * @throws AppError `unauthorized` when there is no key or it is unknown, disabled or expired
+   * @param from where the key comes from, if a failure is to be counted
+   * @throws AppError `unauthorized` when there is no key, InvalidKeyError when it is unknown, disabled or expired, and
+   *   `rate_limited` instead where too many keys of that address failed
    */
-  async authenticate(key: string | null): Promise<Caller> {
+  async authenticate(key: string | null, from?: AddressOf): Promise<Caller> {
     if (key === null || key === '') throw new AppError('unauthorized', 'the API key is missing')
     const hash = this.#ports.vault.hash(key)
-    return this.#checked(await this.#find(hash))
+    const record = await this.#find(hash)
+    if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#callerOf(record)
+    const error = new InvalidKeyError(failureOf(record))
+    throw from === undefined ? error : this.failedKeys.refusal(from(), error)
   }
 
-  /**
-   * The same at once, for keys that were looked up a moment ago; null for all others, which are to be authenticated.
-   * @throws AppError `unauthorized` when it is disabled or expired
-   */
+  /** The same at once, for valid keys that were looked up a moment ago; null for all others, which are to be authenticated. */
   recall(key: string): Caller | null {
     const hash = this.#ports.vault.hash(key)
     const known = this.#cached(hash)
-    return known === null ? null : this.#checked(known)
+    return known !== null && isValidAt(known, this.#ports.clock.now()) ? this.#callerOf(known) : null
   }
 
-  /** What the record of a key says about it, however long ago it was read. */
-  #checked(record: ApiKey | null): Caller {
-    if (record === null || !isValidAt(record, this.#ports.clock.now())) throw invalidKey()
+  #callerOf(record: ApiKey): Caller {
     this.#noteUse(record)
     return callerOf(record)
   }

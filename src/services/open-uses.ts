@@ -2,6 +2,7 @@ import { AppError } from '../core/errors.ts'
 import type { KeyId } from '../core/ids.ts'
 import { type Caller, callerOf, isValidAt } from '../core/permission.ts'
 import type { Ports } from '../ports/ports.ts'
+import { failureOf, InvalidKeyError } from './failed-keys.ts'
 
 /** How often uses are compared with the clock, and keys of new uses with the store; a second is promised. */
 const CHECK_MS = 500
@@ -103,7 +104,7 @@ export class OpenUses {
     this.#cancelTimer = null
     const nowMs = this.#ports.clock.now()
     for (const [keyId, { expiresAtMs }] of this.#held) {
-      if (expiresAtMs !== null && expiresAtMs <= nowMs) this.#end(keyId, () => invalidKey())
+      if (expiresAtMs !== null && expiresAtMs <= nowMs) this.#end(keyId, () => new InvalidKeyError('expired'))
     }
     void this.#read()
     if (this.#held.size > 0) this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
@@ -138,7 +139,8 @@ export class OpenUses {
     held.readAtMs = null
     try {
       const key = await store.keys.find(keyId)
-      if (key === null || !isValidAt(key, clock.now())) return this.#end(keyId, () => invalidKey())
+      if (key === null || !isValidAt(key, clock.now()))
+        return this.#end(keyId, () => new InvalidKeyError(failureOf(key)))
       held.expiresAtMs = key.expiresAtMs
       const caller = callerOf(key)
       this.#end(keyId, ({ requires }) => refusalOf(() => requires(caller)))
@@ -156,11 +158,6 @@ export class OpenUses {
       use.end(refusal)
     }
   }
-}
-
-/** Said of a key that is unknown, disabled or expired. */
-export function invalidKey(): AppError {
-  return new AppError('unauthorized', 'the API key is invalid or has expired')
 }
 
 function refusalOf(check: () => void): AppError | null {

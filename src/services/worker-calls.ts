@@ -15,6 +15,7 @@ import { beginsJobsLate } from '../core/sdk.ts'
 import { unhealthyProblem, type Worker } from '../core/worker.ts'
 import { HOLD_MS } from '../core/worker-watch.ts'
 import type { Ports } from '../ports/ports.ts'
+import { InvalidKeyError } from './failed-keys.ts'
 import { fairShare } from './fair-share.ts'
 import type { Fleet } from './fleet.ts'
 import { InOrder } from './in-order.ts'
@@ -102,12 +103,12 @@ export class WorkerCalls {
 
   /**
    * The worker that a token belongs to; it opens the routes of its own endpoint only.
-   * @throws AppError `unauthorized`
+   * @throws InvalidKeyError
    */
   async authenticate(token: string | null, endpointId: EndpointId): Promise<Worker> {
     const worker = token === null ? null : await this.#ports.store.workers.findByToken(this.#ports.vault.hash(token))
     if (worker === null || worker.endpointId !== endpointId) {
-      throw new AppError('unauthorized', 'this is not the token of a worker of this endpoint')
+      throw new InvalidKeyError('worker_token', 'this is not the token of a worker of this endpoint')
     }
     return worker
   }

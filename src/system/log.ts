@@ -7,6 +7,7 @@ export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /** Events that are worth more or less than a line at level info. */
 const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
+  'key.failed': 'warn',
   'right.refused': 'warn',
   'job.accepted': 'debug',
   'job.moved': 'debug',
@@ -91,6 +92,7 @@ function rememberedTime(): () => string {
 
 /** What anybody can make happen as often as he likes has at most one line a minute for each of these. */
 const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string } = {
+  'key.failed': ({ address }) => address,
   'right.refused': ({ keyId }) => keyId,
 }
 

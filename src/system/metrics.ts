@@ -208,11 +208,16 @@ class PrometheusMetrics implements CountingMetrics {
     const loops = new Counter({
       ...{ registers, name: 'runyard_loop_failures_total', help: 'Steps of loops that failed', labelNames: ['loop'] },
     })
+    const keys = new Counter({
+      ...{ registers, name: 'runyard_key_failures_total', help: 'Keys that were not valid' },
+      labelNames: ['reason'],
+    })
     const rights = new Counter({
       ...{ registers, name: 'runyard_rights_refused_total', help: 'Requests of valid keys that lacked a right' },
       labelNames: ['right'],
     })
     return {
+      'key.failed': ({ reason, count }) => keys.inc({ reason }, count),
       'right.refused': ({ right }) => rights.inc({ right }),
       'webhook.delivered': ({ endpointId }) =>
         hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'delivered' }),

@@ -6,7 +6,7 @@ import { LARGE_BODY_BYTES, type Pieces } from '../../core/readings.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/access.ts'
 import type { BodyRoom } from '../body.ts'
-import { admitTo, authorizationKey, reportFailure, type Surface } from '../surface.ts'
+import { admitTo, authorizationKey, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import type { GraphqlContext } from './context.ts'
 import { shownError } from './errors.ts'
 import { graphiql, wantsPage } from './graphiql.ts'
@@ -41,7 +41,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
   return async (request, env) => {
     try {
       if (wantsPage(request)) return await graphiql(request)
-      const caller = await callerOf(request, parts.access)
+      const caller = await callerOf(request, parts.access, env)
       if (caller !== null) admitTo(env, caller.owner)
       const ask = async (body: string | null, large?: object) => {
         refuseDeep(request, body)
@@ -64,7 +64,10 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
     } catch (thrown) {
       reportFailure(parts.emit, 'graphql', request, thrown)
       const error = toAppError(thrown)
-      return Response.json({ errors: [{ message: error.message }], data: null }, { status: error.status })
+      return Response.json(
+        { errors: [{ message: error.message }], data: null },
+        { status: error.status, headers: refusalHeaders(error) },
+      )
     }
   }
 }
@@ -107,9 +110,9 @@ function refuseDeep(request: Request, body: string | null): void {
   throw new AppError('invalid', `the request is too deep: ${TOO_DEEP}`)
 }
 
-async function callerOf(request: Request, access: Access): Promise<Caller | null> {
+async function callerOf(request: Request, access: Access, { address }: SurfaceEnv): Promise<Caller | null> {
   const key = authorizationKey(request) ?? new URL(request.url).searchParams.get('api_key')
-  return key === null || key === '' ? null : access.authenticate(key)
+  return key === null || key === '' ? null : access.authenticate(key, address)
 }
 
 function reportCause({ emit }: GraphqlParts, cause: unknown): void {

@@ -114,7 +114,7 @@ export function jobSurface(parts: JobSurfaceParts): Surface {
 }
 
 async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise<Response> {
-  const caller = await parts.access.authenticate(authorizationKey(call.req.raw))
+  const caller = await parts.access.authenticate(authorizationKey(call.req.raw), call.env.address)
   admitTo(call.env, caller.owner)
   const id = call.req.param('endpoint') ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)

@@ -36,7 +36,7 @@ export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
 }
 
 async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceEnv): Promise<Response> {
-  const caller = await parts.access.authenticate(authorizationKey(request))
+  const caller = await parts.access.authenticate(authorizationKey(request), env.address)
   admitTo(env, caller.owner)
   const { pathname } = new URL(request.url)
   const id = pathname.split('/')[2] ?? ''

@@ -100,7 +100,7 @@ export function opsSurface(parts: OpsParts): Surface {
 }
 
 async function authenticate(parts: OpsParts, { req, env }: Context<{ Bindings: SurfaceEnv }>): Promise<Caller> {
-  const caller = await parts.access.authenticate(authorizationKey(req.raw))
+  const caller = await parts.access.authenticate(authorizationKey(req.raw), env.address)
   admitTo(env, caller.owner)
   parts.access.requireManagement(caller, 'read')
   return caller

@@ -103,7 +103,7 @@ function requireLevel({ access }: RestParts, caller: Caller, { contract }: Route
 
 /** Authentication and the windows come before everything else, so that every answer after them carries their headers. */
 async function authenticate({ parts, env, rate }: Env['Bindings'], request: Request): Promise<Caller> {
-  const caller = await parts.access.authenticate(bearerKey(request))
+  const caller = await parts.access.authenticate(bearerKey(request), env.address)
   admitTo(env, caller.owner)
   rate.decision = await parts.access.count(caller)
   if (rate.decision?.exceeded != null) throw exceeded(rate.decision)

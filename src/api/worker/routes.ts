@@ -7,6 +7,8 @@ import { jobPlace } from '../../core/seal-place.ts'
 import type { Worker } from '../../core/worker.ts'
 import type { Emit } from '../../events.ts'
 import type { Vault } from '../../ports/vault.ts'
+import type { Access } from '../../services/access.ts'
+import { InvalidKeyError } from '../../services/failed-keys.ts'
 import type { WorkerCalls } from '../../services/worker-calls.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
@@ -28,6 +30,7 @@ const MAX_BATCH = 100
 
 /** What the worker surface uses. */
 export interface WorkerSurfaceParts {
+  readonly access: Pick<Access, 'failedKeys'>
   readonly calls: WorkerCalls
   readonly vault: Vault
   readonly emit: Emit
@@ -58,6 +61,8 @@ export function workerSurface(parts: WorkerSurfaceParts): Surface {
       admitTo(env, worker.owner)
       return await answer(parts, call, worker)
     } catch (error) {
+      const isGuess = error instanceof InvalidKeyError && authorizationKey(request) !== null
+      if (isGuess && env.address !== undefined) parts.access.failedKeys.failedToken(env.address())
       reportFailure(parts.emit, 'worker', request, error)
       return refuse(call, error)
     }
