@@ -9,6 +9,18 @@ import type { JobUsage } from './core/usage.ts'
 import type { StopReason, WorkerState } from './core/worker.ts'
 import type { ColdStartPhase } from './core/worker-phase.ts'
 
+/** A change that a caller made: all that a record of who changed what needs, and no value that was set. */
+export interface Change {
+  readonly surface: 'rest' | 'graphql' | 'jobs'
+  /** The operation of the OpenAPI document, the mutation, or the path of the job operation. */
+  readonly operation: string
+  readonly object: string | null
+  readonly account: OwnerId
+  readonly by: KeyId
+  /** Where the caller is; null where that is not known. */
+  readonly address: string | null
+}
+
 /** A right that a key lacked: over management, or over the jobs of an endpoint. */
 export type RefusedRight = `${'management' | 'jobs'}:${'read' | 'write'}`
 
@@ -84,6 +96,8 @@ export interface Events {
   'key.failed': { address: string; reason: KeyFailure; count: number }
   /** A valid key was refused for want of a right. */
   'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight }
+  /** A caller changed something of an account, with this operation; `object` is the id, or the name, of what was changed. */
+  'change.made': Change
   'account.created': { account: OwnerId; by: KeyId }
   'account.changed': { account: OwnerId; by: KeyId }
   /** What the machine has for workers, at the first look and whenever it is other than before; `gpus` in words. */

@@ -96,12 +96,18 @@ const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string 
   'right.refused': ({ keyId }) => keyId,
 }
 
+function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
+  if (name === 'worker.exited' && 'asked' in fields && !fields.asked) return 'warn'
+  // Of jobs there may be many in a second.
+  if (name === 'change.made' && 'surface' in fields && fields.surface === 'jobs') return 'debug'
+  return LEVELS[name] ?? 'info'
+}
+
 /** Writes each event into the log; those that strangers cause again and again in one line a minute, with their count. */
 export function logEvents(log: Logger, after: Timer = startTimer): Emit {
   const sparse = new SparseLines<EventName>((name, fields) => write(name, fields), after)
   const write = (name: EventName, fields: object) => {
-    const level = name === 'worker.exited' && 'asked' in fields && !fields.asked ? 'warn' : (LEVELS[name] ?? 'info')
-    log[level](fields, name)
+    log[levelOf(name, fields)](fields, name)
   }
   return (name, fields) => {
     const about = SPARSE[name]?.(fields)

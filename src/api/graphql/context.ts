@@ -7,19 +7,45 @@ import type { GraphqlParts } from './parts.ts'
 export interface GraphqlContext {
   readonly caller: Caller | null
   readonly loaders: Loaders
+  /** Where the caller is; null where that is not known. */
+  readonly address: () => string | null
 }
 
 /** A resolver that gets the caller, who may write. */
 export type Writing = <Arguments, Result>(
   run: (caller: Caller, args: Arguments) => Promise<Result>,
-) => (_: unknown, args: Arguments, context: GraphqlContext) => Promise<Result>
+) => (_: unknown, args: Arguments, context: GraphqlContext, info: { readonly fieldName: string }) => Promise<Result>
 
-/** Makes resolvers of mutations. @throws AppError `unauthorized` without a key, `forbidden` without the right */
-export function writingFor({ access }: Pick<GraphqlParts, 'access'>): Writing {
+/** Makes resolvers of mutations, each of which is told once it was made. @throws AppError `unauthorized` without a key, `forbidden` without the right */
+export function writingFor({ access, emit }: Pick<GraphqlParts, 'access' | 'emit'>): Writing {
   return run =>
-    async (_, args, { caller }) => {
+    async (_, args, { caller, address }, { fieldName: operation }) => {
       if (caller === null) throw new AppError('unauthorized', 'an API key is needed to change anything')
       access.requireManagement(caller, 'write')
-      return run(caller, args)
+      const result = await run(caller, args)
+      const { owner: account, keyId: by } = caller
+      emit('change.made', {
+        surface: 'graphql',
+        operation,
+        object: objectOf(result, args),
+        account,
+        by,
+        address: address(),
+      })
+      return result
     }
+}
+
+/** What a mutation was about: the id of what it gave, or what its arguments name it by. */
+function objectOf(result: unknown, args: unknown): string | null {
+  const { input = {}, ...rest } = Object(args) as Record<string, unknown>
+  return idIn(result) ?? idIn({ ...rest, ...Object(input) })
+}
+
+function idIn(value: unknown): string | null {
+  const named = Object.entries(Object(value) as Record<string, unknown>)
+  const found = named.find(
+    ([name, text]) => typeof text === 'string' && /^(?:id|[a-z]+(?:Auth)?Id|templateName)$/.test(name),
+  )
+  return (found?.[1] as string | undefined) ?? null
 }

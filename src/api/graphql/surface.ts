@@ -46,7 +46,8 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
       const ask = async (body: string | null, large?: object) => {
         refuseDeep(request, body)
         const init = { method: request.method, headers: request.headers, body }
-        const context = { caller, loaders: loadersFor(parts, caller), large }
+        const address = () => env.address?.() ?? null
+        const context = { caller, loaders: loadersFor(parts, caller), address, large }
         const answer = await yoga.fetch(new Request(request.url, init), context)
         const text = withoutSecrets(await answer.text(), large ?? body ?? '')
         const headers = new Headers([...answer.headers])

@@ -69,6 +69,8 @@ interface Route {
   /** With jobs, `by-method` to read for GET and to write for others; or with `management` the right to change things there. */
   readonly level: 'read' | 'write' | 'by-method' | 'management'
   readonly anyType?: true
+  /** Whether it changes what is there, unless it is only read. */
+  readonly changes?: true
   /** What it counts as where job operations are limited. */
   readonly limit?: LimitedOperation
   readonly run: Operation
@@ -80,18 +82,24 @@ const ROUTES: readonly Route[] = [
   { path: '/status/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: status },
   { path: '/status-sync/:job', methods: ['GET', 'POST'], level: 'read', limit: 'status', run: statusSync },
   { path: '/stream/:job', methods: ['GET', 'POST'], level: 'read', limit: 'stream', run: streamJob },
-  { path: '/retry/:job', methods: ['POST'], level: 'write', run: retry },
-  { path: '/purge-queue', methods: ['POST'], level: 'write', limit: 'purge-queue', run: purge },
-  { path: '/cancel/:job', methods: ['POST'], level: 'write', limit: 'cancel', run: cancel },
+  { path: '/retry/:job', methods: ['POST'], level: 'write', changes: true, run: retry },
+  { path: '/purge-queue', methods: ['POST'], level: 'write', limit: 'purge-queue', changes: true, run: purge },
+  { path: '/cancel/:job', methods: ['POST'], level: 'write', limit: 'cancel', changes: true, run: cancel },
   { path: '/requests', methods: ['GET'], level: 'read', limit: 'requests', run: requests },
-  { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', run: batch(batchesOf) },
-  { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', run: batch(oneBatch) },
-  { path: '/batch/:batch/requests', methods: ['GET', 'POST'], level: 'by-method', run: batch(requestsOf) },
-  { path: '/batch/:batch/requests/:job', methods: ['DELETE'], level: 'write', run: batch(dropRequest) },
-  { path: '/batch/:batch/finalize', methods: ['POST'], level: 'write', run: batch(finalizeBatch) },
-  { path: '/batch/:batch/cancel', methods: ['POST'], level: 'write', run: batch(cancelBatch) },
+  { path: '/batch', methods: ['GET', 'POST'], level: 'by-method', changes: true, run: batch(batchesOf) },
+  { path: '/batch/:batch', methods: ['GET', 'PUT'], level: 'by-method', changes: true, run: batch(oneBatch) },
+  {
+    path: '/batch/:batch/requests',
+    methods: ['GET', 'POST'],
+    level: 'by-method',
+    changes: true,
+    run: batch(requestsOf),
+  },
+  { path: '/batch/:batch/requests/:job', methods: ['DELETE'], level: 'write', changes: true, run: batch(dropRequest) },
+  { path: '/batch/:batch/finalize', methods: ['POST'], level: 'write', changes: true, run: batch(finalizeBatch) },
+  { path: '/batch/:batch/cancel', methods: ['POST'], level: 'write', changes: true, run: batch(cancelBatch) },
   { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: webhooksOf },
-  { path: '/webhook-key', methods: ['GET', 'POST'], level: 'management', run: webhookKey },
+  { path: '/webhook-key', methods: ['GET', 'POST'], level: 'management', changes: true, run: webhookKey },
   { path: '/health', methods: ['GET', 'POST'], level: 'read', anyType: true, run: health },
   { path: '/metrics', methods: ['GET'], level: 'read', anyType: true, run: metrics },
   { path: '/explain', methods: ['GET'], level: 'read', anyType: true, run: explainAll },
@@ -131,7 +139,18 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   if (route.limit !== undefined) {
     call.env.delivery.onSettled(await parts.access.countJobs(caller, id, route.limit))
   }
-  return route.run(parts, call, endpoint, () => heldFor(parts.access, call.env, caller, requireRight))
+  const answered = route.run(parts, call, endpoint, () => heldFor(parts.access, call.env, caller, requireRight))
+  if (route.changes !== true || reads(call)) return answered
+  const response = await answered
+  tell(parts, call, route, caller)
+  return response
+}
+
+/** Tells of a change; that of an endpoint where it names nothing smaller. */
+function tell({ emit }: JobSurfaceParts, call: Call, { path }: Route, { owner: account, keyId: by }: Caller): void {
+  const object = call.req.param('job') ?? call.req.param('batch') ?? call.req.param('endpoint') ?? null
+  const address = call.env.address?.() ?? null
+  emit('change.made', { surface: 'jobs', operation: path.slice(1), object, account, by, address })
 }
 
 function levelOf(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {

@@ -46,6 +46,7 @@ export function restSurface(
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
         // A route that is open to everybody does not look at its caller.
         const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
+        if (caller !== null && method !== 'get') tell(context.env, route, caller, parsed.params, answer)
         return respond(answer, route.contract.success.status)
       }
       const { body: contract } = route.contract
@@ -108,6 +109,21 @@ async function authenticate({ parts, env, rate }: Env['Bindings'], request: Requ
   rate.decision = await parts.access.count(caller)
   if (rate.decision?.exceeded != null) throw exceeded(rate.decision)
   return caller
+}
+
+/** Tells of a change. @param params of its path; their last one names the object, or the answer does that has made it */
+function tell(
+  { parts, env }: Env['Bindings'],
+  { contract }: Route,
+  caller: Caller,
+  params: object,
+  answer: unknown,
+): void {
+  const named = Object.values(params).at(-1) ?? (Object(answer) as { id?: unknown }).id
+  const object = typeof named === 'string' ? named : null
+  const { owner: account, keyId: by } = caller
+  const address = env.address?.() ?? null
+  parts.emit('change.made', { surface: 'rest', operation: contract.operationId, object, account, by, address })
 }
 
 function bearerKey(request: Request): string | null {
