@@ -9,6 +9,7 @@ import type { EndpointId } from './core/ids.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
 import { ensureFolder } from './disk/durable-file.ts'
 import type { Emit } from './events.ts'
+import { prepareDocuments } from './main-documents.ts'
 import { driverFor, type ServerDriver } from './main-drivers.ts'
 import { foldersIn, type ServedFolder, serveFolders } from './main-folders.ts'
 import {
@@ -134,6 +135,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       },
     })
     tellOthers(lock, leader, managementUrl)
+    prepareDocuments(app)
     await warnOfStrangers(app, config, log)
     return {
       ...{ url, managementUrl, apiKeyFile },

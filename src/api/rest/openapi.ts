@@ -24,15 +24,14 @@ const RATE_HEADERS = {
   },
 }
 
-/** The OpenAPI 3.1 document of a table of routes. @param serverUrl the address under which clients reach them */
-export function openApiDocument(routes: readonly Route[], serverUrl: string): Record<string, unknown> {
+/** The OpenAPI 3.1 document of a table of routes, without the addresses under which clients reach them. */
+export function openApiDocument(routes: readonly Route[]): Record<string, unknown> {
   const app = new OpenAPIHono()
   app.openAPIRegistry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer' })
   for (const route of routes) app.openAPIRegistry.registerPath(operation(route))
   return app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: { title: 'Runyard REST API', version: '2.0.0', description: 'Management of serverless endpoints.' },
-    servers: [{ url: serverUrl }],
   }) as unknown as Record<string, unknown>
 }
 

@@ -7,11 +7,13 @@ import { type Route, route } from '../route.ts'
 
 /** The OpenAPI document of all other routes and the page that shows it; both are open to everybody. */
 export function documentationRoutes(routes: readonly Route[], addresses: () => Addresses): Route[] {
+  let document: Record<string, unknown> | null = null
   let made: ReturnType<typeof documentation> | null = null
   // Anybody may ask, and making it takes longer than most requests.
   const current = () => {
     const url = addresses().publicUrl
-    if (made?.url !== url) made = documentation(routes, url)
+    document ??= openApiDocument(routes)
+    if (made?.url !== url) made = documentation({ ...document, servers: [{ url }] }, url)
     return made
   }
   return [
@@ -34,8 +36,7 @@ export function documentationRoutes(routes: readonly Route[], addresses: () => A
   ]
 }
 
-function documentation(routes: readonly Route[], url: string) {
-  const document = openApiDocument(routes, url)
+function documentation(document: Record<string, unknown>, url: string) {
   const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY }
   return {
     url,
