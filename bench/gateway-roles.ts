@@ -3,8 +3,8 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, createServer as createNetServer, type Server } from 'node:net'
 import { Pool } from 'undici'
 import type { EndpointId, OwnerId, WorkerId } from '../src/core/ids.ts'
-import { Forwarder } from '../src/gateway/forwarder.ts'
-import { Lines } from '../src/gateway/lines.ts'
+import { Forwarder } from '../src/gateway/proxy/forwarder.ts'
+import { Lines } from '../src/gateway/queue/request-queues.ts'
 import { systemClock } from '../src/system/clock.ts'
 
 /** What an asker is told to do. */

@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { inlineBodies } from '../sim/inline-bodies.ts'
 import type { BodyParser } from '../src/ports/body-parser.ts'
-import { BodyThreads } from '../src/system/body-threads.ts'
+import { BodyThreads } from '../src/system/bodies/body-threads.ts'
 
 const BODIES = Number(process.argv[2] ?? 5)
 const BYTES = 20_000_000

@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { EndpointId, JobId, OwnerId } from '../src/core/ids.ts'
-import type { Job } from '../src/core/job.ts'
-import { openSqliteStore } from '../src/store/sqlite.ts'
+import type { Job } from '../src/core/jobs/job.ts'
+import { openSqliteStore } from '../src/store/engines/sqlite.ts'
 import { ready } from './ready.ts'
 
 const JOBS = Number(process.argv[2] ?? 10_000)

@@ -1,6 +1,6 @@
 /** The program of a store's thread on a disk whose flush takes some milliseconds longer. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { serveStore } from '../src/store/thread-server.ts'
+import { serveStore } from '../src/store/engines/thread-server.ts'
 import { slowCommit } from './store-slow-commit.ts'
 
 if (parentPort !== null) serveStore(parentPort, { ...workerData, aroundCommit: slowCommit })

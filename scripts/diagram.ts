@@ -1,9 +1,9 @@
 /**
- * Draws the states of a job from the table in src/core/job.ts into docs/internals/job-lifecycle.md, between two marks.
+ * Draws the states of a job from the table in src/core/jobs/job.ts into docs/internals/job-lifecycle.md, between two marks.
  * `scripts/diagram.ts` writes the page; the tests hold that it is in step.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { isFinal, JOB_STATUSES, type JobStatus, TRANSITIONS } from '../src/core/job.ts'
+import { isFinal, JOB_STATUSES, type JobStatus, TRANSITIONS } from '../src/core/jobs/job.ts'
 
 /** The page with the diagram. */
 export const PAGE = new URL('../docs/internals/job-lifecycle.md', import.meta.url)

@@ -1,5 +1,5 @@
 import type { BatchId, EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
-import type { JobStatus } from '../src/core/job.ts'
+import type { JobStatus } from '../src/core/jobs/job.ts'
 
 /** What a commit has done to one job, as triggers of the database have seen it. */
 export interface Change {

@@ -1,4 +1,4 @@
-import type { GivenLimits } from '../src/core/quotas.ts'
+import type { GivenLimits } from '../src/core/accounts/quotas.ts'
 import type { World } from './world.ts'
 
 /** What the account of all clients may have: in some worlds less than they want, and never less than comes to rest. */

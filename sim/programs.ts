@@ -1,6 +1,6 @@
-import type { Answer } from '../src/core/health.ts'
+import type { Answer } from '../src/core/balancing/health-check.ts'
 import type { WorkerId } from '../src/core/ids.ts'
-import type { SocketAddress } from '../src/core/target.ts'
+import type { SocketAddress } from '../src/core/workers/socket-address.ts'
 import type { WorkerSpec } from '../src/ports/driver.ts'
 import type { Probes } from '../src/ports/probe.ts'
 import { WebProgram, type WebSurroundings } from './workers/web-program.ts'

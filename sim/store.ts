@@ -1,7 +1,7 @@
-import type { Store } from '../src/ports/store.ts'
-import { sqliteStoreOn } from '../src/store/sqlite.ts'
-import { SqliteEngine } from '../src/store/sqlite-engine.ts'
-import { InlineHost } from '../src/store/sqlite-inline.ts'
+import type { Store } from '../src/ports/store/store.ts'
+import { sqliteStoreOn } from '../src/store/engines/sqlite.ts'
+import { SqliteEngine } from '../src/store/engines/sqlite-engine.ts'
+import { InlineHost } from '../src/store/engines/sqlite-inline.ts'
 import { type Change, type Commit, LEDGER, UNREAD } from './ledger.ts'
 import type { World } from './world.ts'
 

@@ -1,7 +1,7 @@
 import { AppError } from '../src/core/errors.ts'
 import type { EndpointId, WorkerId } from '../src/core/ids.ts'
-import type { SocketAddress } from '../src/core/target.ts'
-import type { Affinity, Outcome, Reservation, Reservations } from '../src/gateway/reservation.ts'
+import type { SocketAddress } from '../src/core/workers/socket-address.ts'
+import type { Affinity, Outcome, Reservation, Reservations } from '../src/gateway/queue/reservation.ts'
 import type { Life } from './life.ts'
 import { ConnectionProblem, type WebAnswer, type WebCall } from './workers/web-program.ts'
 

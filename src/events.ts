@@ -2,12 +2,13 @@
  * Everything that happens and that somebody may want to know. Logs, metrics, activity lists and the simulator's
  * checkers read this one stream; nothing else is logged by services and loops.
  */
+
+import type { JobUsage } from './core/accounts/usage.ts'
+import type { Passed } from './core/balancing/access-log-entry.ts'
 import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
-import type { JobStatus, Transition } from './core/job.ts'
-import type { Passed } from './core/passed.ts'
-import type { JobUsage } from './core/usage.ts'
-import type { StopReason, WorkerState } from './core/worker.ts'
-import type { ColdStartPhase } from './core/worker-phase.ts'
+import type { JobStatus, Transition } from './core/jobs/job.ts'
+import type { StopReason, WorkerState } from './core/workers/worker.ts'
+import type { ColdStartPhase } from './core/workers/worker-phase.ts'
 
 /** A change that a caller made: all that a record of who changed what needs, and no value that was set. */
 export interface Change {

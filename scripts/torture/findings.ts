@@ -1,5 +1,5 @@
 /** What a torture run has shown, and what of it must not be. */
-import { MAX_LOST_ATTEMPTS } from '../../src/core/job.ts'
+import { MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import { type Acknowledged, type Attempt, type Fault, isFinal, outcome, type Seen, type Watcher } from './clients.ts'
 
 /** One kill of the server. */

@@ -1,5 +1,5 @@
 import type { JobId, WorkerId } from '../../src/core/ids.ts'
-import { isSuspect } from '../../src/core/job.ts'
+import { isSuspect } from '../../src/core/jobs/job.ts'
 import type { Change, Commit } from '../ledger.ts'
 import { transitionOf } from './job-checker.ts'
 

@@ -1,5 +1,5 @@
 import type { BatchId } from '../../src/core/ids.ts'
-import { isFinal } from '../../src/core/job.ts'
+import { isFinal } from '../../src/core/jobs/job.ts'
 import type { Commit } from '../ledger.ts'
 
 /** A batch as the store has it. */

@@ -1,6 +1,6 @@
+import type { GivenLimits } from '../../src/core/accounts/quotas.ts'
 import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
-import type { GivenLimits } from '../../src/core/quotas.ts'
-import type { MockFleet } from '../../src/drivers/mock.ts'
+import type { MockFleet } from '../../src/drivers/mock/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { Commit } from '../ledger.ts'
 import { MACHINE_WORKERS, type SimMachine } from '../machine.ts'

@@ -1,5 +1,5 @@
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
-import { isFinal, type JobStatus } from '../../src/core/job.ts'
+import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import type { Commit } from '../ledger.ts'
 
 /** What a client sees of a job. */

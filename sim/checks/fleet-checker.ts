@@ -1,5 +1,5 @@
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { WORKER_STATES, type WorkerState } from '../../src/core/worker.ts'
+import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { Events } from '../../src/events.ts'
 
 /** How many workers an endpoint has and may have. */

@@ -1,5 +1,5 @@
 import type { BatchId, EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
-import { isFinal, isLegal, type JobStatus, type Transition } from '../../src/core/job.ts'
+import { isFinal, isLegal, type JobStatus, type Transition } from '../../src/core/jobs/job.ts'
 import type { Events } from '../../src/events.ts'
 import type { Change, Commit } from '../ledger.ts'
 

@@ -1,8 +1,8 @@
+import type { Outage } from '../../src/core/balancing/circuit-breaker.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import type { Outage } from '../../src/core/outage.ts'
-import type { BalancedEndpoint, Target } from '../../src/core/target.ts'
-import type { LineLimits } from '../../src/gateway/line.ts'
-import type { Outcome, Reservation, Reservations, Wanted } from '../../src/gateway/reservation.ts'
+import type { BalancedEndpoint, Target } from '../../src/core/workers/socket-address.ts'
+import type { LineLimits } from '../../src/gateway/queue/request-queue.ts'
+import type { Outcome, Reservation, Reservations, Wanted } from '../../src/gateway/queue/reservation.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 
 /** Few requests may wait, and not for long, so that lines get full and waits end within a run. */

@@ -1,5 +1,5 @@
 import type { JobId } from '../../src/core/ids.ts'
-import { isFinal, type JobStatus } from '../../src/core/job.ts'
+import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import type { JobRun } from './run-checker.ts'
 
 /** What chunks of simulated workers say. */

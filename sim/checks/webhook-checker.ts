@@ -1,5 +1,5 @@
 import type { JobId } from '../../src/core/ids.ts'
-import { isFinal, type JobStatus } from '../../src/core/job.ts'
+import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import type { Received } from '../faults/receiver.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'

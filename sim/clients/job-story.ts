@@ -1,6 +1,6 @@
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
-import { isFinal } from '../../src/core/job.ts'
-import { JOB_TIMES, retentionMs } from '../../src/core/retention.ts'
+import { isFinal } from '../../src/core/jobs/job.ts'
+import { JOB_TIMES, retentionMs } from '../../src/core/jobs/retention.ts'
 import type { SeenJob } from '../checks/client-checker.ts'
 import { nonceOf } from '../checks/run-checker.ts'
 import { StreamChecker } from '../checks/stream-checker.ts'

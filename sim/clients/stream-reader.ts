@@ -1,5 +1,5 @@
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
-import { isFinal, type JobStatus } from '../../src/core/job.ts'
+import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import type { Chunk, StreamChecker } from '../checks/stream-checker.ts'
 import type { Life } from '../life.ts'
 import type { Reply } from '../network.ts'

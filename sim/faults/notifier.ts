@@ -1,5 +1,5 @@
 import type { Notifier } from '../../src/ports/notifier.ts'
-import { createNotifier } from '../../src/system/notifier.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
 

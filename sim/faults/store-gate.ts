@@ -1,4 +1,4 @@
-import type { Store } from '../../src/ports/store.ts'
+import type { Store } from '../../src/ports/store/store.ts'
 import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
 

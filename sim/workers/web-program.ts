@@ -1,4 +1,4 @@
-import type { Answer } from '../../src/core/health.ts'
+import type { Answer } from '../../src/core/balancing/health-check.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { Life } from '../life.ts'

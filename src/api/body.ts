@@ -1,8 +1,8 @@
 import { AppError } from '../core/errors.ts'
-import { type Body, LARGE_BODY_BYTES, textOf } from '../core/readings.ts'
+import { type Body, LARGE_BODY_BYTES, textOf } from '../core/jobs/body-readings.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
-import type { LimitedBody } from '../services/worker-calls.ts'
+import type { LimitedBody } from '../services/workers/worker-calls.ts'
 import { type Claim, FairRoom, type Holder } from './fair-room.ts'
 
 /** How far a body is kept, and how far it is read at all. */

@@ -1,5 +1,5 @@
 /** Logs as an answer: server-sent events, or JSON lines. */
-import type { LogEvent, LogStream } from '../services/log-stream.ts'
+import type { LogEvent, LogStream } from '../services/observing/log-stream.ts'
 
 /** How often a quiet stream says that it is still there, below the idle times of proxies. */
 const KEEP_ALIVE_MS = 15_000

@@ -1,10 +1,10 @@
-import { keyOfAuthorization } from '../core/authorization.ts'
+import { keyOfAuthorization } from '../core/accounts/authorization.ts'
+import type { Caller } from '../core/accounts/permission.ts'
 import { AppError, toAppError } from '../core/errors.ts'
-import type { Caller } from '../core/permission.ts'
-import { SLICE_CHARACTERS, slicesOf } from '../core/slices.ts'
+import { SLICE_CHARACTERS, slicesOf } from '../core/json/text-slices.ts'
 import type { Emit } from '../events.ts'
-import type { Access } from '../services/access.ts'
-import type { AddressOf } from '../services/failed-keys.ts'
+import type { Access } from '../services/accounts/access.ts'
+import type { AddressOf } from '../services/accounts/failed-keys.ts'
 
 /** Told by the server when an answer has gone out completely, or has not. */
 export interface Delivery {

@@ -1,12 +1,12 @@
 import type { EndpointId } from '../core/ids.ts'
-import { earliest, planWorkers } from '../core/plan.ts'
-import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/plan-balanced.ts'
-import type { EndpointSnapshot } from '../core/scale.ts'
+import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
+import { earliest, planWorkers } from '../core/scaling/plan.ts'
+import type { EndpointSnapshot } from '../core/scaling/scale.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Balancing } from '../services/balancing.ts'
-import type { Fleet } from '../services/fleet.ts'
+import type { Balancing } from '../services/balancing/balancing.ts'
+import type { Fleet } from '../services/workers/fleet.ts'
 import type { Placer } from './placer.ts'
-import type { ServedTime } from './served-time.ts'
+import type { ServedTime } from './worker-usage-meter.ts'
 
 /** After this time an endpoint whose workers cannot be started is looked at again. */
 const RETRY_MS = 30_000

@@ -1,16 +1,23 @@
-import type { Endpoint } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
-import { placeWorkers } from '../core/place.ts'
-import type { Eviction, Occupant, PlaceDecision, PlaceRules, Tenant, Unplaced } from '../core/place-input.ts'
-import { isHopeless } from '../core/place-refusal.ts'
-import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/placement.ts'
-import { earliest } from '../core/plan.ts'
-import type { EndpointSnapshot } from '../core/scale.ts'
-import { takesJobs, type WorkerLoad } from '../core/worker.ts'
+import { placeWorkers } from '../core/placement/place.ts'
+import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/placement/placement.ts'
+import { isHopeless } from '../core/placement/placement-failure.ts'
+import type {
+  Eviction,
+  Occupant,
+  PlaceDecision,
+  PlaceRules,
+  Tenant,
+  Unplaced,
+} from '../core/placement/placement-input.ts'
+import { earliest } from '../core/scaling/plan.ts'
+import type { EndpointSnapshot } from '../core/scaling/scale.ts'
+import { takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Balancing } from '../services/balancing.ts'
-import type { Fleet } from '../services/fleet.ts'
-import type { Quotas } from '../services/quotas.ts'
+import type { Quotas } from '../services/accounts/quotas.ts'
+import type { Balancing } from '../services/balancing/balancing.ts'
+import type { Fleet } from '../services/workers/fleet.ts'
 
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
 

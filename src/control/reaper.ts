@@ -1,12 +1,12 @@
 import type { WorkerId } from '../core/ids.ts'
-import type { Worker } from '../core/worker.ts'
+import type { Worker } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { PendingStop } from '../ports/store.ts'
-import type { Batches } from '../services/batches.ts'
-import type { Fleet } from '../services/fleet.ts'
-import type { Jobs } from '../services/jobs.ts'
-import type { Inspector } from './inspector.ts'
+import type { PendingStop } from '../ports/store/store.ts'
+import type { Batches } from '../services/jobs/batches.ts'
+import type { Jobs } from '../services/jobs/jobs.ts'
+import type { Fleet } from '../services/workers/fleet.ts'
 import { Upkeep } from './upkeep.ts'
+import type { Inspector } from './worker-watchdog.ts'
 
 /** How long a worker may go on with a job that ended without it, before it is replaced. */
 export const STOP_GRACE_MS = 5_000

@@ -1,6 +1,6 @@
 import type { EndpointId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Jobs } from '../services/jobs.ts'
+import type { Jobs } from '../services/jobs/jobs.ts'
 
 /** Most rows that one step removes: whoever else needs the store waits for as long as that takes. */
 const ROWS = 100

@@ -1,8 +1,8 @@
 import type { WorkerId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { Balancing } from '../services/balancing.ts'
-import type { Fleet } from '../services/fleet.ts'
-import { Waiting } from '../services/waiting.ts'
+import type { Balancing } from '../services/balancing/balancing.ts'
+import { Waiting } from '../services/long-poll.ts'
+import type { Fleet } from '../services/workers/fleet.ts'
 
 /** How long the end of killed workers is waited for. */
 const KILL_MS = 5_000

@@ -1,5 +1,5 @@
 /** What a container engine says of itself. */
-import type { EngineState } from '../core/diagnosis.ts'
+import type { EngineState } from '../core/observing/diagnosis.ts'
 import type { EngineConnection } from '../drivers/docker/connection.ts'
 import { freeBytesOf } from './machine.ts'
 

@@ -3,10 +3,10 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSyn
 import { createServer } from 'node:net'
 import { freemem, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { DataDirFacts, GpuFacts, PortFacts } from '../core/diagnosis.ts'
+import type { DataDirFacts, GpuFacts, PortFacts } from '../core/observing/diagnosis.ts'
 import { systemClock } from '../system/clock.ts'
-import { createMachine } from '../system/machine.ts'
-import { portHolder } from '../system/port-holder.ts'
+import { createMachine } from '../system/hardware/machine.ts'
+import { portHolder } from '../system/hardware/port-holder.ts'
 
 const ANSWER_MS = 2_000
 

@@ -3,8 +3,8 @@
  * taken hold ends, or waits for ever. What is said about it is read from /proc, so on other systems than Linux nothing is.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises'
-import { WORKER_VARIABLE } from './process-environment.ts'
-import { readVariables } from './process-table.ts'
+import { WORKER_VARIABLE } from './process/process-environment.ts'
+import { readVariables } from './process/process-table.ts'
 
 /** A port and the variable that names it. */
 export interface NamedPort {

@@ -1,7 +1,7 @@
-import type { EndpointType } from '../core/endpoint.ts'
+import type { EndpointType } from '../core/endpoints/endpoint.ts'
 import type { WorkerId } from '../core/ids.ts'
-import type { Isolation } from '../core/isolation.ts'
-import type { ServedAt } from '../core/target.ts'
+import type { Isolation } from '../core/workers/isolation.ts'
+import type { ServedAt } from '../core/workers/socket-address.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../ports/driver.ts'
 
 /** What {@link createRoutedDriver} needs. */

@@ -1,18 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
-import type { Caller } from '../core/permission.ts'
 import type { Passing } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
-import type { Access } from '../services/access.ts'
-import { Admission, type AdmissionRules, type Admitted, type Arriving, CLOSED, keyMissing } from './admission.ts'
-import type { BalancedCall, Forwarding } from './call.ts'
-import type { Preflight } from './cors.ts'
-import { answerError, refuseUpgrade } from './error-answer.ts'
-import { stopping } from './refusal.ts'
-import type { Entrance, Route } from './route.ts'
+import type { Access } from '../services/accounts/access.ts'
+import {
+  Admission,
+  type AdmissionRules,
+  type Admitted,
+  type Arriving,
+  CLOSED,
+  keyMissing,
+} from './entrance/admission.ts'
+import type { Preflight } from './entrance/cors.ts'
+import { answerError, refuseUpgrade } from './entrance/error-response.ts'
+import { stopping } from './entrance/refusal.ts'
+import type { Entrance, Route } from './entrance/route.ts'
+import type { BalancedCall, Forwarding } from './proxy/proxy-request.ts'
 
 /** What a {@link Gateway} is made of. */
 export interface GatewayParts {

@@ -1,4 +1,4 @@
-import type { EngineFacts } from '../core/container-reach.ts'
+import type { EngineFacts } from '../core/workers/container-reach.ts'
 
 /** The network of this installation's containers, as it is now. */
 export interface FoundNetwork extends EngineFacts {

@@ -1,5 +1,5 @@
 import type { EndpointId } from '../core/ids.ts'
-import type { EndpointLoad } from '../core/scale.ts'
+import type { EndpointLoad } from '../core/scaling/scale.ts'
 
 /** All metrics as Prometheus reads them. */
 export interface Exposition {

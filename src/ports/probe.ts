@@ -1,5 +1,5 @@
-import type { Answer } from '../core/health.ts'
-import type { SocketAddress } from '../core/target.ts'
+import type { Answer } from '../core/balancing/health-check.ts'
+import type { SocketAddress } from '../core/workers/socket-address.ts'
 
 /** Asks workers whether they are well. */
 export interface Probes {

@@ -1,7 +1,7 @@
+import type { Outage } from '../core/balancing/circuit-breaker.ts'
+import type { TrafficLoad } from '../core/balancing/traffic.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
-import type { Outage } from '../core/outage.ts'
-import type { BalancedEndpoint, Target } from '../core/target.ts'
-import type { TrafficLoad } from '../core/traffic.ts'
+import type { BalancedEndpoint, Target } from '../core/workers/socket-address.ts'
 
 /** Is told by the control loops which workers requests may be sent to. */
 export interface Targets {

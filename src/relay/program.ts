@@ -3,7 +3,7 @@
  * It writes relay.json, then one line, and ends when a server says so, when its file is gone or another's, or when nobody has needed it for ten minutes.
  */
 import { randomBytes } from 'node:crypto'
-import { readBootId, readProcess } from '../drivers/process-table.ts'
+import { readBootId, readProcess } from '../drivers/process/process-table.ts'
 import { Relay } from './relay.ts'
 import {
   RELAY_VERSION,

@@ -3,8 +3,8 @@
  * their network or whatever fits their engine (docs/adr/0022). The relay has it, so that it is there while the server is away.
  */
 import { readFileSync } from 'node:fs'
-import { type ContainerWay, containerReach, isWithin } from '../core/container-reach.ts'
 import { AppError, toAppError } from '../core/errors.ts'
+import { type ContainerWay, containerReach, isWithin } from '../core/workers/container-reach.ts'
 import { removeDurably, writeDurably } from '../disk/durable-file.ts'
 import type { ContainerNetwork, FoundNetwork } from '../ports/container-network.ts'
 import { type Listener, originOf } from './listener.ts'

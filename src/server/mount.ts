@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
-import type { Entrance, Route } from '../gateway/route.ts'
+import type { Entrance, Route } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
 
 /** What a listener that has load-balancing endpoints is told about them. */

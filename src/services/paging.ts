@@ -1,4 +1,4 @@
-import { MAX_PAGE, type Page, type PageRequest, type Position, pageOf, type Slice, sliceOf } from '../core/page.ts'
+import { MAX_PAGE, type Page, type PageRequest, type Position, pageOf, type Slice, sliceOf } from '../core/pages.ts'
 
 /**
  * One page of a list that the store gives in slices.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { refusalText } from '../../src/cli/connection.ts'
+import { refusalText } from '../../src/cli/client/connection.ts'
 
 test('what the server says against a request is shown once', () => {
   const [port, path] = ['env: the variable PORT must be a port', 'env: the variable HEALTH_CHECK_PATH must be a path']

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { column, table } from '../../src/cli/table.ts'
+import { column, table } from '../../src/cli/terminal/table.ts'
 
 const columns = [column('ID', 'id'), column('NAME', 'name'), column('IMAGE', 'image')]
 const rows = [

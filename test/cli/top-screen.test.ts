@@ -7,7 +7,7 @@ import {
   type TopAnswer,
   type TopEndpoint,
   type TopWorker,
-} from '../../src/cli/top-screen.ts'
+} from '../../src/cli/terminal/top-screen.ts'
 
 const NOW = Date.parse('2026-08-01T12:00:00Z')
 

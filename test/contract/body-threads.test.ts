@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inlineBodies } from '../../sim/inline-bodies.ts'
-import { BodyThreads } from '../../src/system/body-threads.ts'
+import { BodyThreads } from '../../src/system/bodies/body-threads.ts'
 
 /** In pieces that cut characters. */
 function piecesOf(text: string, size = 7): Uint8Array[] {

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import type Docker from 'dockerode'
 import { AppError } from '../../src/core/errors.ts'
-import { buildImage, contextOf } from '../../src/drivers/docker/build.ts'
+import { buildImage, contextOf } from '../../src/drivers/docker/images/build.ts'
 
 const BLOCK = 512
 

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import type { Engine, EngineCall } from '../../src/drivers/docker/engine.ts'
-import { LogCopy } from '../../src/drivers/docker/log-copy.ts'
-import type { LogEntry } from '../../src/drivers/docker/log-frames.ts'
-import { BEGIN, LogPosition } from '../../src/drivers/docker/log-position.ts'
+import { LogCopy } from '../../src/drivers/docker/logs/log-copy.ts'
+import type { LogEntry } from '../../src/drivers/docker/logs/log-frames.ts'
+import { BEGIN, LogPosition } from '../../src/drivers/docker/logs/log-position.ts'
 import { systemClock } from '../../src/system/clock.ts'
 
 const START_S = 1_700_000_000

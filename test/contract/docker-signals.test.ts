@@ -6,8 +6,8 @@ import { LABELS } from '../../src/drivers/docker/container-spec.ts'
 import { createDockerDriver } from '../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine-address.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createNotifier } from '../../src/system/notifier.ts'
-import { createWorkerLogs } from '../../src/system/worker-logs.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
+import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 import { type PlayedAnswer, playEngine } from '../support/played-engine.ts'
 
 const worker = 'w' as WorkerId

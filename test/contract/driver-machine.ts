@@ -4,14 +4,18 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/placement.ts'
-import { createProcessDriver, type ProcessDriver, type ProcessDriverOptions } from '../../src/drivers/process.ts'
-import { readBootId } from '../../src/drivers/process-table.ts'
+import { UNPLACED } from '../../src/core/placement/placement.ts'
+import {
+  createProcessDriver,
+  type ProcessDriver,
+  type ProcessDriverOptions,
+} from '../../src/drivers/process/process.ts'
+import { readBootId } from '../../src/drivers/process/process-table.ts'
 import { PORT_RANGE } from '../../src/drivers/served-ports.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createNotifier } from '../../src/system/notifier.ts'
-import { createWorkerLogs } from '../../src/system/worker-logs.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
+import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 
 /** What a process of a test tells about itself. */
 export interface Told {

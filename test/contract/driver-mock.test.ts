@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/placement.ts'
-import { createMockDriver, createMockFleet } from '../../src/drivers/mock.ts'
+import { UNPLACED } from '../../src/core/placement/placement.ts'
+import { createMockDriver, createMockFleet } from '../../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
-import { createNotifier } from '../../src/system/notifier.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { driverContract, exitOf } from './driver.ts'
 
 driverContract('mock', async () => {

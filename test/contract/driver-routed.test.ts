@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/placement.ts'
-import { createMockFleet } from '../../src/drivers/mock.ts'
+import { UNPLACED } from '../../src/core/placement/placement.ts'
+import { createMockFleet } from '../../src/drivers/mock/mock.ts'
 import { createNoDriver } from '../../src/drivers/none.ts'
 import { createRoutedDriver } from '../../src/drivers/routed.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
-import { createNotifier } from '../../src/system/notifier.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
 
 const MAX = 5
 const id = (name: string) => name as WorkerId

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { createDurably, ensureFolder, removeDurably, touchDurably, writeDurably } from '../../src/disk/durable-file.ts'
 import { readRelayInfo, writeRelayInfo } from '../../src/relay/relay-file.ts'
-import { keepApiKey } from '../../src/system/api-key.ts'
-import { installationOf, knownInstallation } from '../../src/system/installation.ts'
-import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/master-key.ts'
+import { installationOf, knownInstallation } from '../../src/system/coordination/installation.ts'
+import { keepApiKey } from '../../src/system/keys/api-key.ts'
+import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/keys/master-key.ts'
 import { withPowerCut } from '../support/forgetful-disk.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'runyard-durable-'))

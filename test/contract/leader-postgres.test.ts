@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Leader } from '../../src/ports/leader.ts'
-import type { Store } from '../../src/ports/store.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { nameOf, readName } from '../../src/store/engines/postgres-lock.ts'
 import { storeOf } from '../../src/store/operations/table.ts'
-import { nameOf, readName } from '../../src/store/postgres-lock.ts'
-import { fencedStore } from '../../src/system/leader-fence.ts'
-import { leadPostgres } from '../../src/system/postgres-leader.ts'
+import { fencedStore } from '../../src/system/coordination/leader-fence.ts'
+import { leadPostgres } from '../../src/system/coordination/postgres-leader.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 
 const skip = noPostgres

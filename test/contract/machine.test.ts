@@ -4,10 +4,10 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { gpuSummary } from '../../src/core/inventory.ts'
+import { gpuSummary } from '../../src/core/placement/inventory.ts'
 import type { Clock } from '../../src/ports/clock.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createMachine, describeGpus, FRESH_MS, KEPT_MS } from '../../src/system/machine.ts'
+import { createMachine, describeGpus, FRESH_MS, KEPT_MS } from '../../src/system/hardware/machine.ts'
 
 const CARD = (index: number, name: string, mib: number | string) =>
   `${index}, GPU-${index}aaa, ${name}, ${mib}, 550.54.15`

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createNotifier } from '../../src/system/notifier.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { notifierContract } from './notifier.ts'
 
 notifierContract('in-process', async () => {

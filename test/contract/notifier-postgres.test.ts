@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Topic } from '../../src/ports/notifier.ts'
-import { createNotifier } from '../../src/system/notifier.ts'
-import { createPostgresNotifier, type PostgresNotifier } from '../../src/system/postgres-notifier.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
+import { createPostgresNotifier, type PostgresNotifier } from '../../src/system/coordination/postgres-notifier.ts'
 import { noPostgres, postgresUrl, testDatabase } from '../support/postgres-database.ts'
 import { notifierContract } from './notifier.ts'
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import type { SocketAddress } from '../../src/core/target.ts'
-import { createProbes } from '../../src/system/probe.ts'
+import type { SocketAddress } from '../../src/core/workers/socket-address.ts'
+import { createProbes } from '../../src/system/http/health-probe.ts'
 
 async function listening(context: TestContext, server: Server): Promise<SocketAddress> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { BATCH, type Batch } from '../../src/core/batch.ts'
 import type { JobId } from '../../src/core/ids.ts'
+import { BATCH, type Batch } from '../../src/core/jobs/batch.ts'
 import { batchId, batchOf, counts, draft, idsOf, look, page, refusal, running, unsettled } from './store-batches.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, T0, W1 } from './store-world.ts'
 

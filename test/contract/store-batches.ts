@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { BATCH, type Batch } from '../../src/core/batch.ts'
 import type { BatchId, EndpointId } from '../../src/core/ids.ts'
-import type { BatchAnswer, BatchDraftRequest, OnceKey } from '../../src/ports/batch-store.ts'
+import { BATCH, type Batch } from '../../src/core/jobs/batch.ts'
+import type { BatchAnswer, BatchDraftRequest, OnceKey } from '../../src/ports/store/batch-store.ts'
 import { type Cases, DONE, E1, E2, endpointOf, jobId, OWNER, T0, W1, type World } from './store-world.ts'
 
 /** The id of a batch. */

@@ -5,9 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { openSqliteStore, type SqliteStore, sqliteStoreOn } from '../../src/store/sqlite.ts'
-import { type EngineOptions, MAX_BATCH, MAX_JOURNAL_BYTES, SqliteEngine } from '../../src/store/sqlite-engine.ts'
-import { InlineHost } from '../../src/store/sqlite-inline.ts'
+import { openSqliteStore, type SqliteStore, sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
+import {
+  type EngineOptions,
+  MAX_BATCH,
+  MAX_JOURNAL_BYTES,
+  SqliteEngine,
+} from '../../src/store/engines/sqlite-engine.ts'
+import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
 import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from './store-world.ts'
 
 const unavailable = { name: 'AppError', code: 'unavailable' }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openSqliteStore } from '../../src/store/sqlite.ts'
+import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { openedAnew } from '../support/emptied-stores.ts'
 import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
 import { storeContract } from './store-contract.ts'

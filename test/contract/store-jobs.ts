@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EndpointId } from '../../src/core/ids.ts'
-import type { JobStatus } from '../../src/core/job.ts'
-import type { Slice } from '../../src/core/page.ts'
+import type { JobStatus } from '../../src/core/jobs/job.ts'
+import type { Slice } from '../../src/core/pages.ts'
 import { type Cases, DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, STRANGER, T0, W1, W2 } from './store-world.ts'
 
 const EXPIRY = jobOf('x').expiresAtMs

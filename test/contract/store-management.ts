@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
+import { MAX_RELEASES } from '../../src/core/endpoints/release.ts'
 import type { RegistryId, TemplateId, VolumeId } from '../../src/core/ids.ts'
-import { MAX_RELEASES } from '../../src/core/release.ts'
-import { SEAL_KINDS } from '../../src/ports/management-store.ts'
+import { SEAL_KINDS } from '../../src/ports/store/management-store.ts'
 import {
   type Cases,
   E1,

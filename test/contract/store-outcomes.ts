@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { lostReason, MAX_LOST_ATTEMPTS } from '../../src/core/job.ts'
+import { lostReason, MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, jobOf, T0, W1, W2 } from './store-world.ts'
 
 const RETENTION = jobOf('x').retentionMs

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { type ApiKey, FULL_SCOPE, isLastingOperatorKey } from '../../src/core/accounts/permission.ts'
 import {
   DEFAULT_OWNER,
   type KeyId,
@@ -7,7 +8,6 @@ import {
   type SecretId,
   type TemplateId,
 } from '../../src/core/ids.ts'
-import { type ApiKey, FULL_SCOPE, isLastingOperatorKey } from '../../src/core/permission.ts'
 import {
   type Cases,
   E1,

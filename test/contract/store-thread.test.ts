@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
-import type { Store } from '../../src/ports/store.ts'
-import { sqliteStoreOn } from '../../src/store/sqlite.ts'
-import { ThreadHost } from '../../src/store/thread-host.ts'
-import type { NumberedCall, Request, Response } from '../../src/store/thread-messages.ts'
-import { serveStore } from '../../src/store/thread-server.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
+import { ThreadHost } from '../../src/store/engines/thread-host.ts'
+import type { NumberedCall, Request, Response } from '../../src/store/engines/thread-messages.ts'
+import { serveStore } from '../../src/store/engines/thread-server.ts'
 import { DONE, E1, jobId, jobOf, OWNER, T0, W1, W2, World } from './store-world.ts'
 
 const unavailable = { name: 'AppError', code: 'unavailable' }
@@ -120,7 +120,7 @@ test('all large answers come through, in a store with a thread', async context =
 test('a thread that ends in a write takes its open calls with it, and the next one goes on without a trace of them', async context => {
   const file = fileOf(context)
   const ending = `${file}.ending`
-  const server = new URL('../../src/store/thread-server.ts', import.meta.url)
+  const server = new URL('../../src/store/engines/thread-server.ts', import.meta.url)
   const program = programOf(`
     import { existsSync } from 'node:fs'
     import { parentPort, workerData } from 'node:worker_threads'

@@ -6,8 +6,8 @@ import {
   MAX_LOST_ATTEMPTS,
   TRANSITIONS,
   type Transition,
-} from '../../src/core/job.ts'
-import type { JobMove } from '../../src/ports/store.ts'
+} from '../../src/core/jobs/job.ts'
+import type { JobMove } from '../../src/ports/store/store.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, jobOf, T0, W1, type World } from './store-world.ts'
 
 const A = jobId('a')

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId, type TemplateId } from '../../src/core/ids.ts'
+import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
+import { SqliteEngine } from '../../src/store/engines/sqlite-engine.ts'
 import { initial } from '../../src/store/schema/0001-initial.ts'
-import { openSqliteStore } from '../../src/store/sqlite.ts'
-import { SqliteEngine } from '../../src/store/sqlite-engine.ts'
 
 const ROWS = [
   `INSERT INTO templates VALUES ('t1', 'owner', 'mine', 1, 5, '{"image":"i","args":"","diskGb":1,"volumeGb":0,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE, USAGE_READ } from '../../src/core/accounts/usage.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
-import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE, USAGE_READ } from '../../src/core/usage.ts'
 import {
   BROKEN,
   type Cases,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { EndpointId } from '../../src/core/ids.ts'
-import { MAX_LOST_ATTEMPTS } from '../../src/core/job.ts'
-import { jobView } from '../../src/core/job-view.ts'
-import { WEBHOOK, type WebhookTry } from '../../src/core/webhook.ts'
+import { MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
+import { jobView } from '../../src/core/jobs/job-view.ts'
+import { WEBHOOK, type WebhookTry } from '../../src/core/jobs/webhook.ts'
 import { BROKEN, type Cases, DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, T0, W1, type World } from './store-world.ts'
 
 const webhook = 'https://example.com/hook?ü'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { WORKER_STATES, type WorkerState } from '../../src/core/worker.ts'
+import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import { type Cases, E1, E2, EXIT, endpointOf, jobId, T0, W1, W2, type World, workerOf } from './store-world.ts'
 
 const ids = (workers: readonly { id: string }[]) => workers.map(({ id }) => id)

@@ -1,6 +1,9 @@
 /** What the cases of the store contract stand on: a store with one endpoint, and short ways to put things into it. */
 import assert from 'node:assert/strict'
-import type { Endpoint } from '../../src/core/endpoint.ts'
+import type { ApiKey } from '../../src/core/accounts/permission.ts'
+import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
+import type { Template } from '../../src/core/endpoints/template.ts'
+import type { NetworkVolume } from '../../src/core/endpoints/volume.ts'
 import type {
   EndpointId,
   JobId,
@@ -12,14 +15,11 @@ import type {
   VolumeId,
   WorkerId,
 } from '../../src/core/ids.ts'
-import type { ClaimedJob, Job, JobOutcome } from '../../src/core/job.ts'
-import type { ApiKey } from '../../src/core/permission.ts'
-import type { Registry } from '../../src/core/registry.ts'
-import type { Secret } from '../../src/core/secret.ts'
-import type { Template } from '../../src/core/template.ts'
-import type { NetworkVolume } from '../../src/core/volume.ts'
-import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
-import type { JobMove, Store } from '../../src/ports/store.ts'
+import type { ClaimedJob, Job, JobOutcome } from '../../src/core/jobs/job.ts'
+import type { Registry } from '../../src/core/secrets/registry.ts'
+import type { Secret } from '../../src/core/secrets/secret.ts'
+import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/workers/worker.ts'
+import type { JobMove, Store } from '../../src/ports/store/store.ts'
 
 /** Cases by the sentence that each holds the store to. */
 export type Cases = Readonly<Record<string, (world: World) => Promise<void>>>

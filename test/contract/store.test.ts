@@ -1,5 +1,5 @@
 import { test } from 'node:test'
-import { openSqliteStore } from '../../src/store/sqlite.ts'
+import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { emptiedPostgres, emptiedSqlite, openedAnew } from '../support/emptied-stores.ts'
 import { noPostgres } from '../support/postgres-database.ts'
 import { storeContract } from './store-contract.ts'

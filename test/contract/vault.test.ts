@@ -4,9 +4,9 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/master-key.ts'
+import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/keys/master-key.ts'
+import { boundVault, createVault, keyId } from '../../src/system/keys/vault.ts'
 import { systemRandom } from '../../src/system/random.ts'
-import { boundVault, createVault, keyId } from '../../src/system/vault.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-'))
 after(() => rmSync(folder, { recursive: true }))

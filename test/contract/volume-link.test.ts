@@ -3,7 +3,7 @@ import { lstat, mkdir, readFile, readlink, symlink, writeFile } from 'node:fs/pr
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { VolumeId, WorkerId } from '../../src/core/ids.ts'
-import { VolumeLink } from '../../src/drivers/volume-link.ts'
+import { VolumeLink } from '../../src/drivers/process/volume-link.ts'
 import { exitOf } from './driver.ts'
 import { type Machine, openMachine } from './driver-machine.ts'
 

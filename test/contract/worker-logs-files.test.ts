@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { PlacedLine, WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createWorkerLogs } from '../../src/system/worker-logs.ts'
+import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 import { follow, plain, workerLogsContract } from './worker-logs.ts'
 
 workerLogsContract('file', openFiles)

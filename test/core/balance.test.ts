@@ -15,9 +15,9 @@ import {
   trustAfter,
   trustWhenDue,
   trustWhenSent,
-} from '../../src/core/balance.ts'
+} from '../../src/core/balancing/balance.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
-import type { ServedAt } from '../../src/core/target.ts'
+import type { ServedAt } from '../../src/core/workers/socket-address.ts'
 import { randomSeed } from '../support/random-seed.ts'
 
 const OPTIONS = { seed: randomSeed, numRuns: 2_000 }

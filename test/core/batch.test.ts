@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { BatchId, JobId } from '../../src/core/ids.ts'
 import {
   BATCH,
   type Batch,
@@ -10,11 +11,10 @@ import {
   refusalToCancel,
   refusalToCreate,
   refusalToFinalize,
-} from '../../src/core/batch.ts'
-import { readBatchName, readMoreRequests, readNewBatch } from '../../src/core/batch-reading.ts'
-import { batchRequestView, batchView } from '../../src/core/batch-view.ts'
-import type { BatchId, JobId } from '../../src/core/ids.ts'
-import { elementTexts } from '../../src/core/json-text.ts'
+} from '../../src/core/jobs/batch.ts'
+import { readBatchName, readMoreRequests, readNewBatch } from '../../src/core/jobs/batch-reading.ts'
+import { batchRequestView, batchView } from '../../src/core/jobs/batch-view.ts'
+import { elementTexts } from '../../src/core/json/json-text.ts'
 import { aBatch } from '../support/snapshots.ts'
 
 const NOT_FINISHED = { status: 'FINALIZED', finalizedAtMs: 1, expiresAtMs: null } as const

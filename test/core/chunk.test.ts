@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_CHUNK_BYTES, readChunk } from '../../src/core/chunk.ts'
+import { MAX_CHUNK_BYTES, readChunk } from '../../src/core/jobs/chunk.ts'
 
 function chunkItems(body: string): readonly string[] {
   const reading = readChunk(body)

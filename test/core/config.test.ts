@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Config, readConfig, SETTINGS } from '../../src/config.ts'
-import { ACCOUNT_LIMITS } from '../../src/core/quotas.ts'
-import { WINDOWS_PROBLEM } from '../../src/core/rate-limit.ts'
+import { type Config, readConfig, SETTINGS } from '../../src/config/config.ts'
+import { ACCOUNT_LIMITS } from '../../src/core/accounts/quotas.ts'
+import { WINDOWS_PROBLEM } from '../../src/core/accounts/rate-limit.ts'
 
 type Given = Record<string, unknown>
 type Env = Record<string, string | undefined>

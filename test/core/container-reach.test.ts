@@ -1,7 +1,7 @@
 /** Which way containers take to the server, as a table of engines. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { containerReach, type EngineFacts, isWithin } from '../../src/core/container-reach.ts'
+import { containerReach, type EngineFacts, isWithin } from '../../src/core/workers/container-reach.ts'
 
 const debian: EngineFacts = {
   ...{ platform: 'linux', product: 'docker', operatingSystem: 'Debian GNU/Linux 12 (bookworm)', rootless: false },

@@ -1,8 +1,8 @@
 /** What is said of a machine, by what was found on it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ContainerReach } from '../../src/core/container-reach.ts'
-import * as diagnosis from '../../src/core/diagnosis.ts'
+import * as diagnosis from '../../src/core/observing/diagnosis.ts'
+import type { ContainerReach } from '../../src/core/workers/container-reach.ts'
 
 const GB = 1_000_000_000
 const folder: diagnosis.DataDirFacts = {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { cpuFailures, cpuMemoryGb, gpuFailures, locationFailures } from '../../src/core/catalog.ts'
-import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from '../../src/core/catalog-data.ts'
 import {
   type Compute,
   ENDPOINT_DEFAULTS,
@@ -13,9 +11,11 @@ import {
   parseGpuIds,
   tidied,
   workersMustSee,
-} from '../../src/core/endpoint.ts'
-import { REST_NAMES } from '../../src/core/field-names.ts'
+} from '../../src/core/endpoints/endpoint.ts'
+import { REST_NAMES } from '../../src/core/endpoints/field-names.ts'
 import type { VolumeId } from '../../src/core/ids.ts'
+import { cpuFailures, cpuMemoryGb, gpuFailures, locationFailures } from '../../src/core/placement/catalog.ts'
+import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from '../../src/core/placement/catalog-data.ts'
 import { anEndpoint } from '../support/snapshots.ts'
 
 const GPU: Extract<Compute, { kind: 'gpu' }> = {

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type ExplainContext, type Explanation, explainEndpoint, WAIT_CAUSES } from '../../src/core/explain.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { desiredWorkers } from '../../src/core/scale.ts'
-import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../src/core/worker.ts'
+import {
+  type ExplainContext,
+  type Explanation,
+  explainEndpoint,
+  WAIT_CAUSES,
+} from '../../src/core/observing/explain.ts'
+import { desiredWorkers } from '../../src/core/scaling/scale.ts'
+import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../src/core/workers/worker.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
 
 const CHECK = 'its check gpu failed: no card'

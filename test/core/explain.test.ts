@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import type { Endpoint } from '../../src/core/endpoint.ts'
+import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
+import { servingProblem } from '../../src/core/endpoints/serving.ts'
+import type { BatchId, WorkerId } from '../../src/core/ids.ts'
 import {
   type ExplainContext,
   explainEndpoint,
   explainJob,
   WAIT_CAUSES,
   type WaitCause,
-} from '../../src/core/explain.ts'
-import type { BatchId, WorkerId } from '../../src/core/ids.ts'
-import { type Placement, UNPLACED } from '../../src/core/placement.ts'
-import { servingProblem } from '../../src/core/serving.ts'
-import type { WorkerLoad } from '../../src/core/worker.ts'
-import { missingSecretsText, missingVolumeText } from '../../src/core/worker-failure.ts'
+} from '../../src/core/observing/explain.ts'
+import { type Placement, UNPLACED } from '../../src/core/placement/placement.ts'
+import type { WorkerLoad } from '../../src/core/workers/worker.ts'
+import { missingSecretsText, missingVolumeText } from '../../src/core/workers/worker-failure.ts'
 import { aJob, anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
 
 type Fields = Parameters<typeof aSnapshot>[0]

@@ -10,8 +10,8 @@ import {
   UNHEALTHY_MS,
   unasked,
   verdictOn,
-} from '../../src/core/health.ts'
-import { NEVER_HEALTHY_MS, servingOf } from '../../src/core/serving.ts'
+} from '../../src/core/balancing/health-check.ts'
+import { NEVER_HEALTHY_MS, servingOf } from '../../src/core/endpoints/serving.ts'
 
 const OK = { status: 200 }
 const BUSY = { status: 204 }

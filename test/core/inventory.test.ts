@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cataloged, compareVersions, gpuSummary, poolOfMemory, typesHere } from '../../src/core/inventory.ts'
+import { cataloged, compareVersions, gpuSummary, poolOfMemory, typesHere } from '../../src/core/placement/inventory.ts'
 import { aGpu, aMachine } from '../support/machines.ts'
 
 const seen = (name: string, memoryGb = 24) => {

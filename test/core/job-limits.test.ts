@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { countCall, JOB_LIMITS, JOB_WINDOW_MS, type JobCount, jobLimit, NO_CALLS } from '../../src/core/job-limits.ts'
+import {
+  countCall,
+  JOB_LIMITS,
+  JOB_WINDOW_MS,
+  type JobCount,
+  jobLimit,
+  NO_CALLS,
+} from '../../src/core/jobs/job-limits.ts'
 import { NOW } from '../support/snapshots.ts'
 
 const limit = { perWindow: 3, concurrent: 2 }

@@ -12,9 +12,9 @@ import {
   lostReason,
   TRANSITIONS,
   type Transition,
-} from '../../src/core/job.ts'
-import { jobTimes, jobView } from '../../src/core/job-view.ts'
-import { JOB_TIMES, retentionMs } from '../../src/core/retention.ts'
+} from '../../src/core/jobs/job.ts'
+import { jobTimes, jobView } from '../../src/core/jobs/job-view.ts'
+import { JOB_TIMES, retentionMs } from '../../src/core/jobs/retention.ts'
 import { aJob, NOW } from '../support/snapshots.ts'
 
 /** Every move that is allowed, written down a second time. */

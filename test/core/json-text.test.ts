@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isJsonObject, memberTexts, readJson } from '../../src/core/json-text.ts'
+import { isJsonObject, memberTexts, readJson } from '../../src/core/json/json-text.ts'
 
 const BLANKS = fc.array(fc.constantFrom(' ', '\n', '\t', '\r'), { maxLength: 3 }).map(blanks => blanks.join(''))
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { parseInstant } from '../../src/core/instant.ts'
-import { eventId, eventIdOfMany, readEventId } from '../../src/core/log-cursor.ts'
+import { parseInstant } from '../../src/core/instants.ts'
+import { eventId, eventIdOfMany, readEventId } from '../../src/core/observing/log-cursor.ts'
 
 const MS = Date.UTC(2026, 5, 1, 12, 5, 4)
 

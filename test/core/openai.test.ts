@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readChunk } from '../../src/core/chunk.ts'
 import { AppError } from '../../src/core/errors.ts'
-import type { Job } from '../../src/core/job.ts'
-import { openAiAnswer, openAiRefusal, readOpenAiCall, workerErrorAnswer } from '../../src/core/openai.ts'
-import { EventWriter, isJson, itemsOfChunks, PieceReader } from '../../src/core/openai-stream.ts'
-import { readPythonLiteral } from '../../src/core/python-literal.ts'
+import { readChunk } from '../../src/core/jobs/chunk.ts'
+import type { Job } from '../../src/core/jobs/job.ts'
+import { readPythonLiteral } from '../../src/core/json/python-literal.ts'
+import { openAiAnswer, openAiRefusal, readOpenAiCall, workerErrorAnswer } from '../../src/core/openai/openai.ts'
+import { EventWriter, isJson, itemsOfChunks, PieceReader } from '../../src/core/openai/openai-stream.ts'
 
 const job = (fields: Partial<Job>) => fields as Job
 const completed = (output: string | null) => openAiAnswer(job({ status: 'COMPLETED' }), output)

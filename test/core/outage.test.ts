@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { explainEndpoint } from '../../src/core/explain.ts'
+import { outageOf } from '../../src/core/balancing/circuit-breaker.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { outageOf } from '../../src/core/outage.ts'
-import type { EndpointSnapshot } from '../../src/core/scale.ts'
-import { missingSecretsText, missingVolumeText } from '../../src/core/worker-failure.ts'
+import { explainEndpoint } from '../../src/core/observing/explain.ts'
+import type { EndpointSnapshot } from '../../src/core/scaling/scale.ts'
+import { missingSecretsText, missingVolumeText } from '../../src/core/workers/worker-failure.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../support/snapshots.ts'
 
 type Fields = Parameters<typeof aSnapshot>[0]

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { expectedWaitMs, isHopelessWait, NO_PACE, type Pace, paceAfter } from '../../src/core/pace.ts'
+import {
+  expectedWaitMs,
+  isHopelessWait,
+  NO_PACE,
+  type Pace,
+  paceAfter,
+} from '../../src/core/balancing/queue-throughput.ts'
 
 /** The pace after places have become free at these distances. */
 const paced = (...distances: number[]): Pace => distances.reduce(paceAfter, NO_PACE)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pageOf, sliceOf } from '../../src/core/page.ts'
+import { pageOf, sliceOf } from '../../src/core/pages.ts'
 
 const items = Array.from({ length: 5 }, (_, n) => ({ id: `i-${n}`, createdAtMs: 1_800_000_000_000 + (n >> 1) }))
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { accountFailures, sshKeyFailures } from '../../src/core/account.ts'
-import { DEFAULT_OWNER, type EndpointId, type OwnerId } from '../../src/core/ids.ts'
+import { accountFailures, sshKeyFailures } from '../../src/core/accounts/account.ts'
 import {
   type AccessLevel,
   callerOf,
@@ -14,7 +13,8 @@ import {
   mayManage,
   mayUseJobs,
   scopeFailures,
-} from '../../src/core/permission.ts'
+} from '../../src/core/accounts/permission.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId } from '../../src/core/ids.ts'
 import { keyOf } from '../contract/store-world.ts'
 
 const MINE = 'mine' as EndpointId

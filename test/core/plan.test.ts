@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { earliest, planWorkers, type WorkerPlan } from '../../src/core/plan.ts'
-import { backoffOf, type EndpointSnapshot } from '../../src/core/scale.ts'
-import { takesJobs, type WorkerLoad } from '../../src/core/worker.ts'
+import { earliest, planWorkers, type WorkerPlan } from '../../src/core/scaling/plan.ts'
+import { backoffOf, type EndpointSnapshot } from '../../src/core/scaling/scale.ts'
+import { takesJobs, type WorkerLoad } from '../../src/core/workers/worker.ts'
 import { anExit, aSnapshot, aWorker, NOW } from '../support/snapshots.ts'
 
 const scaler = { type: 'REQUEST_COUNT', requestCount: 1 } as const

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { countRequest, DEFAULT_WINDOWS, type RateWindow, type WindowCount } from '../../src/core/rate-limit.ts'
+import { countRequest, DEFAULT_WINDOWS, type RateWindow, type WindowCount } from '../../src/core/accounts/rate-limit.ts'
 
 const MINUTE: RateWindow = { name: 'minute', quota: 3, seconds: 60 }
 const HOUR: RateWindow = { name: 'hour', quota: 4, seconds: 3_600 }

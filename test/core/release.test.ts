@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registryFailures } from '../../src/core/registry.ts'
-import { type Configuration, configDiff, rolloutOf } from '../../src/core/release.ts'
-import { shrinkProblem, volumeFailures } from '../../src/core/volume.ts'
+import { type Configuration, configDiff, rolloutOf } from '../../src/core/endpoints/release.ts'
+import { shrinkProblem, volumeFailures } from '../../src/core/endpoints/volume.ts'
+import { registryFailures } from '../../src/core/secrets/registry.ts'
 import { templateOf, volumeOf } from '../contract/store-world.ts'
 import { anEndpoint } from '../support/snapshots.ts'
 

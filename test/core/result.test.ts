@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JobOutcome } from '../../src/core/job.ts'
-import { oversizedResult, RESULT_BYTES, readResult } from '../../src/core/result.ts'
+import type { JobOutcome } from '../../src/core/jobs/job.ts'
+import { oversizedResult, RESULT_BYTES, readResult } from '../../src/core/jobs/result.ts'
 
 function outcome(body: string): JobOutcome {
   const reading = readResult(body)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Scaler } from '../../src/core/endpoint.ts'
-import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from '../../src/core/scale.ts'
-import { crashBackoff, crashed, takesJobs, WORKER_STATES, type Worker } from '../../src/core/worker.ts'
+import type { Scaler } from '../../src/core/endpoints/endpoint.ts'
+import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from '../../src/core/scaling/scale.ts'
+import { crashBackoff, crashed, takesJobs, WORKER_STATES, type Worker } from '../../src/core/workers/worker.ts'
 import { anExit, aSnapshot, aWorker, NOW } from '../support/snapshots.ts'
 
 const delay = (queueDelayS: number): Scaler => ({ type: 'QUEUE_DELAY', queueDelayS })

@@ -7,7 +7,7 @@ import {
   servingProblem,
   servingWithSecrets,
   shownHealthPath,
-} from '../../src/core/serving.ts'
+} from '../../src/core/endpoints/serving.ts'
 
 test('a worker serves port 80 and answers at /ping unless its variables say something else', () => {
   assert.deepEqual(servingOf({}), { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 })

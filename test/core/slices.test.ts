@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { textResponse } from '../../src/api/surface.ts'
-import { SLICE_CHARACTERS, slicesOf } from '../../src/core/slices.ts'
+import { SLICE_CHARACTERS, slicesOf } from '../../src/core/json/text-slices.ts'
 
 test('no slice is longer than it may be or cuts a character, and short texts come together', () => {
   const long = `x${'🙂'.repeat(SLICE_CHARACTERS)}`

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readMilliseconds, readSubmission } from '../../src/core/submission.ts'
+import { readMilliseconds, readSubmission } from '../../src/core/jobs/submission.ts'
 
 function failures(body: string): readonly string[] {
   const reading = readSubmission(body)

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import {
+  envFailures,
+  TEMPLATE_DEFAULTS,
+  type TemplateInput,
+  templateFailures,
+} from '../../src/core/endpoints/template.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../../src/core/ids.ts'
-import { type Placement, UNPLACED } from '../../src/core/placement.ts'
-import { resolveSecrets, secretFailures, secretNames } from '../../src/core/secret.ts'
-import { envFailures, TEMPLATE_DEFAULTS, type TemplateInput, templateFailures } from '../../src/core/template.ts'
-import { protocolEnv } from '../../src/core/worker-env.ts'
+import { type Placement, UNPLACED } from '../../src/core/placement/placement.ts'
+import { resolveSecrets, secretFailures, secretNames } from '../../src/core/secrets/secret.ts'
+import { protocolEnv } from '../../src/core/workers/worker-environment.ts'
 
 function aTemplate(fields: Partial<TemplateInput> = {}): TemplateInput {
   return {

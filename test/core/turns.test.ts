@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { BatchId } from '../../src/core/ids.ts'
-import { type BatchTurn, takeTurns, type WaitingLine } from '../../src/core/turns.ts'
+import { type BatchTurn, takeTurns, type WaitingLine } from '../../src/core/jobs/fair-queue.ts'
 
 const batch = (id: string, position: number, waiting: number): BatchTurn => ({ id: id as BatchId, position, waiting })
 const lineOf = (heads: number[], batches: BatchTurn[]): WaitingLine => ({ heads, tail: heads.at(-1) ?? null, batches })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readOutput } from '../../src/core/unsent.ts'
+import { readOutput } from '../../src/core/jobs/sdk-output.ts'
 
 const unsent = (why: 'unusable' | 'undelivered', detail: string, over = false) => ({
   ...{ kind: 'unsent', why, reason: `the worker could not send its result: ${detail}`, over },

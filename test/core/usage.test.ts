@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { JOB_STATUSES, TRANSITIONS, type Transition } from '../../src/core/job.ts'
-import { UNPLACED } from '../../src/core/placement.ts'
 import {
   countWorker,
   flavorOf,
@@ -11,7 +9,9 @@ import {
   NO_JOB_USAGE,
   usageOfMove,
   type WorkerMeter,
-} from '../../src/core/usage.ts'
+} from '../../src/core/accounts/usage.ts'
+import { JOB_STATUSES, TRANSITIONS, type Transition } from '../../src/core/jobs/job.ts'
+import { UNPLACED } from '../../src/core/placement/placement.ts'
 
 const T0 = 1_700_000_000_000
 const span = { waitingSinceMs: T0, startedAtMs: T0 + 10, inputBytes: 3, outputBytes: 5, streamBytes: 7 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { WorkerExit } from '../../src/core/worker.ts'
+import type { WorkerExit } from '../../src/core/workers/worker.ts'
 import {
   adviceFor,
   adviceForStart,
@@ -9,7 +9,7 @@ import {
   missingSecretsText,
   missingVolumeText,
   startFailureOf,
-} from '../../src/core/worker-failure.ts'
+} from '../../src/core/workers/worker-failure.ts'
 import { EngineError, engineError, startRefusal } from '../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../src/drivers/docker/exit-cause.ts'
 import { anExit } from '../support/snapshots.ts'

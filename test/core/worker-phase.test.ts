@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { COLD_START_PHASES, coldStartOf, phaseOf, type TimedWorker, timeLineOf } from '../../src/core/worker-phase.ts'
+import {
+  COLD_START_PHASES,
+  coldStartOf,
+  phaseOf,
+  type TimedWorker,
+  timeLineOf,
+} from '../../src/core/workers/worker-phase.ts'
 import { aWorker, NOW } from '../support/snapshots.ts'
 
 /** A worker that was wanted at NOW and has come as far as the fields say. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Worker } from '../../src/core/worker.ts'
-import { workerStory } from '../../src/core/worker-story.ts'
+import type { Worker } from '../../src/core/workers/worker.ts'
+import { workerStory } from '../../src/core/workers/worker-history.ts'
 import { aWorker, NOW } from '../support/snapshots.ts'
 
 const born: Partial<Worker> = { createdAtMs: NOW, startedAtMs: null, readyAtMs: null, sdk: null, exitedAtMs: null }

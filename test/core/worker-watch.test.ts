@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { initTimeoutMs } from '../../src/core/init-timeout.ts'
-import { omissionOf, pingsWhileItWorks, tellsWhatItHolds } from '../../src/core/sdk.ts'
+import { initTimeoutMs } from '../../src/core/workers/init-timeout.ts'
 import {
   afterPing,
   afterTake,
@@ -15,7 +14,8 @@ import {
   type Sighting,
   showsBlocking,
   WEDGED_MS,
-} from '../../src/core/worker-watch.ts'
+} from '../../src/core/workers/worker-liveness.ts'
+import { omissionOf, pingsWhileItWorks, tellsWhatItHolds } from '../../src/core/workers/worker-sdk.ts'
 
 const python = (version: string) => `RunPod-Python-SDK/${version} (Linux; x86_64) Language/Python 3.11.2`
 const OURS = 'Runyard-Worker-SDK/0.1.0 (linux; x64) Language/Node 26.10.0'

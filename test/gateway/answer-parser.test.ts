@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type AnswerHead, MalformedAnswer } from '../../src/gateway/answer-head.ts'
-import { AnswerParser } from '../../src/gateway/answer-parser.ts'
+import { type AnswerHead, MalformedAnswer } from '../../src/gateway/http1/response-head.ts'
+import { AnswerParser } from '../../src/gateway/http1/response-parser.ts'
 import { randomSeed } from '../support/random-seed.ts'
 
 interface Read {

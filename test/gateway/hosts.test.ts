@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hostsOf, type NamingSettings } from '../../src/main-hosts.ts'
+import { hostsOf, type NamingSettings } from '../../src/main/hosts.ts'
 import { hostCheck } from '../../src/server/hosts.ts'
-import { machineNames } from '../../src/system/machine-names.ts'
+import { machineNames } from '../../src/system/hardware/machine-names.ts'
 
 const SETTINGS: NamingSettings = {
   ...{ host: '127.0.0.1', adminHost: '127.0.0.1', publicUrl: null, queueUrl: null },

@@ -4,7 +4,7 @@
  */
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { openPostgresStore } from '../../src/store/postgres.ts'
+import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 import { randomSeed } from '../support/random-seed.ts'
 import { openRig, type Rig } from '../support/rig.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MAX_COPIES } from '../../src/core/relay.ts'
-import { Copies } from '../../src/relay/copies.ts'
+import { MAX_COPIES } from '../../src/core/workers/relay-headers.ts'
+import { Copies } from '../../src/relay/chunk-dedup.ts'
 
 test('a chunk would be the first of its kind, or one more than were kept in a row', () => {
   const copies = new Copies()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Takes } from '../../src/relay/takes.ts'
+import { Takes } from '../../src/relay/undelivered-takes.ts'
 
 test('a take whose answer was lost is reported from the moment before it was passed on, once', () => {
   const takes = new Takes()

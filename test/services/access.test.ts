@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { endpointScope, type KeyScope } from '../../src/core/accounts/permission.ts'
 import type { EndpointId, OwnerId } from '../../src/core/ids.ts'
-import { endpointScope, type KeyScope } from '../../src/core/permission.ts'
-import { Access } from '../../src/services/access.ts'
+import { Access } from '../../src/services/accounts/access.ts'
 import { type Answer, KEY, openRig, type Rig } from '../support/rig.ts'
 
 const RUN = { body: { input: {} } }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { REFUSED } from '../../src/drivers/mock-probes.ts'
+import { REFUSED } from '../../src/drivers/mock/mock-probes.ts'
 import { balancedEndpoint, openBalancedRig } from '../support/balanced.ts'
 import { aMachine } from '../support/machines.ts'
 import type { Rig } from '../support/rig.ts'

@@ -1,11 +1,11 @@
 /** Looks at an endpoint overlap. Whatever order they end in, the gateway is told of it as it is now. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { NO_TRAFFIC } from '../../src/core/balancing/traffic.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
-import type { EndpointSnapshot } from '../../src/core/scale.ts'
-import { NO_TRAFFIC } from '../../src/core/traffic.ts'
-import type { Store } from '../../src/ports/store.ts'
-import { Balancing } from '../../src/services/balancing.ts'
+import type { EndpointSnapshot } from '../../src/core/scaling/scale.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { Balancing } from '../../src/services/balancing/balancing.ts'
 import { balancedEndpoint } from '../support/balanced.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JobsAccess } from '../../src/core/permission.ts'
+import type { JobsAccess } from '../../src/core/accounts/permission.ts'
 import { inputs, RigBatches, workOff } from '../support/batches.ts'
 import { openRig } from '../support/rig.ts'
 

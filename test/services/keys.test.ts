@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type Caller, callerOf, FULL_SCOPE, type KeyScope } from '../../src/core/accounts/permission.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../src/core/ids.ts'
-import { type Caller, callerOf, FULL_SCOPE, type KeyScope } from '../../src/core/permission.ts'
 import { KEY, openRig, type Rig } from '../support/rig.ts'
 import { servicesOf } from '../support/services.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { Lines } from '../../src/system/log.ts'
+import { Lines } from '../../src/system/observing/log.ts'
 
 function opened() {
   const writes: string[] = []

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { FULL_SCOPE } from '../../src/core/accounts/permission.ts'
+import type { Passed } from '../../src/core/balancing/access-log-entry.ts'
 import type { EndpointId, OwnerId } from '../../src/core/ids.ts'
-import type { Passed } from '../../src/core/passed.ts'
-import { FULL_SCOPE } from '../../src/core/permission.ts'
-import { createMetrics } from '../../src/system/metrics.ts'
+import { createMetrics } from '../../src/system/observing/metrics.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
 const NOTHING = { requests: 0, sockets: 0, waiting: 0, busyWorkers: 0 }

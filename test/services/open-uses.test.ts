@@ -1,10 +1,10 @@
 /** What a key holds open ends with the key, or with the right that it needs. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { type Caller, callerOf, type KeyScope, mayUseJobs } from '../../src/core/accounts/permission.ts'
 import { AppError } from '../../src/core/errors.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
-import { type Caller, callerOf, type KeyScope, mayUseJobs } from '../../src/core/permission.ts'
-import { OpenUses } from '../../src/services/open-uses.ts'
+import { OpenUses } from '../../src/services/accounts/open-uses.ts'
 import { KEY, openRig, type Rig } from '../support/rig.ts'
 import { servicesOf } from '../support/services.ts'
 

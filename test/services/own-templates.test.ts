@@ -1,8 +1,8 @@
 /** Endpoints that show what they run as their own, over templates that may be shared. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ENDPOINT_DEFAULTS, type EndpointConfig } from '../../src/core/endpoint.ts'
-import { REST_NAMES } from '../../src/core/field-names.ts'
+import { ENDPOINT_DEFAULTS, type EndpointConfig } from '../../src/core/endpoints/endpoint.ts'
+import { REST_NAMES } from '../../src/core/endpoints/field-names.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId, type TemplateId } from '../../src/core/ids.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import { servicesOf } from '../support/services.ts'

@@ -1,10 +1,10 @@
 /** Inputs, URLs and variables in the store, where the operator wants them sealed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inputPlace, webhookUrlPlace } from '../../src/core/seal-place.ts'
-import { PayloadSeals } from '../../src/services/payload-seals.ts'
-import { resealAll, sealPlain } from '../../src/services/resealing.ts'
-import { createVault } from '../../src/system/vault.ts'
+import { inputPlace, webhookUrlPlace } from '../../src/core/secrets/seal-place.ts'
+import { PayloadSeals } from '../../src/services/secrets/payload-seals.ts'
+import { resealAll, sealPlain } from '../../src/services/secrets/re-encryption.ts'
+import { createVault } from '../../src/system/keys/vault.ts'
 import { openRig } from '../support/rig.ts'
 
 const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { EndpointId } from '../../src/core/ids.ts'
-import type { MachineGpu } from '../../src/core/inventory.ts'
+import type { MachineGpu } from '../../src/core/placement/inventory.ts'
 import { aGpu, aMachine } from '../support/machines.ts'
 import { openRig, type Rig, type RigOptions, type RigWorker } from '../support/rig.ts'
 

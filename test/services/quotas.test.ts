@@ -1,7 +1,7 @@
 /** Limits of accounts: what is refused, with which words, and what goes on. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { GivenLimits } from '../../src/core/quotas.ts'
+import type { GivenLimits } from '../../src/core/accounts/quotas.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
 const ACCOUNTS = '/v2/account/accounts'

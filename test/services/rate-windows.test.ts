@@ -1,8 +1,8 @@
 /** The windows of REST: exact whoever asks at once, and kept over a restart. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { Store } from '../../src/ports/store.ts'
-import { openPostgresStore } from '../../src/store/postgres.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 import { KEY, openRig, type Rig } from '../support/rig.ts'
 

@@ -1,12 +1,12 @@
 /** What follows from a second account: workers that must be kept apart, and webhooks that stay off private addresses. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Account } from '../../src/core/account.ts'
+import type { Account } from '../../src/core/accounts/account.ts'
+import type { Caller } from '../../src/core/accounts/permission.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../src/core/ids.ts'
-import type { Caller } from '../../src/core/permission.ts'
 import type { Ports } from '../../src/ports/ports.ts'
-import { Accounts } from '../../src/services/accounts.ts'
-import { SHARING_RULES, Sharing, type SharingRules } from '../../src/services/sharing.ts'
+import { Accounts } from '../../src/services/accounts/accounts.ts'
+import { SHARING_RULES, Sharing, type SharingRules } from '../../src/services/accounts/sharing.ts'
 
 const OPERATOR = { owner: DEFAULT_OWNER, keyId: 'k', operator: true } as unknown as Caller
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SparseLines } from '../../src/system/sparse-lines.ts'
+import { SparseLines } from '../../src/system/observing/log-rate-limit.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
 function openLines(maxSubjects?: number) {

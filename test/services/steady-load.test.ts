@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { EndpointId } from '../../src/core/ids.ts'
-import { sqliteStoreOn } from '../../src/store/sqlite.ts'
-import { MAX_JOURNAL_BYTES, SqliteEngine } from '../../src/store/sqlite-engine.ts'
-import { InlineHost } from '../../src/store/sqlite-inline.ts'
+import { sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
+import { MAX_JOURNAL_BYTES, SqliteEngine } from '../../src/store/engines/sqlite-engine.ts'
+import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
 import { Rig } from '../support/rig.ts'
 
 const HOUR_MS = 3_600_000

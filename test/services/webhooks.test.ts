@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { MAX_CALLS, MAX_CALLS_PER_ENDPOINT } from '../../src/control/courier.ts'
+import { MAX_CALLS, MAX_CALLS_PER_ENDPOINT } from '../../src/control/webhook-dispatcher.ts'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import type { OutboundCall } from '../support/fake-outbound.ts'
 import { openRig, type Rig } from '../support/rig.ts'

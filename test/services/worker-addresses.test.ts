@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppError } from '../../src/core/errors.ts'
-import type { ContainerUrls } from '../../src/services/worker-addresses.ts'
+import type { ContainerUrls } from '../../src/services/workers/worker-addresses.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
 const GATEWAY = 'http://172.18.0.1:41000'

@@ -4,7 +4,7 @@ import { BatchChecker } from '../../sim/checks/batch-checker.ts'
 import { OrderChecker } from '../../sim/checks/order-checker.ts'
 import type { Change } from '../../sim/ledger.ts'
 import type { BatchId, EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
-import type { JobStatus } from '../../src/core/job.ts'
+import type { JobStatus } from '../../src/core/jobs/job.ts'
 
 const SUBMITTED: Change = {
   ...{ n: 1, kind: 'insert', job: 'job-1' as JobId, endpoint: 'endpoint' as EndpointId, was: null, now: 'IN_QUEUE' },

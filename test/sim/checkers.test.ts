@@ -13,8 +13,8 @@ import { type Chunk, StreamChecker } from '../../sim/checks/stream-checker.ts'
 import type { Change } from '../../sim/ledger.ts'
 import type { Call } from '../../sim/network.ts'
 import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
-import type { JobStatus, Transition } from '../../src/core/job.ts'
-import type { WorkerState } from '../../src/core/worker.ts'
+import type { JobStatus, Transition } from '../../src/core/jobs/job.ts'
+import type { WorkerState } from '../../src/core/workers/worker.ts'
 
 const endpointId = 'endpoint' as EndpointId
 const [jobId, otherId] = ['job-1', 'job-2'] as [JobId, JobId]

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type BalancedLines, LINE_LIMITS, LineChecker, type ProgramSight } from '../../sim/checks/line-checker.ts'
+import type { TrafficLoad } from '../../src/core/balancing/traffic.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
-import type { TrafficLoad } from '../../src/core/traffic.ts'
-import type { Outcome, Reservation, Wanted } from '../../src/gateway/reservation.ts'
+import type { Outcome, Reservation, Wanted } from '../../src/gateway/queue/reservation.ts'
 import { aBalanced, aTarget, ENDPOINT } from '../support/lines.ts'
 
 const idOf = (name: string) => name as WorkerId

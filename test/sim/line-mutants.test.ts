@@ -5,8 +5,8 @@ import type { BalancedLines } from '../../sim/checks/line-checker.ts'
 import { settle } from '../../sim/run.ts'
 import type { BreakLines } from '../../sim/server.ts'
 import { runSeed } from '../../sim/simulation.ts'
-import type { Target } from '../../src/core/target.ts'
-import type { Reservation, Reservations } from '../../src/gateway/reservation.ts'
+import type { Target } from '../../src/core/workers/socket-address.ts'
+import type { Reservation, Reservations } from '../../src/gateway/queue/reservation.ts'
 
 /** Among these the mistake must be found. */
 const MUTANT_SEEDS = 20

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { QuotaChecker } from '../../sim/checks/quota-checker.ts'
 import type { Change } from '../../sim/ledger.ts'
-import type { JobStatus } from '../../src/core/job.ts'
+import type { JobStatus } from '../../src/core/jobs/job.ts'
 import { given } from '../support/placing.ts'
 
 function quotas() {

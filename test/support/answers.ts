@@ -1,4 +1,4 @@
-import type { SocketAddress } from '../../src/core/target.ts'
+import type { SocketAddress } from '../../src/core/workers/socket-address.ts'
 import { systemClock } from '../../src/system/clock.ts'
 
 /** The status with which a server answers a GET of its root; one that does not listen yet is waited for. */

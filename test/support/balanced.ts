@@ -1,10 +1,10 @@
 /** Load-balancing endpoints in a rig, with their requests by hand. */
 
 import type { TestContext } from 'node:test'
+import type { Outage } from '../../src/core/balancing/circuit-breaker.ts'
+import { NO_TRAFFIC, type TrafficLoad } from '../../src/core/balancing/traffic.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import type { Outage } from '../../src/core/outage.ts'
-import type { BalancedEndpoint, Target } from '../../src/core/target.ts'
-import { NO_TRAFFIC, type TrafficLoad } from '../../src/core/traffic.ts'
+import type { BalancedEndpoint, Target } from '../../src/core/workers/socket-address.ts'
 import type { Notifier } from '../../src/ports/notifier.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import { type EndpointFields, openRig, type Rig, type RigOptions } from './rig.ts'

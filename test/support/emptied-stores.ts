@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
-import type { Store } from '../../src/ports/store.ts'
-import { openPostgresStore } from '../../src/store/postgres.ts'
-import { openSqliteStore, type StoreHost } from '../../src/store/sqlite.ts'
+import type { Store } from '../../src/ports/store/store.ts'
+import { openPostgresStore } from '../../src/store/engines/postgres.ts'
+import { openSqliteStore, type StoreHost } from '../../src/store/engines/sqlite.ts'
 import { testSchema } from './postgres-database.ts'
 
 /** A store that is emptied, not closed, when a case is over. */

@@ -1,5 +1,5 @@
 import { AppError } from '../../src/core/errors.ts'
-import type { Store } from '../../src/ports/store.ts'
+import type { Store } from '../../src/ports/store/store.ts'
 
 /** Whether a call fails before it did anything, or after it was done: the answer is lost, the change is there. */
 export type Fault = 'before' | 'after'

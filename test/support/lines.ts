@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { AppError } from '../../src/core/errors.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
-import type { BalancedEndpoint, ServedAt, Target } from '../../src/core/target.ts'
+import type { BalancedEndpoint, ServedAt, Target } from '../../src/core/workers/socket-address.ts'
 import type { Events } from '../../src/events.ts'
-import { Lines, type LinesOptions } from '../../src/gateway/lines.ts'
-import type { Outcome, Reservation, Wanted } from '../../src/gateway/reservation.ts'
-import { createNotifier } from '../../src/system/notifier.ts'
+import { Lines, type LinesOptions } from '../../src/gateway/queue/request-queues.ts'
+import type { Outcome, Reservation, Wanted } from '../../src/gateway/queue/reservation.ts'
+import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** The endpoint of all requests that do not name another. */

@@ -1,7 +1,8 @@
 /** Endpoints and workers as core/place looks at them, changed only where a test says so. */
-import type { Compute } from '../../src/core/endpoint.ts'
+import type { Compute } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
-import { placeWorkers } from '../../src/core/place.ts'
+import { placeWorkers } from '../../src/core/placement/place.ts'
+import { type AssignedGpu, type Placement, UNPLACED } from '../../src/core/placement/placement.ts'
 import {
   type Occupant,
   PLACE_RULES,
@@ -9,9 +10,8 @@ import {
   type PlaceInput,
   type PlaceRules,
   type Tenant,
-} from '../../src/core/place-input.ts'
-import { type AssignedGpu, type Placement, UNPLACED } from '../../src/core/placement.ts'
-import type { Capacity } from '../../src/core/plan.ts'
+} from '../../src/core/placement/placement-input.ts'
+import type { Capacity } from '../../src/core/scaling/plan.ts'
 import { aMachine } from './machines.ts'
 import { NOW } from './snapshots.ts'
 

@@ -1,11 +1,12 @@
 /** Values of the core for tests: whole, valid, and changed only where a test says so. */
-import type { Batch } from '../../src/core/batch.ts'
-import type { Endpoint } from '../../src/core/endpoint.ts'
+
+import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
-import type { Job } from '../../src/core/job.ts'
-import type { QueuedWorker } from '../../src/core/placement.ts'
-import type { EndpointSnapshot, QueueLoad } from '../../src/core/scale.ts'
-import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/worker.ts'
+import type { Batch } from '../../src/core/jobs/batch.ts'
+import type { Job } from '../../src/core/jobs/job.ts'
+import type { QueuedWorker } from '../../src/core/placement/placement.ts'
+import type { EndpointSnapshot, QueueLoad } from '../../src/core/scaling/scale.ts'
+import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/workers/worker.ts'
 
 /** The instant of every test of the core. */
 export const NOW = 1_800_000_000_000

@@ -106,8 +106,20 @@ test('a sleep is found in each of its forms', () => {
 })
 
 test('the walls stand where the table of laws puts them', () => {
-  const inside = ['src/core/job.ts', 'src/app.ts', 'src/drivers/process.ts', 'sim/clock.ts', 'test/core/job.test.ts']
-  const outside = ['src/system/clock.ts', 'src/main.ts', 'src/server/listen.ts', 'src/cli/serve.ts', 'bench/jobs.ts']
+  const inside = [
+    'src/core/jobs/job.ts',
+    'src/app.ts',
+    'src/drivers/process/process.ts',
+    'sim/clock.ts',
+    'test/core/job.test.ts',
+  ]
+  const outside = [
+    'src/system/clock.ts',
+    'src/main/server.ts',
+    'src/server/listen.ts',
+    'src/cli/commands/serve.ts',
+    'bench/jobs.ts',
+  ]
   const testsOutside = ['test/wire/sdk.test.ts', 'test/browser/a.test.ts', 'test/support/server.ts', 'scripts/test.ts']
   for (const path of inside) assert.deepEqual(allowanceOf(path), [], path)
   for (const path of [...outside, ...testsOutside]) assert.equal(allowanceOf(path), undefined, path)

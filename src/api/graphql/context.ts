@@ -1,5 +1,5 @@
+import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
-import type { Caller } from '../../core/permission.ts'
 import type { Loaders } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
 

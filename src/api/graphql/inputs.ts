@@ -6,7 +6,7 @@ import {
   type FlashBoot,
   parseGpuIds,
   type Scaler,
-} from '../../core/endpoint.ts'
+} from '../../core/endpoints/endpoint.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import { commaList, type Given, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
 

@@ -1,5 +1,5 @@
+import type { TemplateCategory, TemplateInput } from '../../core/endpoints/template.ts'
 import type { RegistryId } from '../../core/ids.ts'
-import type { TemplateCategory, TemplateInput } from '../../core/template.ts'
 
 /** One variable of an environment. */
 export interface Variable {

@@ -1,11 +1,11 @@
-import { cpuMemoryGb } from '../../core/catalog.ts'
-import { type Endpoint, formatGpuIds } from '../../core/endpoint.ts'
-import type { QueuedWorker } from '../../core/placement.ts'
-import type { Registry } from '../../core/registry.ts'
-import type { Secret } from '../../core/secret.ts'
-import type { Template } from '../../core/template.ts'
-import type { NetworkVolume } from '../../core/volume.ts'
-import type { Worker } from '../../core/worker.ts'
+import { type Endpoint, formatGpuIds } from '../../core/endpoints/endpoint.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import type { NetworkVolume } from '../../core/endpoints/volume.ts'
+import { cpuMemoryGb } from '../../core/placement/catalog.ts'
+import type { QueuedWorker } from '../../core/placement/placement.ts'
+import type { Registry } from '../../core/secrets/registry.ts'
+import type { Secret } from '../../core/secrets/secret.ts'
+import type { Worker } from '../../core/workers/worker.ts'
 
 /** What an endpoint's own fields are resolved from. */
 export type EndpointView = ReturnType<typeof endpointView>

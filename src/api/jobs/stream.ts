@@ -1,11 +1,11 @@
 import type { Context } from 'hono'
-import type { Endpoint } from '../../core/endpoint.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import type { JobId } from '../../core/ids.ts'
-import { isFinal, type Job } from '../../core/job.ts'
-import { jobTimes } from '../../core/job-view.ts'
+import { isFinal, type Job } from '../../core/jobs/job.ts'
+import { jobTimes } from '../../core/jobs/job-view.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { StreamAnswer, Streams } from '../../services/streams.ts'
+import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** How long a stream is held while nothing is new. Below the 10 s after which the Python client gives up. */

@@ -1,8 +1,8 @@
 import type { Context } from 'hono'
-import type { Endpoint } from '../../core/endpoint.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { JobId } from '../../core/ids.ts'
-import type { WebhookDelivery, WebhookTry } from '../../core/webhook.ts'
-import type { Webhooks } from '../../services/webhooks.ts'
+import type { WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
+import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** What the operations on webhooks use. */

@@ -1,6 +1,9 @@
 import { AppError, toAppError } from '../../core/errors.ts'
-import { isFinal, type Job } from '../../core/job.ts'
-import { readJson } from '../../core/json-text.ts'
+import { LARGE_BODY_BYTES } from '../../core/jobs/body-readings.ts'
+import { isFinal, type Job } from '../../core/jobs/job.ts'
+import { RESULT_BYTES } from '../../core/jobs/result.ts'
+import { readJson } from '../../core/json/json-text.ts'
+import { slicesOf } from '../../core/json/text-slices.ts'
 import {
   errorObjectOf,
   failureOf,
@@ -8,7 +11,7 @@ import {
   openAiAnswer,
   openAiRefusal,
   workerErrorAnswer,
-} from '../../core/openai.ts'
+} from '../../core/openai/openai.ts'
 import {
   EventWriter,
   isJson,
@@ -17,15 +20,12 @@ import {
   type Piece,
   PieceReader,
   type StreamItem,
-} from '../../core/openai-stream.ts'
-import { LARGE_BODY_BYTES } from '../../core/readings.ts'
-import { RESULT_BYTES } from '../../core/result.ts'
-import { slicesOf } from '../../core/slices.ts'
+} from '../../core/openai/openai-stream.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Jobs } from '../../services/jobs.ts'
-import type { StreamAnswer, Streams } from '../../services/streams.ts'
+import type { Jobs } from '../../services/jobs/jobs.ts'
+import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
 import { reportFailure, textResponse } from '../surface.ts'
 
 /** How long one look for chunks is held; then comes the next. */

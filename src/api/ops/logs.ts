@@ -1,10 +1,10 @@
+import type { Caller } from '../../core/accounts/permission.ts'
 import { invalid } from '../../core/errors.ts'
-import { parseInstant } from '../../core/instant.ts'
-import { type LastEvent, readEventId } from '../../core/log-cursor.ts'
-import type { Caller } from '../../core/permission.ts'
-import type { LogSource } from '../../services/log-feed.ts'
-import { type LogQuery, type LogReading, MAX_TAIL } from '../../services/log-reading.ts'
-import type { LogEvent } from '../../services/log-stream.ts'
+import { parseInstant } from '../../core/instants.ts'
+import { type LastEvent, readEventId } from '../../core/observing/log-cursor.ts'
+import type { LogSource } from '../../services/observing/log-feed.ts'
+import { type LogQuery, type LogReading, MAX_TAIL } from '../../services/observing/log-reading.ts'
+import type { LogEvent } from '../../services/observing/log-stream.ts'
 import { asEvents, asLines, streamedAnswer } from '../event-stream.ts'
 
 /** What the route of logs uses. */

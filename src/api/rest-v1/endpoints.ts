@@ -1,10 +1,16 @@
-import { cpuMemoryGb, poolsOfTypes, typesOfPools } from '../../core/catalog.ts'
-import { CPU_FLAVORS, GPU_POOLS } from '../../core/catalog-data.ts'
-import { type Compute, type Endpoint, type EndpointConfig, type Scaler, withDefaults } from '../../core/endpoint.ts'
+import {
+  type Compute,
+  type Endpoint,
+  type EndpointConfig,
+  type Scaler,
+  withDefaults,
+} from '../../core/endpoints/endpoint.ts'
+import type { Template } from '../../core/endpoints/template.ts'
 import { AppError } from '../../core/errors.ts'
 import type { VolumeId } from '../../core/ids.ts'
-import type { Template } from '../../core/template.ts'
-import type { Worker } from '../../core/worker.ts'
+import { cpuMemoryGb, poolsOfTypes, typesOfPools } from '../../core/placement/catalog.ts'
+import { CPU_FLAVORS, GPU_POOLS } from '../../core/placement/catalog-data.ts'
+import type { Worker } from '../../core/workers/worker.ts'
 import type { Members } from '../rest/route.ts'
 import type { EndpointFields } from './schemas.ts'
 import { templateView } from './templates.ts'

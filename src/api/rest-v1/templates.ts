@@ -1,6 +1,6 @@
+import type { Template, TemplateInput } from '../../core/endpoints/template.ts'
 import type { RegistryId } from '../../core/ids.ts'
-import { readJson } from '../../core/json-text.ts'
-import type { Template, TemplateInput } from '../../core/template.ts'
+import { readJson } from '../../core/json/json-text.ts'
 import type { Members } from '../rest/route.ts'
 import type { TemplateFields } from './schemas.ts'
 

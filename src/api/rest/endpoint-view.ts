@@ -1,7 +1,7 @@
-import { cpuMemoryGb } from '../../core/catalog.ts'
-import type { Endpoint } from '../../core/endpoint.ts'
-import { shownHealthPath } from '../../core/serving.ts'
-import type { Template } from '../../core/template.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { shownHealthPath } from '../../core/endpoints/serving.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import { cpuMemoryGb } from '../../core/placement/catalog.ts'
 import { type Addresses, balancedUrl } from '../addresses.ts'
 import type { EndpointBody } from './schemas/endpoint.ts'
 

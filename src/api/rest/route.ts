@@ -1,5 +1,5 @@
 import type { z } from '@hono/zod-openapi'
-import type { Caller } from '../../core/permission.ts'
+import type { Caller } from '../../core/accounts/permission.ts'
 
 /** A shape of named members, as zod writes it. */
 export type Shape = Readonly<Record<string, z.ZodType>>

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import type { DocumentReading } from '../../core/document.ts'
 import { AppError } from '../../core/errors.ts'
-import { readJson } from '../../core/json-text.ts'
+import type { DocumentReading } from '../../core/json/document-size.ts'
+import { readJson } from '../../core/json/json-text.ts'
 import type { BodyContract, Contract, Shape } from './route.ts'
 
 /** More failures than a person reads; the rest is counted. */

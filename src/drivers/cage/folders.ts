@@ -2,7 +2,7 @@
 import { lstatSync, readlinkSync } from 'node:fs'
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, dirname, join } from 'node:path'
-import { contains } from '../process-command.ts'
+import { contains } from '../process/process-command.ts'
 
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
 

@@ -1,10 +1,11 @@
 /** What a container is made with. The rules are told in docs/guides/containers.md. */
-import type { ContainerServing } from '../../core/container-reach.ts'
+
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
+import type { ContainerServing } from '../../core/workers/container-reach.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
-import { parseContainerArgs } from '../command-line.ts'
-import { VOLUME_PATH } from '../volume-link.ts'
+import { parseContainerArgs } from '../process/command-line.ts'
+import { VOLUME_PATH } from '../process/volume-link.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 
 /** How containers are connected. */

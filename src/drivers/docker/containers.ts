@@ -1,16 +1,16 @@
 /** One container of a worker, from its start to its end. */
 import { readFileSync } from 'node:fs'
-import type { Isolation, Limit } from '../../core/isolation.ts'
-import type { ServedAt } from '../../core/target.ts'
+import type { Isolation, Limit } from '../../core/workers/isolation.ts'
+import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { ObservedExit } from '../../ports/driver.ts'
-import { isAlive, type ProcessIdentity, readProcess, signal } from '../process-table.ts'
+import { isAlive, type ProcessIdentity, readProcess, signal } from '../process/process-table.ts'
 import { LABELS } from './container-spec.ts'
 import type { Engine } from './engine.ts'
 import { engineError } from './engine-error.ts'
 import { containerExit } from './exit-cause.ts'
 import type { InspectedContainer } from './inspected-container.ts'
-import { LogCopy } from './log-copy.ts'
+import { LogCopy } from './logs/log-copy.ts'
 import { servedAddress } from './served-address.ts'
 
 /** What finds a container again; as JSON it is the handle of its worker. */

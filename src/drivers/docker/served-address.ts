@@ -1,5 +1,5 @@
 /** Where a container that serves by itself is reached, told by what its engine says of it. */
-import type { ServedAt, SocketAddress } from '../../core/target.ts'
+import type { ServedAt, SocketAddress } from '../../core/workers/socket-address.ts'
 import { LABELS } from './container-spec.ts'
 import type { InspectedContainer } from './inspected-container.ts'
 

@@ -1,3 +1,4 @@
+import type { BatchId, EndpointId, JobId } from '../../core/ids.ts'
 import {
   BATCH,
   type Batch,
@@ -9,8 +10,7 @@ import {
   refusalToCreate,
   refusalToFinalize,
   refusalUnlessDraft,
-} from '../../core/batch.ts'
-import type { BatchId, EndpointId, JobId } from '../../core/ids.ts'
+} from '../../core/jobs/batch.ts'
 import type {
   BatchAnswer,
   BatchDraft,
@@ -21,7 +21,7 @@ import type {
   OnceKey,
   ReleasedJob,
   RemovedJob,
-} from '../../ports/batch-store.ts'
+} from '../../ports/store/batch-store.ts'
 import { type BatchRequestRow, type BatchRow, ofRequest, toBatch, toBatchRequest } from '../rows/batches.ts'
 import type { EndedRow } from '../rows/jobs.ts'
 import * as sql from '../sql/batches.ts'

@@ -1,4 +1,4 @@
-import type { ClaimRequest } from '../../ports/claims.ts'
+import type { ClaimRequest } from '../../ports/store/claims.ts'
 import { headSizes } from '../sql/claim-sizes.ts'
 import { query, type Steps } from './operation.ts'
 import { lengthWithin } from './removed-jobs.ts'

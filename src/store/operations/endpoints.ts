@@ -1,10 +1,10 @@
-import type { Endpoint } from '../../core/endpoint.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { Template } from '../../core/endpoints/template.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
-import type { Slice } from '../../core/page.ts'
-import type { EndpointLoad, EndpointSnapshot } from '../../core/scale.ts'
-import type { Template } from '../../core/template.ts'
-import type { DeletedEndpoint, EndpointStore } from '../../ports/store.ts'
+import type { Slice } from '../../core/pages.ts'
+import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
+import type { DeletedEndpoint, EndpointStore } from '../../ports/store/store.ts'
 import {
   type CountersRow,
   conditionOf,

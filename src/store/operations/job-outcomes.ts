@@ -1,3 +1,4 @@
+import { NO_JOB_USAGE, usageOfMove } from '../../core/accounts/usage.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import {
   type Job,
@@ -6,10 +7,16 @@ import {
   MAX_LOST_ATTEMPTS,
   SUSPECT_LOST_ATTEMPTS,
   type Transition,
-} from '../../core/job.ts'
-import { earliest } from '../../core/plan.ts'
-import { NO_JOB_USAGE, usageOfMove } from '../../core/usage.ts'
-import type { FinishRequest, JobMove, JobOutcomeStore, LinePart, PurgedPart, RemovedJobs } from '../../ports/store.ts'
+} from '../../core/jobs/job.ts'
+import { earliest } from '../../core/scaling/plan.ts'
+import type {
+  FinishRequest,
+  JobMove,
+  JobOutcomeStore,
+  LinePart,
+  PurgedPart,
+  RemovedJobs,
+} from '../../ports/store/store.ts'
 import { type EndedRow, type JobRow, type RemovedRow, type SpanRow, toJob, toSpan } from '../rows/jobs.ts'
 import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'

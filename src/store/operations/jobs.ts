@@ -1,7 +1,7 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { JOB_STATUSES, type Job } from '../../core/job.ts'
-import type { Claim, ClaimRequest } from '../../ports/claims.ts'
-import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store.ts'
+import { JOB_STATUSES, type Job } from '../../core/jobs/job.ts'
+import type { Claim, ClaimRequest } from '../../ports/store/claims.ts'
+import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store/store.ts'
 import {
   type JobRow,
   ofNewJob,

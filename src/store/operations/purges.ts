@@ -1,5 +1,5 @@
 import type { EndpointId, JobId } from '../../core/ids.ts'
-import type { LinePart } from '../../ports/store.ts'
+import type { LinePart } from '../../ports/store/store.ts'
 import type { EndedRow } from '../rows/jobs.ts'
 import { purgeJobs } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/purges.ts'

@@ -1,6 +1,6 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { MAX_QUEUED_WORKERS, type QueuedWorker } from '../../core/placement.ts'
-import type { QueuedWorkerStore } from '../../ports/queued-worker-store.ts'
+import { MAX_QUEUED_WORKERS, type QueuedWorker } from '../../core/placement/placement.ts'
+import type { QueuedWorkerStore } from '../../ports/store/queued-worker-store.ts'
 import type { EndpointRow } from '../rows/endpoints.ts'
 import { ofQueuedWorker, type QueuedWorkerRow, toQueuedWorker } from '../rows/queued-workers.ts'
 import type { WorkerRow } from '../rows/workers.ts'

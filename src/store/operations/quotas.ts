@@ -1,7 +1,7 @@
+import { addHeld, type HeldJobs, NOTHING_HELD, type ObjectCounts, type ObjectKind } from '../../core/accounts/quotas.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
-import type { Position } from '../../core/page.ts'
-import { addHeld, type HeldJobs, NOTHING_HELD, type ObjectCounts, type ObjectKind } from '../../core/quotas.ts'
-import type { HeldPart, QuotaStore } from '../../ports/quota-store.ts'
+import type { Position } from '../../core/pages.ts'
+import type { HeldPart, QuotaStore } from '../../ports/store/quota-store.ts'
 import * as sql from '../sql/quotas.ts'
 import { type OperationsOf, query, queryOne, read, type Steps } from './operation.ts'
 

@@ -1,6 +1,6 @@
 import type { BatchId, EndpointId } from '../../core/ids.ts'
-import type { RemovalStore, RemovedPart } from '../../ports/removal-store.ts'
-import type { JobMove } from '../../ports/store.ts'
+import type { RemovalStore, RemovedPart } from '../../ports/store/removal-store.ts'
+import type { JobMove } from '../../ports/store/store.ts'
 import type { RemovedRow } from '../rows/jobs.ts'
 import { deleteRequests, firstRequests } from '../sql/batches.ts'
 import { lockEndpointId } from '../sql/endpoints.ts'

@@ -1,5 +1,5 @@
 import type { WorkerId } from '../../core/ids.ts'
-import type { JobMove } from '../../ports/store.ts'
+import type { JobMove } from '../../ports/store/store.ts'
 import { insertStop } from '../sql/job-outcomes.ts'
 import { lockWorker, workerSettled } from '../sql/workers.ts'
 import { lock, query, type Steps } from './operation.ts'

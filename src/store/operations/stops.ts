@@ -1,5 +1,5 @@
 import type { JobId, WorkerId } from '../../core/ids.ts'
-import type { PendingStop, StopStore } from '../../ports/store.ts'
+import type { PendingStop, StopStore } from '../../ports/store/store.ts'
 import * as sql from '../sql/job-outcomes.ts'
 import { type OperationsOf, query, read, type Steps, write } from './operation.ts'
 

@@ -1,4 +1,4 @@
-import type { Claim, ClaimRequest } from '../../ports/claims.ts'
+import type { Claim, ClaimRequest } from '../../ports/store/claims.ts'
 import type { ClaimedRow } from '../rows/jobs.ts'
 import * as sql from '../sql/jobs.ts'
 import { query, queryOne, type Steps } from './operation.ts'

@@ -1,4 +1,4 @@
-import type { Store } from '../../ports/store.ts'
+import type { Store } from '../../ports/store/store.ts'
 import { accounts } from './accounts.ts'
 import { batches } from './batches.ts'
 import { endpoints } from './endpoints.ts'

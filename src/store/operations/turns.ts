@@ -1,6 +1,6 @@
 import type { BatchId, EndpointId } from '../../core/ids.ts'
-import { takeTurns } from '../../core/turns.ts'
-import type { ClaimRequest } from '../../ports/claims.ts'
+import { takeTurns } from '../../core/jobs/fair-queue.ts'
+import type { ClaimRequest } from '../../ports/store/claims.ts'
 import type { ClaimedRow } from '../rows/jobs.ts'
 import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../sql/batches.ts'
 import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../sql/jobs.ts'

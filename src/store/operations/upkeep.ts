@@ -1,4 +1,4 @@
-import type { UpkeepStore } from '../../ports/store.ts'
+import type { UpkeepStore } from '../../ports/store/store.ts'
 import * as sql from '../sql/usage.ts'
 import { type OperationsOf, query, queryOne, type Steps, write } from './operation.ts'
 

@@ -1,4 +1,3 @@
-import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import {
   addJobUsage,
   addWorkerUsage,
@@ -8,9 +7,16 @@ import {
   NO_WORKER_USAGE,
   USAGE_READ,
   type WorkerCount,
-} from '../../core/usage.ts'
-import type { JobMove } from '../../ports/store.ts'
-import type { JobUsageSum, RunningWorkers, UsageQuery, UsageStore, WorkerUsageSum } from '../../ports/usage-store.ts'
+} from '../../core/accounts/usage.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { JobMove } from '../../ports/store/store.ts'
+import type {
+  JobUsageSum,
+  RunningWorkers,
+  UsageQuery,
+  UsageStore,
+  WorkerUsageSum,
+} from '../../ports/store/usage-store.ts'
 import {
   type JobSumRow,
   type MeterRow,

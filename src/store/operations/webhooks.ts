@@ -1,8 +1,8 @@
 import type { BatchId, DeliveryId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
-import type { Job } from '../../core/job.ts'
-import { jobView } from '../../core/job-view.ts'
-import { afterTry, type WebhookDelivery, type WebhookTry } from '../../core/webhook.ts'
-import type { DueWebhook, GivenUpWebhook, OpenWebhook, WebhookKey, WebhookStore } from '../../ports/store.ts'
+import type { Job } from '../../core/jobs/job.ts'
+import { jobView } from '../../core/jobs/job-view.ts'
+import { afterTry, type WebhookDelivery, type WebhookTry } from '../../core/jobs/webhook.ts'
+import type { DueWebhook, GivenUpWebhook, OpenWebhook, WebhookKey, WebhookStore } from '../../ports/store/store.ts'
 import {
   type DeliveryRow,
   type DueRow,

@@ -1,5 +1,5 @@
+import { flavorOf } from '../../core/accounts/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { flavorOf } from '../../core/usage.ts'
 import {
   type StopReason,
   WORKER_STATES,
@@ -7,9 +7,9 @@ import {
   type WorkerExit,
   type WorkerLoad,
   type WorkerState,
-} from '../../core/worker.ts'
-import type { WorkerMove, WorkerStore, WorkerToken } from '../../ports/store.ts'
-import type { ServedTime } from '../../ports/usage-store.ts'
+} from '../../core/workers/worker.ts'
+import type { WorkerMove, WorkerStore, WorkerToken } from '../../ports/store/store.ts'
+import type { ServedTime } from '../../ports/store/usage-store.ts'
 import { type EndpointRow, toEndpoint } from '../rows/endpoints.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
 import { findEndpoint, lockEndpoint } from '../sql/endpoints.ts'

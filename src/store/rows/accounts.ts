@@ -1,6 +1,6 @@
-import type { Account } from '../../core/account.ts'
+import type { Account } from '../../core/accounts/account.ts'
+import type { GivenLimits } from '../../core/accounts/quotas.ts'
 import type { OwnerId } from '../../core/ids.ts'
-import type { GivenLimits } from '../../core/quotas.ts'
 
 /** A row of `accounts`. */
 export interface AccountRow {

@@ -1,6 +1,6 @@
-import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/batch.ts'
 import type { BatchId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
-import type { BatchDraftRequest } from '../../ports/batch-store.ts'
+import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/jobs/batch.ts'
+import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `batches`. */

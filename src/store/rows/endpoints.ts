@@ -1,8 +1,8 @@
-import type { Endpoint, EndpointConfig, EndpointCounters } from '../../core/endpoint.ts'
+import type { Endpoint, EndpointConfig, EndpointCounters } from '../../core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
-import { earliest } from '../../core/plan.ts'
-import type { QueueLoad, WorkerCondition } from '../../core/scale.ts'
-import type { WorkerState } from '../../core/worker.ts'
+import { earliest } from '../../core/scaling/plan.ts'
+import type { QueueLoad, WorkerCondition } from '../../core/scaling/scale.ts'
+import type { WorkerState } from '../../core/workers/worker.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `endpoints`: what statements look at has columns, the rest of the configuration is one JSON text. */

@@ -1,6 +1,6 @@
+import type { UsageSpan } from '../../core/accounts/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { ClaimedJob, Job, JobKind, JobStatus, JobSummary } from '../../core/job.ts'
-import type { UsageSpan } from '../../core/usage.ts'
+import type { ClaimedJob, Job, JobKind, JobStatus, JobSummary } from '../../core/jobs/job.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `jobs`. */

@@ -1,5 +1,5 @@
+import type { AccessLevel, ApiKey, KeyKind, KeyScope } from '../../core/accounts/permission.ts'
 import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
-import type { AccessLevel, ApiKey, KeyKind, KeyScope } from '../../core/permission.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `api_keys`. */

@@ -1,5 +1,5 @@
 import type { OwnerId, RegistryId } from '../../core/ids.ts'
-import type { Registry } from '../../core/registry.ts'
+import type { Registry } from '../../core/secrets/registry.ts'
 
 /** A row of `registries` without the sealed password. */
 export interface RegistryRow {

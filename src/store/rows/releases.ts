@@ -1,5 +1,5 @@
+import type { DiffEntry, Release } from '../../core/endpoints/release.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
-import type { DiffEntry, Release } from '../../core/release.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `releases`. */

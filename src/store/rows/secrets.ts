@@ -1,5 +1,5 @@
 import type { OwnerId, SecretId } from '../../core/ids.ts'
-import type { Secret } from '../../core/secret.ts'
+import type { Secret } from '../../core/secrets/secret.ts'
 
 /** A row of `secrets` without the sealed value. */
 export interface SecretRow {

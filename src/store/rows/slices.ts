@@ -1,4 +1,4 @@
-import type { Slice } from '../../core/page.ts'
+import type { Slice } from '../../core/pages.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** More than any list of one owner should have; the end of a list that is asked for as a whole. */

@@ -1,5 +1,5 @@
+import type { Template } from '../../core/endpoints/template.ts'
 import type { OwnerId, RegistryId, TemplateId } from '../../core/ids.ts'
-import type { Template } from '../../core/template.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `templates`: what statements look at has columns, the rest is one JSON text. */

@@ -1,5 +1,5 @@
+import type { NetworkVolume, VolumeType } from '../../core/endpoints/volume.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
-import type { NetworkVolume, VolumeType } from '../../core/volume.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `network_volumes`. */

@@ -1,7 +1,7 @@
 import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
-import type { JobStatus } from '../../core/job.ts'
-import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/webhook.ts'
-import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store.ts'
+import type { JobStatus } from '../../core/jobs/job.ts'
+import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
+import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/store.ts'
 
 /** A row of `webhook_deliveries` as the line has it. */
 export interface DueRow {

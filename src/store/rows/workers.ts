@@ -1,7 +1,7 @@
+import type { Serving } from '../../core/endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { Placement } from '../../core/placement.ts'
-import type { Serving } from '../../core/serving.ts'
-import type { StopReason, Worker, WorkerExit, WorkerState } from '../../core/worker.ts'
+import type { Placement } from '../../core/placement/placement.ts'
+import type { StopReason, Worker, WorkerExit, WorkerState } from '../../core/workers/worker.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `workers`. */

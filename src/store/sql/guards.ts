@@ -1,4 +1,4 @@
-import { TRANSITIONS, type Transition } from '../../core/job.ts'
+import { TRANSITIONS, type Transition } from '../../core/jobs/job.ts'
 
 /** The condition on a job's state under which this transition may happen; from the one table in core/job. */
 export function guard(transition: Transition): string {

@@ -1,5 +1,5 @@
 /** Statements on the line of jobs, their chunks and their diagnostics. */
-import { JOB_STATUSES, type JobStatus } from '../../core/job.ts'
+import { JOB_STATUSES, type JobStatus } from '../../core/jobs/job.ts'
 import { ALIVE, ENDPOINT_THERE, guard, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Statements on all that is sealed, wherever it is. */
-import { PAYLOAD_KINDS, type PayloadKind } from '../../core/payload-seal.ts'
-import { SEALED_MARK } from '../../core/seal-place.ts'
-import type { SealKind } from '../../ports/management-store.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
+import { SEALED_MARK } from '../../core/secrets/seal-place.ts'
+import type { SealKind } from '../../ports/store/management-store.ts'
 
 /** Where each kind is: table, what identifies a row, the sealed text, and what that is bound to. */
 const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, text: string, row: string]>> = {

@@ -1,8 +1,8 @@
 /** Heads of requests that a worker could read in another way than the gateway. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readConfig } from '../../../src/config.ts'
-import { requestHead } from '../../../src/gateway/request-head.ts'
+import { readConfig } from '../../../src/config/config.ts'
+import { requestHead } from '../../../src/gateway/http1/request-head.ts'
 
 const CALL = {
   endpointId: 'e1',

@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { forStream } from '../../../src/cli/terminal-text.ts'
+import { forStream } from '../../../src/cli/terminal/terminal-text.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { root } from '../support/server.ts'
 

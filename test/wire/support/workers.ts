@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { buildImage } from '../../../src/drivers/docker/build.ts'
+import { buildImage } from '../../../src/drivers/docker/images/build.ts'
 import { INSTALLATION_LABEL } from '../../../src/drivers/docker/network.ts'
 import { engineAt, engineUrl, noDocker, workerImage } from '../../support/docker.ts'
 import { atEnd, atExit, temporaryFolder } from './cleanup.ts'

@@ -1,10 +1,10 @@
-import type { Account } from '../../../core/account.ts'
+import type { Account } from '../../../core/accounts/account.ts'
+import type { Caller, KeyRecord, KeyScope } from '../../../core/accounts/permission.ts'
+import type { GivenLimits } from '../../../core/accounts/quotas.ts'
 import type { KeyId, OwnerId } from '../../../core/ids.ts'
-import type { Caller, KeyRecord, KeyScope } from '../../../core/permission.ts'
-import type { GivenLimits } from '../../../core/quotas.ts'
-import type { Accounts } from '../../../services/accounts.ts'
-import type { KeyChanges, Keys } from '../../../services/keys.ts'
-import type { Quotas, QuotaUse } from '../../../services/quotas.ts'
+import type { Accounts } from '../../../services/accounts/accounts.ts'
+import type { KeyChanges, Keys } from '../../../services/accounts/keys.ts'
+import type { Quotas, QuotaUse } from '../../../services/accounts/quotas.ts'
 import { type Members, type Route, route } from '../route.ts'
 import {
   AccountBody,

@@ -1,8 +1,8 @@
-import type { CpuFlavor } from '../../../core/catalog-data.ts'
-import type { DataCenter } from '../../../core/catalog-types.ts'
 import { notFound } from '../../../core/errors.ts'
-import type { Catalog, PricedGpu } from '../../../services/catalog.ts'
-import type { Templates } from '../../../services/templates.ts'
+import type { CpuFlavor } from '../../../core/placement/catalog-data.ts'
+import type { DataCenter } from '../../../core/placement/catalog-types.ts'
+import type { Templates } from '../../../services/endpoints/templates.ts'
+import type { Catalog, PricedGpu } from '../../../services/placement/catalog.ts'
 import { type Members, type Route, type Rule, route } from '../route.ts'
 import {
   ASKED_VCPUS,

@@ -1,5 +1,5 @@
-import type { Endpoints } from '../../../services/endpoints.ts'
-import type { Keys } from '../../../services/keys.ts'
+import type { Keys } from '../../../services/accounts/keys.ts'
+import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import { type Route, route } from '../route.ts'
 import { CreatedKeyBody, EndpointKeyList } from '../schemas/account.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'

@@ -1,6 +1,6 @@
 import type { SecretId } from '../../../core/ids.ts'
-import type { Secret } from '../../../core/secret.ts'
-import type { Secrets } from '../../../services/secrets.ts'
+import type { Secret } from '../../../core/secrets/secret.ts'
+import type { Secrets } from '../../../services/secrets/secrets.ts'
 import { type Route, type Rule, route } from '../route.ts'
 import { CreateSecret, SecretBody, SecretList, SecretQuery, UpdateSecret } from '../schemas/account.ts'
 import { IdParam, pagination } from '../schemas/common.ts'

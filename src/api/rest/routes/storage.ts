@@ -1,8 +1,8 @@
+import type { NetworkVolume } from '../../../core/endpoints/volume.ts'
 import type { RegistryId, VolumeId } from '../../../core/ids.ts'
-import type { Registry } from '../../../core/registry.ts'
-import type { NetworkVolume } from '../../../core/volume.ts'
-import type { Registries } from '../../../services/registries.ts'
-import type { Volumes } from '../../../services/volumes.ts'
+import type { Registry } from '../../../core/secrets/registry.ts'
+import type { Volumes } from '../../../services/endpoints/volumes.ts'
+import type { Registries } from '../../../services/secrets/registries.ts'
 import { type Route, route } from '../route.ts'
 import {
   CreateRegistry,

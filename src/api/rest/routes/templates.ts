@@ -1,6 +1,6 @@
+import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../../core/endpoints/template.ts'
 import type { TemplateId } from '../../../core/ids.ts'
-import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../../core/template.ts'
-import type { Templates } from '../../../services/templates.ts'
+import type { Templates } from '../../../services/endpoints/templates.ts'
 import { containerChanges } from '../endpoint-changes.ts'
 import { containerRules } from '../endpoint-rules.ts'
 import { type Members, type Route, type Rule, route } from '../route.ts'

@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/account.ts'
-import { DATA_CENTERS } from '../../../core/catalog-types.ts'
-import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MOST_LIMIT } from '../../../core/quotas.ts'
-import { MAX_CREDENTIAL } from '../../../core/registry.ts'
+import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/accounts/account.ts'
+import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MOST_LIMIT } from '../../../core/accounts/quotas.ts'
+import { DATA_CENTERS } from '../../../core/placement/catalog-types.ts'
+import { MAX_CREDENTIAL } from '../../../core/secrets/registry.ts'
 import { DateTime, Id, listed, Name, PageQuery, Pagination, text } from './common.ts'
 
 /** A saved credential of a container registry; the credential itself is never shown. */

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { CURSOR } from '../../../core/page.ts'
-import { MAX_CUDA_VERSION } from '../../../core/template.ts'
+import { MAX_CUDA_VERSION } from '../../../core/endpoints/template.ts'
+import { CURSOR } from '../../../core/pages.ts'
 
 /** Error body of REST: a problem document (RFC 9457). */
 export const Problem = z

@@ -1,8 +1,15 @@
 import { z } from '@hono/zod-openapi'
-import { LOCATIONS } from '../../../core/catalog.ts'
-import { CPU_FLAVORS, GPU_POOLS } from '../../../core/catalog-data.ts'
-import { MAX_ITEMS, MAX_WORKERS, MODEL_REFERENCE } from '../../../core/endpoint.ts'
-import { ENV_NAME, MAX_CUDA_VERSIONS, MAX_ENV_VARIABLES, MAX_PORTS, MAX_TEXT, PORT } from '../../../core/template.ts'
+import { MAX_ITEMS, MAX_WORKERS, MODEL_REFERENCE } from '../../../core/endpoints/endpoint.ts'
+import {
+  ENV_NAME,
+  MAX_CUDA_VERSIONS,
+  MAX_ENV_VARIABLES,
+  MAX_PORTS,
+  MAX_TEXT,
+  PORT,
+} from '../../../core/endpoints/template.ts'
+import { LOCATIONS } from '../../../core/placement/catalog.ts'
+import { CPU_FLAVORS, GPU_POOLS } from '../../../core/placement/catalog-data.ts'
 import { CudaVersion, DateTime, Id, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
 
 const QueueRequestUrls = z

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { parseInstant } from '../../../core/instant.ts'
-import { readEventId } from '../../../core/log-cursor.ts'
+import { parseInstant } from '../../../core/instants.ts'
+import { readEventId } from '../../../core/observing/log-cursor.ts'
 
 /** Who wrote a line. */
 export const LogSource = z.enum(['container', 'system']).openapi('LogSource')

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { MAX_CUDA_VERSIONS } from '../../../core/template.ts'
+import { MAX_CUDA_VERSIONS } from '../../../core/endpoints/template.ts'
 import { CudaVersion, Name, Pagination } from './common.ts'
 import { ContainerShape, ContainerShown, Image } from './endpoint.ts'
 

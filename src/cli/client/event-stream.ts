@@ -1,0 +1,69 @@
+/** Server-sent events of the server, read on across its restarts. */
+
+import { CliError, EXIT } from '../exit.ts'
+import { ask, type ConnectionOptions } from './connection.ts'
+import { Patience } from './reconnect-backoff.ts'
+
+/** One event. */
+export interface ServerEvent {
+  /** Its name; `message` where the server gives none. */
+  readonly event: string
+  readonly data: string
+}
+
+/**
+ * The events at a path, up to and with the one that has the name of the last one. Where the connection breaks off, which it
+ * does when the server is restarted, it goes on behind the last event that came.
+ * @param patience says how long it tries; with one that knows no answer yet the first request has to work
+ * @throws CliError when the first request fails, the server refuses to go on, or is away for too long
+ */
+export async function* events(
+  options: ConnectionOptions,
+  path: string,
+  last: string,
+  patience = new Patience(),
+): AsyncGenerator<ServerEvent, void, undefined> {
+  let lastId: string | null = null
+  for (;;) {
+    try {
+      const headers = { accept: 'text/event-stream', ...(lastId === null ? {} : { 'last-event-id': lastId }) }
+      const answer = await ask(options, path, { headers })
+      patience.answered()
+      for await (const { id, event, data } of blocks(answer)) {
+        if (id !== undefined) lastId = id
+        if (data === undefined) continue
+        yield { event: event ?? 'message', data }
+        if (event === last) return
+      }
+      throw new CliError('the server has ended the connection', EXIT.unavailable)
+    } catch (error) {
+      await patience.after(error)
+    }
+  }
+}
+
+/** The blocks of one answer, by the names of their fields; without a word no more where the connection breaks off. */
+async function* blocks({ body }: Response): AsyncGenerator<Readonly<Record<string, string | undefined>>> {
+  if (body === null) return
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  try {
+    for (let text = ''; ; ) {
+      const { value, done } = await reader.read().catch(() => ({ value: undefined, done: true }))
+      if (done || value === undefined) return
+      const parts = (text + value).split('\n\n')
+      text = parts.pop()!
+      for (const part of parts) yield fieldsOf(part)
+    }
+  } finally {
+    reader.cancel().catch(() => {})
+  }
+}
+
+function fieldsOf(block: string): Readonly<Record<string, string>> {
+  const fields: Record<string, string> = {}
+  for (const line of block.split('\n')) {
+    const colon = line.indexOf(':')
+    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).replace(/^ /, '')
+  }
+  return fields
+}

@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import { CliError, EXIT } from '../exit.ts'
+import { ask, type ConnectionOptions } from './connection.ts'
+
+/** Options of commands on things inside of an endpoint. */
+export interface InsideOptions extends ConnectionOptions {
+  readonly endpoint?: string
+}
+
+/** Adds the option that names the endpoint. */
+export function withEndpoint(command: Command): Command {
+  return command.option('-e, --endpoint <id>', 'its endpoint; looked up where it is not given')
+}
+
+/**
+ * The endpoint of a job or a worker, for its path.
+ * @throws CliError when the id belongs to nothing, or to something else
+ */
+export async function endpointOf(options: InsideOptions, kind: 'job' | 'worker', id: string): Promise<string> {
+  if (options.endpoint !== undefined) return encodeURIComponent(options.endpoint)
+  const found = (await (await ask(options, `/ops/locate/${encodeURIComponent(id)}`)).json()) as {
+    kind: string
+    endpointId: string
+  }
+  if (found.kind === kind) return encodeURIComponent(found.endpointId)
+  throw new CliError(
+    `${id} is the id of ${found.kind === 'endpoint' ? 'an' : 'a'} ${found.kind}, not of a ${kind}`,
+    EXIT.notFound,
+  )
+}
+
+/** A verb that other things have and this one has not: says why, and ends with a code of its own. */
+export function addNoSuchVerb(group: Command, verb: string, why: string): void {
+  group
+    .command(verb, { hidden: true })
+    .argument('[anything...]')
+    .allowUnknownOption()
+    .description(why)
+    .action(() => {
+      throw new CliError(why, EXIT.noSuchVerb)
+    })
+}

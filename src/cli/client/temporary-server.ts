@@ -1,0 +1,51 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { readConfig } from '../../config/config.ts'
+import { type RunningServer, StartError, startServer } from '../../main/server.ts'
+import { CliError, EXIT } from '../exit.ts'
+import type { ConnectionOptions } from './connection.ts'
+
+/** A server of one command. */
+export interface PassingServer {
+  /** The endpoint of the folder. */
+  readonly endpointId: string
+  /** How it is asked. */
+  readonly connection: ConnectionOptions
+  /** Ends its workers and the server, and removes all that they have kept. A second call hurries. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a server in this process that runs the worker of a folder, on a free port of this machine alone, with an embedded database in a
+ * temporary folder. Settings of the environment are not for it.
+ * @throws CliError when it cannot start
+ */
+export async function startPassingServer(folder: string, inContainer: boolean): Promise<PassingServer> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'runyard-test-'))
+  const remove = () => rmSync(dataDir, { recursive: true, force: true })
+  const options = {
+    ...{ host: '127.0.0.1', port: '0', dataDir, worker: [folder], logLevel: 'error', drainTimeout: '0' },
+    ...(inContainer ? { container: true } : { docker: 'off', directWorkers: true }),
+  }
+  const absolute = (path: string) => resolve(path)
+  const reading = readConfig({ options, env: {}, absolute, read: path => readFileSync(path, 'utf8') })
+  if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.internal)
+  let server: RunningServer
+  try {
+    server = await startServer(reading.config, folder)
+  } catch (error) {
+    remove()
+    if (error instanceof StartError) throw new CliError(error.message, EXIT.unavailable)
+    throw error
+  }
+  const apiKey = readFileSync(server.apiKeyFile, 'utf8').trim()
+  return {
+    endpointId: server.folders[0]!.endpoint.id,
+    connection: { url: server.url, apiKey },
+    stop: async () => {
+      await server.stop()
+      remove()
+    },
+  }
+}

@@ -1,0 +1,53 @@
+import { resolve } from 'node:path'
+import { styleText } from 'node:util'
+import type { Command } from 'commander'
+import { readConfig, SETTINGS } from '../../config/config.ts'
+import type { Finding } from '../../core/observing/diagnosis.ts'
+import { wantsJson } from '../client/connection.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { withoutControls } from '../terminal/terminal-text.ts'
+
+/** The settings of the server that decide what is looked at. */
+const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress', 'workerNetwork']
+
+/** `runyard doctor`: looks at the machine and says what to do. */
+export function addDoctor(program: Command): void {
+  const command = program
+    .command('doctor')
+    .description('look at this machine and its container engine, and say what to do; ends with 1 when something fails')
+  for (const name of TAKEN) {
+    const { flag, argument, help } = SETTINGS[name]!
+    command.option(`${flag} ${argument}`, help)
+  }
+  command.option(
+    '--image <name>',
+    'image of the container that calls this machine (default: a small one that is there)',
+  )
+  command.option('--json', 'print JSON lines').action(doctor)
+}
+
+async function doctor({
+  image,
+  json = false,
+  ...options
+}: Record<string, unknown> & { image?: string; json?: boolean }): Promise<void> {
+  const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
+  if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.usage)
+  const forPrograms = wantsJson({ json })
+  const { diagnose } = await import('../../doctor/diagnose.ts')
+  let failed = 0
+  for await (const finding of diagnose({ config: reading.config, image: image ?? null, env: process.env })) {
+    if (finding.state === 'fail') failed += 1
+    process.stdout.write(forPrograms ? `${JSON.stringify(finding)}\n` : forPeople(finding))
+  }
+  if (failed > 0) process.exitCode = 1
+}
+
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const
+
+/** A finding as lines for a terminal: what was looked at, what is the matter, and below it what to do. */
+export function forPeople({ check, state, message, action }: Finding): string {
+  const word = styleText(COLOURS[state], state.padEnd(4), { stream: process.stdout })
+  const rest = `${check.padEnd(14)}  ${message}\n${action === null ? '' : `${' '.repeat(22)}-> ${action}\n`}`
+  return `${word}  ${withoutControls(rest)}`
+}

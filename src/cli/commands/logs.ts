@@ -1,0 +1,72 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { events } from '../client/event-stream.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+interface LogsOptions extends ConnectionOptions {
+  readonly follow?: boolean
+  readonly tail: number
+  readonly grep?: string
+  readonly since?: string
+  readonly source?: string
+}
+
+interface LogLine {
+  readonly workerId: string
+  readonly jobId: string | null
+  readonly source: 'container' | 'system'
+  readonly ts: string
+  readonly line: string
+}
+
+/** `runyard logs <id>`: what workers print, and what is done with them. */
+export function addLogs(program: Command): void {
+  const command = program
+    .command('logs')
+    .argument('<id>', 'an endpoint, a worker or a job')
+    .option('-f, --follow', 'go on with new lines as they come, also when the server is restarted')
+    .option('-n, --tail <lines>', 'how many old lines', wholeNumber, 200)
+    .option('-g, --grep <text>', 'only lines with this text, in upper or lower case')
+    .option('--since <time>', 'only lines since a time ago (30s, 10m, 2h, 1d) or since a date and time')
+    .addOption(new Option('--source <source>', 'lines of workers, or of the server about them').choices(SOURCES))
+  withConnection(command).description('show what workers print, and what is done with them').action(logs)
+}
+
+const SOURCES = ['container', 'system']
+
+async function logs(id: string, options: LogsOptions): Promise<void> {
+  const { tail, grep, since, source, follow } = options
+  const query = new URLSearchParams({
+    tail: String(tail),
+    ...(follow === true ? { follow: '1' } : {}),
+    ...(grep === undefined ? {} : { text: grep }),
+    ...(since === undefined ? {} : { since: instantOf(since, Date.now()) }),
+    ...(source === undefined ? {} : { source }),
+  })
+  const asJson = wantsJson(options)
+  for await (const { event, data } of events(options, `/ops/logs/${encodeURIComponent(id)}?${query}`, 'end')) {
+    if (event === 'message') printText(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
+  }
+}
+
+function forPeople({ workerId, jobId, source, ts, line }: LogLine): string {
+  const who = source === 'system' ? ' (runyard)' : jobId === null ? '' : ` ${jobId}`
+  return `${ts} ${workerId}${who} | ${line}`
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** The instant that `10m` means, or a date and time as it is. */
+function instantOf(text: string, nowMs: number): string {
+  const ago = /^(\d{1,6})([smhd])$/.exec(text)
+  if (ago !== null) return new Date(nowMs - Number(ago[1]) * UNITS[ago[2]!]!).toISOString()
+  const ms = Date.parse(text)
+  if (!Number.isNaN(ms)) return new Date(ms).toISOString()
+  throw new CliError(`--since takes a time ago such as 10m, or a date and time, not '${text}'`, EXIT.usage)
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('it must be a whole number.')
+  return Number(text)
+}

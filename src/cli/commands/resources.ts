@@ -1,0 +1,279 @@
+import type { Command } from 'commander'
+import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { type BodyOptions, bodyOf, collected, type Field } from '../client/fields.ts'
+import { type Column, column, memberAt, type Row, shown, table } from '../terminal/table.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+/** A kind of resource that the command line lists, shows and changes through the REST API. */
+interface Resource {
+  /** The command, such as `endpoints`. */
+  readonly name: string
+  readonly one: string
+  readonly path: string
+  /** The member of a list's answer that holds the items. */
+  readonly wrapper: string
+  readonly columns: readonly Column[]
+  readonly createFields: readonly Field[]
+  readonly updateFields: readonly Field[]
+  /** There is nothing that removes one of them. */
+  readonly stays?: true
+}
+
+const CONTAINER: readonly Field[] = [
+  {
+    flag: '--image <reference>',
+    help: 'image reference, or dir:<folder> of this machine',
+    path: 'image',
+    kind: 'text',
+  },
+  { flag: '--args <text>', help: 'arguments of the entry point', path: 'args', kind: 'text' },
+  { flag: '--disk <GB>', help: 'container disk', path: 'disk', kind: 'number' },
+  { flag: '--env <NAME=value>', help: 'environment variable; again for more', path: 'env', kind: 'pairs' },
+  { flag: '--ports <list>', help: 'such as 8000/http,9000/tcp', path: 'ports', kind: 'list' },
+  { flag: '--registry <id>', help: 'saved registry credential', path: 'registry', kind: 'text' },
+]
+
+const ENDPOINT: readonly Field[] = [
+  { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
+  ...CONTAINER,
+  { flag: '--gpu <pools>', help: 'GPU pools, such as ADA_24,AMPERE_24', path: 'gpu.pools', kind: 'list' },
+  { flag: '--gpu-count <n>', help: 'GPUs of one worker', path: 'gpu.count', kind: 'number' },
+  { flag: '--cpu <json>', help: 'CPU flavors, such as [{"id":"cpu3g","vcpuCount":2}]', path: 'cpu', kind: 'json' },
+  { flag: '--min <n>', help: 'workers at least', path: 'workers.min', kind: 'number' },
+  { flag: '--max <n>', help: 'workers at most', path: 'workers.max', kind: 'number' },
+  {
+    flag: '--idle-timeout <s>',
+    help: 'seconds after which an idle worker ends',
+    path: 'workers.idleTimeout',
+    kind: 'number',
+  },
+  { flag: '--timeout <ms>', help: 'execution timeout of a job', path: 'timeout', kind: 'number' },
+  { flag: '--scaling <json>', help: 'such as {"type":"QUEUE_DELAY","queueDelay":4}', path: 'scaling', kind: 'json' },
+  { flag: '--flashboot <mode>', help: 'OFF, FLASHBOOT or PRIORITY_FLASHBOOT', path: 'flashboot', kind: 'text' },
+  { flag: '--template <id>', help: 'template whose settings it starts from', path: 'templateId', kind: 'text' },
+]
+
+const TEMPLATE: readonly Field[] = [
+  { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
+  ...CONTAINER,
+  { flag: '--serverless', help: 'for endpoints', path: 'serverless', kind: 'boolean' },
+]
+
+const SECRET_VALUE: readonly Field[] = [
+  {
+    flag: '--value <text>',
+    help: 'the value; better @file or -, which no process list shows',
+    path: 'value',
+    kind: 'source',
+  },
+  { flag: '--description <text>', help: 'what it is for', path: 'description', kind: 'text' },
+]
+
+const KEY: readonly Field[] = [
+  { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
+  { flag: '--scope <json>', help: 'such as {"type":"read-only"}', path: 'scope', kind: 'json' },
+  { flag: '--expires-at <time>', help: 'RFC 3339 time after which it is refused', path: 'expiresAt', kind: 'text' },
+]
+
+const RESOURCES: readonly Resource[] = [
+  {
+    ...{ name: 'endpoints', one: 'endpoint', path: '/v2/serverless', wrapper: 'endpoints' },
+    columns: [
+      ...[column('ID', 'id'), column('NAME', 'name'), column('TYPE', 'type'), column('IMAGE', 'image')],
+      { title: 'WORKERS', text: row => `${memberAt(row, 'workers.min')}-${memberAt(row, 'workers.max')}` },
+      { title: 'HARDWARE', text: row => shown(memberAt(row, 'gpu.pools') ?? row.cpu) },
+    ],
+    createFields: [
+      ...ENDPOINT,
+      { flag: '--type <type>', help: 'QUEUE (default) or LOAD_BALANCER', path: 'type', kind: 'text' },
+    ],
+    updateFields: ENDPOINT,
+  },
+  {
+    ...{ name: 'templates', one: 'template', path: '/v2/templates', wrapper: 'templates' },
+    columns: [column('ID', 'id'), column('NAME', 'name'), column('IMAGE', 'image'), column('SERVERLESS', 'serverless')],
+    ...{ createFields: TEMPLATE, updateFields: TEMPLATE },
+  },
+  {
+    ...{ name: 'secrets', one: 'secret', path: '/v2/account/secrets', wrapper: 'secrets' },
+    columns: [
+      column('ID', 'id'),
+      column('NAME', 'name'),
+      column('DESCRIPTION', 'description'),
+      column('CREATED', 'createdAt'),
+    ],
+    createFields: [{ flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }, ...SECRET_VALUE],
+    updateFields: SECRET_VALUE,
+  },
+  {
+    ...{ name: 'keys', one: 'API key', path: '/v2/account/keys', wrapper: 'keys' },
+    columns: [
+      ...[column('ID', 'id'), column('NAME', 'name'), column('KEY', 'hint'), column('SCOPE', 'scope.type')],
+      ...[column('DISABLED', 'disabled'), column('EXPIRES', 'expiresAt'), column('LAST USED', 'lastUsedAt')],
+    ],
+    createFields: [
+      ...KEY,
+      { flag: '--account <id>', help: 'account that it belongs to; for the operator', path: 'account', kind: 'text' },
+      { flag: '--exempt', help: 'without rate limits; for the operator', path: 'exempt', kind: 'boolean' },
+    ],
+    updateFields: KEY,
+  },
+  {
+    ...{ name: 'accounts', one: 'account', path: '/v2/account/accounts', wrapper: 'accounts', stays: true },
+    columns: [column('ID', 'id'), column('NAME', 'name'), column('DELETES RUNNING', 'deleteRunningEndpoints')],
+    createFields: [{ flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }],
+    updateFields: [
+      { flag: '--name <text>', help: 'name; for the operator', path: 'name', kind: 'text' },
+      {
+        flag: '--delete-running-endpoints <true|false>',
+        help: 'whether GraphQL deletes endpoints whose workersMin or workersMax is not 0',
+        ...{ path: 'deleteRunningEndpoints', kind: 'json' },
+      },
+      {
+        flag: '--limits <json>',
+        help: 'all limits of its own, such as {"queuedJobs":5000,"gpus":1}; null for no limit; for the operator',
+        ...{ path: 'limits', kind: 'json' },
+      },
+    ],
+  },
+  {
+    ...{ name: 'volumes', one: 'network volume', path: '/v2/network-volumes', wrapper: 'networkVolumes' },
+    columns: [column('ID', 'id'), column('NAME', 'name'), column('GB', 'size'), column('DATA CENTER', 'dataCenter')],
+    createFields: [
+      { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
+      { flag: '--size <GB>', help: 'size', path: 'size', kind: 'number' },
+      { flag: '--data-center <id>', help: 'data center', path: 'dataCenter', kind: 'text' },
+    ],
+    updateFields: [
+      { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },
+      { flag: '--size <GB>', help: 'new size; it only grows', path: 'size', kind: 'number' },
+    ],
+  },
+]
+
+/** Adds `runyard endpoints|templates|secrets|keys|accounts|volumes list|get|create|update|delete`; accounts stay. */
+export function addResources(program: Command): void {
+  for (const resource of RESOURCES) {
+    const group = program.command(resource.name).description(`list, show and change ${resource.name}`)
+    addReading(group, resource)
+    addChanging(group, resource)
+    if (resource.name === 'keys') addKeyVerbs(group, resource)
+    if (resource.name === 'endpoints') addEndpointKeyVerbs(group, resource)
+  }
+}
+
+function addReading(group: Command, { name, one, path, wrapper, columns }: Resource): void {
+  withConnection(group.command('list').alias('ls').description(`list all ${name}`)).action(
+    async (options: ConnectionOptions) => printList(options, await pages(options, path, wrapper), columns, name),
+  )
+  withConnection(group.command('get').argument('<id>').description(`show one ${one}`)).action(
+    async (id: string, options: ConnectionOptions) => print(await ask(options, `${path}/${encodeURIComponent(id)}`)),
+  )
+}
+
+function addChanging(group: Command, { one, path, createFields, updateFields, name, stays }: Resource): void {
+  const create = withBody(group.command('create').description(`create one ${one}`), createFields)
+  create.action(async (options: BodyOptions & ConnectionOptions) => {
+    const body = bodyOf(createFields, options)
+    const whole = name === 'endpoints' ? withScaling({ type: 'QUEUE', ...body }) : body
+    await print(await ask(options, path, { method: 'POST', body: whole }))
+  })
+  const update = withBody(group.command('update').argument('<id>').description(`change one ${one}`), updateFields)
+  update.action(async (id: string, options: BodyOptions & ConnectionOptions) => {
+    const request: CliRequest = { method: 'PATCH', body: bodyOf(updateFields, options) }
+    await print(await ask(options, `${path}/${encodeURIComponent(id)}`, request))
+  })
+  if (stays) return
+  withConnection(group.command('delete').alias('rm').argument('<id>').description(`delete one ${one}`)).action(
+    async (id: string, options: ConnectionOptions) => {
+      await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })
+      printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `${one} ${id} is deleted\n`)
+    },
+  )
+}
+
+/** Type and scaling are what hardly anybody wants to say. */
+function withScaling(body: Record<string, unknown>): Record<string, unknown> {
+  const requests = { type: 'REQUEST_COUNT', requestCount: 4 }
+  return { scaling: body.type === 'LOAD_BALANCER' ? requests : { type: 'QUEUE_DELAY', queueDelay: 4 }, ...body }
+}
+
+function addKeyVerbs(group: Command, { path }: Resource): void {
+  const set = (verb: string, body: object, description: string) =>
+    withConnection(group.command(verb).argument('<id>').description(description)).action(
+      async (id: string, options: ConnectionOptions) =>
+        print(await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'PATCH', body })),
+    )
+  set('disable', { disabled: true }, 'refuse a key until it is enabled again')
+  set('enable', { disabled: false }, 'take a disabled key again')
+  withConnection(group.command('revoke').argument('<id>').description('delete a key, which is refused at once')).action(
+    async (id: string, options: ConnectionOptions) => {
+      await ask(options, `${path}/${encodeURIComponent(id)}`, { method: 'DELETE' })
+      printText(wantsJson(options) ? `${JSON.stringify({ revoked: id })}\n` : `API key ${id} is revoked\n`)
+    },
+  )
+}
+
+/** The keys that endpoints have of their own; `runyard keys revoke` ends one. */
+function addEndpointKeyVerbs(group: Command, { path }: Resource): void {
+  const columns = [
+    ...[column('ID', 'id'), column('ENDPOINT', 'endpoint'), column('NAME', 'name'), column('KEY', 'hint')],
+    ...[column('REVOKED', 'disabled'), column('CREATED', 'createdAt'), column('LAST USED', 'lastUsedAt')],
+  ]
+  withConnection(group.command('keys').description('list the keys that endpoints have of their own')).action(
+    async (options: ConnectionOptions) => {
+      const rows = await pages(options, '/v2/account/endpoint-keys', 'keys')
+      printList(options, rows, columns, 'keys of endpoints')
+    },
+  )
+  const rotate = group.command('rotate-key').argument('<id>')
+  withConnection(
+    rotate.description('give an endpoint a new key, and show it; the one before is refused at once'),
+  ).action(async (id: string, options: ConnectionOptions) =>
+    print(await ask(options, `${path}/${encodeURIComponent(id)}/rotate-key`, { method: 'POST' })),
+  )
+}
+
+function withBody(command: Command, fields: readonly Field[]): Command {
+  for (const { flag, help, kind } of fields) {
+    if (kind === 'pairs') command.option(flag, help, collected)
+    else command.option(flag, help)
+  }
+  command.option('--file <file>', 'JSON object to start from; - for standard input')
+  command.option('--set <path=value>', 'any member of the body, such as workers.max=5; again for more', collected)
+  return withConnection(command)
+}
+
+/** All items of a list, page by page. */
+export async function pages(options: ConnectionOptions, path: string, wrapper: string): Promise<Row[]> {
+  const rows: Row[] = []
+  for (let cursor: string | null = null; ; ) {
+    const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
+    const page = (await (await ask(options, `${path}${query}`)).json()) as Record<string, unknown>
+    rows.push(...(page[wrapper] as Row[]))
+    cursor = (page.pagination as { nextCursor: string | null } | undefined)?.nextCursor ?? null
+    if (cursor === null) return rows
+  }
+}
+
+/** A table for people, JSON lines for programs. */
+export function printList(
+  options: ConnectionOptions,
+  rows: readonly Row[],
+  columns: readonly Column[],
+  name: string,
+): void {
+  if (wantsJson(options)) for (const row of rows) printText(`${JSON.stringify(row)}\n`)
+  else if (rows.length === 0) printText(`there are no ${name}\n`)
+  else process.stdout.write(table(columns, rows))
+}
+
+/** A thing as JSON, the only form that shows all of it. */
+export async function print(answer: Response): Promise<void> {
+  printValue((await answer.json()) as Row)
+}
+
+/** As {@link print}, of what was read before. */
+export function printValue(value: Row): void {
+  printText(`${process.stdout.isTTY ? JSON.stringify(value, null, 2) : JSON.stringify(value)}\n`)
+}

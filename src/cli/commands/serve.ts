@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Command, Option } from 'commander'
+import { type Config, readConfig, SETTINGS } from '../../config/config.ts'
+import type { RunningServer, ServedFolder } from '../../main/server.ts'
+import { CliError, EXIT } from '../exit.ts'
+
+/** `runyard serve`: runs the server until it is told to stop. */
+export function addServe(program: Command): void {
+  const command = program.command('serve').description('run the server; Ctrl-C drains the workers and stops it')
+  for (const setting of Object.values(SETTINGS)) {
+    const names = setting.argument === null ? setting.flag : `${setting.flag} ${setting.argument}`
+    const standard = setting.argument === null || setting.fallback === null ? '' : ` (default: ${setting.fallback})`
+    const option = new Option(names, `${setting.help}${standard}`)
+    if (setting.many === true) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
+    command.addOption(option)
+  }
+  command.addHelpText(
+    'after',
+    '\nEach option can be set as RUNYARD_<NAME> too, such as RUNYARD_PORT. RUNYARD_API_KEY sets the API key.',
+  )
+  command.action(async (options: Record<string, unknown>) => serve(options))
+}
+
+async function serve(options: Record<string, unknown>): Promise<void> {
+  const reading = readConfig({
+    ...{ options, env: process.env, absolute: path => resolve(path) },
+    read: path => readFileSync(path, 'utf8'),
+  })
+  if ('mistakes' in reading) {
+    const list = reading.mistakes.map(mistake => `  ${mistake}`).join('\n')
+    throw new CliError(`${reading.mistakes.length} setting(s) are wrong:\n${list}`, EXIT.usage)
+  }
+  const server = await start(reading.config)
+  let signals = 0
+  const ended = new Promise<void>((done, fail) => {
+    const onSignal = () => {
+      signals += 1
+      if (signals === 1 && !reading.config.json)
+        process.stderr.write('stopping: workers finish their jobs; press again to stop at once\n')
+      server.stop().then(done, fail)
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+  })
+  // Not before: who reads that the server is up may signal it at once.
+  announce(server, reading.config)
+  void server.deposed.then(why => {
+    process.stderr.write(`runyard: ${why}\n`)
+    process.exit(EXIT.unavailable)
+  })
+  await ended.catch((error: Error) => {
+    process.stderr.write(`runyard: the server did not stop in order: ${error.message}\n`)
+    process.exit(EXIT.internal)
+  })
+  process.exit(0)
+}
+
+async function start(config: Config): Promise<RunningServer> {
+  // Loaded by who needs it only: the server is ten times what the other commands are.
+  const { StartError, startServer } = await import('../../main/server.ts')
+  try {
+    return await startServer(config, fileURLToPath(new URL('../../../examples/hello-node', import.meta.url)))
+  } catch (error) {
+    if (error instanceof StartError) throw new CliError(error.message, EXIT.unavailable)
+    throw error
+  }
+}
+
+function announce(server: RunningServer, config: Config): void {
+  const { url, managementUrl, apiKeyFile, folders, hardware, isolation } = server
+  if (config.json) {
+    process.stdout.write(`${JSON.stringify({ event: 'ready', url, managementUrl, apiKeyFile, pid: process.pid })}\n`)
+    return
+  }
+  const lines = [
+    `Runyard is up at ${url}`,
+    ...(managementUrl === url ? [] : [`Management is at ${managementUrl}`]),
+    `The API key is in ${apiKeyFile}`,
+    hardware,
+    isolation,
+    ...folders.flatMap(folder => folderLines(folder, server)),
+  ]
+  if (folders.length === 0)
+    lines.push('', 'Run a handler of your own: runyard serve --worker <folder>, or a server: --lb <folder>')
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function folderLines({ folder, endpoint }: ServedFolder, { url, apiKeyFile, addressOf }: RunningServer): string[] {
+  const { id, name, type } = endpoint
+  const key = `-H "Authorization: Bearer $(cat '${apiKeyFile}')"`
+  const head = ['', `Endpoint ${name} (${id}) runs ${folder}`]
+  if (type === 'LOAD_BALANCER') {
+    const base = addressOf(endpoint)
+    return [...head, `  ${base}/`, 'Try it:', `  curl -sS ${base}/ ${key}`]
+  }
+  const run = `${url}/v2/${id}`
+  const json = `-H 'Content-Type: application/json' -d '{"input": {"name": "World"}}'`
+  return [...head, `  ${run}/run`, 'Try it:', `  curl -sS ${run}/runsync ${key} ${json}`]
+}

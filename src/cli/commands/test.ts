@@ -1,0 +1,170 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import type { Explanation, WaitCause } from '../../core/observing/explain.ts'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { type HubTest, type HubTests, readHubTests } from '../hub-tests.ts'
+import { onOneLine } from '../terminal/table.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+interface TestOptions extends ConnectionOptions {
+  readonly endpoint?: string
+  readonly container?: boolean
+}
+
+interface Job {
+  readonly id: string
+  readonly status: string
+  readonly error?: string
+  readonly delayTime?: number
+  readonly executionTime?: number
+}
+
+/** How a test went. */
+interface Result {
+  readonly name: string
+  readonly passed: boolean
+  /** Of its job. */
+  readonly status: string
+  /** From the submission to the end, the start of a worker included. */
+  readonly ms: number
+  readonly executionTime: number | null
+  readonly error: string | null
+}
+
+/** How long one request waits for the end of a job, before it is asked why the job waits. */
+const WAIT_MS = 5_000
+/** No endpoint or job may have a shorter one. */
+const LEAST_TIMEOUT_MS = 5_000
+/** How long a test may wait for a worker: images are downloaded and models loaded. */
+const START_MS = 1_800_000
+const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
+/** Waiting longer changes nothing about these. */
+const HOPELESS: ReadonlySet<WaitCause> = new Set([
+  ...(['paused', 'image_error', 'secret_missing', 'volume_missing', 'settings_invalid', 'crash_loop'] as const),
+  ...(['out_of_memory', 'fitness_failed', 'hung_start'] as const),
+])
+
+/** `runyard test <folder>`: runs the tests of a worker. */
+export function addTest(program: Command): void {
+  const command = program
+    .command('test')
+    .argument('<folder>', 'the folder of a worker, with .runpod/tests.json in it')
+    .option('-e, --endpoint <id>', 'run them on this endpoint of a server that runs, instead of on one of their own')
+    .option('--container', 'build the Dockerfile of the folder and run it in a container')
+  withConnection(command)
+    .description("run the tests of a worker's .runpod/tests.json as jobs; ends with 1 when one fails")
+    .action(test)
+}
+
+async function test(folder: string, options: TestOptions): Promise<void> {
+  const path = resolve(folder)
+  const hubTests = readFile(path)
+  if (options.endpoint !== undefined) {
+    if (options.container === true) throw new CliError('--container builds what --endpoint has already', EXIT.usage)
+    await runAll(hubTests, { ...options, connection: options, endpoint: options.endpoint })
+    return
+  }
+  const { startPassingServer } = await import('../client/temporary-server.ts')
+  const server = await startPassingServer(path, options.container === true)
+  const onSignal = () => {
+    process.exitCode = 130
+    void server.stop().then(() => process.exit())
+  }
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
+  try {
+    const endpoint = server.endpointId
+    const body = { env: hubTests.env, workers: { max: 1 } }
+    await ask(server.connection, `/v2/serverless/${endpoint}`, { method: 'PATCH', body })
+    await runAll(hubTests, { ...options, connection: server.connection, endpoint })
+  } finally {
+    await server.stop()
+  }
+  // Connections of the server's own may be kept for a while.
+  process.exit()
+}
+
+function readFile(folder: string): HubTests {
+  const file = join(folder, '.runpod', 'tests.json')
+  if (!existsSync(file)) throw new CliError(`there is no ${file}`, EXIT.notFound)
+  const reading = readHubTests(readFileSync(file, 'utf8'))
+  if (!('mistakes' in reading)) return reading
+  const list = reading.mistakes.map(mistake => `\n  ${mistake}`).join('')
+  throw new CliError(`${reading.mistakes.length} thing(s) are wrong in ${file}:${list}`, EXIT.data)
+}
+
+/** Where the tests run, and how they are told. */
+interface Run {
+  readonly connection: ConnectionOptions
+  readonly endpoint: string
+  readonly json?: boolean
+}
+
+async function runAll({ tests }: HubTests, run: Run): Promise<void> {
+  let failed = 0
+  for (const test of tests) {
+    const result = await runOne(test, run)
+    if (!result.passed) failed += 1
+    printText(wantsJson(run) ? `${JSON.stringify(result)}\n` : forPeople(result))
+  }
+  process.stderr.write(`${tests.length - failed} passed, ${failed} failed\n`)
+  if (failed > 0) process.exitCode = 1
+}
+
+async function runOne(test: HubTest, { connection, endpoint }: Run): Promise<Result> {
+  const base = `/v2/${encodeURIComponent(endpoint)}`
+  const { name, input, timeoutMs } = test
+  const policy = timeoutMs === null ? {} : { policy: { executionTimeout: Math.max(timeoutMs, LEAST_TIMEOUT_MS) } }
+  const began = performance.now()
+  const body = { input, ...policy }
+  const { id } = (await (await ask(connection, `${base}/run`, { method: 'POST', body })).json()) as Job
+  for (;;) {
+    const job = (await (await ask(connection, `${base}/status-sync/${id}?wait=${WAIT_MS}`)).json()) as Job
+    const ms = Math.round(performance.now() - began)
+    const { status, executionTime = null } = job
+    if (FINAL.has(status)) {
+      const error = problemOf(job, timeoutMs)
+      return { name, passed: error === null, status, ms, executionTime, error }
+    }
+    const error = status === 'IN_QUEUE' ? await hopeless(connection, `${base}/explain/${id}`, ms) : null
+    if (error === null) continue
+    await ask(connection, `${base}/cancel/${id}`, { method: 'POST' })
+    return { name, passed: false, status, ms, executionTime, error }
+  }
+}
+
+/** Why the job failed; null where it did not. */
+function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number | null): string | null {
+  if (status === 'COMPLETED') {
+    return timeoutMs !== null && executionTime > timeoutMs
+      ? `it ran for ${executionTime} ms, longer than its timeout of ${timeoutMs} ms`
+      : null
+  }
+  return readable(error ?? `its job ended as ${status}`)
+}
+
+/** Why no worker will ever take the job; null while one may. */
+async function hopeless(connection: ConnectionOptions, path: string, ms: number): Promise<string | null> {
+  const { cause, summary, action, evidence } = (await (await ask(connection, path)).json()) as Explanation
+  if (!HOPELESS.has(cause) && ms < START_MS) return null
+  return [summary, ...(action === null ? [] : [`-> ${action}`]), ...evidence.map(line => `| ${line}`)].join('\n')
+}
+
+/** Workers report an exception as JSON, with its traceback. */
+function readable(error: string): string {
+  try {
+    const { error_type: type, error_message: message, error_traceback: traceback } = JSON.parse(error)
+    if (typeof message !== 'string') return error
+    return typeof traceback === 'string' && traceback.includes(message) ? traceback.trimEnd() : `${type}: ${message}`
+  } catch {
+    return error
+  }
+}
+
+function forPeople({ name, passed, ms, error }: Result): string {
+  const head = `${passed ? 'passed' : 'FAILED'}  ${name}  ${(ms / 1000).toFixed(1)} s`
+  const lines = error === null ? [] : error.split('\n').map(line => `  ${line}`)
+  // What workers have printed may steer the terminal.
+  return `${[head, ...lines].map(onOneLine).join('\n')}\n`
+}

@@ -1,0 +1,117 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { styleText } from 'node:util'
+import { type Command, InvalidArgumentError } from 'commander'
+import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from '../client/connection.ts'
+import { CliError, EXIT } from '../exit.ts'
+import { TerminalScreen } from '../terminal/terminal-screen.ts'
+import { printText } from '../terminal/terminal-text.ts'
+import { Rates, type ScreenLine, type Style, screenOf, type TopAnswer } from '../terminal/top-screen.ts'
+
+interface TopOptions extends ConnectionOptions {
+  readonly interval: number
+  readonly count?: number
+}
+
+/** How long an answer may take. */
+const ANSWER_MS = 10_000
+
+/** `runyard top [endpoint]`: workers, jobs and lines, refreshed in place. */
+export function addTop(program: Command): void {
+  const command = program
+    .command('top')
+    .argument('[endpoint]', 'the id of one endpoint; all without it')
+    .option('-i, --interval <seconds>', 'how often it is refreshed', seconds, 2)
+    .option('-c, --count <times>', 'end after so many refreshes', times)
+  withConnection(command)
+    .description('watch endpoints and workers: phases, GPUs, jobs and how long they are held; q ends it')
+    .action(top)
+}
+
+async function top(endpoint: string | undefined, options: TopOptions): Promise<void> {
+  const path = endpoint === undefined ? '/ops/top' : `/ops/top?endpoint=${encodeURIComponent(endpoint)}`
+  if (wantsJson(options)) return printLines(options, path)
+  // A mistake in the address or the key is told as by every other command, before there is a screen.
+  const first = await read(options, path, AbortSignal.timeout(ANSWER_MS))
+  const screen = new TerminalScreen()
+  try {
+    await watch(options, path, first, screen)
+  } finally {
+    screen.close()
+  }
+}
+
+async function watch(options: TopOptions, path: string, first: TopAnswer, screen: TerminalScreen): Promise<void> {
+  const rates = new Rates()
+  let answer = first
+  let known = rates.add(first)
+  let problem: string | null = null
+  let url = urlOf(options)
+  const show = () => {
+    const { columns, rows } = screen.size()
+    screen.show(screenOf(answer, { url, rates: known, problem, columns, rows }).map(styled))
+  }
+  screen.onResize(show)
+  for (let shown = 1; !screen.ended.aborted; shown += 1) {
+    show()
+    if (shown === options.count) return
+    await pause(options.interval * 1_000, undefined, { signal: screen.ended }).catch(() => {})
+    if (screen.ended.aborted) return
+    try {
+      const signal = AbortSignal.any([screen.ended, AbortSignal.timeout(ANSWER_MS)])
+      answer = await read(options, path, signal)
+      known = rates.add(answer)
+      // A server that was started anew may have another port.
+      url = urlOf(options)
+      problem = null
+    } catch (error) {
+      if (!isAway(error)) throw error
+      problem = (error as Error).message
+    }
+  }
+}
+
+/** A JSON line for each refresh, for programs. */
+async function printLines(options: TopOptions, path: string): Promise<void> {
+  for (let printed = 1; ; printed += 1) {
+    try {
+      printText(`${JSON.stringify(await read(options, path, AbortSignal.timeout(ANSWER_MS)))}\n`)
+    } catch (error) {
+      if (printed === 1 || !isAway(error)) throw error
+    }
+    if (printed === options.count) return
+    await pause(options.interval * 1_000)
+  }
+}
+
+async function read(options: TopOptions, path: string, signal: AbortSignal): Promise<TopAnswer> {
+  const answer = await ask(options, path, { signal })
+  try {
+    return (await answer.json()) as TopAnswer
+  } catch (error) {
+    throw new CliError(`the server at ${urlOf(options)} broke off (${(error as Error).message})`, EXIT.unavailable)
+  }
+}
+
+/** Whether the server is only away, as while it is restarted. */
+function isAway(error: unknown): boolean {
+  return error instanceof CliError && error.exitCode === EXIT.unavailable
+}
+
+const LOOKS: Readonly<Record<Style, Parameters<typeof styleText>[0]>> = {
+  ...{ head: 'bold', good: 'green', busy: 'yellow', bad: 'red', dim: 'dim' },
+}
+
+function styled({ text, style }: ScreenLine): string {
+  return style === null || text === '' ? text : styleText(LOOKS[style], text, { stream: process.stdout })
+}
+
+function seconds(text: string): number {
+  const value = Number(text)
+  if (/^\d{1,4}(\.\d{1,3})?$/.test(text) && value >= 0.2) return value
+  throw new InvalidArgumentError('it must be a number of seconds, at least 0.2.')
+}
+
+function times(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('it must be a whole number from 1 on.')
+  return Number(text)
+}

@@ -1,0 +1,57 @@
+import type { Command } from 'commander'
+import type { Explanation } from '../../core/observing/explain.ts'
+import { lasting } from '../../core/observing/explain-facts.ts'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { onOneLine } from '../terminal/table.ts'
+import { printText } from '../terminal/terminal-text.ts'
+
+type Row = Explanation & { readonly kind: string; readonly id: string; readonly name: string }
+
+interface Answer {
+  readonly explanations: readonly Row[]
+  readonly pagination?: { readonly nextCursor: string | null }
+}
+
+/** `runyard why [id]`: why something waits. */
+export function addWhy(program: Command): void {
+  const command = program.command('why').argument('[id]', 'a job, an endpoint or a worker; all endpoints without it')
+  withConnection(command).description('say why jobs wait, and what to do about it').action(why)
+}
+
+async function why(id: string | undefined, options: ConnectionOptions): Promise<void> {
+  let count = 0
+  for await (const row of id === undefined
+    ? rowsOfAll(options)
+    : rowsAt(options, `/ops/why/${encodeURIComponent(id)}`)) {
+    printText(wantsJson(options) ? `${JSON.stringify(row)}\n` : forPeople(row))
+    count += 1
+  }
+  if (count === 0 && !wantsJson(options)) printText('there are no endpoints\n')
+}
+
+/** Those of all endpoints, page by page. */
+async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
+  for (let cursor: string | null = null; ; ) {
+    const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
+    cursor = yield* rowsAt(options, `/ops/why${query}`)
+    if (cursor === null) return
+  }
+}
+
+/** Those of one answer. @returns what to ask for the next page with; null where there is none */
+async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator<Row, string | null> {
+  const answer = await ask(options, path)
+  const { explanations, pagination } = (await answer.json()) as Answer
+  yield* explanations
+  return pagination?.nextCursor ?? null
+}
+
+function forPeople({ kind, id, name, cause, summary, action, sinceMs, evidence, notes }: Row): string {
+  const since = sinceMs === null ? '' : `, for ${lasting(Date.now() - sinceMs)}`
+  const lines = [`${kind} ${id} (${name}): ${cause}${since}`, `  ${summary}`]
+  if (action !== null) lines.push(`  -> ${action}`)
+  for (const note of notes) lines.push(`  note: ${note}`)
+  for (const line of evidence) lines.push(`  | ${line}`)
+  // What workers have printed may steer the terminal.
+  return `${lines.map(onOneLine).join('\n')}\n`
+}

@@ -1,0 +1,76 @@
+import type { Command } from 'commander'
+import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
+import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
+import { CliError, EXIT } from '../exit.ts'
+import type { Row } from '../terminal/table.ts'
+import { printText } from '../terminal/terminal-text.ts'
+import { WORKER_COLUMNS, withEnded, workerText } from '../terminal/worker-table.ts'
+import { pages, printList, printValue } from './resources.ts'
+
+interface ListOptions extends ConnectionOptions {
+  readonly ended?: boolean
+}
+
+/** `runyard workers list|get|delete`. */
+export function addWorkers(program: Command): void {
+  const group = program.command('workers').description('list, show and end workers')
+  withConnection(group.command('list').alias('ls').argument('[endpoint]', 'those of one endpoint; all without it'))
+    .option('--ended', 'also those that ended in the last 24 hours')
+    .description('list the workers that have not ended')
+    .action(list)
+  withConnection(withEndpoint(group.command('get').argument('<worker>', 'the id of a worker')))
+    .description('show one worker, also one that has ended: its time line, its jobs, how it ended')
+    .action(get)
+  withConnection(withEndpoint(group.command('delete').alias('rm').argument('<worker>', 'the id of a worker')))
+    .description('end a worker when its jobs are done; where it is wanted another one starts')
+    .action(remove)
+  const limits = 'runyard endpoints update <endpoint>'
+  addNoSuchVerb(
+    group,
+    'create',
+    `the server starts workers, as many as jobs and the limits of the endpoint want; to change these: ${limits} --min <n> --max <n>`,
+  )
+  addNoSuchVerb(group, 'update', `a worker does not change; change its endpoint, and new workers follow: ${limits}`)
+}
+
+async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {
+  if (endpoint !== undefined) {
+    return printList(options, await workersOf(options, encodeURIComponent(endpoint)), WORKER_COLUMNS, 'workers')
+  }
+  const rows: Row[] = []
+  for (const { id } of await pages(options, '/v2/serverless', 'endpoints')) {
+    try {
+      rows.push(...(await workersOf(options, encodeURIComponent(String(id)))))
+    } catch (error) {
+      // It may have been deleted meanwhile.
+      if (!(error instanceof CliError && error.exitCode === EXIT.notFound)) throw error
+    }
+  }
+  printList(options, rows, WORKER_COLUMNS, 'workers')
+}
+
+async function get(id: string, options: InsideOptions): Promise<void> {
+  const endpoint = await endpointOf(options, 'worker', id)
+  const answer = await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`)
+  const worker = (await answer.json()) as Row
+  if (wantsJson(options)) printValue(worker)
+  else printText(workerText(worker))
+}
+
+async function remove(id: string, options: InsideOptions): Promise<void> {
+  const endpoint = await endpointOf(options, 'worker', id)
+  await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`, { method: 'DELETE' })
+  const told = wantsJson(options) ? JSON.stringify({ deleted: id }) : `worker ${id} ends when its jobs are done`
+  printText(`${told}\n`)
+}
+
+/** @param endpoint as it stands in a path */
+async function workersOf(options: ListOptions, endpoint: string): Promise<Row[]> {
+  const query = options.ended === true ? '?ended=true' : ''
+  const answer = await ask(options, `/v2/serverless/${endpoint}/workers${query}`)
+  const { workers, ended = [] } = (await answer.json()) as { workers: Row[]; ended?: Row[] }
+  return withEnded(workers, ended).map(({ id, ...worker }) => ({
+    ...{ id, endpointId: decodeURIComponent(endpoint) },
+    ...worker,
+  }))
+}

@@ -1,0 +1,263 @@
+/** What `runyard top` shows, as lines for a screen of a given size. */
+import type { EndpointType } from '../../core/endpoints/endpoint.ts'
+import type { Explanation } from '../../core/observing/explain.ts'
+import { counted } from '../../core/observing/explain-facts.ts'
+import type { WorkerCounts } from '../../core/workers/worker-status.ts'
+import { durationText, onOneLine } from './table.ts'
+import { gpuText, phaseText } from './worker-table.ts'
+
+/** A worker as the server tells of it. */
+export interface TopWorker {
+  readonly id: string
+  readonly status: string
+  readonly phase: string
+  readonly phaseSince: string
+  readonly pullPercent: number | null
+  readonly isStale: boolean
+  readonly gpuCount: number
+  readonly gpuTypeId: string | null
+  readonly reason: string | null
+  /** Jobs that it has, or requests. */
+  readonly jobsHeld: number
+  readonly jobs: readonly { readonly id: string; readonly startedAtMs: number | null }[]
+}
+
+/** An endpoint as the server tells of it. */
+export interface TopEndpoint {
+  readonly id: string
+  readonly name: string
+  readonly type: EndpointType
+  readonly workersMin: number
+  readonly workersMax: number
+  readonly finished: number
+  readonly jobs: { readonly inQueue: number; readonly inProgress: number; readonly headQueuedAtMs: number | null }
+  readonly summary: WorkerCounts
+  readonly explanation: Explanation | null
+  readonly workers: readonly TopWorker[]
+}
+
+/** All of it at one instant of the server's clock. */
+export interface TopAnswer {
+  readonly atMs: number
+  readonly endpoints: readonly TopEndpoint[]
+  readonly more: boolean
+}
+
+/** How a part of a line looks. */
+export type Style = 'head' | 'good' | 'busy' | 'bad' | 'dim'
+
+/** A line: its text, and how all of it looks. */
+export interface ScreenLine {
+  readonly text: string
+  readonly style: Style | null
+}
+
+/** What is shown besides the answer. */
+export interface Around {
+  readonly url: string
+  /** Jobs that ended in a second, by endpoint; missing where that is not known yet. */
+  readonly rates: ReadonlyMap<string, number>
+  /** Why there is no newer answer; null when there is. */
+  readonly problem: string | null
+  readonly columns: number
+  readonly rows: number
+}
+
+/** The lines of a screen; none is longer than it is wide, and there are no more than fit. */
+export function screenOf(answer: TopAnswer, around: Around): ScreenLine[] {
+  const busy = answer.endpoints.filter(isBusy)
+  const quiet = answer.endpoints.filter(endpoint => !isBusy(endpoint))
+  const columns = columnsFor(answer, busy, around.columns)
+  const lines: ScreenLine[] = [...summary(answer, around), ...(busy.length > 0 ? [headLine(columns)] : [])]
+  for (const endpoint of busy) lines.push(...endpointLines(endpoint, answer, around, columns))
+  if (quiet.length > 0) {
+    const names = quiet.map(({ name, id }) => (name === id ? name : `${name} (${id})`)).join(', ')
+    lines.push({ text: `${quiet.length} without work and workers: ${names}`, style: 'dim' })
+  }
+  if (answer.more) lines.push({ text: 'there are more endpoints: runyard top <endpoint>', style: 'dim' })
+  const room = Math.max(1, around.rows)
+  const left = lines.length - room + 1
+  const shown =
+    lines.length <= room ? lines : [...lines.slice(0, room - 1), { text: `and ${left} lines more`, style: null }]
+  return shown.map(({ text, style }) => ({ text: cut(onOneLine(text), around.columns), style }))
+}
+
+function isBusy({ jobs, workers, explanation }: TopEndpoint): boolean {
+  return jobs.inQueue > 0 || jobs.inProgress > 0 || workers.length > 0 || (explanation?.notes.length ?? 0) > 0
+}
+
+function summary({ atMs, endpoints }: TopAnswer, { url, rates, problem }: Around): ScreenLine[] {
+  const sum = (of: (endpoint: TopEndpoint) => number) => endpoints.reduce((total, one) => total + of(one), 0)
+  const states = (['running', 'idle', 'initializing', 'throttled', 'unhealthy'] as const).flatMap(state => {
+    const count = sum(one => one.summary[state])
+    return count === 0 ? [] : [`${count} ${state}`]
+  })
+  const rate = [...rates.values()].reduce((total, one) => total + one, 0)
+  const time = new Date(atMs).toISOString().slice(11, 19)
+  const serving = endpoints.filter(({ type }) => type === 'LOAD_BALANCER').length
+  const waiting = sum(one => one.jobs.inQueue)
+  const queued =
+    serving === 0 ? counted(waiting, 'job') : serving < endpoints.length ? waiting : counted(waiting, 'request')
+  const ended = serving > 0 && serving === endpoints.length ? '' : `, ${rateText(rate)}`
+  const jobs = `${queued} waiting, ${sum(one => one.jobs.inProgress)} running${ended}`
+  return [
+    { text: `runyard top  ${time} UTC  ${url}`, style: 'head' },
+    {
+      text: `${counted(
+        sum(one => one.summary.total),
+        'worker',
+      )}${states.length > 0 ? `: ${states.join(', ')}` : ''};  ${jobs}`,
+      style: null,
+    },
+    problem === null ? { text: '', style: null } : { text: `trying again: ${problem}`, style: 'bad' },
+  ]
+}
+
+function endpointLines(
+  endpoint: TopEndpoint,
+  { atMs }: TopAnswer,
+  { rates }: Around,
+  columns: readonly Sized[],
+): ScreenLine[] {
+  const { id, name, workersMin, workersMax, jobs, summary: counts, explanation, workers } = endpoint
+  const oldest =
+    jobs.headQueuedAtMs === null ? '' : ` (oldest ${durationText(Math.max(0, atMs - jobs.headQueuedAtMs))})`
+  const serves = endpoint.type === 'LOAD_BALANCER'
+  // Only jobs are counted when they end.
+  const rate = serves ? undefined : rates.get(id)
+  const parts = [
+    name === id ? name : `${name} (${id})`,
+    `workers ${counts.total} of ${workersMin}-${workersMax}`,
+    `queue ${jobs.inQueue}${jobs.inQueue > 0 ? oldest : ''}`,
+    `${serves ? 'requests in flight' : 'running'} ${jobs.inProgress}`,
+    ...(rate === undefined ? [] : [rateText(rate)]),
+  ]
+  const lines: ScreenLine[] = [{ text: parts.join('  '), style: 'head' }]
+  for (const text of whyOf(explanation, jobs.inQueue)) lines.push({ text: `  ${text}`, style: 'bad' })
+  for (const worker of workers) {
+    const text = columns.map(({ text: of, width }) => fitted(of(worker, atMs), width)).join(GAP)
+    lines.push({ text: `  ${text}`.trimEnd(), style: STYLES[worker.status] ?? null })
+    if (worker.reason !== null) lines.push({ text: `    ${worker.reason}`, style: 'bad' })
+  }
+  return lines
+}
+
+/** What keeps jobs waiting, unless workers work on them as they should. */
+function whyOf(explanation: Explanation | null, waiting: number): string[] {
+  if (explanation === null) return []
+  const { cause, summary: said, action, notes } = explanation
+  const calm = waiting === 0 || cause === 'running' || cause === 'about_to_start' || cause === 'worker_starting'
+  return [...(calm ? [] : [`${cause}: ${said}`, ...(action === null ? [] : [`-> ${action}`])]), ...notes]
+}
+
+const STYLES: Readonly<Record<string, Style>> = {
+  ...{ RUNNING: 'good', INITIALIZING: 'busy', THROTTLED: 'bad', UNHEALTHY: 'bad', IDLE: 'dim' },
+}
+
+interface Column {
+  readonly title: string
+  readonly text: (worker: TopWorker, atMs: number) => string
+}
+
+interface Sized extends Column {
+  readonly width: number
+}
+
+const GAP = '  '
+const INDENT = 2
+
+const ID: Column = { title: 'WORKER', text: ({ id }) => id }
+const STATUS: Column = { title: 'STATUS', text: ({ status, isStale }) => (isStale ? `${status}*` : status) }
+const PHASE: Column = { title: 'PHASE', text: ({ phase, pullPercent }) => phaseText({ phase, pullPercent }) }
+const FOR: Column = {
+  title: 'FOR',
+  text: ({ phaseSince }, atMs) => durationText(Math.max(0, atMs - Date.parse(phaseSince))),
+}
+const GPU: Column = { title: 'GPU', text: ({ gpuCount, gpuTypeId }) => gpuText({ gpuCount, gpuTypeId }) }
+const JOB: Column = {
+  title: 'JOB',
+  text: ({ jobs, jobsHeld }) => {
+    // Requests have no ids.
+    if (jobs.length === 0) return jobsHeld === 0 ? '-' : counted(jobsHeld, 'request')
+    return `${jobs[0]!.id}${jobs.length > 1 ? ` +${jobs.length - 1}` : ''}`
+  },
+}
+const HELD: Column = {
+  title: 'HELD',
+  text: ({ jobs }, atMs) => {
+    const since = jobs.flatMap(({ startedAtMs }) => (startedAtMs === null ? [] : [startedAtMs]))
+    return since.length === 0 ? '-' : durationText(Math.max(0, atMs - Math.min(...since)))
+  },
+}
+
+/** On narrower screens the columns at the end of {@link EXPENDABLE} go first. */
+const ALL = [ID, STATUS, PHASE, FOR, GPU, JOB, HELD]
+const EXPENDABLE = [HELD, STATUS, FOR, JOB, GPU]
+
+function columnsFor({ atMs }: TopAnswer, busy: readonly TopEndpoint[], width: number): Sized[] {
+  const workers = busy.flatMap(endpoint => endpoint.workers)
+  const sized = ALL.map(column => {
+    const widths = workers.map(worker => length(onOneLine(column.text(worker, atMs))))
+    return { ...column, width: Math.max(column.title.length, ...widths) }
+  })
+  const expendable = [...EXPENDABLE]
+  const total = () => INDENT + sized.reduce((sum, one) => sum + one.width + GAP.length, -GAP.length)
+  while (total() > width && expendable.length > 0) {
+    const title = expendable.pop()!.title
+    sized.splice(
+      sized.findIndex(column => column.title === title),
+      1,
+    )
+  }
+  return sized
+}
+
+function headLine(columns: readonly Sized[]): ScreenLine {
+  return { text: `  ${columns.map(({ title, width }) => title.padEnd(width)).join(GAP)}`.trimEnd(), style: 'dim' }
+}
+
+function rateText(perSecond: number): string {
+  if (perSecond === 0) return '0 jobs/s'
+  return `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)} jobs/s`
+}
+
+/** As wide as a column, control characters left out. */
+function fitted(text: string, width: number): string {
+  const plain = cut(onOneLine(text), width)
+  return plain + ' '.repeat(Math.max(0, width - length(plain)))
+}
+
+function cut(text: string, most: number): string {
+  const characters = [...text]
+  return characters.length > most ? `${characters.slice(0, Math.max(0, most - 1)).join('')}…` : text
+}
+
+function length(text: string): number {
+  return [...text].length
+}
+
+/** How many jobs end in a second, from what was told in the last seconds. */
+export class Rates {
+  readonly #told: TopAnswer[] = []
+
+  /** @param answer a newer one than those before */
+  add(answer: TopAnswer): ReadonlyMap<string, number> {
+    const last = this.#told.at(-1)
+    if (last !== undefined && answer.atMs < last.atMs) this.#told.length = 0
+    this.#told.push(answer)
+    while (this.#told.length > 2 && answer.atMs - this.#told[1]!.atMs >= RATE_MS) this.#told.shift()
+    const rates = new Map<string, number>()
+    const [first] = this.#told
+    const seconds = (answer.atMs - first!.atMs) / 1_000
+    if (seconds <= 0) return rates
+    const before = new Map(first!.endpoints.map(({ id, finished }) => [id, finished]))
+    for (const { id, finished } of answer.endpoints) {
+      const known = before.get(id)
+      if (known !== undefined && finished >= known) rates.set(id, (finished - known) / seconds)
+    }
+    return rates
+  }
+}
+
+/** Over which time jobs are counted. */
+const RATE_MS = 10_000

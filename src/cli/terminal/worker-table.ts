@@ -1,0 +1,74 @@
+/** How workers look in a terminal. */
+import { lasting } from '../../core/observing/explain-facts.ts'
+import { type Column, column, durationText, onOneLine, type Row, shown, timeText } from './table.ts'
+
+/** The columns of a list of workers; rows are as REST shows them, with `endpointId`. */
+export const WORKER_COLUMNS: readonly Column[] = [
+  ...[column('ID', 'id'), column('ENDPOINT', 'endpointId')],
+  { title: 'STATUS', text: row => `${row.status}${row.isStale === true ? ' (outdated)' : ''}` },
+  { title: 'PHASE', text: phaseText },
+  { title: 'FOR', text: row => (row.status === 'EXITED' ? '-' : durationText(since(row.phaseSince))) },
+  { title: 'GPU', text: gpuText },
+  column('ISOLATION', 'isolation'),
+  { title: 'JOBS', text: row => shown(row.jobsHeld) },
+  { title: 'WHY', text: row => shown(row.reason) },
+]
+
+/** The phase of a worker, with the percentage of its image. */
+export function phaseText({ phase, pullPercent }: Row): string {
+  return typeof pullPercent === 'number' ? `${phase} ${Math.round(pullPercent)}%` : shown(phase)
+}
+
+/** The GPUs of a worker: `2x NVIDIA L40`, a type alone for one, or a dash. */
+export function gpuText({ gpuCount, gpuTypeId }: Row): string {
+  if (gpuCount === 0 || gpuCount === undefined) return '-'
+  return gpuCount === 1 ? shown(gpuTypeId) : `${gpuCount}x ${shown(gpuTypeId)}`
+}
+
+/** What keeps a worker apart and what it cannot take more of: `cage, with limits on memory, disk`. */
+function isolationText({ isolation, limits }: Row): string {
+  const held = Array.isArray(limits) && limits.length > 0 ? `, with limits on ${limits.join(', ')}` : ''
+  return `${shown(isolation)}${held}`
+}
+
+/** One worker for people: where it is, how it came there, and how it ended. */
+export function workerText(worker: Row): string {
+  const exit = worker.exit as { cause: string; code: number | null; lastLines?: readonly string[] } | null
+  const jobs = (worker.jobs ?? []) as readonly { id: string; startedAt: string | null }[]
+  const steps = (worker.timeLine ?? []) as readonly { phase: string; startedAt: string; ms: number }[]
+  const fields: [name: string, value: string][] = [
+    ['endpoint', shown(worker.endpointId)],
+    ['status', `${worker.status}${worker.isStale === true ? ' (outdated)' : ''}`],
+    ['phase', `${phaseText(worker)}, for ${lasting(since(worker.phaseSince))}`],
+    ['why', shown(worker.reason)],
+    ['version', shown(worker.version)],
+    ['image', shown(worker.image)],
+    ['gpu', gpuText(worker)],
+    ['vcpus', shown(worker.vcpus)],
+    ['memory', typeof worker.memoryMb === 'number' ? `${worker.memoryMb} MB` : '-'],
+    ['isolation', isolationText(worker)],
+    ['sdk', shown(worker.sdk)],
+    ['finished', `${shown(worker.jobsFinished)} jobs`],
+    ...jobs.map(({ id, startedAt }): [string, string] => ['holds', `${id}, for ${lasting(since(startedAt))}`]),
+    ['asked to end', shown(worker.stopReason)],
+  ]
+  const told = fields.filter(([, value]) => value !== '-').map(([name, value]) => `${name.padEnd(14)}${value}`)
+  const line = steps.map(({ phase, startedAt, ms }, index) => {
+    const goesOn = index === steps.length - 1 && worker.phase !== 'exited'
+    return `  ${timeText(Date.parse(startedAt))}  ${phase.padEnd(14)}${durationText(ms)}${goesOn ? ' so far' : ''}`
+  })
+  if (typeof worker.exitedAt === 'string') line.push(`  ${timeText(Date.parse(worker.exitedAt))}  exited`)
+  const end = exit === null ? [] : [`ended: ${exit.cause}`, ...(exit.lastLines ?? []).map(text => `  | ${text}`)]
+  return `${[`worker ${worker.id}`, ...told, 'time line (UTC)', ...line, ...end].map(onOneLine).join('\n')}\n`
+}
+
+/** Milliseconds since an instant that the server told. */
+function since(instant: unknown): number {
+  return typeof instant === 'string' ? Math.max(0, Date.now() - Date.parse(instant)) : 0
+}
+
+/** The rows of a list with those that have ended: the newest first, each once. */
+export function withEnded(workers: readonly Row[], ended: readonly Row[]): Row[] {
+  const known = new Set(ended.map(row => row.id))
+  return [...workers.filter(row => !known.has(row.id)), ...ended]
+}

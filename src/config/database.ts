@@ -1,0 +1,30 @@
+/** The setting of the database, whose address may have a password. */
+import { type Setting, setting } from './setting.ts'
+
+export const DATABASE_SETTING: Setting = {
+  ...setting(
+    '--database',
+    'DATABASE',
+    '<url>',
+    null,
+    'PostgreSQL to keep everything in, as postgres://user@host/name; with a password in RUNYARD_DATABASE only (default: a file in the data directory)',
+    postgresUrl,
+  ),
+  secret: true,
+  exposes: passwordOf,
+}
+
+function postgresUrl(text: string): string | null {
+  return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)
+    ? null
+    : 'must be like postgres://user@host:5432/database'
+}
+
+function passwordOf(text: string): string | null {
+  if (!URL.canParse(text)) return null
+  const { password, searchParams } = new URL(text)
+  return password === '' && !searchParams.has('password') ? null : PASSWORD_IN_ARGUMENTS
+}
+
+const PASSWORD_IN_ARGUMENTS =
+  'must have no password, which everybody on the machine reads in the list of processes; give the whole address in RUNYARD_DATABASE'

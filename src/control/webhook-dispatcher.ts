@@ -1,0 +1,95 @@
+import type { DeliveryId, EndpointId } from '../core/ids.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { DueWebhook } from '../ports/store/store.ts'
+import type { Tried, Webhooks } from '../services/jobs/webhooks.ts'
+
+/** Most calls at once. */
+export const MAX_CALLS = 16
+/** Most calls at once for one endpoint, so that a receiver which hangs holds up no other endpoint. */
+export const MAX_CALLS_PER_ENDPOINT = 2
+/** What is due without a notification is found within this time. */
+const TICK_MS = 5_000
+const REMOVE_MS = 60_000
+
+/** Starts the tries of webhooks that are due, a few at a time, and keeps what comes of them. */
+export class Courier {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #webhooks: Webhooks
+  readonly #wake: () => void
+  readonly #calls = new Map<DeliveryId, { readonly endpointId: EndpointId; readonly over: Promise<void> }>()
+  /** Results that the store could not take yet. Their deliveries are not called again. */
+  readonly #unkept = new Map<DeliveryId, Tried>()
+  readonly #stop = new AbortController()
+  #removeAtMs = 0
+
+  /** @param wake asks for a step soon */
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, webhooks: Webhooks, wake: () => void) {
+    this.#ports = ports
+    this.#webhooks = webhooks
+    this.#wake = wake
+  }
+
+  /**
+   * Does what is due.
+   * @returns when to step again if nothing wakes it before
+   */
+  async step(nowMs: number): Promise<number> {
+    for (const tried of [...this.#unkept.values()]) await this.#keep(tried)
+    const { webhooks } = this.#ports.store
+    if (this.#calls.size < MAX_CALLS) {
+      // Those that are being called are still due, and come first.
+      const due = await webhooks.due(nowMs, MAX_CALLS_PER_ENDPOINT, 2 * MAX_CALLS)
+      for (const delivery of due) this.#startIfFree(delivery)
+    }
+    let more = false
+    if (nowMs >= this.#removeAtMs) {
+      more = await this.#webhooks.removeOld(nowMs)
+      if (!more) this.#removeAtMs = nowMs + REMOVE_MS
+    }
+    const next = await webhooks.nextDue(nowMs)
+    return more ? nowMs : Math.min(nowMs + TICK_MS, next ?? Number.POSITIVE_INFINITY)
+  }
+
+  /** Lets calls end for at most this time, then gives them up; they are made again after the next start. */
+  async end(forMs: number): Promise<void> {
+    const over = Promise.all([...this.#calls.values()].map(call => call.over))
+    if (forMs > 0) {
+      let cancelTimer = () => {}
+      const late = new Promise<void>(resolve => {
+        cancelTimer = this.#ports.clock.after(forMs, resolve)
+      })
+      await Promise.race([over, late])
+      cancelTimer()
+    }
+    this.#stop.abort()
+    await over
+  }
+
+  #startIfFree(delivery: DueWebhook): void {
+    const { id, endpointId } = delivery
+    if (this.#stop.signal.aborted || this.#calls.size >= MAX_CALLS) return
+    if (this.#calls.has(id) || this.#unkept.has(id)) return
+    const ofEndpoint = [...this.#calls.values()].filter(call => call.endpointId === endpointId)
+    if (ofEndpoint.length >= MAX_CALLS_PER_ENDPOINT) return
+    this.#calls.set(id, { endpointId, over: this.#call(delivery) })
+  }
+
+  async #call(delivery: DueWebhook): Promise<void> {
+    try {
+      const tried = await this.#webhooks.attempt(delivery, this.#stop.signal)
+      if (tried === null) return
+      this.#unkept.set(delivery.id, tried)
+      await this.#keep(tried)
+      this.#wake()
+    } catch {
+      // The store has failed: a later step keeps the result, or finds the delivery, which is still due.
+    } finally {
+      this.#calls.delete(delivery.id)
+    }
+  }
+
+  async #keep(tried: Tried): Promise<void> {
+    await this.#webhooks.record(tried)
+    this.#unkept.delete(tried.delivery.id)
+  }
+}

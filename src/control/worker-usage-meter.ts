@@ -1,0 +1,103 @@
+import type { WorkerId } from '../core/ids.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { ServedTime as Served } from '../ports/store/usage-store.ts'
+import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
+
+/** How often it is noted what workers were about. */
+const EACH_MS = 10_000
+/** Most workers that are noted at once. */
+const AT_ONCE = 500
+
+/** Up to when a worker's time is noted, and as what. */
+interface Mark {
+  readonly atMs: number
+  /** For how long it had been busy by then. */
+  readonly busyMs: number
+  readonly isBusy: boolean
+}
+
+/**
+ * Tells the store for how long workers of load-balancing endpoints had requests and for how long none, so that their time is counted
+ * as that of workers with jobs. What was not noted when the server was killed, at most 10 s, counts as before.
+ */
+export class ServedTime {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #balancing: Balancing
+  readonly #marks = new Map<WorkerId, Mark>()
+  #dueAtMs = 0
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, balancing: Balancing) {
+    this.#ports = ports
+    this.#balancing = balancing
+  }
+
+  /**
+   * Notes what is due.
+   * @returns when there is more to note; null while there are no workers
+   */
+  async step(nowMs: number): Promise<number | null> {
+    const workers = this.#balancing.workers()
+    if (nowMs >= this.#dueAtMs || this.#dueAtMs - nowMs > EACH_MS) {
+      this.#forget(workers)
+      const changed = workers.filter(known => this.#isOther(known, nowMs))
+      await this.#note(changed.slice(0, AT_ONCE), nowMs)
+      this.#dueAtMs = changed.length > AT_ONCE ? nowMs : nowMs + EACH_MS
+    }
+    return workers.length === 0 ? null : this.#dueAtMs
+  }
+
+  /** Notes what one worker was about, which is to end. */
+  async noteLast(id: WorkerId): Promise<void> {
+    const known = this.#balancing.worker(id)
+    const nowMs = this.#ports.clock.now()
+    if (known !== undefined && this.#isOther(known, nowMs)) await this.#note([known], nowMs)
+  }
+
+  #forget(workers: readonly KnownWorker[]): void {
+    const alive = new Set(workers.map(({ worker }) => worker.id))
+    for (const id of this.#marks.keys()) if (!alive.has(id)) this.#marks.delete(id)
+  }
+
+  /** Whether the store would count its time as something else than it was. */
+  #isOther(known: KnownWorker, nowMs: number): boolean {
+    const before = this.#markOf(known, nowMs)
+    if (before === null) return false
+    const now = this.#now(known, nowMs)
+    return now.busyMs > before.busyMs || now.isBusy !== before.isBusy
+  }
+
+  #now({ worker: { id, endpointId } }: KnownWorker, nowMs: number): Mark {
+    const isBusy = this.#balancing.inFlight(endpointId, id) > 0
+    return { atMs: nowMs, busyMs: Math.round(this.#balancing.busyMs(endpointId, id)), isBusy }
+  }
+
+  /** Null for one that was not ready yet. */
+  #markOf({ worker }: KnownWorker, nowMs: number): Mark | null {
+    const known = this.#marks.get(worker.id)
+    if (known !== undefined) return known
+    if (worker.readyAtMs === null) return null
+    // As the store has it: since then idle, or busy while an earlier run of the server looked.
+    const { idleSinceMs } = worker
+    const mark = { atMs: idleSinceMs ?? nowMs, busyMs: 0, isBusy: idleSinceMs === null }
+    this.#marks.set(worker.id, mark)
+    return mark
+  }
+
+  async #note(workers: readonly KnownWorker[], nowMs: number): Promise<void> {
+    const times: Served[] = []
+    const marks = new Map<WorkerId, Mark>()
+    for (const known of workers) {
+      const { id } = known.worker
+      const before = this.#markOf(known, nowMs)
+      if (before === null) continue
+      const now = this.#now(known, nowMs)
+      // One that was begun anew under its id counts from the beginning.
+      const busyMs = Math.max(0, now.busyMs - before.busyMs)
+      times.push({ id, idleMs: Math.max(0, nowMs - before.atMs - busyMs), isBusy: now.isBusy })
+      marks.set(id, now)
+    }
+    if (times.length === 0) return
+    await this.#ports.store.workers.served(times, nowMs)
+    for (const [id, mark] of marks) this.#marks.set(id, mark)
+  }
+}

@@ -1,0 +1,115 @@
+import type { WorkerId } from '../core/ids.ts'
+import { initTimeoutMs } from '../core/workers/init-timeout.ts'
+import type { Worker } from '../core/workers/worker.ts'
+import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/workers/worker-liveness.ts'
+import type { Ports } from '../ports/ports.ts'
+import { resolvedServing } from '../services/endpoints/serving-variables.ts'
+import type { LostJobs } from '../services/jobs/lost-jobs.ts'
+import type { UnsentResults } from '../services/jobs/undelivered-results.ts'
+import type { Fleet } from '../services/workers/fleet.ts'
+import type { Sightings } from '../services/workers/worker-activity.ts'
+import { savedEnv } from '../services/workers/worker-launch-inputs.ts'
+
+/** When two looks are further apart, workers may have spoken to a server that did not listen. */
+const GAP_MS = 10_000
+/** How long a worker that has reported itself unhealthy may take to end by itself. */
+const UNHEALTHY_MS = 10_000
+
+/** The services that {@link Inspector} uses. */
+export interface InspectorParts {
+  readonly fleet: Fleet
+  readonly sightings: Sightings
+  readonly lostJobs: LostJobs
+  readonly unsent: UnsentResults
+}
+
+/**
+ * Looks after workers whose processes run: reads what they print, and ends those that are stuck, silent, unhealthy, or that
+ * never asked for a job. Their jobs are given back when their end is seen.
+ */
+export class Inspector {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
+  readonly #parts: InspectorParts
+  readonly #unhealthySince = new Map<WorkerId, number>()
+  #lookedAtMs = Number.NEGATIVE_INFINITY
+  /** Since when it looks without a gap, in epoch milliseconds. */
+  #sinceMs = 0
+
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault'>, parts: InspectorParts) {
+    this.#ports = ports
+    this.#parts = parts
+  }
+
+  /** Looks at all workers that have not ended. To be called every second or so. */
+  async inspect(alive: readonly Worker[], nowMs: number): Promise<void> {
+    const { sightings, unsent, lostJobs } = this.#parts
+    this.#noticeGap(nowMs)
+    const ids = new Set(alive.map(({ id }) => id))
+    sightings.keep(ids)
+    unsent.keep(ids)
+    for (const id of this.#unhealthySince.keys()) if (!ids.has(id)) this.#unhealthySince.delete(id)
+    for (const worker of alive.filter(({ state }) => state !== 'STOPPING')) {
+      if (await this.#endFaulty(worker, nowMs)) continue
+      if (worker.state !== 'STARTING') await lostJobs.readOutput(worker)
+    }
+  }
+
+  #noticeGap(nowMs: number): void {
+    const { clock } = this.#ports
+    if (clock.monotonic() - this.#lookedAtMs > GAP_MS) {
+      this.#parts.sightings.clear()
+      this.#sinceMs = nowMs
+    }
+    this.#lookedAtMs = clock.monotonic()
+  }
+
+  async #endFaulty(worker: Worker, nowMs: number): Promise<boolean> {
+    const { fleet, sightings } = this.#parts
+    const atMs = this.#ports.clock.monotonic()
+    const seen = sightings.of(worker.id)
+    if (worker.problem !== null) {
+      const sinceMs = this.#unhealthySince.get(worker.id) ?? atMs
+      this.#unhealthySince.set(worker.id, sinceMs)
+      if (atMs - sinceMs < UNHEALTHY_MS) return false
+      await fleet.endFaulty(worker, 'unhealthy', worker.problem)
+      return true
+    }
+    // The store is asked only about those that would be suspected if they held nothing.
+    if (seen !== null && (isWedged(seen, worker, false, atMs) || isSilent(seen, worker, false, atMs))) {
+      const holdsJobs = (await this.#ports.store.jobs.heldBy(worker.id)).length > 0
+      if (isWedged(seen, worker, holdsJobs, atMs)) {
+        const problem = `it pinged for ${WEDGED_MS / 1000} s without asking for a job, so its loop is stuck`
+        await fleet.endFaulty(worker, 'wedged', problem)
+        return true
+      }
+      if (isSilent(seen, worker, holdsJobs, atMs)) {
+        await fleet.endFaulty(worker, 'silent', `nothing was heard from it for ${SILENT_MS / 1000} s`)
+        return true
+      }
+    }
+    return worker.state === 'STARTING' && (await this.#endHung(worker, nowMs))
+  }
+
+  /** A worker that has never asked for a job. The time in which this server did not listen is not its fault. */
+  async #endHung(worker: Worker, nowMs: number): Promise<boolean> {
+    const { fleet } = this.#parts
+    if (fleet.isLaunching(worker.id)) return false
+    const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
+    const limitMs = await this.#initTimeoutMs(worker)
+    if (limitMs === null || forMs < limitMs) return false
+    const problem = `it did not ask for a job within ${limitMs / 1000} s of its start`
+    await fleet.endFaulty(worker, 'hung_start', problem)
+    return true
+  }
+
+  /** Null for a worker that will never ask for jobs, and for one whose endpoint is gone. */
+  async #initTimeoutMs({ owner, endpointId }: Worker): Promise<number | null> {
+    const { store } = this.#ports
+    const endpoint = await store.endpoints.find(endpointId)
+    if (endpoint === null || endpoint.type === 'LOAD_BALANCER') return null
+    const template = await store.templates.find(owner, endpoint.templateId)
+    if (template === null) return INIT_MS
+    const env = await resolvedServing(this.#ports, owner, savedEnv(endpoint, template))
+    return initTimeoutMs(env, INIT_MS)
+  }
+}

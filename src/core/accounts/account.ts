@@ -1,0 +1,40 @@
+import type { OwnerId } from '../ids.ts'
+import type { GivenLimits } from './quotas.ts'
+
+/** Somebody whose objects nobody else sees. The first account, which the server makes, is its operator's. */
+export interface Account {
+  readonly id: OwnerId
+  readonly name: string
+  readonly createdAtMs: number
+  /** Whether its endpoints can be deleted through GraphQL while workersMin or workersMax is not 0. */
+  readonly deleteRunningEndpoints: boolean
+  /** Limits of its own; see core/quotas.ts. */
+  readonly limits: GivenLimits
+}
+
+/** What can change about an account; what is left out is kept. */
+export type AccountChanges = Partial<Pick<Account, 'name' | 'deleteRunningEndpoints' | 'limits'>>
+
+/** Most accounts of one installation. */
+export const MAX_ACCOUNTS = 1_000
+
+/** Everything wrong with the name of an account, one sentence each. */
+export function accountFailures(name: string): string[] {
+  if (name.trim() === '') return ['name must not be empty']
+  return name.length > 191 ? ['name must have at most 191 characters'] : []
+}
+
+/** Most public SSH keys of one account. */
+export const MAX_SSH_KEYS = 100
+/** Most characters of a public SSH key. */
+export const MAX_SSH_KEY = 16_384
+/** The form of a public SSH key; whether it is one matters to nobody here. */
+export const SSH_KEY = /^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/
+
+/** Everything wrong with a list of public SSH keys, one sentence each. */
+export function sshKeyFailures(keys: readonly string[]): string[] {
+  if (keys.length > MAX_SSH_KEYS) return [`there can be at most ${MAX_SSH_KEYS} SSH keys`]
+  return keys.flatMap((key, index) =>
+    key.length <= MAX_SSH_KEY && SSH_KEY.test(key) ? [] : [`SSH key ${index + 1} is not of the form: type key comment`],
+  )
+}

@@ -1,0 +1,140 @@
+import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../ids.ts'
+
+/** What a key may do in one area. */
+export type AccessLevel = 'none' | 'read' | 'write'
+
+/** What a key may do with jobs: the same with those of all endpoints, or what is named for single ones. */
+export type JobsAccess = AccessLevel | Readonly<Record<EndpointId, AccessLevel>>
+
+/** The rights of a key. */
+export type KeyScope =
+  | { readonly type: 'all' }
+  | { readonly type: 'read-only' }
+  | { readonly type: 'restricted'; readonly management: AccessLevel; readonly jobs: JobsAccess }
+
+/** All rights; of the first account, also those of the operator. */
+export const FULL_SCOPE: KeyScope = { type: 'all' }
+
+/** Most endpoints that a restricted key can name. */
+export const MAX_SCOPE_ENDPOINTS = 1_000
+
+/** Who made a key: a person, the server for itself, or the server for one endpoint. */
+export type KeyKind = 'user' | 'server' | 'endpoint'
+
+/** An API key as the store keeps it: the hash, never the key. */
+export interface ApiKey {
+  readonly id: KeyId
+  readonly owner: OwnerId
+  readonly kind: KeyKind
+  readonly name: string
+  readonly hash: string
+  /** How the key begins, for people to tell keys apart; empty for old ones. */
+  readonly hint: string
+  readonly scope: KeyScope
+  /** No REST windows and no `RateLimit` headers. */
+  readonly exempt: boolean
+  readonly disabled: boolean
+  readonly expiresAtMs: number | null
+  readonly createdAtMs: number
+  /** Roughly when it was used last; null before that. */
+  readonly lastUsedAtMs: number | null
+  /** The endpoint that a key of the kind `endpoint` belongs to, and goes with. */
+  readonly endpointId: EndpointId | null
+}
+
+/** What its owner gets to see of a key. */
+export type KeyRecord = Omit<ApiKey, 'hash'>
+
+/** Who makes a request, after its key was checked. */
+export interface Caller {
+  readonly owner: OwnerId
+  readonly keyId: KeyId
+  readonly scope: KeyScope
+  readonly exempt: boolean
+  /** Whether it may look after accounts: a key of the first account with all rights. */
+  readonly operator: boolean
+  /** Until when its key is valid; null for ever. */
+  readonly expiresAtMs: number | null
+}
+
+/** Whether a key has all rights of the operator, and nobody has to renew it in time. One such key must always be there. */
+export function isLastingOperatorKey({ owner, scope, disabled, expiresAtMs }: ApiKey): boolean {
+  return owner === DEFAULT_OWNER && scope.type === 'all' && !disabled && expiresAtMs === null
+}
+
+/** Whether a key opens anything at this time. */
+export function isValidAt({ disabled, expiresAtMs }: Pick<ApiKey, 'disabled' | 'expiresAtMs'>, nowMs: number): boolean {
+  return !disabled && (expiresAtMs === null || expiresAtMs > nowMs)
+}
+
+/** The caller that a key stands for. */
+export function callerOf(key: ApiKey): Caller {
+  const { owner, id: keyId, scope, exempt, expiresAtMs } = key
+  return { owner, keyId, scope, exempt, operator: owner === DEFAULT_OWNER && scope.type === 'all', expiresAtMs }
+}
+
+/** Whether the caller may do what needs `level` in management. */
+export function mayManage({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write'): boolean {
+  return covers(managementOf(scope), level)
+}
+
+/** Whether the caller may do what needs `level` with the jobs of this endpoint. */
+export function mayUseJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write', endpoint: EndpointId): boolean {
+  return covers(jobsOf(scope, endpoint), level)
+}
+
+/** A scope for the jobs of one endpoint and nothing else. */
+export function endpointScope(endpoint: EndpointId): KeyScope {
+  return { type: 'restricted', management: 'none', jobs: { [endpoint]: 'write' } as Record<EndpointId, AccessLevel> }
+}
+
+/** The endpoints that a scope names. */
+export function scopeEndpoints(scope: KeyScope): EndpointId[] {
+  return scope.type === 'restricted' && typeof scope.jobs === 'object' ? (Object.keys(scope.jobs) as EndpointId[]) : []
+}
+
+/** Everything wrong with a scope, one sentence each. */
+export function scopeFailures(scope: KeyScope): string[] {
+  if (scope.type !== 'restricted') return []
+  const named = scopeEndpoints(scope)
+  return named.length > MAX_SCOPE_ENDPOINTS ? [`a key can name at most ${MAX_SCOPE_ENDPOINTS} endpoints`] : []
+}
+
+/** Whether a scope has no right that the other lacks. */
+export function isWithin(scope: KeyScope, other: KeyScope): boolean {
+  if (other.type === 'all') return true
+  if (scope.type === 'all') return false
+  if (!atMost(managementOf(scope), managementOf(other))) return false
+  const jobs = everywhere(scope)
+  if (jobs !== null) return atMost(jobs, everywhere(other) ?? 'none')
+  return scopeEndpoints(scope).every(endpoint => atMost(jobsOf(scope, endpoint), jobsOf(other, endpoint)))
+}
+
+function managementOf(scope: KeyScope): AccessLevel {
+  if (scope.type === 'all') return 'write'
+  return scope.type === 'read-only' ? 'read' : scope.management
+}
+
+/** Null where it depends on the endpoint. */
+function everywhere(scope: KeyScope): AccessLevel | null {
+  if (scope.type === 'all') return 'write'
+  if (scope.type === 'read-only') return 'read'
+  return typeof scope.jobs === 'string' ? scope.jobs : null
+}
+
+function jobsOf(scope: KeyScope, endpoint: EndpointId): AccessLevel {
+  const all = everywhere(scope)
+  if (all !== null) return all
+  const { jobs } = scope as { jobs: Readonly<Record<EndpointId, AccessLevel>> }
+  return Object.hasOwn(jobs, endpoint) ? jobs[endpoint]! : 'none'
+}
+
+function covers(has: AccessLevel, needs: 'read' | 'write'): boolean {
+  return has === 'write' || has === needs
+}
+
+const LEVELS: readonly AccessLevel[] = ['none', 'read', 'write']
+
+function atMost(level: AccessLevel, other: AccessLevel): boolean {
+  return LEVELS.indexOf(level) <= LEVELS.indexOf(other)
+}

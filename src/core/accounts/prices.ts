@@ -1,0 +1,135 @@
+/** What an hour of hardware costs. Money is whole millionths of a US dollar, and amounts are never fractions of floats. */
+import { CPU_FLAVORS, GPU_POOLS } from '../placement/catalog-data.ts'
+import type { WorkerUsage } from './usage.ts'
+
+/** What a worker can be doing while it exists. */
+export const WORKER_PHASES = ['starting', 'running', 'idle'] as const
+/** One of {@link WORKER_PHASES}: before its first request for jobs, with jobs, and without. */
+export type WorkerPhase = (typeof WORKER_PHASES)[number]
+
+/** Prices of an installation, in millionths of a US dollar for an hour. */
+export interface PriceList {
+  /** Of one GPU, by pool. */
+  readonly gpu: ReadonlyMap<string, number>
+  /** Of one GPU of any other pool. */
+  readonly gpuDefault: number
+  /** Of one vCPU, by flavor. */
+  readonly cpu: ReadonlyMap<string, number>
+  /** Of one vCPU of any other flavor. */
+  readonly cpuDefault: number
+  /** What of a worker's time is paid for. */
+  readonly phases: ReadonlySet<WorkerPhase>
+}
+
+const MICROS = 1_000_000
+/** Most dollars for an hour. */
+const MAX_DOLLARS = 1_000_000
+/** Longer than any list of known pools and flavors can be. */
+const MAX_TEXT = 100_000
+/** Clients of the hosted service know that a worker that starts is free. */
+const PAID: ReadonlySet<WorkerPhase> = new Set(['running', 'idle'])
+
+/** Everything is free. */
+export const NO_PRICES: PriceList = {
+  ...{ gpu: new Map(), gpuDefault: 0, cpu: new Map(), cpuDefault: 0, phases: PAID },
+}
+
+/** What the hosted service asks, as far as its catalogue says. */
+export const CATALOG_PRICES: PriceList = {
+  ...NO_PRICES,
+  gpu: new Map(GPU_POOLS.map(({ id, pricePerHour }) => [id, Math.round((pricePerHour ?? 0) * MICROS)])),
+}
+
+/** What a worker of a flavor costs for an hour, see `flavorOf`; what was not noted costs nothing. */
+export function hourlyPrice(
+  prices: PriceList,
+  flavor: string,
+): { readonly kind: 'gpu' | 'cpu'; readonly micros: number } {
+  const [kind, name = '', count = '1'] = flavor.split(':')
+  if (kind === 'gpu') return { kind, micros: Number(count) * (prices.gpu.get(name) ?? prices.gpuDefault) }
+  if (kind === 'cpu') return { kind, micros: Number(count) * (prices.cpu.get(name) ?? prices.cpuDefault) }
+  return { kind: 'cpu', micros: 0 }
+}
+
+/** How much of workers' time is paid for, in milliseconds. */
+export function billedMs({ phases }: PriceList, { startingMs, runningMs, idleMs }: WorkerUsage): number {
+  return (
+    (phases.has('starting') ? startingMs : 0) +
+    (phases.has('running') ? runningMs : 0) +
+    (phases.has('idle') ? idleMs : 0)
+  )
+}
+
+/** A price or amount in dollars. */
+export function dollars(micros: number): number {
+  return micros / MICROS
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+/**
+ * A list of prices from JSON such as `{"gpu": {"ADA_24": 1.116, "default": 0.5}, "cpu": {"default": 0.02}, "phases":
+ * ["running"]}`, or everything wrong with it, one sentence each.
+ */
+export function readPrices(text: string): { readonly prices: PriceList } | { readonly mistakes: readonly string[] } {
+  if (text.length > MAX_TEXT) return { mistakes: [`must have at most ${MAX_TEXT} characters`] }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return { mistakes: [`is not JSON: ${(error as Error).message}`] }
+  }
+  if (!isObject(value)) return { mistakes: ['must be a JSON object'] }
+  const mistakes = Object.keys(value)
+    .filter(name => !['gpu', 'cpu', 'phases'].includes(name))
+    .map(name => `'${name}' is not a part of a list of prices; the parts are gpu, cpu and phases`)
+  const gpu = readPart('gpu', value.gpu, 'pools', new Set(GPU_POOLS.map(({ id }) => id)), mistakes)
+  const cpu = readPart('cpu', value.cpu, 'flavors', new Set(CPU_FLAVORS.map(({ id }) => id)), mistakes)
+  const phases = readPhases(value.phases, mistakes)
+  if (mistakes.length > 0) return { mistakes }
+  const prices = { gpu: gpu.prices, gpuDefault: gpu.others, cpu: cpu.prices, cpuDefault: cpu.others, phases }
+  return { prices }
+}
+
+function readPart(part: string, given: unknown, kind: string, known: ReadonlySet<string>, mistakes: string[]) {
+  const prices = new Map<string, number>()
+  let others = 0
+  if (given !== undefined && !isObject(given)) mistakes.push(`${part} must be an object of prices by name`)
+  for (const [name, price] of Object.entries(isObject(given) ? given : {})) {
+    const micros = toMicros(price)
+    if (name !== 'default' && !known.has(name)) {
+      mistakes.push(`${part}.${name} is not known; the ${kind} are ${[...known].join(', ')}, and default is all others`)
+    }
+    if (micros === null) {
+      mistakes.push(
+        `${part}.${name} must be dollars for an hour from 0 to ${MAX_DOLLARS} with at most 6 decimals, ` +
+          `not ${JSON.stringify(price).slice(0, 100)}`,
+      )
+    } else if (name === 'default') others = micros
+    else prices.set(name, micros)
+  }
+  return { prices, others }
+}
+
+function readPhases(given: unknown, mistakes: string[]): ReadonlySet<WorkerPhase> {
+  if (given === undefined) return PAID
+  const phases: readonly unknown[] = Array.isArray(given) ? given : [given]
+  const right = phases.filter(phase => (WORKER_PHASES as readonly unknown[]).includes(phase)) as WorkerPhase[]
+  if (!Array.isArray(given) || right.length < phases.length) {
+    mistakes.push(`phases must be a list of ${WORKER_PHASES.join(', ')}, not ${JSON.stringify(given).slice(0, 100)}`)
+  }
+  return new Set(right)
+}
+
+/** The digits of the price decide, not the float that stands for them. Null for what is no price. */
+function toMicros(price: unknown): number | null {
+  if (typeof price !== 'number' && typeof price !== 'string') return null
+  const parts = /^(\d{1,7})(?:\.(\d{1,6}))?$/.exec(String(price))
+  if (parts === null) return null
+  const micros = Number(parts[1]) * MICROS + Number((parts[2] ?? '').padEnd(6, '0'))
+  return micros <= MAX_DOLLARS * MICROS ? micros : null
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,119 @@
+/** What one account may have of an installation, so that the others keep their part. */
+import { AppError } from '../errors.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'
+
+/** The names of all limits. */
+export const ACCOUNT_LIMIT_NAMES = [
+  'objects',
+  'workersMin',
+  'workers',
+  'gpus',
+  'queuedJobs',
+  'queuedMb',
+  'storedMb',
+] as const
+
+/** One of {@link ACCOUNT_LIMIT_NAMES}. */
+export type AccountLimitName = (typeof ACCOUNT_LIMIT_NAMES)[number]
+
+/**
+ * The limits of an account; null for none. `objects` counts each kind of them for itself, `workersMin` is the sum over its
+ * endpoints, `workers` and `gpus` count workers until they have ended, megabytes are MiB.
+ */
+export type AccountLimits = Readonly<Record<AccountLimitName, number | null>>
+
+/** Limits that an operator gave an account; what is left out is that of the installation. */
+export type GivenLimits = Partial<AccountLimits>
+
+/** No limit at all. */
+export const NO_LIMITS: AccountLimits = {
+  ...{ objects: null, workersMin: null, workers: null, gpus: null, queuedJobs: null, queuedMb: null, storedMb: null },
+}
+
+/** What accounts beside the operator's have unless the installation says otherwise. */
+export const ACCOUNT_LIMITS: AccountLimits = {
+  ...{ objects: 1_000, workersMin: 8, workers: null, gpus: null, queuedJobs: 100_000, queuedMb: 256, storedMb: 1_024 },
+}
+
+/** The largest number that a limit can have. */
+export const MOST_LIMIT = 1_000_000_000
+
+/** The limits that count for an account. The operator's has those that it gave itself, and else none. */
+export function limitsFor(owner: OwnerId, given: GivenLimits, defaults: AccountLimits): AccountLimits {
+  return { ...(owner === DEFAULT_OWNER ? NO_LIMITS : defaults), ...given }
+}
+
+/** Everything wrong with limits that somebody gave, one sentence each. */
+export function limitFailures(limits: GivenLimits): string[] {
+  return Object.entries(limits).flatMap(([name, value]) => {
+    if (!ACCOUNT_LIMIT_NAMES.some(known => known === name)) return [`limits: there is no limit ${name}`]
+    const isNumber = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MOST_LIMIT
+    return value === null || isNumber ? [] : [`limits: ${name} must be null or a whole number up to ${MOST_LIMIT}`]
+  })
+}
+
+/** Kinds of objects that an account makes. */
+export type ObjectKind = 'endpoints' | 'templates' | 'secrets' | 'registries' | 'volumes'
+
+/** What an account has of objects. */
+export type ObjectCounts = Readonly<Record<ObjectKind | 'workersMin', number>>
+
+/** What the jobs of an account hold. Jobs of batches count from the draft on. */
+export interface HeldJobs {
+  readonly queuedJobs: number
+  /** Bytes of the inputs that wait. */
+  readonly queuedBytes: number
+  /** Bytes of all inputs, outputs, chunks and payloads that are kept. */
+  readonly storedBytes: number
+}
+
+/** Nothing. */
+export const NOTHING_HELD: HeldJobs = { queuedJobs: 0, queuedBytes: 0, storedBytes: 0 }
+
+/** The sum of both. */
+export function addHeld(a: HeldJobs, b: HeldJobs): HeldJobs {
+  return {
+    queuedJobs: a.queuedJobs + b.queuedJobs,
+    queuedBytes: a.queuedBytes + b.queuedBytes,
+    storedBytes: a.storedBytes + b.storedBytes,
+  }
+}
+
+const MIB = 1024 * 1024
+const ASK = 'or ask the operator for a higher limit of the account'
+
+/** Why an account cannot hold this much: `rate_limited`, with the limit, its value and what to do; null when it can. */
+export function heldProblem(held: HeldJobs, limits: AccountLimits): AppError | null {
+  const { queuedJobs, queuedMb, storedMb } = limits
+  if (queuedJobs !== null && held.queuedJobs > queuedJobs) {
+    return tooMany(`queuedJobs of ${queuedJobs} waiting jobs`, `wait until some are done, purge a queue, ${ASK}`)
+  }
+  if (queuedMb !== null && held.queuedBytes > queuedMb * MIB) {
+    return tooMany(`queuedMb of ${queuedMb} MB of waiting inputs`, `wait until some are done, purge a queue, ${ASK}`)
+  }
+  if (storedMb !== null && held.storedBytes > storedMb * MIB) {
+    const help = `purge queues and delete endpoints that are done with, wait until results have expired, ${ASK}`
+    return tooMany(`storedMb of ${storedMb} MB of kept inputs and results`, help)
+  }
+  return null
+}
+
+/** Why an account cannot have so many objects of a kind: `conflict`; null when it can. */
+export function objectProblem(kind: ObjectKind, count: number, { objects }: AccountLimits): AppError | null {
+  if (objects === null || count <= objects) return null
+  return new AppError('conflict', `the account's limit objects of ${objects} ${kind} is reached; delete some, ${ASK}`)
+}
+
+/** Why the endpoints of an account cannot have this sum of workersMin: `conflict`; null when they can. */
+export function workersMinProblem(sum: number, { workersMin }: AccountLimits): AppError | null {
+  if (workersMin === null || sum <= workersMin) return null
+  return new AppError(
+    'conflict',
+    `the account's limit workersMin of ${workersMin} for all endpoints together would be passed with ${sum}; ` +
+      `lower workersMin of some endpoints, ${ASK}`,
+  )
+}
+
+function tooMany(limit: string, help: string): AppError {
+  return new AppError('rate_limited', `the account's limit ${limit} is reached; ${help}`, { retryAfterSeconds: 5 })
+}

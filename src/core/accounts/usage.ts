@@ -1,0 +1,190 @@
+/**
+ * What is counted of jobs and workers, for bills and for people who plan. Jobs are counted when an attempt or a wait of
+ * theirs ends, workers by the time that they existed; all of it in hours of UTC.
+ */
+import type { Compute } from '../endpoints/endpoint.ts'
+import type { JobStatus, Transition } from '../jobs/job.ts'
+import type { Placement } from '../placement/placement.ts'
+
+/** Length of the spans in which usage is counted. */
+export const HOUR_MS = 3_600_000
+
+/** The hour that an instant falls into, as the instant of its beginning. */
+export function hourOf(atMs: number): number {
+  return atMs - (((atMs % HOUR_MS) + HOUR_MS) % HOUR_MS)
+}
+
+/** The figures that are counted of jobs, in the order in which they are kept. */
+export const JOB_FIGURES = [
+  'queuedMs',
+  'executionMs',
+  'lostMs',
+  'inputBytes',
+  'outputBytes',
+  'streamBytes',
+  'attempts',
+  'lostAttempts',
+  'completed',
+  'failed',
+  'timedOut',
+  'cancelled',
+  'expired',
+  'retried',
+] as const
+
+/**
+ * Sums over jobs; times in milliseconds. `queuedMs` are waits in the line that ended, `executionMs` attempts that ended
+ * with their job and `lostMs` those that were lost, `inputBytes` inputs by the attempt, `streamBytes` chunks that were
+ * kept. `attempts` counts the lost ones too; `retried` counts requests to retry, not attempts.
+ */
+export type JobUsage = Readonly<Record<(typeof JOB_FIGURES)[number], number>>
+
+/** Nothing. */
+export const NO_JOB_USAGE = Object.fromEntries(JOB_FIGURES.map(name => [name, 0])) as unknown as JobUsage
+
+/** The sum of both. */
+export function addJobUsage(a: JobUsage, b: JobUsage): JobUsage {
+  return Object.fromEntries(JOB_FIGURES.map(name => [name, a[name] + b[name]])) as unknown as JobUsage
+}
+
+/** What has to be known of a job before it leaves the line, or its worker, without being handed out. */
+export interface UsageSpan {
+  /** Since when it waits, or waited for the attempt that ends. */
+  readonly waitingSinceMs: number
+  /** When the attempt that ends began; null for a job in the line. */
+  readonly startedAtMs: number | null
+  readonly inputBytes: number
+  /** Bytes of the result, 0 where there is none. */
+  readonly outputBytes: number
+  /** Bytes of the chunks of the attempt that ends. */
+  readonly streamBytes: number
+}
+
+const ENDS: Partial<Record<JobStatus, keyof JobUsage>> = {
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+  TIMED_OUT: 'timedOut',
+  CANCELLED: 'cancelled',
+}
+
+/**
+ * What to count when a job moves. A wait is counted when it leads to an end, an attempt when it ends, so each of them is
+ * counted once: a job that is claimed or given back moves nothing, and a late result finds its attempt counted as lost.
+ * @param to the state that it gets; `expired` for one that is removed before it was done
+ */
+export function usageOfMove(
+  transition: Transition | 'expire',
+  to: JobStatus | 'expired',
+  span: UsageSpan,
+  nowMs: number,
+): JobUsage {
+  if (transition === 'claim' || transition === 'release') return NO_JOB_USAGE
+  if (transition === 'retry') return { ...NO_JOB_USAGE, retried: 1 }
+  const end = to === 'expired' ? 'expired' : ENDS[to]
+  const ended = end === undefined ? {} : { [end]: 1 }
+  const { waitingSinceMs, startedAtMs, inputBytes, outputBytes, streamBytes } = span
+  if (startedAtMs === null) {
+    const queuedMs = Math.max(0, nowMs - waitingSinceMs)
+    return { ...NO_JOB_USAGE, ...ended, queuedMs, outputBytes }
+  }
+  const ranMs = Math.max(0, nowMs - startedAtMs)
+  const lost = transition === 'requeue'
+  return {
+    ...NO_JOB_USAGE,
+    ...ended,
+    queuedMs: Math.max(0, startedAtMs - waitingSinceMs),
+    ...(lost ? { lostMs: ranMs, lostAttempts: 1 } : { executionMs: ranMs }),
+    attempts: 1,
+    inputBytes,
+    outputBytes,
+    streamBytes,
+  }
+}
+
+/** How long workers existed, in milliseconds: until they asked for their first job, and after it with jobs and without. */
+export interface WorkerUsage {
+  readonly startingMs: number
+  readonly runningMs: number
+  readonly idleMs: number
+}
+
+/** Nothing. */
+export const NO_WORKER_USAGE: WorkerUsage = { startingMs: 0, runningMs: 0, idleMs: 0 }
+
+/** The sum of both. */
+export function addWorkerUsage(a: WorkerUsage, b: WorkerUsage): WorkerUsage {
+  return {
+    startingMs: a.startingMs + b.startingMs,
+    runningMs: a.runningMs + b.runningMs,
+    idleMs: a.idleMs + b.idleMs,
+  }
+}
+
+/** How far the time of a worker is counted. */
+export interface WorkerMeter {
+  readonly readyAtMs: number | null
+  /** Its time without jobs, up to the last job that it was handed. */
+  readonly idleMs: number
+  /** Since when it has no job; null while it has. */
+  readonly idleSinceMs: number | null
+  /** Its time up to here is counted. */
+  readonly countedUntilMs: number
+  /** How much of what is counted was idle. */
+  readonly countedIdleMs: number
+}
+
+/** A worker's time is counted at most so far back; what is beyond that is a clock that was set. */
+const FARTHEST_HOURS = 31 * 24
+
+/** Time of a worker that is to be counted now: by hours, with the meter as it is afterwards. */
+export interface WorkerCount {
+  readonly hours: readonly { readonly hourMs: number; readonly usage: WorkerUsage }[]
+  readonly countedUntilMs: number
+  readonly countedIdleMs: number
+}
+
+/**
+ * The time of a worker from where it was counted up to `untilMs`. Within a count the idle part is spread evenly, so counts
+ * should be short; the sum of all parts is always the time that has passed.
+ */
+export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
+  const { countedUntilMs, countedIdleMs } = meter
+  if (untilMs <= countedUntilMs) return { hours: [], countedUntilMs, countedIdleMs }
+  const fromMs = Math.max(countedUntilMs, hourOf(untilMs) - FARTHEST_HOURS * HOUR_MS)
+  const readyMs = Math.min(Math.max(meter.readyAtMs ?? untilMs, fromMs), untilMs)
+  const idleNow = meter.idleSinceMs === null ? 0 : Math.max(0, untilMs - meter.idleSinceMs)
+  const idleTotal = meter.readyAtMs === null ? 0 : meter.idleMs + idleNow
+  const idle = Math.min(Math.max(0, idleTotal - countedIdleMs), untilMs - readyMs)
+  const hours: { hourMs: number; usage: WorkerUsage }[] = []
+  for (let atMs = fromMs; atMs < untilMs; ) {
+    const hourMs = hourOf(atMs)
+    const endMs = Math.min(hourMs + HOUR_MS, untilMs)
+    const readyBefore = Math.max(0, atMs - readyMs)
+    const readyAfter = Math.max(0, endMs - readyMs)
+    const share = (part: number) => (untilMs === readyMs ? 0 : Math.round((idle * part) / (untilMs - readyMs)))
+    const idleMs = share(readyAfter) - share(readyBefore)
+    const startingMs = endMs - atMs - (readyAfter - readyBefore)
+    hours.push({ hourMs, usage: { startingMs, runningMs: readyAfter - readyBefore - idleMs, idleMs } })
+    atMs = endMs
+  }
+  return { hours, countedUntilMs: untilMs, countedIdleMs: Math.max(countedIdleMs, idleTotal) }
+}
+
+/**
+ * Under what a worker's time is counted: what it was given of the machine. Where that is not known, the first hardware
+ * that its endpoint names.
+ */
+export function flavorOf(placement: Placement | null, compute: Compute): string {
+  if (placement !== null) {
+    const { gpus, pool, flavor, vcpus } = placement
+    if (gpus.length > 0) return `gpu:${pool}:${gpus.length}`
+    if (flavor !== undefined) return `cpu:${flavor}:${vcpus}`
+    if (compute.kind === 'gpu') return 'cpu:any'
+  }
+  if (compute.kind === 'gpu') return `gpu:${compute.pools[0] ?? 'any'}:${compute.count}`
+  const config = compute.configs[0]
+  return config === undefined ? 'cpu:any' : `cpu:${config.flavor}:${config.vcpuCount}`
+}
+
+/** Most spans of time, and most sums, that are read at once. */
+export const USAGE_READ = { spans: 1_000, sums: 10_000 } as const

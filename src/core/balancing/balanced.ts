@@ -1,0 +1,104 @@
+/**
+ * Load-balancing endpoints in the words of all others: requests that wait are the line, requests and sockets in flight are what
+ * workers hold. So scaling, placing, showing and explaining need to know little of them.
+ */
+
+import type { WorkerId } from '../ids.ts'
+import type { EndpointSnapshot, RequestFacts } from '../scaling/scale.ts'
+import type { BalancedEndpoint, ServedAt, Target, TargetState } from '../workers/socket-address.ts'
+import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import type { Health } from './health-check.ts'
+import { healthProblem } from './health-check.ts'
+import type { TrafficLoad, WorkerTraffic } from './traffic.ts'
+
+/** What is known of a worker that serves requests besides its record. */
+export interface ServingWorker {
+  readonly health: Health
+  /** Null while it is not known. */
+  readonly servedAt: ServedAt | null
+  /** Which port its health is asked at, for people. */
+  readonly port: number
+}
+
+/** What is known of the workers of an endpoint. */
+export type ServingWorkers = (id: WorkerId) => ServingWorker | undefined
+
+/** What a worker may get of the requests. */
+export function targetStateOf(worker: Pick<WorkerLoad, 'state'>, known: ServingWorker | undefined): TargetState {
+  if (worker.state === 'DRAINING' || worker.state === 'STOPPING' || worker.state === 'EXITED') return 'draining'
+  return known?.health.state === 'healthy' ? 'ready' : 'starting'
+}
+
+/** The workers that requests can be sent to, now or soon. */
+export function targetsOf(workers: readonly WorkerLoad[], known: ServingWorkers): Target[] {
+  return workers.flatMap(worker => {
+    if (worker.serves === null) return []
+    const { id: workerId, version } = worker
+    const servedAt = known(workerId)?.servedAt ?? null
+    return [{ workerId, version, state: targetStateOf(worker, known(workerId)), servedAt }]
+  })
+}
+
+/** What of an endpoint concerns how its requests are spread. */
+export function balancedEndpoint(
+  { endpoint }: Pick<EndpointSnapshot, 'endpoint'>,
+  maxConcurrency: number | null,
+): BalancedEndpoint {
+  const { id, owner, version, scaler, workersMax } = endpoint
+  const requestCount = scaler.type === 'REQUEST_COUNT' ? scaler.requestCount : 1
+  return { id, owner, version, requestCount, maxConcurrency, paused: workersMax === 0 }
+}
+
+/** An endpoint with its requests. */
+export type BalancedSnapshot = EndpointSnapshot & { readonly requests: RequestFacts }
+
+/** An endpoint with its requests as the line and as what workers hold. */
+export function withTraffic(
+  snapshot: EndpointSnapshot,
+  traffic: TrafficLoad,
+  known: ServingWorkers,
+  more: Pick<RequestFacts, 'maxConcurrency' | 'peak'>,
+): BalancedSnapshot {
+  const byId = new Map(traffic.workers.map(of => [of.workerId, of]))
+  const { waiting: queued, waitingSinceMs: headQueuedAtMs } = traffic
+  const inProgress = traffic.workers.reduce((sum, { inFlight }) => sum + inFlight, 0)
+  const alive = new Set(snapshot.workers.map(({ id }) => id))
+  return {
+    ...snapshot,
+    queue: { ...snapshot.queue, queued, inProgress, headQueuedAtMs },
+    workers: snapshot.workers.map(worker => withRequests(worker, byId.get(worker.id), known(worker.id))),
+    requests: { ...more, resumed: traffic.resumed.filter(id => !alive.has(id)), answers: answersOf(snapshot, known) },
+  }
+}
+
+/** A worker that serves requests with those that it has, and with what its health check says; all others as they are. */
+export function withRequests(
+  worker: WorkerLoad,
+  traffic: WorkerTraffic | undefined,
+  known: ServingWorker | undefined,
+): WorkerLoad {
+  if (worker.serves === null) return worker
+  const { state, readyAtMs } = worker
+  const held = traffic?.inFlight ?? 0
+  const isIll = takesJobs(worker) && known?.health.state === 'unhealthy'
+  const problem = worker.problem ?? (isIll ? healthProblem(known.health, worker.serves, known.port) : null)
+  // One that is out of rotation for a moment gets nothing, as one that has not come up.
+  const waits = state === 'READY' && problem === null && known?.health.state !== 'healthy'
+  return {
+    ...worker,
+    held,
+    problem,
+    state: waits ? 'STARTING' : state,
+    idleSinceMs: traffic === undefined ? readyAtMs : traffic.idleSinceMs,
+  }
+}
+
+function answersOf({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, string> {
+  const answers = new Map<WorkerId, string>()
+  for (const { id, serves } of workers) {
+    const one = known(id)
+    const answer = serves === null || one === undefined ? null : healthProblem(one.health, serves, one.port)
+    if (answer !== null) answers.set(id, answer)
+  }
+  return answers
+}

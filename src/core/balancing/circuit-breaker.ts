@@ -1,0 +1,53 @@
+/** When the requests of a load-balancing endpoint are refused instead of waiting, since no worker can start for them. */
+import { type ExplainContext, explainEndpoint } from '../observing/explain.ts'
+import { isHopeless } from '../placement/placement-failure.ts'
+import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
+import { takesJobs } from '../workers/worker.ts'
+import { isLastingStartFailure, startFailureOf } from '../workers/worker-failure.ts'
+
+/** Why nobody can serve the requests of an endpoint. */
+export interface Outage {
+  /** The sentence that {@link explainEndpoint} says of it. It may name secrets, images and folders of the endpoint's owner. */
+  readonly cause: string
+  /** When it makes sense to ask again. */
+  readonly retryAfterSeconds: number
+}
+
+/** So long requests wait for the end of a crash back-off: three crashes in a row. */
+const SHORT_BACKOFF_MS = 5_000
+/** When to ask again where somebody has to change something. */
+const LASTING_S = 30
+const MAX_CAUSE = 500
+
+/**
+ * Why requests would wait in vain; null where there is a worker that may serve them, or may soon be one. A cause that lasts until
+ * somebody changes something counts at once: a secret that is missing, an image that is not there, a GPU that the machine does not
+ * have. A crash loop counts while its back-off is a long one, so that a request outlasts a cold start and a first crash. An
+ * engine that is away or a registry that is not reached may be there again in seconds.
+ */
+export function outageOf(
+  snapshot: EndpointSnapshot,
+  { startProblem, nowMs }: Pick<ExplainContext, 'startProblem' | 'nowMs'>,
+): Outage | null {
+  if (snapshot.requests === undefined || snapshot.workers.some(takesJobs)) return null
+  const retryAfterMs = hopelessForMs(snapshot, startProblem, nowMs)
+  if (retryAfterMs === null) return null
+  const { queue } = snapshot
+  // Those that insist on a worker are in no line, and have the same cause.
+  const asked = { ...snapshot, queue: { ...queue, queued: Math.max(1, queue.queued) } }
+  const capacity = { freeWorkers: null, bound: '' }
+  const { summary } = explainEndpoint(asked, { capacity, startProblem, nowMs })
+  return { cause: summary.slice(0, MAX_CAUSE), retryAfterSeconds: Math.ceil(retryAfterMs / 1000) }
+}
+
+function hopelessForMs(snapshot: EndpointSnapshot, startProblem: string | null, nowMs: number): number | null {
+  if (startProblem !== null) return startFailureOf(startProblem) === 'engine_away' ? null : LASTING_S * 1000
+  const { last, untilMs } = backoffOf(snapshot)
+  const backoffMs = untilMs - nowMs
+  if (last !== null && backoffMs > 0) {
+    if (isLastingStartFailure(last)) return Math.max(backoffMs, LASTING_S * 1000)
+    return backoffMs > SHORT_BACKOFF_MS ? backoffMs : null
+  }
+  const [queued] = snapshot.queuedWorkers
+  return queued !== undefined && isHopeless(queued) ? LASTING_S * 1000 : null
+}

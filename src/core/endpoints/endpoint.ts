@@ -1,0 +1,280 @@
+import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
+import { cpuFailures, gpuFailures, locationFailures } from '../placement/catalog.ts'
+import type { GpuType } from '../placement/catalog-types.ts'
+import { type FieldNames, GRAPHQL_NAMES } from './field-names.ts'
+import { cudaFailures, envFailures } from './template.ts'
+
+/** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
+export type EndpointType = 'QUEUE' | 'LOAD_BALANCER'
+/** How an idle worker is kept for a faster next start. */
+export type FlashBoot = 'OFF' | 'FLASHBOOT' | 'PRIORITY_FLASHBOOT'
+
+/** What decides the number of workers: the wait in the queue, in seconds, or the work per worker. */
+export type Scaler =
+  | { readonly type: 'QUEUE_DELAY'; readonly queueDelayS: number }
+  | { readonly type: 'REQUEST_COUNT'; readonly requestCount: number }
+
+/** One CPU configuration that workers may get. */
+export interface CpuConfig {
+  readonly flavor: string
+  readonly vcpuCount: number
+}
+
+/** What hardware a worker needs. */
+export type Compute =
+  | {
+      readonly kind: 'gpu'
+      readonly pools: readonly string[]
+      readonly excludedTypes: readonly string[]
+      readonly count: number
+      readonly allowedCudaVersions: readonly string[]
+      readonly minCudaVersion: string | null
+    }
+  | { readonly kind: 'cpu'; readonly configs: readonly CpuConfig[] }
+
+/** The configuration of an endpoint, the same behind every surface. Seconds and milliseconds as the names say. */
+export interface EndpointConfig {
+  readonly name: string
+  readonly type: EndpointType
+  readonly compute: Compute
+  readonly workersMin: number
+  readonly workersMax: number
+  readonly idleTimeoutS: number
+  readonly scaler: Scaler
+  /** Country codes and data centers, as they were given; empty means anywhere. */
+  readonly locations: readonly string[]
+  /** The first one is where workers find their files. */
+  readonly networkVolumeIds: readonly VolumeId[]
+  readonly executionTimeoutMs: number
+  readonly flashboot: FlashBoot
+  /** Variables of this endpoint alone; they win over the template's. */
+  readonly env: Readonly<Record<string, string>>
+  /** Models that workers want to find on their disk, as they were given; see {@link MODEL_REFERENCE}. */
+  readonly modelReferences: readonly string[]
+  /** Certificates that data centers were asked to have. Kept for clients; no data center here declares any. */
+  readonly compliance: readonly string[]
+  /** Kept for clients and without an effect. */
+  readonly workersPfbTarget: number
+  /** As `workersPfbTarget`. */
+  readonly flashEnvironmentId: string | null
+}
+
+/** An endpoint as the store keeps it. `version` grows with each change that workers must see. */
+export interface Endpoint extends EndpointConfig {
+  readonly id: EndpointId
+  readonly owner: OwnerId
+  readonly templateId: TemplateId
+  readonly version: number
+  readonly createdAtMs: number
+}
+
+/** Counters of an endpoint since its creation, and what is measured of its jobs. */
+export interface EndpointCounters {
+  readonly completed: number
+  readonly failed: number
+  readonly retried: number
+  /** Moving average of execution times in milliseconds; null before the first result. */
+  readonly averageExecutionMs: number | null
+}
+
+/** Certificates that `compliance` can name. */
+export const COMPLIANCE: readonly string[] = [
+  ...['GDPR', 'ISO_IEC_27001', 'ISO_14001', 'PCI_DSS', 'HITRUST', 'SOC_1_TYPE_2', 'SOC_2_TYPE_2', 'SOC_3_TYPE_2'],
+  ...['ITAR', 'FISMA_HIGH', 'HIPAA', 'RENEWABLE'],
+]
+
+/** Most items of one list of an endpoint. */
+export const MAX_ITEMS = 100
+
+/** A model of Hugging Face, `owner/name` or `owner/name:revision`, as it is or behind the address of its host. */
+export const MODEL_REFERENCE = /^(https:\/\/huggingface\.co\/)?[\w.-]{1,96}\/[\w.-]{1,96}(:[\w./-]{1,128})?$/
+
+/** Most workers that one endpoint may ask for. */
+export const MAX_WORKERS = 1_000
+
+/** What an endpoint gets where its creator says nothing, through GraphQL. */
+export const ENDPOINT_DEFAULTS = {
+  type: 'QUEUE',
+  workersMin: 0,
+  workersMax: 3,
+  idleTimeoutS: 10,
+  executionTimeoutMs: 600_000,
+  flashboot: 'OFF',
+  modelReferences: [],
+  compliance: [],
+  workersPfbTarget: 0,
+  flashEnvironmentId: null,
+  scaler: { QUEUE: { type: 'QUEUE_DELAY', queueDelayS: 4 }, LOAD_BALANCER: { type: 'REQUEST_COUNT', requestCount: 4 } },
+} as const
+
+/** A whole configuration from the parts of one that its creator names. */
+export function withDefaults(config: Partial<EndpointConfig> & { name: string; compute: Compute }): EndpointConfig {
+  const { scaler, ...defaults } = ENDPOINT_DEFAULTS
+  const type = config.type ?? defaults.type
+  return {
+    ...{ ...defaults, locations: [], networkVolumeIds: [], env: {}, scaler: scaler[type] },
+    ...{ ...config, type },
+  }
+}
+
+/**
+ * Everything wrong with a whole configuration, one sentence each.
+ * @param names what the caller's surface calls the fields
+ * @param local GPU types of this machine, which the catalogue may not know
+ */
+export function endpointFailures(
+  config: EndpointConfig,
+  names: FieldNames = GRAPHQL_NAMES,
+  local: readonly Pick<GpuType, 'id' | 'pool'>[] = [],
+): string[] {
+  const { workersMin: min, workersMax: max, idleTimeoutS, executionTimeoutMs } = config
+  const failures: string[] = []
+  if (config.name.trim().length < 1) failures.push('name must not be empty')
+  if (config.name.length > 191) failures.push('name must have at most 191 characters')
+  if (!isIntegerIn(min, 0, MAX_WORKERS))
+    failures.push(`${names.workersMin} must be an integer from 0 to ${MAX_WORKERS}`)
+  if (!isIntegerIn(max, 0, MAX_WORKERS))
+    failures.push(`${names.workersMax} must be an integer from 0 to ${MAX_WORKERS}`)
+  if (min > max) failures.push(`${names.workersMin} (${min}) must not exceed ${names.workersMax} (${max})`)
+  if (!isIntegerIn(idleTimeoutS, 1, 3600)) {
+    failures.push(`${names.idleTimeout} must be an integer from 1 to 3600 seconds`)
+  }
+  if (!isIntegerIn(executionTimeoutMs, 5_000, 7 * 86_400_000)) {
+    failures.push(`${names.executionTimeout} must be an integer from 5000 to 604800000 milliseconds`)
+  }
+  return [
+    ...failures,
+    ...scalerFailures(config, names),
+    ...computeFailures(config.compute, names, local),
+    ...locationFailures(config.locations),
+    ...listFailures(config, names),
+    ...envFailures(config.env),
+  ]
+}
+
+/** The configuration as it is kept: blanks around the names of types are no part of them. */
+export function tidied<Config extends Pick<EndpointConfig, 'compute'>>(config: Config): Config {
+  const { compute } = config
+  if (compute.kind === 'cpu') return config
+  const trimmed = (texts: readonly string[]) => texts.map(text => text.trim())
+  const { pools, excludedTypes } = compute
+  return { ...config, compute: { ...compute, pools: trimmed(pools), excludedTypes: trimmed(excludedTypes) } }
+}
+
+/**
+ * Why an endpoint cannot change from one type to the other now, as a sentence; null when it can.
+ * @param unfinished how many of its jobs wait or run
+ */
+export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfinished: number): string | null {
+  if (before.type === after.type || unfinished === 0) return null
+  return `the type of endpoint ${before.id} cannot change while it has unfinished jobs`
+}
+
+/** Whether the endpoint's own idleTimeout has an effect: queues that scale on requestCount have one of their own. */
+export function hasIdleTimeout({ type, scaler }: Pick<EndpointConfig, 'type' | 'scaler'>): boolean {
+  return type !== 'QUEUE' || scaler.type !== 'REQUEST_COUNT'
+}
+
+/** Seconds after which an idle worker ends: 5 for queues that scale on requestCount, else the endpoint's own. */
+export function idleTimeoutMs(config: EndpointConfig): number {
+  return (hasIdleTimeout(config) ? config.idleTimeoutS : 5) * 1000
+}
+
+/** Whether workers have to be replaced when an endpoint changes from one configuration to the other. */
+export function workersMustSee(before: EndpointConfig, after: EndpointConfig): boolean {
+  const seen = (config: EndpointConfig) =>
+    JSON.stringify([
+      config.type,
+      config.compute,
+      config.locations,
+      config.networkVolumeIds,
+      Object.entries(config.env).sort(),
+      config.flashboot,
+      config.modelReferences,
+    ])
+  return seen(before) !== seen(after)
+}
+
+/** Pools and excluded types of a GraphQL `gpuIds` list, in which a leading hyphen takes a type out. */
+export function parseGpuIds(gpuIds: string): { pools: string[]; excludedTypes: string[] } {
+  const items = gpuIds.split(',').map(item => item.trim())
+  return {
+    pools: items.filter(item => item !== '' && !item.startsWith('-')),
+    excludedTypes: items.filter(item => item.startsWith('-')).map(item => item.slice(1).trim()),
+  }
+}
+
+/** The `gpuIds` list of pools and excluded types; null for CPU endpoints. */
+export function formatGpuIds(compute: Compute): string | null {
+  if (compute.kind === 'cpu') return null
+  return [...compute.pools, ...compute.excludedTypes.map(type => `-${type}`)].join(',')
+}
+
+function scalerFailures({ scaler, type }: EndpointConfig, names: FieldNames): string[] {
+  if (scaler.type === 'REQUEST_COUNT') {
+    return isIntegerIn(scaler.requestCount, 1, 1_000_000)
+      ? []
+      : [`${names.requestCount} must be an integer of at least 1 for REQUEST_COUNT`]
+  }
+  if (type === 'LOAD_BALANCER') return [`${names.scalerType} must be REQUEST_COUNT for a load-balancing endpoint`]
+  return scaler.queueDelayS >= 0.5 && scaler.queueDelayS <= 86_400
+    ? []
+    : [`${names.queueDelay} must be at least 0.5 seconds for QUEUE_DELAY`]
+}
+
+function computeFailures(
+  compute: Compute,
+  names: FieldNames,
+  local: readonly Pick<GpuType, 'id' | 'pool'>[],
+): string[] {
+  if (compute.kind === 'cpu') {
+    if (compute.configs.length === 0) return [`${names.cpu} must name at least one CPU configuration`]
+    if (compute.configs.length > MAX_ITEMS) return [`${names.cpu} must have at most ${MAX_ITEMS} items`]
+    const twice = repeated(compute.configs.map(({ flavor, vcpuCount }) => `${flavor} with ${vcpuCount} vCPUs`))
+    return [
+      ...compute.configs.flatMap(config => cpuFailures(config.flavor, config.vcpuCount)),
+      ...twice.map(config => `${names.cpu}: ${config} is given twice`),
+    ]
+  }
+  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
+  const failures = gpuFailures(pools, excludedTypes, local)
+  if (!isIntegerIn(count, 1, 64)) failures.push(`${names.gpuCount} must be an integer from 1 to 64`)
+  failures.push(...cudaFailures(allowedCudaVersions), ...cudaFailures(minCudaVersion === null ? [] : [minCudaVersion]))
+  if (allowedCudaVersions.length > 0 && minCudaVersion !== null) {
+    failures.push(`${names.allowedCudaVersions} and ${names.minCudaVersion} exclude each other; one must be empty`)
+  }
+  return failures
+}
+
+function listFailures(config: EndpointConfig, names: FieldNames): string[] {
+  const { networkVolumeIds, modelReferences, compliance, workersPfbTarget } = config
+  const failures: string[] = []
+  if (networkVolumeIds.length > MAX_ITEMS) failures.push(`${names.networkVolumes} must have at most ${MAX_ITEMS} items`)
+  for (const id of repeated(networkVolumeIds)) failures.push(`${names.networkVolumes}: '${id}' is given twice`)
+  if (modelReferences.length > MAX_ITEMS) failures.push(`${names.modelReferences} must have at most ${MAX_ITEMS} items`)
+  for (const reference of modelReferences) {
+    if (!MODEL_REFERENCE.test(reference)) {
+      failures.push(
+        `${names.modelReferences}: '${reference}' is not of the form owner/name or owner/name:revision, ` +
+          'as it is or behind https://huggingface.co/',
+      )
+    }
+  }
+  for (const item of compliance) {
+    if (!COMPLIANCE.includes(item)) {
+      failures.push(`compliance: '${item}' is not known; known are ${COMPLIANCE.join(', ')}`)
+    }
+  }
+  if (!isIntegerIn(workersPfbTarget, 0, MAX_WORKERS)) {
+    failures.push(`workersPFBTarget must be an integer from 0 to ${MAX_WORKERS}`)
+  }
+  return failures
+}
+
+function repeated(items: readonly string[]): string[] {
+  return [...new Set(items.filter((item, index) => items.indexOf(item) !== index))]
+}
+
+function isIntegerIn(value: number, min: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max
+}

@@ -1,0 +1,62 @@
+/** The readings of bodies that may take long, by name, so that they can run anywhere: in the loop or in a thread. */
+
+import { readDocument } from '../json/document-size.ts'
+import { errorObjectOf, failureAnswer, failureOf, openAiAnswer, readOpenAiCall } from '../openai/openai.ts'
+import { isJson, itemsOfChunks, itemsOfOutput } from '../openai/openai-stream.ts'
+import { readBatchName, readMoreRequests, readNewBatch } from './batch-reading.ts'
+import { readChunk } from './chunk.ts'
+import type { Job } from './job.ts'
+import { readResult } from './result.ts'
+import { readSubmission } from './submission.ts'
+
+/** From so many bytes on a body is not decoded and not parsed in the loop: the worst JSON of this size takes it some 10 ms. */
+export const LARGE_BODY_BYTES = 131_072
+
+/** A body as it was read: its text, or the pieces of its bytes when it is large, which nobody has put together. */
+export type Body = string | Pieces
+/** The bytes of a large body, as they came in. */
+export type Pieces = readonly Uint8Array[]
+
+/** Each takes a text first, mostly that of a body; what it gives, or throws as an AppError, can be cloned. */
+export const READINGS = {
+  submission: readSubmission,
+  newBatch: readNewBatch,
+  moreRequests: readMoreRequests,
+  batchName: readBatchName,
+  openAiCall: (text: string, route: string) => readOpenAiCall(route, text),
+  document: readDocument,
+  openAiAnswer: (output: string, job: Job) => openAiAnswer(job, output),
+  openAiFailure: (error: string, job: Job) => failureAnswer({ ...job, error }),
+  openAiError: errorObjectOf,
+  streamFailure: (error: string, job: Job) => failureOf({ ...job, error }),
+  streamItems: (_: string, chunks: readonly string[]) => itemsOfChunks(chunks),
+  outputItems: itemsOfOutput,
+  isJson,
+  result: readResult,
+  chunk: readChunk,
+}
+
+/** {@link READINGS} by name. */
+export type Readings = typeof READINGS
+/** One of the names of {@link READINGS}. */
+export type ReadingName = keyof Readings
+/** What a reading is given beside the text. */
+export type ReadingRest<Name extends ReadingName> =
+  Parameters<Readings[Name]> extends [string, ...infer Rest] ? Rest : never
+
+/** The text of a body, decoded here and now when it is large. */
+export function textOf(body: Body): string {
+  if (typeof body === 'string') return body
+  const decoder = new TextDecoder()
+  return body.map(piece => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
+}
+
+/** Decodes a body and reads it, here and now. @throws AppError as the reading does */
+export function readHere<Name extends ReadingName>(
+  name: Name,
+  body: Body,
+  rest: ReadingRest<Name>,
+): ReturnType<Readings[Name]> {
+  const read = READINGS[name] as (text: string, ...rest: unknown[]) => ReturnType<Readings[Name]>
+  return read(textOf(body), ...rest)
+}

@@ -1,0 +1,38 @@
+import { type PageRequest, pageFailures } from '../pages.ts'
+import { JOB_STATUSES, type JobStatus } from './job.ts'
+
+/** Which jobs of an endpoint are listed. */
+export interface JobListing {
+  /** Those in one of these states; all of them when it is empty. */
+  readonly statuses: readonly JobStatus[]
+  readonly page: PageRequest
+}
+
+/** How many jobs one request looks at, at most: a page of some states may be short of them, and yet not the last. */
+export const MOST_JOBS_LOOKED_AT = 5_000
+
+/** Jobs of a page where nobody says how many. */
+const DEFAULT_LIMIT = 100
+
+/** The parameters of a list as they came in a query. */
+export interface JobListQuery {
+  /** States with commas between them. */
+  readonly status?: string | undefined
+  readonly limit?: string | undefined
+  readonly cursor?: string | undefined
+}
+
+/** What a query asks for, or everything wrong with it, one sentence each. */
+export function readJobListing(query: JobListQuery): JobListing | { readonly failures: readonly string[] } {
+  const names = query.status === undefined ? [] : query.status.split(',').map(name => name.trim())
+  const statuses = JOB_STATUSES.filter(status => names.includes(status))
+  const unknown = names.filter(name => !(JOB_STATUSES as readonly string[]).includes(name))
+  const limit =
+    query.limit === undefined ? DEFAULT_LIMIT : /^\d{1,6}$/.test(query.limit) ? Number(query.limit) : Number.NaN
+  const page = { limit, ...(query.cursor === undefined ? {} : { cursor: query.cursor }) }
+  const failures = [
+    ...unknown.map(name => `status '${name.slice(0, 100)}' is not known; the states are ${JOB_STATUSES.join(', ')}`),
+    ...pageFailures(page),
+  ]
+  return failures.length > 0 ? { failures } : { statuses, page }
+}

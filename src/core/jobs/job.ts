@@ -1,0 +1,176 @@
+/**
+ * The life of a job, as one table. From it come the guards of the store's statements, the diagram in
+ * docs/internals/job-lifecycle.md, the exhaustive test of test/core and the legality check of the simulator.
+ */
+import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../ids.ts'
+
+/** Every state that a client can see. */
+export const JOB_STATUSES = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'] as const
+/** One of {@link JOB_STATUSES}. */
+export type JobStatus = (typeof JOB_STATUSES)[number]
+
+/**
+ * What may happen to a job. `finish` from IN_QUEUE is for the last holder only, while nobody has claimed the job since:
+ * its late result counts (docs/adr/0005-late-results.md).
+ */
+export const TRANSITIONS = {
+  claim: { from: ['IN_QUEUE'], to: ['IN_PROGRESS'] },
+  finish: { from: ['IN_PROGRESS', 'IN_QUEUE'], to: ['COMPLETED', 'FAILED'] },
+  cancel: { from: ['IN_QUEUE', 'IN_PROGRESS'], to: ['CANCELLED'] },
+  timeOut: { from: ['IN_PROGRESS'], to: ['TIMED_OUT'] },
+  requeue: { from: ['IN_PROGRESS'], to: ['IN_QUEUE', 'FAILED'] },
+  release: { from: ['IN_PROGRESS'], to: ['IN_QUEUE'] },
+  retry: { from: ['FAILED', 'TIMED_OUT'], to: ['IN_QUEUE'] },
+  purge: { from: ['IN_QUEUE'], to: ['CANCELLED'] },
+} as const satisfies Record<string, { from: readonly JobStatus[]; to: readonly JobStatus[] }>
+
+/** A name of {@link TRANSITIONS}. `release` gives a job back without counting an attempt: it never reached its worker. */
+export type Transition = keyof typeof TRANSITIONS
+
+const FINAL: ReadonlySet<JobStatus> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
+
+/** Whether a job in this state has its one fate and will not move any more. */
+export function isFinal(status: JobStatus): boolean {
+  return FINAL.has(status)
+}
+
+/** Whether the table lets `transition` lead from one state to the other. */
+export function isLegal(transition: Transition, from: JobStatus, to: JobStatus): boolean {
+  const rule: { from: readonly JobStatus[]; to: readonly JobStatus[] } = TRANSITIONS[transition]
+  return rule.from.includes(from) && rule.to.includes(to)
+}
+
+/** What a job that was not done within its ttl is to whoever still waits for it. */
+export function expiredJob(job: Job, nowMs: number): Job {
+  return {
+    ...job,
+    status: 'TIMED_OUT',
+    finishedAtMs: nowMs,
+    progress: null,
+    error: job.error ?? 'the job was not done within its ttl',
+  }
+}
+
+/** How a job was submitted; it decides how long a result is kept. */
+export type JobKind = 'run' | 'runsync'
+
+/** What a client may ask of one job. Times in milliseconds. */
+export interface JobPolicy {
+  /** How long one attempt may run. */
+  readonly executionTimeoutMs: number
+  /** How long the job exists, counted from its submission, whatever its state. */
+  readonly ttlMs: number
+  /** After all other jobs, and never a reason to start a worker. */
+  readonly lowPriority: boolean
+}
+
+/** A job as the store keeps it. Instants are epoch milliseconds; `input`, `output` and `progress` are JSON texts. */
+export interface Job {
+  readonly id: JobId
+  readonly owner: OwnerId
+  readonly endpointId: EndpointId
+  readonly kind: JobKind
+  readonly status: JobStatus
+  /** Empty in what the store gives back: only the worker that claims the job needs it, and it may be large. */
+  readonly input: string
+  /** The client's own `policy` member as it was sent; workers may read it. Null when there was none. */
+  readonly policy: string | null
+  readonly webhook: string | null
+  /** The client's `s3Config`, sealed by the vault. */
+  readonly s3Config: string | null
+  readonly executionTimeoutMs: number
+  readonly lowPriority: boolean
+  /** Place in the line; smaller is earlier. A requeued job keeps its place, which is the head by then. */
+  readonly position: number
+  /** How long the job exists, counted from its submission or its last retry. */
+  readonly ttlMs: number
+  /** How long a final result is kept. */
+  readonly retentionMs: number
+  readonly queuedAtMs: number
+  readonly startedAtMs: number | null
+  readonly finishedAtMs: number | null
+  /** After this instant the job is gone. */
+  readonly expiresAtMs: number
+  /** Number of the current or last attempt that counts, from 1; 0 before the first. */
+  readonly attempt: number
+  /** Attempts that ended because their worker was lost. */
+  readonly lostAttempts: number
+  /** The holder while IN_PROGRESS, and the last holder afterwards. */
+  readonly workerId: WorkerId | null
+  readonly output: string | null
+  readonly error: string | null
+  /** Latest progress update of the running attempt. */
+  readonly progress: string | null
+  /** Something the client should know about the result, such as values that JSON cannot hold. */
+  readonly warning: string | null
+  /** The batch that it came with; null for one that was submitted by itself. */
+  readonly batchId: BatchId | null
+}
+
+/** A job as lists show it, without its texts. */
+export type JobSummary = Pick<
+  Job,
+  'id' | 'status' | 'queuedAtMs' | 'startedAtMs' | 'finishedAtMs' | 'lostAttempts' | 'workerId'
+> & {
+  /** When it was submitted, or retried last, as {@link Job.queuedAtMs}. */
+  readonly createdAtMs: number
+}
+
+/** After this many lost attempts a job is FAILED instead of queued again. */
+export const MAX_LOST_ATTEMPTS = 3
+
+/**
+ * After this many lost attempts a job is a suspect: it may be what ended its workers. It is handed only to a worker that holds nothing, and
+ * that worker gets nothing else until it is done, so that no other job is lost with it.
+ */
+export const SUSPECT_LOST_ATTEMPTS = 2
+
+/** Whether a job runs alone from now on. */
+export function isSuspect({ lostAttempts }: Pick<Job, 'lostAttempts'>): boolean {
+  return lostAttempts >= SUSPECT_LOST_ATTEMPTS
+}
+
+/** What one attempt ended with. Texts are JSON except `error`, which is a sentence or the worker's own error string. */
+export interface JobOutcome {
+  readonly status: 'COMPLETED' | 'FAILED'
+  readonly output: string | null
+  readonly error: string | null
+  readonly warning: string | null
+}
+
+/** What a claim hands to a worker. */
+export interface ClaimedJob {
+  readonly id: JobId
+  readonly attempt: number
+  readonly input: string
+  readonly policy: string | null
+  readonly webhook: string | null
+  readonly s3Config: string | null
+  /** How long it waited in the line for this attempt. */
+  readonly waitedMs: number
+  readonly batchId: BatchId | null
+}
+
+/** The reason text of a job that lost its last attempt. */
+export function lostReason(lostAttempts: number, cause: string): string {
+  return `the worker was lost ${lostAttempts} times while it ran this job, the last time because ${cause}`
+}
+
+const MAX_LOSS_LINES = 10
+const MAX_LOSS_LINE = 300
+/** Tokens of workers and keys of the server, which a worker may print with its environment. */
+const TOKENS = /\brp[aw]_[\w-]{8,}/g
+
+/**
+ * Why a worker was lost, for the client of a job that is not tried again: at most a few thousand characters.
+ * @param cause a clause without a full stop
+ * @param lastLines the end of what the worker printed; none when that says nothing about its end
+ */
+export function lossWords(cause: string, workerId: WorkerId, lastLines: readonly string[]): string {
+  const lines = lastLines.slice(-MAX_LOSS_LINES).map(line => {
+    const shown = line.replace(TOKENS, '<hidden>')
+    return shown.length > MAX_LOSS_LINE ? `${shown.slice(0, MAX_LOSS_LINE)}...` : shown
+  })
+  const printed = lines.length === 0 ? '' : `, and its last lines were:\n${lines.join('\n')}`
+  return `${cause}; this was worker ${workerId}${printed}`
+}

@@ -1,0 +1,83 @@
+import { isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
+import type { JobOutcome } from './job.ts'
+
+/** Largest result that is kept, and largest that is read to its end to say how large it was. */
+export const RESULT_BYTES = { kept: 20_971_520, read: 104_857_600 } as const
+/** Largest body of one stream chunk, and of all chunks of one job together. */
+export const CHUNK_BYTES = { one: 20_971_520, all: 268_435_456 } as const
+
+/** What a worker's post to job-done means. */
+export type ResultReading =
+  | { readonly kind: 'progress'; readonly output: string }
+  | { readonly kind: 'final'; readonly outcome: JobOutcome; readonly refresh: boolean }
+
+/**
+ * Reads the body of job-done. It is never refused, because workers do not send it again: what cannot be read fails the
+ * job with the reason. A truthy `error` means FAILED, as Python sees truth (docs/internals/worker-protocol.md, Results).
+ */
+export function readResult(body: string): ResultReading {
+  const reading = readJson(body, true)
+  if (!reading.ok && reading.tooDeep) return failed(`the worker sent a result that is too deep: ${reading.problem}`)
+  if (!reading.ok) return failed(`the worker sent a result that is not JSON: ${reading.problem}`)
+  const warning =
+    reading.replaced === 0
+      ? null
+      : `${reading.replaced} value(s) that JSON cannot hold (NaN or Infinity) were replaced by null`
+  if (!isJsonObject(reading.value)) {
+    return {
+      kind: 'final',
+      refresh: false,
+      outcome: { status: 'COMPLETED', output: reading.text.trim(), error: null, warning },
+    }
+  }
+  const texts = memberTexts(reading.text)
+  const output = texts.get('output') ?? null
+  if (reading.value.status === 'IN_PROGRESS') return { kind: 'progress', output: output ?? 'null' }
+  const refresh = reading.value.stopPod === true
+  const error = reading.value.error
+  if (!isTruthy(error))
+    return { kind: 'final', refresh, outcome: { status: 'COMPLETED', output, error: null, warning } }
+  const text = typeof error === 'string' ? error : texts.get('error')!
+  return { kind: 'final', refresh, outcome: { status: 'FAILED', output, error: text, warning } }
+}
+
+/** The outcome of a job whose result was larger than the limit. `atLeast` when it was not read to its end. */
+export function oversizedResult(bytes: number, atLeast: boolean): JobOutcome {
+  const size = atLeast ? `more than ${bytes}` : String(bytes)
+  const error = `the result is too large: it has ${size} bytes, the limit is ${RESULT_BYTES.kept} bytes`
+  return { status: 'FAILED', output: null, error, warning: null }
+}
+
+/** A body of which servers have died, so that the relay did not pass it on. */
+export interface DroppedBody {
+  readonly bytes: number
+  /** Its file in the folder `set-aside` of the data directory; null where there was no room for it. */
+  readonly file: string | null
+}
+
+/** The outcome of a job of whose result servers have died. */
+export function droppedResult(body: DroppedBody): JobOutcome {
+  return failed(`the result was ${diedOf(body)}`).outcome
+}
+
+/** What is noted of a chunk of which servers have died. */
+export function droppedChunk(body: DroppedBody): string {
+  return `a chunk was ${diedOf(body)}`
+}
+
+function diedOf({ bytes, file }: DroppedBody): string {
+  const why = `the server ended again and again while it had these ${bytes} bytes of the worker and nothing else`
+  return file === null
+    ? `dropped: ${why}, and there was no room to keep them`
+    : `set aside: ${why}; they are in set-aside/${file} of the data directory`
+}
+
+function failed(error: string): ResultReading & { readonly kind: 'final' } {
+  return { kind: 'final', refresh: false, outcome: { status: 'FAILED', output: null, error, warning: null } }
+}
+
+function isTruthy(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0
+  if (isJsonObject(value)) return Object.keys(value).length > 0
+  return Boolean(value)
+}

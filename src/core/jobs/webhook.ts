@@ -1,0 +1,55 @@
+import type { DeliveryId, EndpointId, JobId } from '../ids.ts'
+import type { JobStatus } from './job.ts'
+
+/** How webhooks are delivered, in milliseconds where it is a time. */
+export const WEBHOOK = {
+  /** Tries in all. */
+  tries: 3,
+  /** From the end of one try to the start of the next. */
+  pauseMs: 10_000,
+  /** How long a receiver may take to answer. */
+  timeoutMs: 10_000,
+  /** How long a try may be overdue, because the server was away or the receiver is too slow for all that it is sent. */
+  overdueMs: 7 * 24 * 60 * 60_000,
+  /** How long a delivery stays visible once it is over. */
+  retentionMs: 24 * 60 * 60_000,
+} as const
+
+/** All that accounts other than the operator's learn of a receiver that has no public address and did not take a message. */
+export const HIDDEN_PROBLEM = 'not delivered: the receiver has no public address, or did not take the message'
+
+/** PENDING until the receiver has answered 200 or the last try has failed. */
+export type DeliveryState = 'PENDING' | 'DELIVERED' | 'FAILED'
+
+/** One call of a receiver. */
+export interface WebhookTry {
+  /** From 1. */
+  readonly number: number
+  readonly atMs: number
+  readonly tookMs: number
+  /** What the receiver answered; null when it did not. */
+  readonly status: number | null
+  /** Why there is no answer, as a phrase; null when there is one. */
+  readonly error: string | null
+}
+
+/** A message to the receiver that a job named, about one end of the job. A job that was retried has several. */
+export interface WebhookDelivery {
+  readonly id: DeliveryId
+  readonly endpointId: EndpointId
+  readonly jobId: JobId
+  /** The final state that it tells of. */
+  readonly jobStatus: JobStatus
+  readonly state: DeliveryState
+  readonly createdAtMs: number
+  /** When the next try is due; null when it is over. */
+  readonly dueAtMs: number | null
+  readonly tries: readonly WebhookTry[]
+}
+
+/** What becomes of a delivery by a try: over, or due again. */
+export function afterTry(entry: WebhookTry): { state: DeliveryState; dueAtMs: number | null } {
+  if (entry.status === 200) return { state: 'DELIVERED', dueAtMs: null }
+  if (entry.number >= WEBHOOK.tries) return { state: 'FAILED', dueAtMs: null }
+  return { state: 'PENDING', dueAtMs: entry.atMs + entry.tookMs + WEBHOOK.pauseMs }
+}

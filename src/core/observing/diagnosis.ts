@@ -1,0 +1,344 @@
+/** What is wrong with a machine that is to run workers, decided from what was found on it. */
+import type { ContainerReach, EngineFacts } from '../workers/container-reach.ts'
+
+/** One line of a diagnosis. */
+export interface Finding {
+  readonly check: string
+  /** `skip` where it could not be tested. */
+  readonly state: 'ok' | 'warn' | 'fail' | 'skip'
+  /** A sentence without a full stop. */
+  readonly message: string
+  /** What to do; null for nothing. */
+  readonly action: string | null
+}
+
+/** A data directory and the disk that it is on. */
+export interface DataDirFacts {
+  readonly path: string
+  readonly kind: 'folder' | 'missing' | 'other'
+  /** Whether this user may write there, or make it. */
+  readonly writable: boolean
+  /** Permission bits; null where it is missing. */
+  readonly mode: number | null
+  /** Null where the system does not say. */
+  readonly freeBytes: number | null
+}
+
+/** What listens where the server is to listen. */
+export interface PortFacts {
+  readonly host: string
+  readonly port: number
+  /** Where the server of the data directory answers; null when it does not run. */
+  readonly serverUrl: string | null
+  /** Code of what keeps it from being bound; null when it is free. */
+  readonly problem: string | null
+  /** Who has it, as "pid 1 (name)". */
+  readonly holder: string | null
+}
+
+/** A database as it was found. */
+export interface DatabaseFacts {
+  readonly kind: 'file' | 'PostgreSQL'
+  /** Null when all is well. */
+  readonly problem: string | null
+  /** Null for a database that is not there yet. */
+  readonly version: string | null
+  /** Its clock minus that of this machine; null where it has none of its own. */
+  readonly skewMs: number | null
+}
+
+/** A container engine as it describes itself. */
+export interface EngineState {
+  readonly address: string
+  /** What keeps it from being called, by a code such as EACCES where there is one; null when it answers. */
+  readonly problem: string | null
+  readonly product: 'docker' | 'podman'
+  readonly version: string
+  /** The newest version of its API, as `1.41`. */
+  readonly apiVersion: string
+  readonly storageDriver: string
+  readonly cgroupVersion: string
+  readonly rootless: boolean
+  /** Limits that it cannot hold containers to: `memory`, `cpu`, `pids`. */
+  readonly missingLimits: readonly string[]
+  /** Of the disk with its images; null where that cannot be seen from here. */
+  readonly freeBytes: number | null
+  readonly skewMs: number | null
+  readonly hasNvidiaRuntime: boolean
+}
+
+/** GPUs as far as they can be seen without an engine. */
+export interface GpuFacts {
+  /** Names of NVIDIA cards, as the vendor's tool lists them. */
+  readonly nvidia: readonly string[]
+  /** What keeps cards from being read, or is wrong with single ones, as a sentence; null for nothing. */
+  readonly problem: string | null
+  /** Whether NVIDIA's driver is loaded. */
+  readonly nvidiaDriver: boolean
+  readonly amd: boolean
+  /** Whether devices are described for engines (CDI) on this machine. */
+  readonly hasCdi: boolean
+}
+
+/** What came of calling a listener from inside of a container. */
+export type ProbeOutcome =
+  | { readonly what: 'reached'; readonly image: string }
+  | { readonly what: 'unreached'; readonly image: string; readonly said: string }
+  | { readonly what: 'untested'; readonly why: string }
+
+const GB = 1_000_000_000
+const OLDEST_API = 40
+const NEWEST_NODE = 26
+const SKEW = { warnMs: 2_000, failMs: 30_000 }
+const DISK = { warnGb: 5, failGb: 1 }
+const ENGINE_DISK = { warnGb: 20, failGb: 2 }
+const MEMORY = { warnMb: 512, failMb: 128 }
+const FILES = { warn: 4_096, fail: 512 }
+
+/** @param version as `26.10.0` */
+export function ofNode(version: string): Finding {
+  const isOld = Number(version.split('.')[0]) < NEWEST_NODE
+  return isOld
+    ? fail('node', `Node ${version} is too old`, `start bin/runyard, which brings Node ${NEWEST_NODE}`)
+    : ok('node', `Node ${version}`)
+}
+
+/** Whether the data directory can be used and is for its owner alone, and the disk has room. */
+export function ofDataDir({ path, kind, writable, mode, freeBytes }: DataDirFacts): Finding[] {
+  return [folderFinding(), diskFinding('disk', freeBytes, DISK, 'database, logs and network volumes')]
+
+  function folderFinding(): Finding {
+    if (kind === 'other') return fail('data directory', `${path} is not a folder`, 'give another --data-dir')
+    if (!writable)
+      return fail('data directory', `${path} cannot be written by this user`, `chown it, or give another --data-dir`)
+    if (kind === 'missing') return ok('data directory', `${path} is made by the first start`)
+    if (((mode ?? 0) & 0o077) !== 0)
+      return warn('data directory', `${path} can be read by others`, `chmod 700 '${path}'`)
+    return ok('data directory', `${path} is writable and for its owner alone`)
+  }
+}
+
+/** Whether there is memory for workers. @param totalBytes what this process may use of the machine */
+export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBytes: number }): Finding {
+  const free = Math.floor(freeBytes / 2 ** 20)
+  const message = `${free} MiB of ${Math.floor(totalBytes / 2 ** 20)} MiB are free`
+  if (free < MEMORY.failMb) return fail('memory', message, 'end something else, or use a larger machine')
+  if (free < MEMORY.warnMb)
+    return warn('memory', message, 'few workers will fit; end something else, or use a larger machine')
+  return ok('memory', message)
+}
+
+/**
+ * Whether workers that are processes can be kept apart.
+ * @param lack null where a cage was made; else why not, and what to do
+ * @param limits what a cage would hold them to, as a clause
+ */
+export function ofCage(lack: { readonly problem: string; readonly action: string } | null, limits: string): Finding {
+  if (lack === null) return ok('cage', `workers that are processes can run in cages, ${limits}`)
+  return warn('cage', `workers that are processes run without a cage: ${lack.problem}`, lack.action)
+}
+
+/**
+ * Whether workers in cages can have networks of their own.
+ * @param wanted what they are to reach
+ * @param lack null where such a network was made; else why not, and what to do
+ */
+export function ofWorkerNetwork(
+  wanted: 'open' | 'server' | 'shared',
+  lack: { readonly problem: string; readonly action: string } | null,
+): Finding {
+  if (wanted === 'shared') return ok('cage network', "workers in cages share the machine's network, as is wanted")
+  if (lack === null) return ok('cage network', 'workers in cages can have networks of their own')
+  const message = `workers in cages share the machine's network and reach its loopback ports: ${lack.problem}`
+  return warn('cage network', message, lack.action)
+}
+
+/** Whether there may be connections enough. @param limit null where the system does not say */
+export function ofOpenFiles(limit: number | null): Finding {
+  if (limit === null) return skip('open files', 'this system does not say how many files may be open')
+  const message = `${limit} files and connections may be open`
+  const action = 'raise it with ulimit -n, or LimitNOFILE= of the systemd service'
+  if (limit < FILES.fail) return fail('open files', message, action)
+  return limit < FILES.warn ? warn('open files', message, action) : ok('open files', message)
+}
+
+/** Whether the server can listen, or does. */
+export function ofPort({ host, port, serverUrl, problem, holder }: PortFacts): Finding {
+  if (serverUrl !== null) return ok('server', `it runs and answers at ${serverUrl}`)
+  if (problem === null) return ok('port', `${host} port ${port} is free; no server runs`)
+  if (problem === 'EADDRINUSE')
+    return fail(
+      'port',
+      `port ${port} is in use${holder === null ? '' : ` by ${holder}`}`,
+      'end that, or give another --port',
+    )
+  if (problem === 'EACCES') return fail('port', `this user may not listen on port ${port}`, 'give a --port above 1023')
+  if (problem === 'EADDRNOTAVAIL') return fail('port', `${host} is no address of this machine`, 'give another --host')
+  return fail('port', `cannot listen on ${host} port ${port}: ${problem}`, 'give another --host or --port')
+}
+
+/** Whether the database answers, and its clock is right. */
+export function ofDatabase({ kind, problem, version, skewMs }: DatabaseFacts): Finding[] {
+  const name = kind === 'file' ? 'the embedded database' : 'PostgreSQL'
+  if (problem !== null)
+    return [
+      fail(
+        'database',
+        `${name}: ${problem}`,
+        kind === 'file' ? 'restore a backup, or give another --data-dir' : 'see --database',
+      ),
+    ]
+  const message = version === null ? `${name} is made by the first start` : `${name} answers (${version})`
+  return [ok('database', message), ...(skewMs === null ? [] : [clockFinding('PostgreSQL', skewMs)])]
+}
+
+/** Whether an engine is there and can do what workers need. @param state null when none was found */
+export function ofEngine(state: EngineState | null): Finding[] {
+  if (state === null) {
+    return [
+      warn(
+        'engine',
+        'no container engine was found; only folders can be run',
+        'install Docker or Podman, or set DOCKER_HOST',
+      ),
+    ]
+  }
+  if (state.problem !== null) return [engineAway(state.address, state.problem)]
+  const { product, version, apiVersion, storageDriver, cgroupVersion, rootless, missingLimits, freeBytes, skewMs } =
+    state
+  const what = `${product === 'podman' ? 'Podman' : 'Docker'} ${version}${rootless ? ', without root' : ''}`
+  const findings = [ok('engine', `${what} at ${state.address} (storage ${storageDriver}, cgroup ${cgroupVersion})`)]
+  if (Number(apiVersion.split('.')[1]) < OLDEST_API) {
+    findings[0] = fail('engine', `${what} speaks API ${apiVersion} only`, `use Docker 19.03 or Podman 4 and newer`)
+  }
+  if (storageDriver === 'vfs') {
+    findings.push(
+      warn('engine storage', 'vfs copies the whole image for each container', 'set the storage driver overlay2'),
+    )
+  }
+  if (missingLimits.length > 0) {
+    const message = `containers cannot be limited in ${missingLimits.join(', ')}`
+    findings.push(
+      warn(
+        'engine limits',
+        message,
+        rootless
+          ? 'delegate the controllers to the user (systemd Delegate=yes)'
+          : 'turn the cgroup controllers on in the kernel',
+      ),
+    )
+  }
+  if (freeBytes !== null) findings.push(diskFinding('engine disk', freeBytes, ENGINE_DISK, 'images and containers'))
+  if (skewMs !== null) findings.push(clockFinding('the engine', skewMs))
+  return findings
+}
+
+/** Whether containers can be given the GPUs that there are. */
+export function ofGpus({ nvidia, problem, nvidiaDriver, amd, hasCdi }: GpuFacts, engine: EngineState | null): Finding {
+  if (problem !== null) {
+    const read = nvidia.length === 0 ? '' : `${nvidia.length} can be read; `
+    return warn(
+      'gpu',
+      `${read}${problem}`,
+      'run that tool and see what it says; the server gives what it cannot read to no worker',
+    )
+  }
+  if (nvidia.length === 0 && nvidiaDriver) {
+    return warn('gpu', "NVIDIA's driver is loaded and nvidia-smi lists no card", 'run nvidia-smi and see what it says')
+  }
+  if (nvidia.length === 0)
+    return ok('gpu', amd ? 'an AMD GPU (/dev/kfd)' : 'none; workers of GPU endpoints run on the CPU')
+  const names = `${nvidia.length} (${[...new Set(nvidia)].join(', ')})`
+  if (engine === null || engine.problem !== null) return ok('gpu', names)
+  if (engine.hasNvidiaRuntime || hasCdi) return ok('gpu', `${names}, for containers too`)
+  const action = "install the NVIDIA Container Toolkit, run 'nvidia-ctk runtime configure' and restart the engine"
+  return fail('gpu', `${names}, which the engine cannot give to containers`, action)
+}
+
+/** Whether there is a way from containers to the server. @param network null with a reason when there is none */
+export function ofNetwork(
+  reach: ContainerReach | null,
+  network: { readonly name: string; readonly isolated: boolean } | null,
+  problem: string | null,
+): Finding {
+  if (problem !== null) return fail('network', problem, null)
+  if (reach === null || network === null) return skip('network', 'there is no engine')
+  if (reach.how === 'none') {
+    const [what, ...todo] = reach.problem.split('; ')
+    return fail('network', `containers cannot reach this server: ${what}`, todo.join('; ') || null)
+  }
+  if (!network.isolated) {
+    return warn(
+      'network',
+      `containers in ${network.name} reach each other`,
+      'leave --docker-network out, or make the network with com.docker.network.bridge.enable_icc=false',
+    )
+  }
+  return ok('network', `containers call ${reach.host}, and do not reach each other`)
+}
+
+/** Whether a container has reached a listener of this machine. */
+export function ofProbe(outcome: ProbeOutcome, facts: Pick<EngineFacts, 'platform'> | null): Finding {
+  if (outcome.what === 'untested') return skip('reachability', `not tested: ${outcome.why}`)
+  if (outcome.what === 'reached') return ok('reachability', `a container of ${outcome.image} reached this machine`)
+  const firewall = 'let the firewall accept what comes from the interface ry-* (its INPUT chain)'
+  const action =
+    facts?.platform === 'linux' ? firewall : 'give --docker-worker-address a name that leads to this machine'
+  return fail(
+    'reachability',
+    `a container of ${outcome.image} did not reach this machine${outcome.said === '' ? '' : `: ${outcome.said}`}`,
+    action,
+  )
+}
+
+function engineAway(address: string, problem: string): Finding {
+  const message = `nothing answers at ${address} (${problem})`
+  if (problem === 'EACCES')
+    return fail(
+      'engine',
+      `this user may not use ${address}`,
+      'add the user to the group of the socket, often docker, and log in again',
+    )
+  if (problem === 'ENOENT' || problem === 'ECONNREFUSED')
+    return fail('engine', message, 'start the engine (systemctl start docker), or set DOCKER_HOST')
+  return fail('engine', message, 'see the log of the engine, or set DOCKER_HOST')
+}
+
+function diskFinding(
+  check: string,
+  freeBytes: number | null,
+  limits: { warnGb: number; failGb: number },
+  what: string,
+): Finding {
+  if (freeBytes === null) return skip(check, 'this system does not say how much is free')
+  const message = `${(freeBytes / GB).toFixed(1)} GB are free for ${what}`
+  const action = 'make room, or use another disk'
+  if (freeBytes < limits.failGb * GB) return fail(check, message, action)
+  return freeBytes < limits.warnGb * GB ? warn(check, message, action) : ok(check, message)
+}
+
+function clockFinding(whose: string, skewMs: number): Finding {
+  const seconds = (Math.abs(skewMs) / 1000).toFixed(1)
+  const message = `the clock of ${whose} is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this one`
+  const action = 'let both be set over the network (NTP)'
+  if (Math.abs(skewMs) >= SKEW.failMs) return fail('clock', message, action)
+  return Math.abs(skewMs) >= SKEW.warnMs
+    ? warn('clock', message, action)
+    : ok('clock', `the clock of ${whose} agrees with this one`)
+}
+
+function ok(check: string, message: string): Finding {
+  return { check, state: 'ok', message, action: null }
+}
+
+function skip(check: string, message: string): Finding {
+  return { check, state: 'skip', message, action: null }
+}
+
+function warn(check: string, message: string, action: string | null): Finding {
+  return { check, state: 'warn', message, action }
+}
+
+function fail(check: string, message: string, action: string | null): Finding {
+  return { check, state: 'fail', message, action }
+}

@@ -1,0 +1,111 @@
+/** Facts about workers and lines, said to people: the evidence of an explanation. */
+
+import type { WorkerId } from '../ids.ts'
+import type { QueuedWorker } from '../placement/placement.ts'
+import type { EndpointSnapshot } from '../scaling/scale.ts'
+import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
+import { wordsOf } from './explain-words.ts'
+
+/** Workers that may be handed jobs: of the current version, and not ending. */
+export function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerLoad[] {
+  return workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
+}
+
+/** How much of a worker's image is downloaded, in percent; null when that is not known. */
+export type PullPercent = (id: WorkerId) => number | null
+
+/** The most workers that are named one by one. */
+const MAX_NAMED = 5
+
+/** A number of things: "1 job", "3 jobs". */
+export function counted(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? '' : 's'}`
+}
+
+/** A length of time in words: "12 s", "3 min", "5 h". */
+export function lasting(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
+}
+
+/** How long attempts take: "800 ms", else as {@link lasting}. */
+export function taking(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : lasting(ms)
+}
+
+/** What a worker does in a phase. */
+const DOING: Readonly<Record<WorkerPhase, string>> = {
+  queued: 'waits for a place on a machine',
+  placing: 'is being given a place on a machine',
+  pulling: 'downloads its image',
+  starting: 'is being started',
+  initializing: 'runs and has not asked for a job yet',
+  ready: 'is ready',
+  draining: 'finishes its jobs and ends',
+  stopping: 'is ending',
+  exited: 'has ended',
+}
+
+/** The same of one that serves requests. */
+const DOING_REQUESTS: Partial<Record<WorkerPhase, string>> = {
+  initializing: 'runs and has not said that it is well yet',
+  draining: 'finishes its requests and ends',
+}
+
+/** Where a worker is: "worker w1 downloads its image (43 %), for 12 s". */
+export function whereWorkerIs(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
+  const { phase, sinceMs } = phaseOf(worker)
+  const doing = (worker.serves === null ? undefined : DOING_REQUESTS[phase]) ?? DOING[phase]
+  const percent = phase === 'pulling' ? pullPercent(worker.id) : null
+  const much = percent === null ? '' : ` (${Math.round(percent)} %)`
+  return `worker ${worker.id} ${doing}${much}, for ${lasting(nowMs - sinceMs)}`
+}
+
+/** A line for each worker, the oldest first, and for those that wait for a place. */
+export function workerLines(
+  { workers, endpoint, queuedWorkers, requests }: EndpointSnapshot,
+  nowMs: number,
+  pullPercent: PullPercent,
+): string[] {
+  const lines = workers.map(worker => {
+    const old =
+      worker.version === endpoint.version ? '' : `; of version ${worker.version}, now there is ${endpoint.version}`
+    const held =
+      worker.serves === null ? `holds ${counted(worker.held, 'job')}` : `has ${counted(worker.held, 'request')}`
+    const holds = worker.held > 0 ? `; ${held}` : ''
+    const wrong = worker.problem ?? requests?.answers.get(worker.id)
+    const problem = wrong === undefined ? '' : `; ${wrong}`
+    return `${whereWorkerIs(worker, nowMs, pullPercent)}${holds}${old}${problem}`
+  })
+  return named([...lines, ...queuedLines(queuedWorkers, nowMs)])
+}
+
+/** A line for each worker without a place, with the reason. */
+export function queuedLines(queued: readonly QueuedWorker[], nowMs: number): string[] {
+  return named(
+    queued.map(
+      ({ id, queuedAtMs, reason }) => `worker ${id} waits for a place, for ${lasting(nowMs - queuedAtMs)}: ${reason}`,
+    ),
+  )
+}
+
+/** The line of jobs or requests in numbers, and how many workers there are for it. */
+export function queueLine(snapshot: EndpointSnapshot, nowMs: number): string {
+  const { queue, endpoint, workers, requests } = snapshot
+  const { thing } = wordsOf(snapshot)
+  const waiting = queue.queued + queue.queuedLowPriority
+  const first = queue.headQueuedAtMs === null ? '' : `, the first for ${lasting(nowMs - queue.headQueuedAtMs)}`
+  const low = queue.queuedLowPriority > 0 ? ` (${queue.queuedLowPriority} of low priority)` : ''
+  const taking = workers.filter(takesJobs).length
+  return (
+    `${counted(waiting, thing)} in line${low}${first}; ${queue.inProgress} ${requests === undefined ? 'in progress' : 'in flight'}; ` +
+    `${counted(taking, 'worker')}, at least ${endpoint.workersMin}, at most ${endpoint.workersMax}`
+  )
+}
+
+function named(lines: readonly string[]): string[] {
+  if (lines.length <= MAX_NAMED) return [...lines]
+  return [...lines.slice(0, MAX_NAMED), `and ${lines.length - MAX_NAMED} more`]
+}

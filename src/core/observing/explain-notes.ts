@@ -1,0 +1,37 @@
+/** What is worth knowing besides the cause of a wait, each a sentence. */
+
+import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
+import { adviceFor, tellsOfTakenPort } from '../workers/worker-failure.ts'
+import { counted, currentWorkers } from './explain-facts.ts'
+
+/** The notes on an endpoint. @param noGpus whether workers of GPU endpoints run without one here, since the machine has none */
+export function notesOn(snapshot: EndpointSnapshot, noGpus = false): string[] {
+  return [...onGpus(snapshot, noGpus), ...onPorts(snapshot)]
+}
+
+function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): string[] {
+  const { compute } = endpoint
+  if (compute.kind !== 'gpu') return []
+  if (noGpus) return [`this machine has no GPU, so workers of ${endpoint.name} run on the CPU`]
+  const without = workers.filter(({ placement }) => placement !== null && placement.gpus.length === 0)
+  if (without.length === 0) return []
+  const [count, has] = [counted(without.length, 'worker'), without.length === 1 ? 'has' : 'have']
+  return [
+    `${endpoint.name} asks for GPUs (${compute.pools.join(', ')}), and ${count} of it ${has} none and ${has === 'has' ? 'runs' : 'run'} on the CPU`,
+  ]
+}
+
+/** Some work, and those that were to join them crashed while others had a port that they may have wanted. */
+function onPorts(snapshot: EndpointSnapshot): string[] {
+  const { exit } = backoffOf(snapshot).last ?? { exit: null }
+  if (exit === null || !tellsOfTakenPort(exit.cause)) return []
+  if (!currentWorkers(snapshot).some(({ state }) => state === 'READY')) return []
+  return [`another worker ${exit.cause}: ${adviceFor(exit)}`]
+}
+
+/** That jobs in line run alone, each on a worker of its own; null when none does. */
+export function onSuspects({ queue: { suspectsQueued: count } }: EndpointSnapshot): string | null {
+  if (count === 0) return null
+  const [run, their, they] = count === 1 ? ['runs', 'its worker was', 'it'] : ['run', 'their workers were', 'they']
+  return `${counted(count, 'job')} in line ${run} alone, because ${their} lost twice while ${they} ran`
+}

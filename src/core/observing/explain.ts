@@ -1,0 +1,382 @@
+import type { BatchId } from '../ids.ts'
+import { isSuspect, type Job } from '../jobs/job.ts'
+import type { Capacity } from '../scaling/plan.ts'
+import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
+import type { CrashBackoff } from '../workers/worker.ts'
+import {
+  adviceFor,
+  adviceForStart,
+  crashCauseOf,
+  isCheckProblem,
+  neverStarted,
+  startFailureOf,
+} from '../workers/worker-failure.ts'
+import { phaseOf } from '../workers/worker-phase.ts'
+import {
+  counted,
+  currentWorkers,
+  type PullPercent,
+  queuedLines,
+  queueLine,
+  taking,
+  whereWorkerIs,
+  workerLines,
+} from './explain-facts.ts'
+import { notesOn, onSuspects } from './explain-notes.ts'
+import { placeAction, wordsOf } from './explain-words.ts'
+
+/** Why something waits, and the words for what does not. */
+export const WAIT_CAUSES = [
+  ...(['nothing_waits', 'finished', 'running', 'about_to_start', 'paused'] as const),
+  ...(['image_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
+  ...(['crash_loop', 'out_of_memory', 'fitness_failed', 'hung_start', 'unhealthy', 'never_healthy'] as const),
+  ...(['worker_starting', 'worker_restarting', 'max_reached', 'no_capacity', 'throttled'] as const),
+  ...(['low_priority', 'batch_turn', 'runs_alone'] as const),
+] as const
+/** One of {@link WAIT_CAUSES}, for programs. */
+export type WaitCause = (typeof WAIT_CAUSES)[number]
+
+/** One cause, said to a person: what is the matter, since when, and what to do about it. */
+export interface Explanation {
+  readonly cause: WaitCause
+  readonly summary: string
+  /** What to do; null when there is nothing to do but wait. */
+  readonly action: string | null
+  /** Epoch milliseconds since when it is so; null when that does not apply. */
+  readonly sinceMs: number | null
+  /** What shows it: the last lines of a worker's output, or how its workers and its line are; empty where nothing waits. */
+  readonly evidence: readonly string[]
+  /** What is worth knowing besides, each a sentence: workers that run without the GPU that was asked for, failing starts. */
+  readonly notes: readonly string[]
+}
+
+/** What {@link explainEndpoint} looks at besides the snapshot. */
+export interface ExplainContext {
+  readonly capacity: Capacity
+  /** Why no worker of this endpoint can be started, from the driver or the secrets; null when it can. */
+  readonly startProblem: string | null
+  readonly nowMs: number
+  /** Of workers whose images are downloaded; unknown unless given. */
+  readonly pullPercent?: PullPercent
+  /** Whether workers of GPU endpoints run without one here, since the machine has none. */
+  readonly noGpus?: boolean
+}
+
+/** After this time it is said what helps where a worker does not become healthy; many just take a while. */
+const LATE_MS = 20_000
+
+/** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
+export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
+  const { queue, requests } = snapshot
+  const notes = notesOn(snapshot, context.noGpus)
+  if (queue.queued + queue.queuedLowPriority === 0) {
+    const { thing, underWay } = wordsOf(snapshot)
+    const running = queue.inProgress > 0
+    const refusing = requests === undefined ? null : whyRefused(snapshot, context, running)
+    if (refusing !== null) return { ...refusing, notes }
+    const summary = running ? `${counted(queue.inProgress, thing)} ${underWay}, none waiting` : `no ${thing} is waiting`
+    return {
+      ...plain(running ? 'running' : 'nothing_waits', summary),
+      notes: [...notes, ...failing(snapshot, context)],
+    }
+  }
+  const found =
+    paused(snapshot) ??
+    wrongWith(snapshot, context) ??
+    starting(snapshot, context, false) ??
+    restarting(snapshot, context) ??
+    maxReached(snapshot, context) ??
+    noPlace(snapshot, context) ??
+    starting(snapshot, context, true) ??
+    working(snapshot, context) ??
+    undecided(snapshot)
+  const evidence = found.evidence.length > 0 ? found.evidence : [queueLine(snapshot, context.nowMs)]
+  const alone = onSuspects(snapshot)
+  if (alone === null) return { ...found, evidence, notes }
+  const othersWait = queue.suspectsQueued < queue.queued + queue.queuedLowPriority
+  if (othersWait) return { ...found, evidence, notes: [...notes, alone] }
+  return { ...runsAlone(found, alone), evidence, notes }
+}
+
+/** Where workers work, a suspect waits for one that holds nothing; what keeps workers from working is the same for all. */
+function runsAlone(reason: Explanation, alone: string): Explanation {
+  if (!BUSY.has(reason.cause)) return { ...reason, summary: `${reason.summary}; ${alone}` }
+  const summary = `${reason.summary}; ${alone}: that takes a worker without other jobs`
+  return { ...reason, cause: 'runs_alone', summary, action: 'wait; one is started for it, or let run empty' }
+}
+
+const BUSY: ReadonlySet<WaitCause> = new Set(['max_reached', 'throttled', 'running'])
+
+/** The batch for whose turn a job waits, and how many of its requests come before the job. */
+export interface BatchWait {
+  readonly batchId: BatchId
+  readonly before: number
+}
+
+/** Why one job waits, runs or ended the way it did. @param batch null for a job that stands in line by itself */
+export function explainJob(
+  job: Job,
+  snapshot: EndpointSnapshot,
+  context: ExplainContext,
+  batch: BatchWait | null = null,
+): Explanation {
+  if (job.status === 'IN_QUEUE') {
+    const ofAll = explainEndpoint(snapshot, context)
+    if (isSuspect(job)) {
+      const alone = 'it runs alone, because its worker was lost twice while it ran'
+      const reason = ofAll.cause === 'runs_alone' ? ofAll : runsAlone(ofAll, alone)
+      return { ...reason, sinceMs: reason.sinceMs ?? job.queuedAtMs }
+    }
+    const reason = inBatch(ofAll, batch)
+    const again = job.lostAttempts > 0 ? `; it was queued again after ${job.lostAttempts} lost attempt(s)` : ''
+    return { ...reason, summary: reason.summary + again, sinceMs: reason.sinceMs ?? job.queuedAtMs }
+  }
+  if (job.status === 'IN_PROGRESS') {
+    return {
+      ...plain('running', `attempt ${job.attempt} runs on worker ${job.workerId}`),
+      sinceMs: job.startedAtMs,
+      notes: notesOn(snapshot, context.noGpus),
+    }
+  }
+  const why = job.error === null ? '' : `: ${job.error}`
+  return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
+}
+
+/** Where workers work, the job waits for its batch; what keeps workers from working is the same for all. */
+function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
+  if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
+  const before = `${batch.before} of its requests come before this one`
+  const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${before}`
+  return { ...reason, cause: 'batch_turn', summary }
+}
+
+/** Requests wait for minutes at most, and at a paused endpoint not at all: whoever asks why they were refused comes later. */
+function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
+  const isPaused = paused(snapshot)
+  if (isPaused !== null || running) return isPaused
+  return wrongWith(snapshot, context) ?? starting(snapshot, context, false)
+}
+
+/** What keeps workers from working, whether or not somebody waits for them. */
+function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  return startProblem(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
+}
+
+function paused(snapshot: EndpointSnapshot): Explanation | null {
+  const { endpoint, queue } = snapshot
+  if (endpoint.workersMax > 0) return null
+  return {
+    ...plain('paused', `${endpoint.name} is paused: workersMax is 0, so ${wordsOf(snapshot).whilePaused}`),
+    action: 'set workersMax to 1 or more',
+    sinceMs: queue.headQueuedAtMs,
+  }
+}
+
+function startProblem({ startProblem: problem }: ExplainContext): Explanation | null {
+  if (problem === null) return null
+  return {
+    ...plain(startFailureOf(problem), `no worker can be started: ${problem}`),
+    action: adviceForStart(problem),
+    evidence: [problem],
+  }
+}
+
+/** A worker with which something is wrong, and none that could work in its place. */
+function ailing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const current = currentWorkers(snapshot)
+  const worker = current.find(({ problem }) => problem !== null)
+  if (worker?.problem == null) return null
+  if (current.some(({ state, problem }) => state === 'READY' && problem === null)) return null
+  return {
+    ...plain(
+      isCheckProblem(worker.problem) ? 'fitness_failed' : 'unhealthy',
+      `worker ${worker.id} ${wordsOf(snapshot).ailing}: ${worker.problem}`,
+    ),
+    action: adviceFor({ code: null, signal: null, cause: worker.problem, lastLines: [] }),
+    sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
+    evidence: workerLines(snapshot, nowMs, pullPercent),
+  }
+}
+
+function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const backoff = backoffOf(snapshot)
+  const { last } = backoff
+  if (last === null || last.exit === null) return null
+  if (currentWorkers(snapshot).some(({ state }) => state === 'READY')) return null
+  const cause = crashCauseOf(last)
+  const never = neverStarted(last)
+  const times = backoff.crashes === 1 ? 'the last worker' : `the last ${backoff.crashes} workers crashed; the last one`
+  const what = never
+    ? `${backoff.crashes === 1 ? 'the last worker' : `each of the last ${backoff.crashes} workers crashed or`} could not be started: ${last.exit.cause}`
+    : `${times} ${last.exit.cause}`
+  return {
+    cause,
+    summary: `${what}${nextTry(backoff, snapshot, context)}`,
+    action: never ? adviceForStart(last.exit.cause) : adviceFor(last.exit),
+    sinceMs: last.exitedAtMs,
+    evidence: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${last.exit.cause}`],
+    notes: [],
+  }
+}
+
+function nextTry(backoff: CrashBackoff, snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext) {
+  const seconds = Math.ceil((backoff.untilMs - nowMs) / 1000)
+  const wanted = desiredWorkers(snapshot, nowMs).desired > currentWorkers(snapshot).length
+  if (seconds > 0) return wanted ? `; the next one starts in ${seconds} s` : ''
+  const next = currentWorkers(snapshot).find(({ state }) => state === 'STARTING')
+  return next === undefined ? '' : `; ${whereWorkerIs(next, nowMs, pullPercent)}`
+}
+
+/** @param besides whether others work meanwhile */
+function starting(
+  snapshot: EndpointSnapshot,
+  { nowMs, pullPercent = unknown }: ExplainContext,
+  besides: boolean,
+): Explanation | null {
+  const current = currentWorkers(snapshot)
+  const worker = current.find(({ state }) => state === 'STARTING')
+  if (worker === undefined || (!besides && current.some(({ state }) => state === 'READY'))) return null
+  const { phase, sinceMs } = phaseOf(worker)
+  const answer = snapshot.requests?.answers.get(worker.id)
+  const isLate = answer !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
+  const says = answer === undefined ? '' : `: ${answer}`
+  const patience = `wait; what it prints shows what takes long: runyard logs ${worker.id}`
+  return {
+    ...plain('worker_starting', `${whereWorkerIs(worker, nowMs, pullPercent)}${says}`),
+    action:
+      phase === 'pulling'
+        ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
+        : isLate
+          ? adviceFor({ code: null, signal: null, cause: answer, lastLines: [] })
+          : patience,
+    sinceMs,
+    evidence: workerLines(snapshot, nowMs, pullPercent),
+  }
+}
+
+function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const { workers, endpoint } = snapshot
+  if (workers.length === 0 || workers.length < endpoint.workersMax || currentWorkers(snapshot).length > 0) return null
+  const held = workers.reduce((sum, worker) => sum + worker.held, 0)
+  const old = workers.filter(({ version }) => version !== endpoint.version).length
+  const which = old === 0 ? '' : `, ${old} of an older version,`
+  const jobs = held === 0 ? 'end' : `finish ${counted(held, wordsOf(snapshot).thing)} and end`
+  return {
+    ...plain('worker_restarting', `${counted(workers.length, 'worker')}${which} ${jobs} before new ones start`),
+    action: 'wait, or raise workersMax so that new workers need not wait for old ones',
+    sinceMs: workers[0]!.stopRequestedAtMs,
+    evidence: workerLines(snapshot, nowMs, pullPercent),
+  }
+}
+
+function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+  const { workers, endpoint, queue, counters, requests } = snapshot
+  if (workers.length < endpoint.workersMax) return null
+  const { thing, underWay } = wordsOf(snapshot)
+  const most = requests?.maxConcurrency ?? null
+  const { averageExecutionMs: average } = counters
+  const takes = average === null ? '' : `; a job takes ${taking(average)} on average`
+  const max = `workersMax is ${endpoint.workersMax}, and there ${workers.length === 1 ? 'is' : 'are'}`
+  const busy =
+    thing === 'job'
+      ? `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, 'running job')}`
+      : `${counted(workers.length, 'worker')} with ${counted(queue.inProgress, thing)} ${underWay}`
+  const limit = most === null ? '' : `; a worker has at most ${counted(most, thing)} at once (RUNYARD_MAX_CONCURRENCY)`
+  return {
+    ...plain('max_reached', `${max} ${busy}${takes}${limit}`),
+    action: most === null ? 'wait, or raise workersMax' : 'wait, or raise workersMax or RUNYARD_MAX_CONCURRENCY',
+    sinceMs: queue.headQueuedAtMs,
+    evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
+  }
+}
+
+/** More workers are wanted than the machine has room for. */
+function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
+  const { queue, queuedWorkers } = snapshot
+  const current = currentWorkers(snapshot).length
+  const full = capacity.freeWorkers !== null && capacity.freeWorkers <= 0
+  const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
+  if (reason === null || desiredWorkers(snapshot, nowMs).desired <= current) return null
+  const action = placeAction(queuedWorkers[0]?.resource ?? 'workers')
+  const evidence = queuedLines(queuedWorkers, nowMs)
+  const sinceMs = queuedWorkers[0]?.queuedAtMs ?? queue.headQueuedAtMs
+  if (current === 0) {
+    return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), action, sinceMs, evidence }
+  }
+  const summary = `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one: ${reason}`
+  return { ...plain('throttled', summary), action, sinceMs, evidence }
+}
+
+function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { nowMs, pullPercent = unknown } = context
+  const ready = currentWorkers(snapshot).filter(({ state }) => state === 'READY').length
+  if (ready === 0) return null
+  const enough = desiredWorkers(snapshot, nowMs).desired <= currentWorkers(snapshot).length
+  const overdue = overdueDelay(snapshot, nowMs)
+  const more = enough
+    ? whyEnough(snapshot, context, ready === 1 ? 'it is' : 'they are')
+    : `more are wanted${overdue === null ? '' : ` since ${overdue}`}${nextTry(backoffOf(snapshot), snapshot, context)}`
+  return {
+    ...plain('running', `${counted(ready, 'worker')} ${isAre(ready)} ready; ${more}`),
+    action: enough ? 'wait, or choose a smaller scalerValue' : 'wait for the next worker',
+    sinceMs: snapshot.queue.headQueuedAtMs,
+    evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
+  }
+}
+
+/** Why no further worker is wanted although somebody waits. @param they how the sentence about those that are ready begins */
+function whyEnough(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: string): string {
+  if (snapshot.requests !== undefined) return `${they} about to get them`
+  const overdue = overdueDelay(snapshot, nowMs)
+  if (overdue === null) return `${they} enough for the wait that the scaler allows`
+  const { wakeAtMs } = desiredWorkers(snapshot, nowMs)
+  if (wakeAtMs === null) return `${overdue}, and there is a worker for each job`
+  return `${overdue}; another one is started in ${Math.ceil((wakeAtMs - nowMs) / 1000)} s if it still waits`
+}
+
+/** That the first job has waited for longer than its endpoint wants it to, as a clause; null when it has not. */
+function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): string | null {
+  if (endpoint.scaler.type !== 'QUEUE_DELAY' || queue.headQueuedAtMs === null) return null
+  const { queueDelayS } = endpoint.scaler
+  if (nowMs - queue.headQueuedAtMs < queueDelayS * 1000) return null
+  return `the first job has waited longer than the queue delay of ${queueDelayS} s`
+}
+
+/** Nobody works and nobody starts yet. */
+function undecided(snapshot: EndpointSnapshot): Explanation {
+  const { queue, endpoint } = snapshot
+  const waiting = queue.queued + queue.queuedLowPriority
+  if (queue.queued === 0) {
+    return {
+      ...plain('low_priority', `${counted(waiting, 'job')} of low priority in line; they never start a worker`),
+      action: 'wait until another job starts one, set workersMin to 1, or submit without lowPriority',
+    }
+  }
+  return {
+    ...plain(
+      'about_to_start',
+      `${counted(waiting, wordsOf(snapshot).thing)} waiting; a worker is about to be started for ${endpoint.name}`,
+    ),
+    action: 'wait a moment',
+    sinceMs: queue.headQueuedAtMs,
+  }
+}
+
+/** What would keep jobs waiting if there were some, of an endpoint that is to keep workers ready. */
+function failing(snapshot: EndpointSnapshot, context: ExplainContext): string[] {
+  if (snapshot.endpoint.workersMin === 0) return []
+  const found = wrongWith(snapshot, context)
+  if (found === null) return []
+  const { workersMin } = snapshot.endpoint
+  return [`${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${found.summary}`]
+}
+
+function isAre(count: number): string {
+  return count === 1 ? 'is' : 'are'
+}
+
+const unknown: PullPercent = () => null
+
+function plain(cause: WaitCause, summary: string): Explanation {
+  return { cause, summary, action: null, sinceMs: null, evidence: [], notes: [] }
+}

@@ -1,0 +1,70 @@
+/**
+ * How far a reader of logs has come, as the ids of server-sent events say it: `<instant>/<number>` for one worker, and
+ * `<instant>/<worker>.<number>,...` for several. The number holds the position in the worker's output and, in its last two
+ * digits, how many lines of its story were told, so that a reader goes on exactly, whatever order the two came in.
+ */
+
+import type { WorkerId } from '../ids.ts'
+import { parseInstant } from '../instants.ts'
+
+/** How far one worker's output and story were read. */
+export interface LogPlace {
+  /** Bytes of its whole output. */
+  readonly position: number
+  /** Lines of its story, from the first. */
+  readonly told: number
+}
+
+/** How far each worker was read; those that are not in it, not at all. */
+export type LogCursor = ReadonlyMap<WorkerId, LogPlace>
+
+/** What a `Last-Event-ID` says: places, or an instant alone. */
+export type LastEvent =
+  | { readonly kind: 'place'; readonly place: LogPlace }
+  | { readonly kind: 'places'; readonly places: LogCursor }
+  | { readonly kind: 'instant'; readonly ms: number }
+
+/** More lines of a story than these are not told one by one. */
+export const MAX_TOLD = 99
+const TOLD_ROOM = MAX_TOLD + 1
+const MAX_WORKERS = 64
+
+/** The id of an event about one worker. @param tsMs the instant of its line */
+export function eventId(tsMs: number, place: LogPlace): string {
+  return `${new Date(tsMs).toISOString()}/${String(numberOf(place)).padStart(12, '0')}`
+}
+
+/** The id of an event about several workers. */
+export function eventIdOfMany(tsMs: number, places: LogCursor): string {
+  const list = [...places].map(([worker, place]) => `${worker}.${numberOf(place)}`)
+  return `${new Date(tsMs).toISOString()}/${list.join(',')}`
+}
+
+/** What an id means that this server or an earlier run of it has given out; null for anything else. */
+export function readEventId(text: string): LastEvent | null {
+  const slash = text.indexOf('/')
+  const ms = parseInstant(slash === -1 ? text : text.slice(0, slash))
+  if (ms === null) return null
+  if (slash === -1) return { kind: 'instant', ms }
+  const rest = text.slice(slash + 1)
+  if (/^\d{1,15}$/.test(rest)) return { kind: 'place', place: placeOf(Number(rest)) }
+  const places = new Map<WorkerId, LogPlace>()
+  // There were no workers yet.
+  if (rest === '') return { kind: 'places', places }
+  const parts = rest.split(',')
+  if (parts.length > MAX_WORKERS) return null
+  for (const part of parts) {
+    const found = /^([a-z0-9]{1,64})\.(\d{1,15})$/.exec(part)
+    if (found === null) return null
+    places.set(found[1] as WorkerId, placeOf(Number(found[2])))
+  }
+  return { kind: 'places', places }
+}
+
+function numberOf({ position, told }: LogPlace): number {
+  return position * TOLD_ROOM + Math.min(told, MAX_TOLD)
+}
+
+function placeOf(number: number): LogPlace {
+  return { position: Math.floor(number / TOLD_ROOM), told: number % TOLD_ROOM }
+}

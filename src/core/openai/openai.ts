@@ -1,0 +1,163 @@
+/** What the OpenAI route says in HTTP: refusals, and what the outcome of a job means to an OpenAI client. */
+import { AppError, type ErrorCode } from '../errors.ts'
+import type { Job } from '../jobs/job.ts'
+import type { Submission } from '../jobs/submission.ts'
+import { isJsonObject, readJson } from '../json/json-text.ts'
+import { readPythonLiteral } from '../json/python-literal.ts'
+
+/** An answer before it is a Response. */
+export interface OpenAiAnswer {
+  readonly status: number
+  readonly contentType: string
+  readonly text: string
+}
+
+/** The `error` object of OpenAI's API. */
+export interface OpenAiError {
+  readonly message: string
+  readonly type: string
+  readonly code?: unknown
+  readonly param?: unknown
+}
+
+/** What a request to the route asks for. */
+export interface OpenAiCall {
+  readonly submission: Submission
+  /** Whether the client wants server-sent events. */
+  readonly stream: boolean
+}
+
+const JSON_TYPE = 'application/json'
+const TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  unauthorized: 'authentication_error',
+  forbidden: 'permission_error',
+  not_found: 'not_found_error',
+  rate_limited: 'rate_limit_error',
+  internal: 'server_error',
+  unavailable: 'server_error',
+}
+
+/**
+ * The job of a request: workers read `openai_route`, which is what stands behind `/openai` in the path, and `openai_input`,
+ * the body character for character.
+ * @throws AppError `invalid` when the body is not JSON
+ */
+export function readOpenAiCall(route: string, body: string): OpenAiCall {
+  const given = body.trim() === '' ? '{}' : body
+  const reading = readJson(given)
+  if (!reading.ok) throw new AppError('invalid', `the body is not JSON: ${reading.problem}`)
+  const input = `{"openai_route":${JSON.stringify(route)},"openai_input":${reading.text}}`
+  const nothing = { policy: null, webhook: null, s3Config: null, executionTimeoutMs: undefined, ttlMs: undefined }
+  return {
+    submission: { input, ...nothing, lowPriority: false },
+    stream: isJsonObject(reading.value) && reading.value.stream === true,
+  }
+}
+
+/** A refusal of ours in OpenAI's form. */
+export function openAiRefusal(error: AppError): OpenAiAnswer {
+  const code = error.code === 'unauthorized' ? 'invalid_api_key' : error.code
+  return errorAnswer(error.status, { message: error.message, type: TYPES[error.code] ?? 'invalid_request_error', code })
+}
+
+/** The answer of a final job, whose output is `output`: never a job envelope. */
+export function openAiAnswer(job: Job, output: string | null): OpenAiAnswer {
+  return job.status === 'COMPLETED' ? outputAnswer(output) : failureAnswer(job)
+}
+
+/** The answer of a job that ended without a usable output. */
+export function failureAnswer(job: Job): OpenAiAnswer {
+  if (job.status === 'CANCELLED') {
+    return errorAnswer(499, { message: 'the job was cancelled', type: 'cancelled_error', code: 'cancelled' })
+  }
+  if (job.status === 'TIMED_OUT') {
+    const message = job.error ?? 'the job ran longer than its execution timeout'
+    return errorAnswer(504, { message, type: 'timeout_error', code: 'timeout' })
+  }
+  return workerErrorAnswer(job.error ?? 'the job failed')
+}
+
+/** The same as one `error` object, for a stream whose status is out already. */
+export function failureOf(job: Job): unknown {
+  const { value } = readJson(failureAnswer(job).text) as { value: Record<string, unknown> }
+  return value.error ?? value
+}
+
+/** The answer for the error text of a FAILED job; workers write JSON, Python literals and plain sentences. */
+export function workerErrorAnswer(text: string): OpenAiAnswer {
+  const value = meaningOf(text)
+  const fields = isJsonObject(value) ? (isJsonObject(value.error) ? value.error : value) : {}
+  const message = [fields.error_message, fields.message, value].find(isFilled) ?? text
+  const upstream = /vLLM returned HTTP (\d{3}): ([\s\S]*)/.exec(message)
+  if (upstream !== null && isErrorStatus(Number(upstream[1]))) {
+    return upstreamAnswer(Number(upstream[1]), upstream[2]!)
+  }
+  if (isFilled(fields.error_message) || !isFilled(fields.message)) return errorAnswer(500, workerError(message))
+  return fieldsAnswer(fields)
+}
+
+/** The answer for a value that a worker gave as its output and that says `"object": "error"`; null for any other value. */
+export function errorObjectAnswer(value: unknown): OpenAiAnswer | null {
+  return isJsonObject(value) && value.object === 'error' ? fieldsAnswer(value) : null
+}
+
+/** As {@link errorObjectAnswer}, for a value that is still JSON. */
+export function errorObjectOf(json: string): OpenAiAnswer | null {
+  const reading = readJson(json)
+  return reading.ok ? errorObjectAnswer(reading.value) : null
+}
+
+function upstreamAnswer(status: number, body: string): OpenAiAnswer {
+  const inner = readJson(body)
+  if (inner.ok && isJsonObject(inner.value)) return { status, contentType: JSON_TYPE, text: inner.text.trim() }
+  return errorAnswer(status, workerError(body.trim() === '' ? `vLLM returned HTTP ${status}` : body))
+}
+
+function fieldsAnswer(fields: Record<string, unknown>): OpenAiAnswer {
+  const { message, type, param = null, code = null } = fields
+  const status = isErrorStatus(code) ? code : 500
+  const said = isFilled(message) ? message : 'the worker reported an error'
+  return errorAnswer(status, { message: said, type: isFilled(type) ? type : 'worker_error', param, code })
+}
+
+function outputAnswer(output: string | null): OpenAiAnswer {
+  const text = output?.trim() ?? 'null'
+  const { value } = readJson(text) as { value: unknown }
+  if (Array.isArray(value) && value.length > 0 && value.every(item => typeof item === 'string')) {
+    return textAnswer(value.join(''))
+  }
+  if (value === null || (Array.isArray(value) && value.length === 0)) {
+    return errorAnswer(500, workerError('the job was completed without an output'))
+  }
+  if (typeof value === 'string') return textAnswer(value)
+  const only = Array.isArray(value) && value.length === 1
+  const failure = errorObjectAnswer(only ? value[0] : value)
+  return failure ?? { status: 200, contentType: JSON_TYPE, text: only ? text.slice(1, -1).trim() : text }
+}
+
+function textAnswer(text: string): OpenAiAnswer {
+  const reading = readJson(text)
+  if (!reading.ok) return { status: 200, contentType: 'text/plain; charset=utf-8', text }
+  return errorObjectAnswer(reading.value) ?? { status: 200, contentType: JSON_TYPE, text }
+}
+
+function errorAnswer(status: number, { message, type, param = null, code = null }: OpenAiError): OpenAiAnswer {
+  return { status, contentType: JSON_TYPE, text: JSON.stringify({ error: { message, type, param, code } }) }
+}
+
+function workerError(message: string): OpenAiError {
+  return { message, type: 'worker_error' }
+}
+
+function meaningOf(text: string): unknown {
+  const reading = readJson(text)
+  return reading.ok ? reading.value : (readPythonLiteral(text)?.value ?? null)
+}
+
+function isFilled(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+function isErrorStatus(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 400 && value <= 599
+}

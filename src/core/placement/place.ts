@@ -1,0 +1,295 @@
+/**
+ * Which worker gets which part of the machine. Pure: the same inventory, workers and demands give the same answer.
+ *
+ * Workers are placed one at a time, and each time it is the turn of the account with fewest workers, and of its endpoint that has least: first those below their
+ * workersMin, then by the part of the wanted workers that they have, then by how long they have waited. Who cannot be
+ * placed may get room: a worker of another endpoint that is idle and has had its time is asked to end. Where that
+ * is not enough, an endpoint without any worker keeps what is free of what it needs, so that smaller demands
+ * do not pass it for ever, and after a longer wait the endpoint that has most gives a worker when its job is done.
+ */
+import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
+import type { Placement } from './placement.ts'
+import { isHopeless, type Refusal, refusalOf } from './placement-failure.ts'
+import { findRoom, helps, quotaReached, type Room, type Search } from './placement-fit.ts'
+import type { Eviction, Occupant, PlaceDecision, Placed, PlaceInput, Tenant, Unplaced } from './placement-input.ts'
+
+/** So many dwells an endpoint without a worker waits before a busy worker of another one makes room after its job. */
+export const TURN_DWELLS = 10
+
+/** Decides. */
+export function placeWorkers(input: PlaceInput): PlaceDecision {
+  return new Placing(input).decide()
+}
+
+interface Standing {
+  readonly tenant: Tenant
+  /** Workers that it has or gets now, but for those that leave. */
+  have: number
+  /** How many of the workers that it has may be taken from it. */
+  spare: number
+  wanted: number
+}
+
+/** How somebody who cannot be placed now can be. */
+interface Way {
+  readonly room: Room
+  readonly victims: readonly Occupant[]
+  /** Whether the victims may be busy. */
+  readonly afterJob: boolean
+}
+
+class Placing {
+  readonly #input: PlaceInput
+  readonly #standings = new Map<EndpointId, Standing>()
+  #occupants: readonly Occupant[]
+  /** What waiting endpoints keep free for themselves, and what was given away in this decision. */
+  readonly #taken: Occupant[] = []
+  readonly #placed: Placed[] = []
+  readonly #evictions: Eviction[] = []
+  readonly #unplaced: Unplaced[] = []
+  /** How many workers accounts have or get now, but for those that leave. */
+  readonly #ofOwner = new Map<OwnerId, number>()
+  #wakeAtMs: number | null = null
+
+  constructor(input: PlaceInput) {
+    this.#input = input
+    this.#occupants = [...input.occupants].sort((a, b) => order(a.workerId, b.workerId))
+    for (const tenant of input.tenants) {
+      const stays = input.occupants.filter(({ endpointId, phase }) => endpointId === tenant.id && phase !== 'leaving')
+      const spare = Math.max(0, stays.length - tenant.workersMin)
+      this.#standings.set(tenant.id, { tenant, have: stays.length, spare, wanted: tenant.wanted })
+    }
+    for (const { owner, phase } of input.occupants) if (phase !== 'leaving') this.#count(owner, 1)
+  }
+
+  decide(): PlaceDecision {
+    const waiting = new Set([...this.#standings.values()].filter(({ wanted }) => wanted > 0))
+    while (waiting.size > 0) {
+      const next = [...waiting].reduce((best, other) => (this.#compare(other, best) < 0 ? other : best))
+      if (!this.#place(next)) {
+        this.#makeRoom(next)
+        waiting.delete(next)
+      } else if (next.wanted === 0) waiting.delete(next)
+    }
+    return {
+      ...{ placed: this.#placed, evictions: this.#evictions, unplaced: this.#unplaced },
+      wakeAtMs: this.#wakeAtMs,
+    }
+  }
+
+  #place(standing: Standing): boolean {
+    const room = findRoom(this.#searchOf(standing), this.#all())
+    if (room === null) return false
+    const { tenant } = standing
+    const { placement, clamped } = room
+    this.#placed.push({ endpointId: tenant.id, placement, clamped })
+    this.#take(tenant, placement, 'starting')
+    standing.have += 1
+    this.#count(tenant.owner, 1)
+    standing.wanted -= 1
+    return true
+  }
+
+  /** Refuses an endpoint, and sees to it that it can be placed later where that is possible. */
+  #makeRoom(standing: Standing): void {
+    const { tenant } = standing
+    const refusal = refusalOf(this.#searchOf(standing), this.#all(), tenant)
+    const way = isHopeless(refusal)
+      ? null
+      : (this.#leavingWay(standing) ?? this.#idleWay(standing) ?? this.#turnWay(standing))
+    this.#refuse(standing, refusal, way)
+    if (way !== null) {
+      for (const victim of way.victims) this.#evict(victim, tenant.id, way.afterJob)
+      this.#take(tenant, way.room.placement, 'kept')
+    } else if (!isHopeless(refusal)) this.#keepFree(standing)
+  }
+
+  #refuse({ tenant, wanted }: Standing, { resource, reason }: Refusal, way: Way | null): void {
+    const hope = way === null ? '' : way.afterJob ? HOPES.afterJob : HOPES.soon
+    this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hope}` })
+  }
+
+  /** Room that comes about by itself, because workers are ending. */
+  #leavingWay(standing: Standing): Way | null {
+    return this.#leaving().length === 0 ? null : this.#without(standing, [], false)
+  }
+
+  /** Room that idle workers of other endpoints can make, which have had their time. */
+  #idleWay(standing: Standing): Way | null {
+    const { nowMs } = this.#input
+    const idle = this.#occupants
+      .filter(worker => worker.phase === 'idle' && this.#standings.get(worker.endpointId)?.tenant.hasWork !== true)
+      .sort((a, b) => (a.idleSinceMs ?? 0) - (b.idleSinceMs ?? 0) || order(a.workerId, b.workerId))
+    const ripe = idle.filter(worker => this.#ripeAtMs(worker) <= nowMs)
+    const found = this.#victims(standing, ripe, false)
+    if (found !== null) return found
+    for (const worker of idle) if (this.#ripeAtMs(worker) > nowMs) this.#wake(this.#ripeAtMs(worker))
+    return null
+  }
+
+  /** Room that a busy worker of the endpoint with most workers makes after its job. */
+  #turnWay(standing: Standing): Way | null {
+    const { nowMs, rules } = this.#input
+    if (standing.have > 0) return null
+    const dueMs = standing.tenant.sinceMs + TURN_DWELLS * rules.dwellMs
+    if (dueMs > nowMs) {
+      this.#wake(dueMs)
+      return null
+    }
+    const have = (worker: Occupant) => this.#standings.get(worker.endpointId)?.have ?? 0
+    const ready = this.#occupants
+      .filter(worker => (worker.phase === 'busy' || worker.phase === 'idle') && this.#ripeAtMs(worker) <= nowMs)
+      .sort((a, b) => have(b) - have(a) || (a.readyAtMs ?? 0) - (b.readyAtMs ?? 0) || order(a.workerId, b.workerId))
+    return this.#victims(standing, ready, true)
+  }
+
+  /** When a worker has had its time. */
+  #ripeAtMs({ readyAtMs }: Occupant): number {
+    return readyAtMs === null ? Number.POSITIVE_INFINITY : readyAtMs + this.#input.rules.dwellMs
+  }
+
+  /** The fewest of these, as they come, without which there is room. */
+  #victims(standing: Standing, candidates: readonly Occupant[], afterJob: boolean): Way | null {
+    const search = this.#searchOf(standing)
+    const spare = new Map<EndpointId, number>()
+    const share = new Map<OwnerId, number>()
+    const chosen: Occupant[] = []
+    // Where the account has all that it may, only its own workers can make room.
+    const within = quotaReached(search, this.#all()) !== null
+    for (const worker of candidates) {
+      const { endpointId, owner } = worker
+      const left = spare.get(endpointId) ?? this.#standings.get(endpointId)?.spare ?? 0
+      const has = share.get(owner) ?? this.#ofOwner.get(owner) ?? 0
+      const yields = left > 0 || this.#isOverShare(owner, has, standing)
+      const isOwn = endpointId === standing.tenant.id
+      if (isOwn || !yields || chosen.length >= MAX_VICTIMS) continue
+      if (within ? owner !== standing.tenant.owner : !helps(search, worker)) continue
+      spare.set(endpointId, left - 1)
+      share.set(owner, has - 1)
+      chosen.push(worker)
+      if (this.#without(standing, chosen, afterJob) !== null) break
+    }
+    if (this.#without(standing, chosen, afterJob) === null) return null
+    // What came first may not have been of use.
+    let needed: readonly Occupant[] = chosen
+    for (const worker of chosen) {
+      const fewer = needed.filter(other => other !== worker)
+      if (this.#without(standing, fewer, afterJob) !== null) needed = fewer
+    }
+    return this.#without(standing, needed, afterJob)
+  }
+
+  /** Whether there will be room once the victims, and all who are ending, are gone. */
+  #without(standing: Standing, victims: readonly Occupant[], afterJob: boolean): Way | null {
+    const gone = new Set([...this.#leaving(), ...victims])
+    const stay = this.#all().filter(worker => !gone.has(worker))
+    const room = findRoom(this.#searchOf(standing, gone.size), stay)
+    return room === null ? null : { room, victims, afterJob }
+  }
+
+  /** An endpoint without a worker keeps what is free of what it needs, once it has waited, if others can free the rest. */
+  #keepFree(standing: Standing): void {
+    const { nowMs, rules } = this.#input
+    if (standing.have > 0) return
+    const dueMs = standing.tenant.sinceMs + rules.dwellMs
+    if (dueMs > nowMs) {
+      this.#wake(dueMs)
+      return
+    }
+    const search = this.#searchOf(standing)
+    const all = this.#all()
+    const spare = new Map<EndpointId, number>()
+    const stay = all.filter(worker => {
+      const owner = this.#standings.get(worker.endpointId)
+      const left = spare.get(worker.endpointId) ?? (owner === undefined ? 0 : owner.have - owner.tenant.workersMin)
+      if (worker.phase === 'leaving') return false
+      if (worker.phase === 'kept' || left <= 0 || !helps(search, worker)) return true
+      spare.set(worker.endpointId, left - 1)
+      return false
+    })
+    const freed = this.#searchOf(standing, all.length - stay.length)
+    const room = findRoom({ ...freed, preferFreeOf: all }, stay)
+    if (room !== null) this.#take(standing.tenant, room.placement, 'kept')
+  }
+
+  #evict(victim: Occupant, by: EndpointId, afterJob: boolean): void {
+    const { workerId, endpointId } = victim
+    this.#evictions.push({ workerId, endpointId, for: by, afterJob })
+    this.#occupants = this.#occupants.map(worker => (worker === victim ? { ...worker, phase: 'leaving' } : worker))
+    const standing = this.#standings.get(endpointId)
+    if (standing === undefined) return
+    standing.have -= 1
+    standing.spare -= 1
+    this.#count(standing.tenant.owner, -1)
+  }
+
+  #take({ id, owner, name }: Tenant, placement: Placement, phase: 'starting' | 'kept'): void {
+    this.#taken.push({
+      ...{ workerId: '' as WorkerId, endpointId: id, owner, endpointName: name, placement, phase },
+      ...{ readyAtMs: null, idleSinceMs: null },
+    })
+  }
+
+  /** What the endpoint looks for. @param freed how many workers are thought away */
+  #searchOf({ tenant }: Standing, freed = 0): Search {
+    const { capacity, parts, rules } = this.#input
+    const slots = (capacity.freeWorkers ?? Number.POSITIVE_INFINITY) + freed - this.#taken.length
+    return { tenant, parts, rules, slots, bound: capacity.bound, quota: this.#input.quotas?.get(tenant.owner) }
+  }
+
+  /**
+   * Whether another account has so many more workers that those which it keeps by workersMin make room too, for work that waits
+   * and not for what the endpoint only keeps itself.
+   */
+  #isOverShare(owner: OwnerId, has: number, { tenant, have }: Standing): boolean {
+    const forWork = tenant.hasWork || have >= tenant.workersMin
+    return forWork && owner !== tenant.owner && has > (this.#ofOwner.get(tenant.owner) ?? 0) + 1
+  }
+
+  /** Whose turn comes first: of two accounts that with fewer workers, then as {@link compare} says. */
+  #compare(a: Standing, b: Standing): number {
+    const [x, y] = [a.tenant.owner, b.tenant.owner]
+    const byAccount = x === y ? 0 : (this.#ofOwner.get(x) ?? 0) - (this.#ofOwner.get(y) ?? 0)
+    return byAccount === 0 ? compare(a, b) : byAccount
+  }
+
+  #count(owner: OwnerId, more: number): void {
+    this.#ofOwner.set(owner, (this.#ofOwner.get(owner) ?? 0) + more)
+  }
+
+  #leaving(): readonly Occupant[] {
+    return this.#occupants.filter(({ phase }) => phase === 'leaving')
+  }
+
+  #all(): readonly Occupant[] {
+    return [...this.#occupants, ...this.#taken]
+  }
+
+  #wake(atMs: number): void {
+    this.#wakeAtMs = Math.min(this.#wakeAtMs ?? Number.POSITIVE_INFINITY, atMs)
+  }
+}
+
+/** Most workers that make room for one. */
+const MAX_VICTIMS = 64
+
+const HOPES = {
+  soon: '; it gets the room of a worker that is ending',
+  afterJob: '; it gets the room of a worker that ends after its job',
+}
+
+/** Whose turn comes first. */
+function compare(a: Standing, b: Standing): number {
+  const isBelow = ({ have, tenant }: Standing) => (have < tenant.workersMin ? 0 : 1)
+  const share = ({ have, wanted }: Standing) => have / (have + wanted)
+  return (
+    isBelow(a) - isBelow(b) ||
+    share(a) - share(b) ||
+    a.tenant.sinceMs - b.tenant.sinceMs ||
+    order(a.tenant.id, b.tenant.id)
+  )
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,153 @@
+/** Why a worker has no place, as precisely as the machine can be read. See place.ts. */
+import type { Compute } from '../endpoints/endpoint.ts'
+import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from './inventory.ts'
+import type { Resource } from './placement.ts'
+import {
+  chosenGpus,
+  gpusInUse,
+  hasCuda,
+  limitsOf,
+  type Promises,
+  promises,
+  quotaReached,
+  type Search,
+  suitableGpus,
+} from './placement-fit.ts'
+import type { Occupant, Tenant } from './placement-input.ts'
+
+/** What is lacking. */
+export interface Refusal {
+  readonly resource: Resource
+  /** A clause for people. Names endpoints of the same owner only. */
+  readonly reason: string
+}
+
+type GpuCompute = Extract<Compute, { kind: 'gpu' }>
+/** Who asks: what others have is none of their business but for its amount. */
+type Asker = Pick<Tenant, 'id' | 'owner'>
+
+/** Most endpoints that are named in one reason. */
+const MAX_NAMES = 5
+
+/** Why there is no room for a worker beside these others. To be asked only where there is none. */
+export function refusalOf(search: Search, others: readonly Occupant[], asker: Asker): Refusal {
+  const { compute } = search.tenant
+  if (compute.kind === 'gpu') {
+    const never = neverFits(search.parts, compute)
+    if (never !== null) return never
+  }
+  const reached = quotaReached(search, others)
+  if (reached !== null) return quotaRefusal(reached, search)
+  if (search.slots < 1) return { resource: 'workers', reason: search.bound }
+  return compute.kind === 'gpu' ? gpusBusy(search, compute, others, asker) : promisesGiven(search, others, asker)
+}
+
+function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): Refusal {
+  const [limit, what] =
+    resource === 'account_workers'
+      ? [quota?.workers, 'workers that its account may have at once']
+      : [quota?.gpus, 'GPUs that its account may have at once']
+  return { resource, reason: `the limit of ${limit} ${what} is reached` }
+}
+
+/** Whether waiting for other workers is of no use, because the machine is not what is asked for. */
+export function isHopeless({ resource }: Pick<Refusal, 'resource'>): boolean {
+  return resource === 'gpu_type' || resource === 'gpu_count' || resource === 'cuda'
+}
+
+function neverFits(parts: MachineParts, compute: GpuCompute): Refusal | null {
+  const { pools, excludedTypes, count } = compute
+  const here = `this machine has ${parts.gpus.length === 0 ? 'no GPU' : gpuSummary(parts.gpus)}`
+  const unread = parts.problem === null ? '' : ` (${parts.problem})`
+  const chosen = chosenGpus(parts, compute)
+  if (chosen.length === 0) {
+    const without = excludedTypes.length === 0 ? '' : ` without the types ${excludedTypes.join(', ')}`
+    return { resource: 'gpu_type', reason: `there is no GPU of ${poolNames(pools)}${without}: ${here}${unread}` }
+  }
+  const sound = chosen.filter(({ gpu }) => gpu.problem === null)
+  if (sound.length === 0) {
+    const [{ gpu, type }] = chosen as [CatalogedGpu]
+    return { resource: 'gpu_type', reason: `GPU ${gpu.index} (${type}) cannot be used: ${gpu.problem}${unread}` }
+  }
+  if (!sound.some(({ gpu }) => hasCuda(gpu.cuda, compute))) return cudaRefusal(sound, compute)
+  const suitable = suitableGpus(parts, compute)
+  if (pools.some(pool => suitable.filter(gpu => gpu.pool === pool).length >= count)) return null
+  const parted = sound.some(({ gpu }) => gpu.mig !== null) ? '; parts of a card cannot be used together' : ''
+  return { resource: 'gpu_count', reason: `no machine has ${count} GPUs of ${oneOfPools(pools)}: ${here}${parted}` }
+}
+
+function cudaRefusal(sound: readonly CatalogedGpu[], { minCudaVersion, allowedCudaVersions }: GpuCompute): Refusal {
+  const found = [...new Set(sound.map(({ gpu, type }) => `${type} have CUDA ${gpu.cuda}`))].join(', of type ')
+  const wanted =
+    minCudaVersion === null
+      ? `one of ${allowedCudaVersions.join(', ')} is wanted`
+      : `at least ${minCudaVersion} is wanted`
+  return { resource: 'cuda', reason: `the GPUs of type ${found}, ${wanted}` }
+}
+
+function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): Refusal {
+  const { pools, count } = compute
+  const unknown = others.find(({ placement }) => placement === null)
+  if (unknown !== undefined || gpusInUse(others) === null) {
+    const reason = `worker ${unknown?.workerId} was started by an older version and may use any GPU; it is being replaced`
+    return { resource: 'gpu', reason }
+  }
+  const suitable = new Set(suitableGpus(parts, compute).map(({ gpu }) => gpuKey(gpu)))
+  const has = (worker: Occupant) => (worker.placement?.gpus ?? []).map(gpuKey).filter(key => suitable.has(key))
+  const users = others.filter(worker => worker.phase !== 'kept' && has(worker).length > 0)
+  const inUse = new Set(users.flatMap(has))
+  const keepers = others.filter(worker => worker.phase === 'kept' && has(worker).some(key => !inUse.has(key)))
+  const kept = new Set(keepers.flatMap(has).filter(key => !inUse.has(key)))
+  const wanted =
+    count === 1 ? `no free GPU of ${poolNames(pools)}` : `${count} free GPUs of ${oneOfPools(pools)} are wanted`
+  const taken = [
+    ...(inUse.size === 0 ? [] : [`${inUse.size} of ${suitable.size} in use by ${names(users, asker)}`]),
+    ...(kept.size === 0 ? [] : [`${kept.size} of ${suitable.size} kept for ${names(keepers, asker)}`]),
+  ]
+  return { resource: 'gpu', reason: `${wanted}: ${taken.join(', ')}` }
+}
+
+function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker): Refusal {
+  const { all, given } = promises(search, others)
+  const { compute } = search.tenant
+  const limits = compute.kind === 'cpu' ? compute.configs.map(config => limitsOf(config, search.parts)) : []
+  const isCpu = limits.every(({ vcpus }) => given.vcpus + vcpus > all.vcpus)
+  const of = ({ vcpus, memoryMb }: Promises) => (isCpu ? vcpus : memoryMb)
+  const figure = (amount: number) => (isCpu ? `${round(amount)}` : `${round(amount / 1024)} GB`)
+  const say = (amount: number) => `${figure(amount)} ${isCpu ? 'vCPUs' : 'of memory'}`
+  const users = others.filter(({ placement }) => placement?.vcpus != null)
+  const [keepers, workers] = [true, false].map(isKept => users.filter(({ phase }) => (phase === 'kept') === isKept))
+  const kept = of(promises(search, keepers!).given)
+  const taken = `${figure(of(given) - kept)} of the ${figure(of(all))} that may be promised are taken by ${names(workers!, asker)}`
+  const reason = `${say(Math.min(...limits.map(of)))} are wanted, and ${taken}`
+  return {
+    resource: isCpu ? 'cpu' : 'memory',
+    reason: kept === 0 ? reason : `${reason}, ${say(kept)} are kept for ${names(keepers!, asker)}`,
+  }
+}
+
+function names(users: readonly Occupant[], asker: Asker): string {
+  const own = users.filter(({ owner, endpointId }) => owner === asker.owner && endpointId !== asker.id)
+  const known = [...new Set(own.map(({ endpointName }) => endpointName))].sort()
+  const shown = known.slice(0, MAX_NAMES).join(', ')
+  const parts = [
+    ...(known.length === 0
+      ? []
+      : [`endpoint${known.length === 1 ? '' : 's'} ${shown}${known.length > MAX_NAMES ? ', ...' : ''}`]),
+    ...(users.some(({ endpointId }) => endpointId === asker.id) ? ['its own workers'] : []),
+    ...(users.some(({ owner }) => owner !== asker.owner) ? ['other accounts'] : []),
+  ]
+  return parts.length === 0 ? 'nobody' : parts.join(' and ')
+}
+
+function poolNames(pools: readonly string[]): string {
+  return `${pools.length === 1 ? 'pool' : 'pools'} ${pools.join(', ')}`
+}
+
+function oneOfPools(pools: readonly string[]): string {
+  return pools.length === 1 ? `pool ${pools[0]}` : `one of the pools ${pools.join(', ')}`
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10
+}

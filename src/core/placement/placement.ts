@@ -1,0 +1,57 @@
+import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
+
+/** A GPU that a worker has for itself. */
+export interface AssignedGpu {
+  /** Its index on the machine, as the vendor's tool counts. */
+  readonly index: number
+  /** The vendor's id of it, which does not change when another card is put in or fails; null where there is none. */
+  readonly uuid: string | null
+  /** The catalogue's id of its type. */
+  readonly type: string
+  readonly memoryGb: number
+}
+
+/** What a worker is given of a machine. */
+export interface Placement {
+  /** Whole GPUs that no other worker has meanwhile; empty for a worker without. */
+  readonly gpus: readonly AssignedGpu[]
+  /** The pool of the catalogue that the GPUs are of; null for a worker without. */
+  readonly pool: string | null
+  /** The limit of processor time, in vCPUs, to which a container is held; null for none. */
+  readonly vcpus: number | null
+  /** The limit of memory in MiB, to which a container is held; null for none. */
+  readonly memoryMb: number | null
+  /** The CPU flavor that the limits come from; absent for none, and in records of older versions. */
+  readonly flavor?: string
+}
+
+/** A worker that may use the machine as it is, without a GPU of its own. */
+export const UNPLACED: Placement = { gpus: [], pool: null, vcpus: null, memoryMb: null }
+
+/** What a worker lacks that cannot be placed, for programs. */
+export type Resource =
+  | 'gpu'
+  | 'gpu_type'
+  | 'gpu_count'
+  | 'cuda'
+  | 'cpu'
+  | 'memory'
+  | 'workers'
+  | 'account_workers'
+  | 'account_gpus'
+
+/** A worker that is wanted and has no place on the machine yet. It becomes a worker with the same id when it gets one. */
+export interface QueuedWorker {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly endpointId: EndpointId
+  readonly version: number
+  readonly queuedAtMs: number
+  /** What it waits for. */
+  readonly resource: Resource
+  /** The same for people, as a clause: "no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat". */
+  readonly reason: string
+}
+
+/** Most of them that are kept for an endpoint; more would say nothing new. */
+export const MAX_QUEUED_WORKERS = 100

@@ -1,0 +1,177 @@
+/** What to do for the workers of a load-balancing endpoint: they are replaced and ended without a request being refused for it. */
+
+import { type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers, type ScaleDecision } from './scale.ts'
+
+/** How long a worker that drains may go on with what it has; as long as a worker may take until it begins an answer. */
+export const DRAIN_MS = 330_000
+/** The same where its endpoint was deleted. */
+export const DRAIN_DELETED_MS = 30_000
+/** How long a new worker waits for a place on the machine before an old one makes room for it. */
+export const SURGE_MS = 10_000
+
+/** A worker to drain, and why. */
+export interface Drain {
+  readonly worker: WorkerLoad
+  readonly reason: StopReason
+}
+
+/** What {@link planBalanced} finds; see plan.ts for how many of the wanted ones are started. */
+export interface BalancedPlan {
+  readonly drain: readonly Drain[]
+  readonly desired: number
+  /** How many more workers there should be. */
+  readonly missing: number
+  /** When the answer may change without anything happening; null for never. */
+  readonly wakeAtMs: number | null
+}
+
+/**
+ * A new version is rolled out by a surge: new workers start beside old ones as far as max and the machine allow, and an
+ * old one is drained as soon as so many are ready without it as are wanted. Where there is no room for both, one old worker at a time
+ * makes room, as long as another one is ready; the only worker of an endpoint, where max is 1 or the machine has no more room, ends
+ * first, and requests wait in line meanwhile. Old ones that are not ready serve nobody and go at once.
+ *
+ * A worker that was ready and is unhealthy counts for nothing, so that another one is started beside it.
+ */
+export function planBalanced(snapshot: EndpointSnapshot, nowMs: number): BalancedPlan {
+  return new Planning(snapshot, nowMs).plan()
+}
+
+class Planning {
+  readonly #snapshot: EndpointSnapshot
+  readonly #nowMs: number
+  readonly #scale: ScaleDecision
+  readonly #drain: Drain[] = []
+  /** Workers that take requests and stay, those of the newest version first. */
+  #stay: readonly WorkerLoad[]
+  readonly #wakes: number[] = []
+
+  constructor(snapshot: EndpointSnapshot, nowMs: number) {
+    this.#snapshot = snapshot
+    this.#nowMs = nowMs
+    this.#scale = desiredWorkers(snapshot, nowMs)
+    this.#stay = snapshot.workers.filter(takesJobs)
+  }
+
+  plan(): BalancedPlan {
+    const { endpoint, requests } = this.#snapshot
+    const wanted = this.#wanted()
+    this.#overMax()
+    for (const worker of this.#old()) if (!isReady(worker)) this.#end(worker, 'outdated')
+    for (const worker of this.#old()) if (this.#ready().length > wanted) this.#end(worker, 'outdated')
+    const counted = this.#current().filter(isUseful)
+    const missing = Math.max(0, wanted - counted.length, endpoint.workersMax > 0 ? (requests?.resumed.length ?? 0) : 0)
+    if (missing > 0) this.#makeRoom()
+    this.#endIdle(wanted)
+    return {
+      drain: this.#drain,
+      desired: wanted,
+      missing,
+      wakeAtMs: this.#wakes.length === 0 ? null : Math.min(...this.#wakes),
+    }
+  }
+
+  /** What requests need; and while old workers are in use, or were lately, there is to be somebody in their place. */
+  #wanted(): number {
+    const { desired } = this.#scale
+    if (desired > 0 || this.#snapshot.endpoint.workersMax === 0) return desired
+    const warm = idleWorkers(this.#snapshot).filter(({ worker }) => this.#isOld(worker) && isReady(worker))
+    const dueAtMs = Math.max(0, ...warm.map(one => one.dueAtMs))
+    if (dueAtMs <= this.#nowMs) return 0
+    this.#wakes.push(dueAtMs)
+    return 1
+  }
+
+  #overMax(): void {
+    const over = this.#stay.length - this.#snapshot.endpoint.workersMax
+    const useless = (worker: WorkerLoad) => (isReady(worker) ? 1 : 0)
+    const old = (worker: WorkerLoad) => (this.#isOld(worker) ? 0 : 1)
+    const first = [...this.#stay].sort(
+      (a, b) =>
+        useless(a) - useless(b) || old(a) - old(b) || a.held - b.held || b.createdAtMs - a.createdAtMs || order(a, b),
+    )
+    for (const worker of first.slice(0, Math.max(0, over)))
+      this.#end(worker, this.#isOld(worker) ? 'outdated' : 'scaled_down')
+  }
+
+  /** An old worker ends first where a new one has no room beside it. */
+  #makeRoom(): void {
+    const { endpoint, workers, queuedWorkers } = this.#snapshot
+    const [first] = this.#old()
+    if (first === undefined) return
+    // One at a time; and when new ones crash, the old ones that are left go on.
+    if (this.#drain.length > 0 || workers.some(worker => !takesJobs(worker))) return
+    if (this.#current().some(({ state }) => state === 'STARTING') || backoffOf(this.#snapshot).untilMs > this.#nowMs)
+      return
+    const isFull = workers.length >= endpoint.workersMax
+    const waitsSinceMs = queuedWorkers[0]?.queuedAtMs ?? Number.POSITIVE_INFINITY
+    const isLast = this.#ready().length <= 1
+    if (isFull && (!isLast || endpoint.workersMax === 1)) this.#end(first, 'outdated')
+    else if (this.#nowMs - waitsSinceMs >= SURGE_MS) this.#end(first, 'outdated')
+    else if (Number.isFinite(waitsSinceMs)) this.#wakes.push(waitsSinceMs + SURGE_MS)
+  }
+
+  /** Workers that had nothing to do for the idle time, and those of which fewer were enough for as long. */
+  #endIdle(wanted: number): void {
+    const { queue, requests, endpoint } = this.#snapshot
+    if (queue.queued > 0) return
+    // One that is ill is ended for that, so that the back-off sees it.
+    const current = this.#current().filter(isUseful)
+    let left = current.length
+    for (const { worker, dueAtMs } of idleWorkers(this.#snapshot)) {
+      if (left <= wanted) return
+      if (!current.includes(worker)) continue
+      if (dueAtMs > this.#nowMs) {
+        this.#wakes.push(dueAtMs)
+        break
+      }
+      this.#end(worker, 'idle')
+      left -= 1
+    }
+    if (requests?.peak == null || this.#old().length > 0) return
+    const enough = Math.max(requests.peak, endpoint.workersMin, wanted)
+    const busy = this.#current().filter(({ held }) => held > 0)
+    const least = busy.sort((a, b) => a.held - b.held || b.createdAtMs - a.createdAtMs || order(a, b))
+    for (const worker of least.slice(0, Math.max(0, busy.length - Math.max(1, enough))))
+      this.#end(worker, 'scaled_down')
+  }
+
+  #end(worker: WorkerLoad, reason: StopReason): void {
+    this.#drain.push({ worker, reason })
+    this.#stay = this.#stay.filter(other => other !== worker)
+  }
+
+  /** Those of an older version that stay so far, in the order in which they go. */
+  #old(): WorkerLoad[] {
+    return this.#stay
+      .filter(worker => this.#isOld(worker))
+      .sort((a, b) => a.held - b.held || a.createdAtMs - b.createdAtMs || order(a, b))
+  }
+
+  #current(): WorkerLoad[] {
+    return this.#stay.filter(worker => !this.#isOld(worker))
+  }
+
+  #ready(): WorkerLoad[] {
+    return this.#stay.filter(isReady)
+  }
+
+  #isOld({ version }: WorkerLoad): boolean {
+    return version !== this.#snapshot.endpoint.version
+  }
+}
+
+/** Whether requests may be sent to it. */
+function isReady({ state, problem, serves }: WorkerLoad): boolean {
+  return state === 'READY' && problem === null && serves !== null
+}
+
+/** Whether it serves requests, or may soon. */
+function isUseful(worker: WorkerLoad): boolean {
+  return worker.state === 'STARTING' || isReady(worker)
+}
+
+function order(a: WorkerLoad, b: WorkerLoad): number {
+  return a.id < b.id ? -1 : 1
+}

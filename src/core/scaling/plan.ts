@@ -1,0 +1,100 @@
+import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { type Drain, planBalanced } from './balanced-plan.ts'
+import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
+
+/** When to look again after fewer workers could be started than are wanted. */
+const SHORT_MS = 1_000
+
+/** What the machine, or the cluster, has room for. */
+export interface Capacity {
+  /** How many more workers can be started; null for as many as wanted. */
+  readonly freeWorkers: number | null
+  /** Which resource bounds it, for people: "the limit of 64 workers on this machine". */
+  readonly bound: string
+}
+
+/** What to do for one endpoint now. `wakeAtMs` is when to look again if nothing happens before; null for never. */
+export interface WorkerPlan {
+  /** How many workers to start as far as the machine has room, see place.ts. */
+  readonly start: number
+  readonly drain: readonly Drain[]
+  readonly desired: number
+  readonly wakeAtMs: number | null
+}
+
+/**
+ * Compares the workers that there should be with those that there are.
+ *
+ * Old versions are drained, idle ones at once and busy ones too, since draining waits for their jobs. Idle workers
+ * leave after their time, never below the number that is wanted now. Nothing new starts during a crash back-off; a
+ * drained worker still counts against max until it has ended, so max is never exceeded. Workers that serve requests are
+ * planned by plan-balanced.ts.
+ */
+export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPlan {
+  const { endpoint, workers } = snapshot
+  if (endpoint.type === 'LOAD_BALANCER') {
+    const { drain, desired, missing, wakeAtMs } = planBalanced(snapshot, nowMs)
+    return { drain, desired, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
+  }
+  const scale = desiredWorkers(snapshot, nowMs)
+  const outdated = workers.filter(worker => takesJobs(worker) && worker.version !== endpoint.version)
+  const current = workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
+  const drains: Drain[] = outdated.map(worker => ({ worker, reason: 'outdated' as const }))
+  const surplus = surplusWorkers(snapshot, current, scale.desired, nowMs)
+  drains.push(...surplus.drain)
+
+  const missing = Math.max(0, scale.desired - current.length)
+  const wakes = [surplus.wakeAtMs, scale.wakeAtMs]
+  return { drain: drains, desired: scale.desired, ...starts(snapshot, missing, wakes, nowMs) }
+}
+
+/** How many of the workers that are missing may be started now, as far as max and the back-off say. */
+function starts(
+  snapshot: EndpointSnapshot,
+  missing: number,
+  wakes: readonly (number | null)[],
+  nowMs: number,
+): Pick<WorkerPlan, 'start' | 'wakeAtMs'> {
+  const { endpoint, workers } = snapshot
+  const underMax = Math.max(0, endpoint.workersMax - workers.length)
+  const backoff = backoffOf(snapshot)
+  const held = backoff.untilMs > nowMs
+  const start = held ? 0 : Math.min(missing, underMax, backoff.crashes > 0 ? 1 : Number.POSITIVE_INFINITY)
+  const shortUntilMs = held ? backoff.untilMs : nowMs + SHORT_MS
+  return { start, wakeAtMs: earliest([...wakes, missing > start ? shortUntilMs : null]) }
+}
+
+/** The smallest instant, leaving out nulls; null when there is none. */
+export function earliest(instants: readonly (number | null)[]): number | null {
+  const known = instants.filter(instant => instant !== null)
+  return known.length === 0 ? null : Math.min(...known)
+}
+
+function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad[], desired: number, nowMs: number) {
+  const { endpoint, queue } = snapshot
+  const drain: Drain[] = []
+  let remaining = current.length
+  const overMax = remaining - endpoint.workersMax
+  if (overMax > 0) {
+    const byLoad = [...current].sort(
+      (a, b) => a.held - b.held || b.createdAtMs - a.createdAtMs || (a.id < b.id ? -1 : 1),
+    )
+    drain.push(...byLoad.slice(0, overMax).map(worker => ({ worker, reason: 'scaled_down' as const })))
+    remaining -= overMax
+  }
+  let wakeAtMs: number | null = null
+  const leaving = new Set(drain.map(({ worker }) => worker.id))
+  if (queue.queued > 0) return { drain, wakeAtMs }
+  for (const { worker, dueAtMs } of idleWorkers(snapshot)) {
+    // One that is wanted would be started again at once.
+    if (remaining <= desired) break
+    if (leaving.has(worker.id) || worker.version !== endpoint.version) continue
+    if (dueAtMs > nowMs) {
+      wakeAtMs = dueAtMs
+      break
+    }
+    drain.push({ worker, reason: 'idle' })
+    remaining -= 1
+  }
+  return { drain, wakeAtMs }
+}

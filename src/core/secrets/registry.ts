@@ -1,0 +1,38 @@
+import type { OwnerId, RegistryId } from '../ids.ts'
+
+/** A credential for private images without its password, which is kept sealed and never given back. */
+export interface Registry {
+  readonly id: RegistryId
+  readonly owner: OwnerId
+  /** For people; several may have the same. */
+  readonly name: string
+  readonly username: string
+  readonly createdAtMs: number
+}
+
+/** What a caller sets of a registry. */
+export interface RegistryInput {
+  readonly name: string
+  readonly username: string
+  readonly password: string
+}
+
+const MAX_NAME = 191
+/** Most characters of a user name and of a password. */
+export const MAX_CREDENTIAL = 8_192
+
+/** Everything wrong with what is given of a registry, one sentence each. */
+export function registryFailures(input: Partial<RegistryInput>): string[] {
+  const failures: string[] = []
+  for (const [field, max] of [
+    ['name', MAX_NAME],
+    ['username', MAX_CREDENTIAL],
+    ['password', MAX_CREDENTIAL],
+  ] as const) {
+    const text = input[field]
+    if (text === undefined) continue
+    if (text.trim() === '') failures.push(`${field} must not be empty`)
+    if (text.length > max) failures.push(`${field} must have at most ${max} characters`)
+  }
+  return failures
+}

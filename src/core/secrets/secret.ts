@@ -1,0 +1,60 @@
+import type { OwnerId, SecretId } from '../ids.ts'
+
+/** A secret without its value, which is kept sealed and never given back. */
+export interface Secret {
+  readonly id: SecretId
+  readonly owner: OwnerId
+  readonly name: string
+  readonly description: string | null
+  readonly createdAtMs: number
+  /** When its value was changed last; null while it has its first one. */
+  readonly valueUpdatedAtMs: number | null
+}
+
+/** Values have fewer bytes than this. */
+const MAX_VALUE_BYTES = 16 * 1024 * 1024
+const MAX_DESCRIPTION = 65_535
+
+/** What a caller sets of a secret. */
+export interface SecretInput {
+  readonly name: string
+  readonly value: string
+  readonly description: string | null
+}
+
+/** Everything wrong with what is given of a secret, one sentence each. */
+export function secretFailures({ name, value, description }: Partial<SecretInput>): string[] {
+  const failures: string[] = []
+  if (name !== undefined && !/^[A-Za-z0-9_][A-Za-z0-9_.\-/]{0,190}$/.test(name)) {
+    failures.push('name must have 1 to 191 letters, digits or _ . - /, and begin with a letter, a digit or _')
+  }
+  if (name !== undefined && /^RUNPOD/i.test(name)) failures.push('name must not start with RUNPOD')
+  if (value === '') failures.push('value must not be empty')
+  if (value !== undefined && Buffer.byteLength(value) >= MAX_VALUE_BYTES) {
+    failures.push('value must be smaller than 16 MiB')
+  }
+  if (description != null && description.length > MAX_DESCRIPTION) {
+    failures.push(`description must have at most ${MAX_DESCRIPTION} characters`)
+  }
+  return failures
+}
+
+const REFERENCE = /\{\{\s*RUNPOD_SECRET_([A-Za-z0-9_.\-/]+)\s*\}\}/g
+
+/** The names of all secrets that the values of an environment refer to, each once. */
+export function secretNames(env: Readonly<Record<string, string>>): string[] {
+  const names = Object.values(env).flatMap(value => [...value.matchAll(REFERENCE)].map(match => match[1]!))
+  return [...new Set(names)]
+}
+
+/**
+ * The environment with each `{{ RUNPOD_SECRET_name }}` replaced. The caller has made sure that all names are known.
+ * @param values secret name to value
+ */
+export function resolveSecrets(
+  env: Readonly<Record<string, string>>,
+  values: ReadonlyMap<string, string>,
+): Record<string, string> {
+  const resolve = (value: string) => value.replace(REFERENCE, (literal, name: string) => values.get(name) ?? literal)
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, resolve(value)]))
+}

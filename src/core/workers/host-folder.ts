@@ -1,0 +1,35 @@
+/** Who may run folders of the server's machine, which is as much as running a shell as the server's user. */
+import type { EndpointConfig } from '../endpoints/endpoint.ts'
+import { isFolderImage, type Template } from '../endpoints/template.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'
+
+/** All that decides what a worker of a folder does on the machine. */
+export interface FolderRun {
+  readonly template: Pick<Template, 'image' | 'args' | 'env'>
+  /** Null where only the template is made or changed. */
+  readonly config: Pick<EndpointConfig, 'type' | 'env' | 'networkVolumeIds'> | null
+}
+
+/** What another account is told. */
+export const OPERATOR_FOLDERS =
+  "folders of this machine (images dir:...) are run only for the operator's account; use the image of a container"
+
+/** What a key with fewer rights is told. */
+export const OPERATOR_KEYS =
+  "what a folder of this machine (an image dir:...) runs is chosen only with a key of the operator's account that has all rights"
+
+/** Why no worker of this image is started for this account, as a sentence; null when one is. */
+export function folderProblem(owner: OwnerId, image: string): string | null {
+  return isFolderImage(image) && owner !== DEFAULT_OWNER ? OPERATOR_FOLDERS : null
+}
+
+/** Whether a change decides what is run of a folder: then it is the operator's. @param before null for what is new */
+export function choosesFolderRun(after: FolderRun, before: FolderRun | null): boolean {
+  if (!isFolderImage(after.template.image)) return false
+  return before === null || JSON.stringify(decisive(after)) !== JSON.stringify(decisive(before))
+}
+
+function decisive({ template, config }: FolderRun): unknown[] {
+  const { image, args, env } = template
+  return [image, args, env, config && [config.type, config.env, config.networkVolumeIds]]
+}

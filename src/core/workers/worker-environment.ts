@@ -1,0 +1,69 @@
+import type { EndpointId, VolumeId, WorkerId } from '../ids.ts'
+import type { Placement } from '../placement/placement.ts'
+import { PING_MS } from './worker-liveness.ts'
+
+/** Who a worker is, and what it has. */
+export interface WorkerIdentity {
+  readonly endpointId: EndpointId
+  readonly workerId: WorkerId
+  /** Eight hexadecimal digits that make the host name unique. */
+  readonly hostSuffix: string
+  /** What of it is known to the worker: GPUs, vCPUs and memory. */
+  readonly placement: Placement
+  /** The network volume of its endpoint; null for none. */
+  readonly volume: { readonly id: VolumeId; readonly path: string } | null
+}
+
+/** What the variables of the worker protocol are made of. */
+export interface WorkerEnvironment extends WorkerIdentity {
+  readonly token: string
+  /** The variables of its endpoint, by name. */
+  readonly env: Readonly<Record<string, string>>
+  /** Origin of the worker surface, without a trailing slash. */
+  readonly baseUrl: string
+}
+
+/** The variables that tell a worker who it is and what it has: all of them for one that serves requests and asks for no jobs. */
+export function identityEnv({
+  endpointId,
+  workerId,
+  hostSuffix,
+  placement,
+  volume,
+}: WorkerIdentity): Record<string, string> {
+  const { gpus, vcpus, memoryMb } = placement
+  return {
+    RUNPOD_POD_ID: workerId,
+    RUNPOD_POD_HOSTNAME: `${workerId}-${hostSuffix}`,
+    RUNPOD_ENDPOINT_ID: endpointId,
+    RUNPOD_GPU_COUNT: String(gpus.length),
+    ...(gpus[0] === undefined ? {} : { RUNPOD_GPU_NAME: encodeURIComponent(gpus[0].type).replaceAll('%20', '+') }),
+    ...(vcpus === null ? {} : { RUNPOD_CPU_COUNT: String(vcpus) }),
+    ...(memoryMb === null ? {} : { RUNPOD_MEM_GB: String(Math.floor(memoryMb / 1024)) }),
+    ...(volume === null ? {} : { RUNPOD_VOLUME_ID: volume.id, RUNPOD_VOLUME_PATH: volume.path }),
+  }
+}
+
+/**
+ * The variables that tell a worker where to get jobs and who it is. Each URL already has a query, because the SDK
+ * appends `&name=value` without looking; `$ID` stays, since it means the worker in one URL and the job in the others.
+ */
+export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
+  const base = `${worker.baseUrl}/v2/${worker.endpointId}`
+  const hasGpu = worker.placement.gpus.length > 0
+  const query = `?gpu=${hasGpu ? 'GPU' : 'CPU'}`
+  return {
+    ...identityEnv(worker),
+    RUNPOD_AI_API_KEY: worker.token,
+    RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID${query}`,
+    RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/$RUNPOD_POD_ID/$ID${query}`,
+    RUNPOD_WEBHOOK_POST_STREAM: `${base}/job-stream/$RUNPOD_POD_ID/$ID${query}`,
+    RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID${query}`,
+    RUNPOD_PING_INTERVAL: String(PING_MS),
+    // Without one, the SDK prints every take and ping.
+    ...('RUNPOD_LOG_LEVEL' in worker.env || 'RUNPOD_DEBUG_LEVEL' in worker.env ? {} : { RUNPOD_LOG_LEVEL: 'INFO' }),
+    // The SDK would look for a GPU on the machine, and fail on one that it may not use.
+    ...(hasGpu ? {} : { RUNPOD_SKIP_GPU_CHECK: 'true' }),
+    NO_PROXY: new URL(worker.baseUrl).hostname,
+  }
+}

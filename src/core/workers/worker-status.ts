@@ -1,0 +1,93 @@
+import type { WorkerId } from '../ids.ts'
+import type { QueuedWorker } from '../placement/placement.ts'
+import type { EndpointSnapshot } from '../scaling/scale.ts'
+import { crashed, type Worker, type WorkerLoad } from './worker.ts'
+
+/** What a worker is about, in the words of clients. */
+export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY'] as const
+/** One of {@link WORKER_STATUSES}. */
+export type WorkerStatus = (typeof WORKER_STATUSES)[number]
+
+/** The workers of an endpoint at one instant. */
+export type WorkersOfEndpoint = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits' | 'queuedWorkers'>
+
+/** A worker as every surface shows and counts it. */
+export interface ShownWorker {
+  readonly id: WorkerId
+  readonly version: number
+  readonly status: WorkerStatus
+  /** Whether its endpoint has a newer version. */
+  readonly isStale: boolean
+  /** Jobs that it holds or has yet to let go of. */
+  readonly held: number
+  /** As stored; null for one without a place. */
+  readonly worker: Worker | null
+  /** Null unless it waits for a place. */
+  readonly queued: QueuedWorker | null
+  /** What keeps it from work, as a clause; null where nothing does. */
+  readonly reason: string | null
+}
+
+/**
+ * The workers of an endpoint that people see, oldest first: those that have not ended, those that wait for a place, and, where
+ * the last one has crashed and none has come to work since, that one, since it is being replaced again and again.
+ */
+export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
+  const { endpoint, workers, queuedWorkers } = of
+  const shown: ShownWorker[] = []
+  const show = (id: WorkerId, version: number, more: Omit<ShownWorker, 'id' | 'version' | 'isStale'>) =>
+    shown.push({ id, version, isStale: version !== endpoint.version, ...more })
+  const failing = failingWorker(of)
+  if (failing !== null) {
+    const reason = failing.exit?.cause ?? null
+    show(failing.id, failing.version, { status: 'UNHEALTHY', held: 0, worker: failing, queued: null, reason })
+  }
+  for (const worker of workers) {
+    const { id, version, held, problem } = worker
+    show(id, version, { status: statusOf(worker), held, worker, queued: null, reason: problem })
+  }
+  for (const queued of queuedWorkers) {
+    const { id, version, reason } = queued
+    show(id, version, { status: 'THROTTLED', held: 0, worker: null, queued, reason })
+  }
+  return shown
+}
+
+/** How many workers of each kind there are; they sum to `total`. `ready` are those of them that work or wait for work. */
+export interface WorkerCounts {
+  readonly running: number
+  readonly idle: number
+  readonly initializing: number
+  readonly throttled: number
+  readonly unhealthy: number
+  readonly total: number
+  readonly ready: number
+}
+
+/** Counts what {@link shownWorkers} shows. */
+export function countWorkers(shown: readonly ShownWorker[]): WorkerCounts {
+  const count = (status: WorkerStatus) => shown.filter(worker => worker.status === status).length
+  return {
+    ...{ running: count('RUNNING'), idle: count('IDLE'), initializing: count('INITIALIZING') },
+    ...{ throttled: count('THROTTLED'), unhealthy: count('UNHEALTHY'), total: shown.length },
+    ready: shown.filter(isReady).length,
+  }
+}
+
+/** Whether it works, or waits for work that it may be given. */
+export function isReady({ status, worker }: ShownWorker): boolean {
+  return status === 'RUNNING' || (status === 'IDLE' && worker?.state === 'READY')
+}
+
+/** The status of a worker that has not ended. One that ends without ever having been ready counts as it did before. */
+function statusOf({ state, held, problem, readyAtMs }: WorkerLoad): WorkerStatus {
+  if (problem !== null) return 'UNHEALTHY'
+  if (held > 0) return 'RUNNING'
+  return state === 'STARTING' || readyAtMs === null ? 'INITIALIZING' : 'IDLE'
+}
+
+function failingWorker({ endpoint, workers, exits }: WorkersOfEndpoint): Worker | null {
+  const last = exits[0]
+  if (last === undefined || !crashed(last) || last.version !== endpoint.version) return null
+  return workers.some(({ state, problem }) => state !== 'STARTING' || problem !== null) ? null : last
+}

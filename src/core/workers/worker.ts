@@ -1,0 +1,185 @@
+/**
+ * The life of a worker:
+ *
+ *     STARTING -> READY -> DRAINING -> STOPPING -> EXITED
+ *
+ * STARTING lasts until its first take, or, of a worker that serves requests, until it says that it is well for the first time.
+ * A DRAINING worker is given no more jobs or requests and finishes those it holds. STOPPING has
+ * been told to end and its polls are answered at once. Any state may go straight to EXITED: processes die when they like.
+ */
+
+import type { Serving } from '../endpoints/serving.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
+import type { Placement } from '../placement/placement.ts'
+
+/** Every state of a worker, in the order of its life. */
+export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'] as const
+/** One of {@link WORKER_STATES}. */
+export type WorkerState = (typeof WORKER_STATES)[number]
+
+/** What was wrong with a worker that Runyard had to end. Each counts as a crash. */
+export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start', 'never_healthy'] as const
+/** One of {@link FAULT_REASONS}. */
+export type FaultReason = (typeof FAULT_REASONS)[number]
+
+/** Why Runyard asked a worker to end. A worker that ends without such a reason has crashed. */
+export type StopReason =
+  | 'idle'
+  | 'scaled_down'
+  | 'outdated'
+  | 'refresh'
+  | 'evicted'
+  | 'cancelled_job'
+  | 'timed_out_job'
+  | 'lost_lease'
+  | FaultReason
+  | 'endpoint_deleted'
+  | 'server_stopped'
+  | 'address_changed'
+  | 'requested'
+
+/** How a worker ended. `cause` is a sentence for people; `lastLines` the end of its output. */
+export interface WorkerExit {
+  readonly code: number | null
+  readonly signal: string | null
+  readonly cause: string
+  readonly lastLines: readonly string[]
+}
+
+/** A worker as the store keeps it. Instants are epoch milliseconds. */
+export interface Worker {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly endpointId: EndpointId
+  /** The endpoint's version that it was started for. */
+  readonly version: number
+  readonly state: WorkerState
+  readonly driver: string
+  /** What the driver needs to find it again after a restart of the server; null until it was started. */
+  readonly handle: string | null
+  /** How it serves requests; null for a worker that asks for jobs. */
+  readonly serves: Serving | null
+  /** The address that it was given for its calls; empty for one that makes none. */
+  readonly baseUrl: string
+  readonly createdAtMs: number
+  /** What it is given of the machine; null for one of an older version. */
+  readonly placement: Placement | null
+  /** When it was given that. */
+  readonly placedAtMs: number | null
+  /** When the download of its image began and ended; null where the image was there. */
+  readonly pullStartedAtMs: number | null
+  readonly pullEndedAtMs: number | null
+  /** When its process or container had been started. */
+  readonly startedAtMs: number | null
+  /** When it asked for its first job. */
+  readonly readyAtMs: number | null
+  /** Since when it holds no job; meaningful while READY. */
+  readonly idleSinceMs: number | null
+  readonly stopRequestedAtMs: number | null
+  /** When it was told to end; before that it may have been draining. */
+  readonly stoppingAtMs: number | null
+  readonly exitedAtMs: number | null
+  readonly stopReason: StopReason | null
+  /** What is wrong with it, as a clause such as "its check memory failed: ..."; null while nothing is known to be. */
+  readonly problem: string | null
+  /** When that was found; null also for a problem that an older version noted. */
+  readonly problemAtMs: number | null
+  readonly exit: WorkerExit | null
+  /** How many jobs it asked for at once, at most: its own concurrency as far as it can be seen. */
+  readonly capacity: number
+  readonly jobsFinished: number
+  /** Name and version of its SDK, as its requests say. */
+  readonly sdk: string | null
+}
+
+/** A worker with the number of jobs that it holds or has yet to let go of. */
+export interface WorkerLoad extends Worker {
+  readonly held: number
+}
+
+/** Whether the worker may be handed jobs. */
+export function takesJobs(worker: Worker): boolean {
+  return worker.state === 'STARTING' || worker.state === 'READY'
+}
+
+/** Whether the worker has ended by itself or because something was wrong with it, which counts towards the crash back-off. */
+export function crashed(worker: Worker): boolean {
+  const { state, stopReason } = worker
+  return state === 'EXITED' && (stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason))
+}
+
+/**
+ * How a worker ended, with what was wrong with it before.
+ * @param observed how its process ended, "exited with code 1", and what may be behind it
+ */
+export function exitCause(
+  worker: Pick<Worker, 'problem' | 'stopReason' | 'readyAtMs' | 'jobsFinished' | 'serves'> | null,
+  observed: { readonly cause: string; readonly suspicion?: string },
+): string {
+  const { cause, suspicion } = observed
+  if (worker === null) return cause
+  const { problem, stopReason, readyAtMs, jobsFinished, serves } = worker
+  const why = stopReason === null ? `${cause} because ${problem}` : `was ended because ${problem}`
+  const how = problem === null ? cause : why
+  const worked = readyAtMs !== null && (serves !== null || jobsFinished > 0)
+  const failed = stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason)
+  return suspicion === undefined || worked || !failed ? how : `${how}; ${suspicion}`
+}
+
+const MAX_CHECK = 100
+const MAX_PROBLEM = 500
+
+/** The problem of a worker that reports itself unhealthy. Both texts come from the worker and may be anything. */
+export function unhealthyProblem(check: string, reason: string): string {
+  const name = clean(check, MAX_CHECK)
+  const why = clean(reason, MAX_PROBLEM)
+  return `${name === '' ? 'a check' : `its check ${name}`} failed${why === '' ? '' : `: ${why}`}`
+}
+
+function clean(text: string, characters: number): string {
+  return [...text.replace(/\p{C}+/gu, ' ').trim()].slice(0, characters).join('')
+}
+
+const BACKOFF_FIRST_MS = 1_000
+const BACKOFF_MAX_MS = 300_000
+/** As long as jobs of the endpoint's version get done, jobs that end their workers are no reason to start none for long. */
+const BACKOFF_WORKING_MS = 8_000
+
+/** How long a worker that serves requests must have been ready to count as one that has worked: nobody counts its requests. */
+const WORKED_MS = 60_000
+
+/** Whether a worker that has ended was of use: it finished jobs, or served requests for a minute. */
+function hasWorked({ jobsFinished, serves, readyAtMs, exitedAtMs }: Worker): boolean {
+  if (serves === null) return jobsFinished > 0
+  return readyAtMs !== null && (exitedAtMs ?? 0) - readyAtMs >= WORKED_MS
+}
+
+/** How many workers crashed in a row, and until when no new one is started because of it. */
+export interface CrashBackoff {
+  readonly crashes: number
+  readonly untilMs: number
+  readonly last: Worker | null
+}
+
+/**
+ * The back-off after crashes of workers that had not worked: 1 s, doubled by each further one in a row, at most 5 min, and at most
+ * 8 s where others of the version have finished jobs. A worker that had worked, one that ended because it was asked to, or a new
+ * version, ends the row.
+ * @param exits workers of the endpoint that have ended, newest first
+ * @param alive those that have not ended
+ */
+export function crashBackoff(exits: readonly Worker[], version: number, alive: readonly Worker[] = []): CrashBackoff {
+  let crashes = 0
+  let inVain = 0
+  for (const worker of exits) {
+    if (worker.version !== version || !crashed(worker)) break
+    crashes += 1
+    if (hasWorked(worker)) break
+    inVain += 1
+  }
+  const last = crashes === 0 ? null : (exits[0] ?? null)
+  if (last === null || inVain === 0) return { crashes, untilMs: 0, last }
+  const works = [...alive, ...exits].some(worker => worker.version === version && worker.jobsFinished > 0)
+  const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (inVain - 1), works ? BACKOFF_WORKING_MS : BACKOFF_MAX_MS)
+  return { crashes, untilMs: (last.exitedAtMs ?? 0) + delay, last }
+}

@@ -1,0 +1,216 @@
+/** Builds images of folders that have a Dockerfile. */
+import { existsSync, lstatSync, readFileSync } from 'node:fs'
+import { join, relative, sep } from 'node:path'
+import type { Readable } from 'node:stream'
+import { stripVTControlCharacters } from 'node:util'
+import ignoring from '@balena/dockerignore'
+import type Docker from 'dockerode'
+import { pack } from 'tar-fs'
+import { AppError } from '../../../core/errors.ts'
+import { engineRefusal } from '../engine-error.ts'
+
+/** What is to be built. */
+export interface Build {
+  readonly engine: Docker
+  /** Absolute path of the folder. */
+  readonly folder: string
+  /** The image's name, with or without a tag; null for none. */
+  readonly name: string | null
+  /** Path of the Dockerfile within the folder; `Dockerfile` unless given. */
+  readonly dockerfile?: string
+  readonly args?: Readonly<Record<string, string>>
+  readonly labels?: Readonly<Record<string, string>>
+  /** Whether steps that were built before are built again. */
+  readonly noCache?: boolean
+  /** Whether newer base images are downloaded. */
+  readonly pull?: boolean
+  /** Told what the engine prints, as it prints it. */
+  readonly onOutput?: (text: string) => void
+}
+
+/** A part of what an engine says while it builds. */
+interface Part {
+  readonly stream?: string
+  readonly status?: string
+  readonly error?: string
+  readonly aux?: { readonly ID?: string }
+}
+
+// Its types name an export that its code has under another one.
+const createIgnore = ignoring as unknown as typeof ignoring.default
+
+const LAST_LINES = 20
+const MAX_OUTPUT = 16_384
+
+/**
+ * Builds an image.
+ * @returns its id, as `sha256:...`
+ * @throws AppError `not_found` without a Dockerfile, `invalid` with the step that failed and the end of its output, `unavailable`
+ * when there is no engine
+ */
+export async function buildImage(build: Build): Promise<string> {
+  const {
+    engine,
+    folder,
+    name,
+    dockerfile = 'Dockerfile',
+    args = {},
+    labels = {},
+    noCache = false,
+    pull = false,
+  } = build
+  requireDockerfile(folder, dockerfile)
+  const context = contextOf(folder, dockerfile)
+  const broken = new AbortController()
+  let problem: Error | null = null
+  context.on('error', error => {
+    problem = error
+    broken.abort()
+  })
+  try {
+    const packed: NodeJS.ReadableStream = context
+    const answer = await engine.buildImage(packed, {
+      ...{ dockerfile, labels, buildargs: args, nocache: noCache, rm: true, forcerm: true, abortSignal: broken.signal },
+      ...(name === null ? {} : { t: name }),
+      ...(pull ? { pull: true } : {}),
+    })
+    return await follow(answer, build)
+  } catch (thrown) {
+    if (problem !== null) throw new AppError('invalid', `cannot read the folder: ${(problem as Error).message}`)
+    throw refusalOf(thrown)
+  } finally {
+    context.destroy()
+  }
+}
+
+function requireDockerfile(folder: string, dockerfile: string): void {
+  const file = join(folder, dockerfile)
+  if (!existsSync(folder)) throw new AppError('not_found', `the folder ${folder} does not exist`)
+  if (relative(folder, file).startsWith('..')) throw new AppError('invalid', `${dockerfile} is not within ${folder}`)
+  try {
+    if (lstatSync(file).isFile()) return
+  } catch {
+    // Said below.
+  }
+  throw new AppError(
+    'not_found',
+    `${folder} has no ${dockerfile}; the folders examples/container-* show one for Python, Node and a server`,
+  )
+}
+
+/** What the engine gets of a folder: all but what .dockerignore names, without owners, whose numbers mean nothing there. */
+export function contextOf(folder: string, dockerfile: string): Readable {
+  const text = ignoreText(folder, dockerfile)
+  const keeps = createIgnore({ ignorecase: false }).add(text).createFilter()
+  const exceptions = exceptionsIn(text)
+  const needed = new Set([dockerfile, '.dockerignore'].map(path => path.split('/').join(sep)))
+  const neededFolders = new Set(
+    [...needed].flatMap(path =>
+      path
+        .split(sep)
+        .slice(0, -1)
+        .map((_, at, all) => all.slice(0, at + 1).join(sep)),
+    ),
+  )
+  return pack(folder, {
+    sort: true,
+    ignore: path => {
+      const name = relative(folder, path)
+      if (name === '' || needed.has(name) || neededFolders.has(name) || keeps(name)) return false
+      // Something in a folder may be wanted although the folder is not.
+      return !(exceptions.some(pattern => mayLieIn(name, pattern)) && lstatSync(path).isDirectory())
+    },
+    map: header => Object.assign(header, { uid: 0, gid: 0 }),
+  })
+}
+
+/** What .dockerignore takes back, as patterns in their parts. */
+function exceptionsIn(text: string): readonly (readonly string[])[] {
+  const lines = text.split(/\r?\n/).map(line => line.trim())
+  return lines
+    .filter(line => line.startsWith('!'))
+    .map(line =>
+      line
+        .slice(1)
+        .trim()
+        .replace(/^\.?\//, '')
+        .split('/'),
+    )
+}
+
+function mayLieIn(folder: string, pattern: readonly string[]): boolean {
+  const parts = folder.split(sep)
+  const any = pattern.indexOf('**')
+  if (any === -1 && pattern.length <= parts.length) return false
+  return parts.every(
+    (part, at) => (any !== -1 && at >= any) || pattern[at] === part || /[*?[\\]/.test(pattern[at] ?? ''),
+  )
+}
+
+/** A list for one Dockerfile alone goes before that of the folder. */
+function ignoreText(folder: string, dockerfile: string): string {
+  for (const name of [`${dockerfile}.dockerignore`, '.dockerignore']) {
+    try {
+      return readFileSync(join(folder, name), 'utf8')
+    } catch {
+      // There may be none.
+    }
+  }
+  return ''
+}
+
+async function follow(answer: NodeJS.ReadableStream, { onOutput = () => {}, engine, name }: Build): Promise<string> {
+  let step = ''
+  let output = ''
+  let id: string | null = null
+  for await (const part of partsOf(answer)) {
+    if (part.error !== undefined) throw failed(step, part.error, output)
+    id = part.aux?.ID ?? id
+    const text = part.stream ?? (part.status === undefined ? '' : `${part.status}\n`)
+    const began = /^Step \d+\/\d+ : .*/.exec(text)
+    if (began !== null) {
+      step = began[0].trim()
+      output = ''
+    } else output = `${output}${text}`.slice(-MAX_OUTPUT)
+    if (text !== '') onOutput(text)
+  }
+  if (id !== null) return id
+  // Podman does not say it.
+  if (name !== null) return (await engine.getImage(name).inspect()).Id
+  throw new AppError('unavailable', 'the engine ended the build without a word')
+}
+
+/** Each line of the answer is one part. */
+async function* partsOf(answer: NodeJS.ReadableStream): AsyncGenerator<Part> {
+  let rest = ''
+  answer.setEncoding('utf8')
+  try {
+    for await (const piece of answer) {
+      const lines = (rest + String(piece)).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) if (line.trim() !== '') yield JSON.parse(line) as Part
+    }
+  } catch (cause) {
+    throw new AppError('unavailable', `the engine broke the build off: ${(cause as Error).message}`, { cause })
+  }
+  if (rest.trim() !== '') yield JSON.parse(rest) as Part
+}
+
+function failed(step: string, error: string, output: string): AppError {
+  const where =
+    step === '' ? 'the image cannot be built' : `the build failed in ${step.replace(/^Step (\S+) : /, 'step $1: ')}`
+  const lines = stripVTControlCharacters(output).split(/[\r\n]+/)
+  const said = lines.filter(line => line.trim() !== '' && !/^ ---> |^Removing intermediate container /.test(line))
+  const hint = /requires BuildKit|unknown flag|unknown instruction: <</i.test(error)
+    ? "this needs BuildKit: build it with 'docker buildx build --load', workers run such images as well"
+    : null
+  const failures = [error.trim(), ...said.slice(-LAST_LINES), ...(hint === null ? [] : [hint])]
+  return new AppError('invalid', where, { failures })
+}
+
+function refusalOf(thrown: unknown): AppError {
+  return engineRefusal(
+    thrown,
+    said => new AppError('invalid', `the engine does not build it: ${said}`, { cause: thrown }),
+  )
+}

@@ -1,0 +1,190 @@
+/**
+ * The images of containers: which one a worker gets, when it is downloaded, and when what was downloaded is removed again.
+ * Images that somebody else brought to the engine are used and never removed.
+ */
+import { AppError } from '../../../core/errors.ts'
+import type { Clock } from '../../../ports/clock.ts'
+import type { RegistryCredential, StartWatch } from '../../../ports/driver.ts'
+import type { Engine } from '../engine.ts'
+import { engineError } from '../engine-error.ts'
+import { isFloating, parseReference, sameRepository } from './image-reference.ts'
+import { authOf, Pulls } from './pull.ts'
+import type { PulledImages } from './pulled-images.ts'
+
+/** What a worker wants to run. */
+export interface ImageWish {
+  /** As the template names it. */
+  readonly image: string
+  readonly credential: RegistryCredential | null
+  readonly watch: StartWatch | undefined
+  /** Gives the start up. */
+  readonly signal: AbortSignal
+}
+
+/** What an engine knows of an image. */
+interface FoundImage {
+  readonly Id: string
+  readonly RepoTags?: readonly string[] | null
+  readonly RepoDigests?: readonly string[] | null
+}
+
+const REGISTRY_MS = 5_000
+const REMOVE_MS = 60_000
+const MAX_SEEN = 1_000
+
+/** The images of one engine. */
+export class Images {
+  readonly #engine: Engine
+  readonly #pulls: Pulls
+  readonly #pulled: PulledImages
+  /** Exact references that were there when somebody looked last; the engine says so when one is gone. */
+  readonly #seen = new Set<string>()
+
+  constructor(engine: Engine, clock: Clock, pulled: PulledImages) {
+    this.#engine = engine
+    this.#pulls = new Pulls(engine, clock)
+    this.#pulled = pulled
+  }
+
+  /**
+   * Sees to it that an image is there. All workers of a release get the one that the first of them found: a name may mean something
+   * else a minute later.
+   * @returns the reference by which a container is made of it
+   * @throws AppError `invalid` with the reason
+   */
+  async ensure(wish: ImageWish): Promise<string> {
+    const { image, watch } = wish
+    const pinned = (await watch?.pins?.current()) ?? null
+    if (pinned !== null && (await this.#have(pinned, wish))) return this.#use(pinned)
+    const exact = await this.#resolve(image, wish)
+    const chosen = (await watch?.pins?.pin(exact, pinned)) ?? exact
+    if (chosen !== exact && !(await this.#have(chosen, wish))) {
+      throw new AppError('invalid', `image '${chosen}', which this release runs, is no longer there`)
+    }
+    return this.#use(chosen)
+  }
+
+  /** Whether an image, which {@link ensure} gave, may be gone after all: it is looked for again then. */
+  doubt(exact: string): boolean {
+    return this.#seen.delete(exact)
+  }
+
+  /**
+   * Removes what was downloaded for workers and is of no use any more.
+   * @param keep references that endpoints run or ran before
+   */
+  async tidy(keep: ReadonlySet<string>): Promise<void> {
+    const due = this.#pulled.unused(keep)
+    if (due.length === 0) return
+    const used = await this.#engine.call<readonly { ImageID: string }[]>({
+      ...{ method: 'GET', path: '/containers/json', query: { all: true } },
+    })
+    const inUse = new Set(used.map(({ ImageID }) => ImageID))
+    for (const { id, references } of due) {
+      if (inUse.has(id)) continue
+      for (const reference of references) await this.#remove(reference)
+      this.#pulled.forget(id)
+    }
+  }
+
+  /** Whether an image that a release is pinned to is there, or could be downloaded again. */
+  async #have(exact: string, wish: ImageWish): Promise<boolean> {
+    if (this.#seen.has(exact) || (await this.#inspect(exact)) !== null) return true
+    // Built or loaded here and removed since: the name may stand for another one by now.
+    if (exact.startsWith('sha256:')) return false
+    await this.#download(exact, wish)
+    return true
+  }
+
+  async #resolve(image: string, wish: ImageWish): Promise<string> {
+    const found = await this.#inspect(image)
+    if (found !== null && !(await this.#isOutdated(image, found, wish))) return this.#exactOf(image, found)
+    try {
+      await this.#download(image, wish)
+    } catch (thrown) {
+      if (found === null || wish.signal.aborted) throw thrown
+      return this.#exactOf(image, found)
+    }
+    const downloaded = await this.#inspect(image)
+    if (downloaded === null) throw new AppError('invalid', `image '${image}' was downloaded and is not there`)
+    return this.#exactOf(image, downloaded)
+  }
+
+  /**
+   * Whether a name such as `latest` means another image by now. It is asked once for a release, only where the image came from a
+   * registry, and a registry that does not answer soon does not hold up a start.
+   */
+  async #isOutdated(image: string, found: FoundImage, { credential, signal }: ImageWish): Promise<boolean> {
+    const reference = parseReference(image)
+    if (reference === null || !isFloating(reference)) return false
+    const known = digestsOf(image, found)
+    if (known.length === 0) return false
+    const auth = credential === null ? {} : { auth: authOf(image, credential) }
+    try {
+      const { Descriptor } = await this.#engine.call<{ Descriptor?: { digest?: string } }>({
+        ...{ method: 'GET', path: `/distribution/${image}/json`, deadlineMs: REGISTRY_MS, signal, ...auth },
+      })
+      const digest = Descriptor?.digest
+      return digest !== undefined && !known.some(exact => exact.endsWith(`@${digest}`))
+    } catch {
+      return false
+    }
+  }
+
+  /**
+   * The reference that always means this very image: by its digest in the registry, else by its id on the engine. Podman tells a
+   * digest for images that were built here, too, so there only those count that were downloaded for workers.
+   */
+  #exactOf(image: string, found: FoundImage): string {
+    const isTold = (this.#engine.facts?.podman ?? null) === null || this.#pulled.has(found.Id, image)
+    return (isTold ? digestsOf(image, found)[0] : undefined) ?? found.Id
+  }
+
+  async #download(image: string, { credential, watch, signal }: ImageWish): Promise<void> {
+    const before = await this.#ids()
+    watch?.pulling(null)
+    await this.#pulls.pull({ image, credential, signal, onPercent: percent => watch?.pulling(percent) })
+    watch?.pulled()
+    const found = await this.#inspect(image)
+    if (found !== null && !before.has(found.Id))
+      this.#pulled.add(found.Id, [image, digestsOf(image, found)[0] ?? found.Id])
+  }
+
+  async #ids(): Promise<ReadonlySet<string>> {
+    const all = await this.#engine.call<readonly { Id: string }[]>({ method: 'GET', path: '/images/json' })
+    return new Set(all.map(({ Id }) => Id))
+  }
+
+  #use(exact: string): string {
+    if (this.#seen.size >= MAX_SEEN) this.#seen.clear()
+    this.#seen.add(exact)
+    this.#pulled.used(exact)
+    return exact
+  }
+
+  async #inspect(reference: string): Promise<FoundImage | null> {
+    try {
+      return await this.#engine.call<FoundImage>({ method: 'GET', path: `/images/${reference}/json` })
+    } catch (thrown) {
+      if (engineError(thrown).status === 404) return null
+      throw thrown
+    }
+  }
+
+  async #remove(reference: string): Promise<void> {
+    this.#seen.clear()
+    try {
+      await this.#engine.call({ method: 'DELETE', path: `/images/${reference}`, deadlineMs: REMOVE_MS })
+    } catch (thrown) {
+      // Gone already, or somebody uses it after all.
+      const { status } = engineError(thrown)
+      if (status !== 404 && status !== 409) throw thrown
+    }
+  }
+}
+
+function digestsOf(image: string, { RepoDigests }: FoundImage): readonly string[] {
+  const { name, digest } = parseReference(image) ?? { name: image, digest: null }
+  const own = (RepoDigests ?? []).filter(known => sameRepository(known.split('@')[0] ?? '', name))
+  return digest === null ? own : own.filter(known => known.endsWith(`@${digest}`))
+}

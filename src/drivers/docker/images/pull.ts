@@ -1,0 +1,242 @@
+/** Downloads of images: one for all workers that wait for the same image, with how far it has come. */
+import { AppError } from '../../../core/errors.ts'
+import type { Clock } from '../../../ports/clock.ts'
+import type { RegistryCredential } from '../../../ports/driver.ts'
+import type { Engine } from '../engine.ts'
+import { clean, engineError } from '../engine-error.ts'
+import { parseReference } from './image-reference.ts'
+
+/** What to download, for whom. */
+export interface PullRequest {
+  /** A reference with a tag or a digest. */
+  readonly image: string
+  readonly credential: RegistryCredential | null
+  /** Gives up waiting; the download ends with the last that waits. */
+  readonly signal: AbortSignal
+  readonly onPercent: (percent: number | null) => void
+}
+
+/** A line of the engine's report. */
+interface Report {
+  readonly id?: string
+  readonly status?: string
+  readonly progressDetail?: { readonly current?: number; readonly total?: number }
+  readonly error?: string
+  readonly errorDetail?: { readonly message?: string }
+}
+
+interface SharedPull {
+  readonly done: Promise<void>
+  readonly listeners: Set<(percent: number | null) => void>
+  readonly stop: AbortController
+  percent: number | null
+  waiting: number
+}
+
+/** A download that reports nothing for so long is given up. */
+const STALL_MS = 5 * 60_000
+
+/** The downloads that are under way. */
+export class Pulls {
+  readonly #engine: Engine
+  readonly #clock: Clock
+  readonly #running = new Map<string, SharedPull>()
+
+  constructor(engine: Engine, clock: Clock) {
+    this.#engine = engine
+    this.#clock = clock
+  }
+
+  /** Downloads an image. @throws AppError `invalid` with the reason */
+  async pull(request: PullRequest): Promise<void> {
+    const { image, credential, signal, onPercent } = request
+    // Somebody who may not have an image must not get it from one who may.
+    const key = JSON.stringify([image, credential])
+    const shared = this.#running.get(key) ?? this.#begin(key, image, credential)
+    shared.waiting += 1
+    shared.listeners.add(onPercent)
+    onPercent(shared.percent)
+    try {
+      await untilAborted(shared.done, signal)
+    } finally {
+      shared.listeners.delete(onPercent)
+      shared.waiting -= 1
+      if (shared.waiting === 0) {
+        shared.stop.abort()
+        if (this.#running.get(key) === shared) this.#running.delete(key)
+      }
+    }
+  }
+
+  #begin(key: string, image: string, credential: RegistryCredential | null): SharedPull {
+    const stop = new AbortController()
+    const listeners = new Set<(percent: number | null) => void>()
+    const done = this.#run(image, credential, stop, percent => {
+      shared.percent = percent
+      for (const listener of listeners) listener(percent)
+    }).finally(() => {
+      if (this.#running.get(key) === shared) this.#running.delete(key)
+    })
+    const shared: SharedPull = { done, listeners, stop, percent: null, waiting: 0 }
+    this.#running.set(key, shared)
+    return shared
+  }
+
+  async #run(
+    image: string,
+    credential: RegistryCredential | null,
+    stop: AbortController,
+    onPercent: (percent: number | null) => void,
+  ): Promise<void> {
+    let stalled = false
+    const watch = () =>
+      this.#clock.after(STALL_MS, () => {
+        stalled = true
+        stop.abort()
+      })
+    let cancel = watch()
+    try {
+      const report = await this.#engine.stream({
+        ...{
+          method: 'POST',
+          path: '/images/create',
+          query: pullQuery(image),
+          deadlineMs: STALL_MS,
+          signal: stop.signal,
+        },
+        ...(credential === null ? {} : { auth: authOf(image, credential) }),
+      })
+      const progress = new Progress()
+      let rest = ''
+      for await (const chunk of report) {
+        cancel()
+        cancel = watch()
+        const lines = (rest + chunk.toString()).split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines) progress.add(readReport(line))
+        onPercent(progress.percent)
+      }
+      progress.add(readReport(rest))
+    } catch (thrown) {
+      if (thrown instanceof AppError) throw thrown
+      const minutes = STALL_MS / 60_000
+      const message = stalled ? `nothing came for ${minutes} minutes` : engineError(thrown).message
+      throw pullRefusal(image, credential, message, thrown)
+    } finally {
+      cancel()
+    }
+  }
+}
+
+/** How far a download has come, over its layers. Reports that are errors are thrown. */
+class Progress {
+  readonly #layers = new Map<string, { total: number; part: number }>()
+  #most = 0
+
+  add({ id, status, progressDetail, error, errorDetail }: Report): void {
+    if (error !== undefined) throw new Error(errorDetail?.message ?? error)
+    if (id === undefined || status === undefined) return
+    const known = this.#layers.get(id)
+    const total = progressDetail?.total ?? known?.total ?? 0
+    const share = total === 0 ? 0 : Math.min(1, (progressDetail?.current ?? 0) / total)
+    const part = DONE.has(status)
+      ? (DONE.get(status) ?? 1)
+      : status === 'Downloading'
+        ? share * UNPACK
+        : UNPACK + share * (1 - UNPACK)
+    if (DONE.has(status) || status === 'Downloading' || status === 'Extracting') {
+      this.#layers.set(id, { total: known === undefined || total > known.total ? total : known.total, part })
+    } else if (known === undefined && WAITING.has(status)) this.#layers.set(id, { total: 0, part: 0 })
+  }
+
+  /** 0 to 100, never less than before; null while no size is known. */
+  get percent(): number | null {
+    const layers = [...this.#layers.values()]
+    const known = layers.filter(({ total }) => total > 0)
+    if (known.length === 0) return null
+    const sum = known.reduce((all, { total }) => all + total, 0)
+    // A layer of unknown size counts as an average one.
+    const average = sum / known.length
+    const weighed = layers.map(({ total, part }) => ({ weight: total > 0 ? total : average, part }))
+    const all = weighed.reduce((weights, { weight }) => weights + weight, 0)
+    const done = weighed.reduce((parts, { weight, part }) => parts + weight * part, 0)
+    this.#most = Math.max(this.#most, Math.floor((100 * done) / all))
+    return this.#most
+  }
+}
+
+/** Where the download of a layer ends and its unpacking begins. */
+const UNPACK = 0.7
+const WAITING = new Set(['Pulling fs layer', 'Waiting'])
+const DONE = new Map([
+  ['Verifying Checksum', UNPACK],
+  ['Download complete', UNPACK],
+  ['Pull complete', 1],
+  ['Already exists', 1],
+])
+
+function readReport(line: string): Report {
+  return line.trim() === '' ? {} : (JSON.parse(line) as Report)
+}
+
+function pullQuery(image: string): Record<string, string> {
+  const { name, tag, digest } = parseReference(image) ?? { name: image, tag: null, digest: null }
+  return { fromImage: name, tag: digest ?? tag ?? 'latest' }
+}
+
+/** Credentials go to the registry that the image names, and nowhere else. */
+export function authOf(image: string, { username, password }: RegistryCredential): Record<string, string> {
+  const host = parseReference(image)?.registry ?? 'docker.io'
+  return { username, password, serveraddress: host === 'docker.io' ? 'https://index.docker.io/v1/' : host }
+}
+
+/** The reason why an image could not be downloaded. What the registry said is part of it, passwords never are. */
+function pullRefusal(image: string, credential: RegistryCredential | null, message: string, cause: unknown): AppError {
+  const said = clean(credential === null ? message : message.replaceAll(credential.password, '***'))
+  const host = parseReference(image)?.registry ?? 'its registry'
+  const reason = REASONS.find(([pattern]) => pattern.test(said))?.[1](host, credential !== null)
+  return new AppError(
+    'invalid',
+    `image '${image}' cannot be downloaded: ${reason ?? said}${reason ? ` (${said})` : ''}`,
+    {
+      cause,
+    },
+  )
+}
+
+const REASONS: readonly (readonly [RegExp, (host: string, known: boolean) => string])[] = [
+  [/no space left/i, () => 'there is no space left on the disk of the container engine'],
+  [/toomanyrequests|rate limit/i, host => `${host} allows no more downloads for now`],
+  [
+    /no matching manifest|does not match the specified platform|no match for platform/i,
+    () => 'it was not built for a machine of this kind',
+  ],
+  [
+    /unauthorized|authentication required|no basic auth|incorrect username or password|\b401\b/i,
+    (host, known) =>
+      known
+        ? `${host} does not accept the credential of the template`
+        : `${host} wants a credential, and the template names none`,
+  ],
+  [
+    /access denied|access to the resource is denied|may require|forbidden|\b403\b/i,
+    (host, known) =>
+      known
+        ? `${host} has no such image, or not for the credential of the template`
+        : `${host} has no such image, or it is private and the template names no credential`,
+  ],
+  [/manifest unknown|not found|name unknown|does not exist/i, host => `${host} has no such image`],
+  [
+    /dial tcp|no such host|i\/o timeout|connection refused|connection reset|tls|client\.timeout|request canceled|deadline exceeded|\beof\b|unreachable|proxyconnect/i,
+    host => `${host} cannot be reached`,
+  ],
+]
+
+function untilAborted(done: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const give = () => reject(new AppError('invalid', 'it was stopped while its image was being downloaded'))
+    if (signal.aborted) give()
+    signal.addEventListener('abort', give, { once: true })
+    done.then(resolve, reject).finally(() => signal.removeEventListener('abort', give))
+  })
+}

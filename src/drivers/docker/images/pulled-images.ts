@@ -1,0 +1,109 @@
+/** Which images of the engine were downloaded for workers, and when each was last used: in a file, since engines keep no such notes. */
+import { readFileSync, statfsSync } from 'node:fs'
+import { writeDurably } from '../../../disk/durable-file.ts'
+import type { Clock } from '../../../ports/clock.ts'
+import { parseReference, sameRepository } from './image-reference.ts'
+
+/** An image that was downloaded for workers. */
+export interface PulledImage {
+  /** The engine's id of it. */
+  readonly id: string
+  /** All references under which it was downloaded. */
+  readonly references: readonly string[]
+  /** Epoch milliseconds. */
+  readonly usedAtMs: number
+}
+
+/** How long an image is kept that nobody uses, and how long while the disk is nearly full. */
+const KEEP_MS = { usual: 24 * 3_600_000, full: 3_600_000 }
+/** Of this disk less than this share is free: it counts as nearly full. */
+const FULL_BELOW = 0.1
+const MAX_IMAGES = 1_000
+
+/** What {@link PulledImages} needs. */
+export interface PulledImagesOptions {
+  readonly file: string
+  readonly clock: Clock
+  /** How much of the engine's disk is free, from 0 to 1; null when it is not known. */
+  readonly freeShare: () => number | null
+}
+
+/** The images that may be removed again. */
+export class PulledImages {
+  readonly #options: PulledImagesOptions
+  readonly #images: Map<string, PulledImage>
+
+  constructor(options: PulledImagesOptions) {
+    this.#options = options
+    this.#images = new Map(readImages(options.file).map(image => [image.id, image]))
+  }
+
+  /** Notes that an image was downloaded. */
+  add(id: string, references: readonly string[]): void {
+    const known = this.#images.get(id)?.references ?? []
+    const all = [...new Set([...known, ...references])].filter(reference => !reference.startsWith('sha256:'))
+    this.#images.delete(id)
+    this.#images.set(id, { id, references: all, usedAtMs: this.#options.clock.now() })
+    const [oldest] = this.#images.keys()
+    if (this.#images.size > MAX_IMAGES && oldest !== undefined) this.#images.delete(oldest)
+    this.#write()
+  }
+
+  /** Whether the image was downloaded under a name of this repository. */
+  has(id: string, name: string): boolean {
+    const repository = parseReference(name)?.name ?? name
+    const references = this.#images.get(id)?.references ?? []
+    return references.some(known => sameRepository(parseReference(known)?.name ?? known, repository))
+  }
+
+  /** Notes that a worker was started from an image. */
+  used(reference: string): void {
+    for (const image of this.#images.values()) {
+      if (image.id !== reference && !image.references.includes(reference)) continue
+      this.#images.set(image.id, { ...image, usedAtMs: this.#options.clock.now() })
+      this.#write()
+    }
+  }
+
+  /** Those that nobody wants and that have not been used for long enough. */
+  unused(keep: ReadonlySet<string>): readonly PulledImage[] {
+    const free = this.#options.freeShare()
+    const keepMs = free !== null && free < FULL_BELOW ? KEEP_MS.full : KEEP_MS.usual
+    const nowMs = this.#options.clock.now()
+    return [...this.#images.values()].filter(
+      ({ id, references, usedAtMs }) =>
+        nowMs - usedAtMs >= keepMs && !keep.has(id) && !references.some(reference => keep.has(reference)),
+    )
+  }
+
+  /** The image is gone. */
+  forget(id: string): void {
+    this.#images.delete(id)
+    this.#write()
+  }
+
+  #write(): void {
+    const { file } = this.#options
+    writeDurably(file, JSON.stringify([...this.#images.values()]))
+  }
+}
+
+/** How much of the disk of a folder is free for programs, from 0 to 1; null for a folder that is not on this machine, or hidden. */
+export function freeShareOf(folder: string): number | null {
+  if (folder === '') return null
+  try {
+    const { bavail, blocks } = statfsSync(folder)
+    return blocks > 0 ? bavail / blocks : null
+  } catch {
+    return null
+  }
+}
+
+function readImages(file: string): PulledImage[] {
+  try {
+    const found = JSON.parse(readFileSync(file, 'utf8')) as PulledImage[]
+    return found.filter(({ id, references, usedAtMs }) => id !== '' && Array.isArray(references) && usedAtMs > 0)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,38 @@
+import type { Answer } from '../../core/balancing/health-check.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Probes } from '../../ports/probe.ts'
+import type { MockFleet } from './mock.ts'
+
+/** Health checks of the workers of a {@link MockFleet}, for tests and the simulator. */
+export class MockProbes implements Probes {
+  readonly #fleet: Pick<MockFleet, 'started' | 'running'>
+  readonly #answers = new Map<WorkerId, Answer | (() => Promise<Answer>)>()
+  /** How many checks each worker has got. */
+  readonly counts = new Map<WorkerId, number>()
+  /** Which path each worker was asked at last. */
+  readonly paths = new Map<WorkerId, string>()
+  /** What workers answer of which nothing else was said. */
+  usual: Answer = { status: 200 }
+
+  constructor(fleet: Pick<MockFleet, 'started' | 'running'>) {
+    this.#fleet = fleet
+  }
+
+  /** From now on this worker answers so. */
+  answer(worker: WorkerId, answer: Answer | (() => Promise<Answer>)): void {
+    this.#answers.set(worker, answer)
+  }
+
+  async probe({ port }: { readonly port: number }, path: string): Promise<Answer> {
+    // The mock driver gives its worker number n two ports from 20,000 on.
+    const worker = this.#fleet.started[Math.floor((port - 20_000) / 2)]?.workerId
+    if (worker === undefined || !this.#fleet.running().includes(worker)) return REFUSED
+    this.paths.set(worker, path)
+    this.counts.set(worker, (this.counts.get(worker) ?? 0) + 1)
+    const answer = this.#answers.get(worker) ?? this.usual
+    return typeof answer === 'function' ? answer() : answer
+  }
+}
+
+/** What is answered where nobody listens. */
+export const REFUSED: Answer = { problem: 'nothing listens there', refused: true }

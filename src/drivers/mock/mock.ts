@@ -1,0 +1,241 @@
+/**
+ * A driver without processes, for tests and the simulator. The workers are in a {@link MockFleet}, which stands for the
+ * machine: it outlives the server, and the driver of a server that starts anew adopts from it.
+ */
+import type { EndpointType } from '../../core/endpoints/endpoint.ts'
+import { AppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Capacity } from '../../core/scaling/plan.ts'
+import { type Isolation, NO_ISOLATION } from '../../core/workers/isolation.ts'
+import type { ServedAt } from '../../core/workers/socket-address.ts'
+import type { Driver, Observation, ObservedExit, WorkerSpec } from '../../ports/driver.ts'
+import type { Notifier } from '../../ports/notifier.ts'
+
+/** What happens in the fleet when a driver does something. All are optional. */
+export interface MockFleetHooks {
+  /** A worker was started. `start` returns when this does; a server may be taken for dead in between. */
+  readonly onStart?: (spec: WorkerSpec) => void | Promise<void>
+  /** A worker was asked to end. Without this hook it ends at once with code 0. */
+  readonly onTerminate?: (worker: WorkerId) => void
+  /** A worker was killed; it has ended already. */
+  readonly onKill?: (worker: WorkerId) => void
+}
+
+/** The workers of a machine, and the hand of fate over them. */
+export interface MockFleet {
+  /** Every worker that was ever started, in order. */
+  readonly started: readonly WorkerSpec[]
+  /** Those that were asked to end, and those that were killed. */
+  readonly terminated: ReadonlySet<WorkerId>
+  readonly killed: ReadonlySet<WorkerId>
+  /** Those that run, in the order of their start. */
+  running(): WorkerId[]
+  /** Those that have ended and were not released: what they left behind is still there. */
+  left(): WorkerId[]
+  /** Lets a worker end by itself, with code 0 unless told otherwise. Does nothing when it has ended. */
+  exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
+  /** The next start, and only that, fails with this sentence. */
+  failNextStart(problem: string): void
+  /** A driver over this fleet, as a server makes one when it starts. */
+  driver(options: MockDriverOptions): MockDriver
+}
+
+/** What a driver over a {@link MockFleet} needs. */
+export interface MockDriverOptions {
+  readonly notifier: Notifier
+  /** Room for workers by the number of those that run; as many as wanted unless given. */
+  readonly capacity?: (running: number) => Capacity
+  /** Which images and arguments can never be started; all can unless given. */
+  readonly check?: (image: string, args: string, type?: EndpointType) => string | null
+  /** Why workers of different accounts are not kept apart; null, as when left out, when they are. */
+  readonly sharing?: string | null
+}
+
+/** A scripted driver. */
+export interface MockDriver extends Driver {
+  readonly fleet: MockFleet
+  nameOf(): string
+  tidy(): Promise<void>
+  /** Stops telling about the fleet, as a server that has died does. */
+  close(): void
+}
+
+/** A driver over a fleet of its own, for tests that need no restart. */
+export function createMockDriver(options: MockDriverOptions & MockFleetHooks): MockDriver {
+  return createMockFleet(options).driver(options)
+}
+
+/** An empty fleet. */
+export function createMockFleet(hooks: MockFleetHooks = {}): MockFleet {
+  return new Fleet(hooks)
+}
+
+interface MockWorker {
+  readonly handle: string
+  exit: ObservedExit | null
+}
+
+class Fleet implements MockFleet {
+  readonly started: WorkerSpec[] = []
+  readonly terminated = new Set<WorkerId>()
+  readonly killed = new Set<WorkerId>()
+  readonly workers = new Map<WorkerId, MockWorker>()
+  readonly listeners = new Set<() => void>()
+  readonly #hooks: MockFleetHooks
+  #problem: string | null = null
+
+  constructor(hooks: MockFleetHooks) {
+    this.#hooks = hooks
+  }
+
+  running(): WorkerId[] {
+    return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [worker] : []))
+  }
+
+  left(): WorkerId[] {
+    return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [] : [worker]))
+  }
+
+  failNextStart(problem: string): void {
+    this.#problem = problem
+  }
+
+  driver(options: MockDriverOptions): MockDriver {
+    return new FleetDriver(this, options)
+  }
+
+  exit(worker: WorkerId, how: { readonly code?: number | null; readonly signal?: string | null } = {}): void {
+    const found = this.workers.get(worker)
+    if (found === undefined || found.exit !== null) return
+    const signal = how.signal ?? null
+    const code = signal === null ? (how.code ?? 0) : null
+    found.exit = { code, signal, cause: signal === null ? `exited with code ${code}` : `was killed by ${signal}` }
+    for (const listener of [...this.listeners]) listener()
+  }
+
+  async start(spec: WorkerSpec): Promise<string> {
+    const known = this.workers.get(spec.workerId)
+    if (known !== undefined) return known.handle
+    const problem = this.#problem
+    this.#problem = null
+    if (problem !== null) throw new AppError('invalid', problem)
+    const handle = `mock ${this.started.length}`
+    this.started.push(spec)
+    this.workers.set(spec.workerId, { handle, exit: null })
+    await this.#hooks.onStart?.(spec)
+    return handle
+  }
+
+  terminate(worker: WorkerId): void {
+    if (this.workers.get(worker)?.exit !== null) return
+    this.terminated.add(worker)
+    if (this.#hooks.onTerminate === undefined) this.exit(worker)
+    else this.#hooks.onTerminate(worker)
+  }
+
+  kill(worker: WorkerId): void {
+    if (this.workers.get(worker)?.exit !== null) return
+    this.killed.add(worker)
+    this.exit(worker, { signal: 'SIGKILL' })
+    this.#hooks.onKill?.(worker)
+  }
+}
+
+const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: 'ended while the server was away' }
+
+class FleetDriver implements MockDriver {
+  readonly name = 'mock'
+  readonly fleet: Fleet
+  readonly #options: MockDriverOptions
+  /** Those that this driver has started or adopted: it knows of no others. */
+  readonly #known = new Map<WorkerId, MockWorker>()
+  /** Those that this driver has asked to end. */
+  readonly #asked = new WeakSet<MockWorker>()
+  readonly #listener: () => void
+
+  constructor(fleet: Fleet, options: MockDriverOptions) {
+    this.fleet = fleet
+    this.#options = options
+    this.#listener = () => options.notifier.publish('fleet')
+    fleet.listeners.add(this.#listener)
+  }
+
+  nameOf(): string {
+    return this.name
+  }
+
+  async check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+    return this.#options.check?.(image, args, type) ?? null
+  }
+
+  async start(spec: WorkerSpec): Promise<string> {
+    const problem = await this.check(spec.image, spec.args)
+    if (problem !== null) throw new AppError('invalid', problem)
+    const starting = this.fleet.start(spec)
+    this.#learn(spec.workerId)
+    return await starting
+  }
+
+  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
+    const found = this.fleet.workers.get(worker)
+    if (found === undefined || found.exit !== null || (handle !== null && handle !== found.handle)) return false
+    this.#learn(worker)
+    return true
+  }
+
+  /** Worker number n is said to serve at port 20,000 + 2n, and the next where it has two; nothing listens there. */
+  async address(worker: WorkerId): Promise<ServedAt | null> {
+    const number = this.fleet.started.findIndex(({ workerId }) => workerId === worker)
+    const serves = this.fleet.started[number]?.serves ?? null
+    if (this.#known.get(worker)?.exit !== null || serves === null) return null
+    const traffic = { host: '127.0.0.1', port: 20_000 + 2 * number }
+    return { traffic, health: serves.port === serves.healthPort ? traffic : { ...traffic, port: traffic.port + 1 } }
+  }
+
+  async observe(worker: WorkerId): Promise<Observation> {
+    const known = this.#known.get(worker)
+    if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
+    return known.exit === null ? { state: 'running' } : { state: 'exited', exit: known.exit }
+  }
+
+  async terminate(worker: WorkerId): Promise<void> {
+    const known = this.#known.get(worker)
+    if (known === undefined || this.#asked.has(known)) return
+    this.#asked.add(known)
+    this.fleet.terminate(worker)
+  }
+
+  async kill(worker: WorkerId): Promise<void> {
+    if (this.#known.has(worker)) this.fleet.kill(worker)
+  }
+
+  async release(worker: WorkerId): Promise<void> {
+    if (this.#known.get(worker)?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
+    this.#known.delete(worker)
+    if (this.fleet.workers.get(worker)?.exit !== null) this.fleet.workers.delete(worker)
+  }
+
+  keepsApart(): string | null {
+    return this.#options.sharing ?? null
+  }
+
+  isolation(): Isolation {
+    return NO_ISOLATION
+  }
+
+  async capacity(): Promise<Capacity> {
+    const unlimited = { freeWorkers: null, bound: 'nothing' }
+    return this.#options.capacity?.(this.fleet.running().length) ?? unlimited
+  }
+
+  async tidy(): Promise<void> {}
+
+  close(): void {
+    this.fleet.listeners.delete(this.#listener)
+  }
+
+  #learn(worker: WorkerId): void {
+    const found = this.fleet.workers.get(worker)
+    if (found !== undefined) this.#known.set(worker, found)
+  }
+}

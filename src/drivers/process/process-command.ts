@@ -1,0 +1,162 @@
+/** What a `dir:` image and its args start: a folder of this machine and a program with its arguments. */
+import type { ChildProcess } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, realpath, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { AppError } from '../../core/errors.ts'
+import { parseArgs } from './command-line.ts'
+
+const SCHEME = 'dir:'
+
+/** Where the workers' programs may lie, and the Node that runs handlers written for it. */
+export interface CommandSources {
+  /** Absolute paths. Relative ones in images are below the first. */
+  readonly roots: readonly string[]
+  readonly nodePath: string
+}
+
+/** A command before its program was looked for. */
+export interface Command {
+  /** The folder's real path. */
+  readonly folder: string
+  /** At least one word. */
+  readonly words: readonly string[]
+  /** The folder of the programs of the image's own Python; null when it has none. */
+  readonly pythonFolder: string | null
+}
+
+/** What a worker does: takes jobs, or serves requests; `either` where that is not known. */
+export type Purpose = 'jobs' | 'requests' | 'either'
+
+/**
+ * The command of an image.
+ * @throws AppError `invalid` with the reason why it cannot be one
+ */
+export async function resolveCommand(
+  image: string,
+  args: string,
+  sources: CommandSources,
+  purpose: Purpose,
+): Promise<Command> {
+  if (!image.startsWith(SCHEME)) {
+    throw new AppError('invalid', `image '${image}' needs a container engine, and none is configured`)
+  }
+  const words = parseArgs(args)
+  const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
+  const python = join(folder, '.venv', 'bin')
+  // Looked at all at once: somebody waits for each look at the disk.
+  const [hasPython, file] = await Promise.all([isProgram(join(python, 'python')), findFile(folder, FILES[purpose])])
+  const pythonFolder = hasPython ? python : null
+  if (words.length > 0 && words[0] === '') throw new AppError('invalid', 'args begins with an empty word')
+  if (words.length > 0) return { folder, words, pythonFolder }
+  if (file === null) {
+    const names = `${FILES[purpose].slice(0, -1).join(', ')} or ${FILES[purpose].at(-1)}`
+    throw new AppError('invalid', `folder '${folder}' has no ${names}, and args gives no command`)
+  }
+  return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
+}
+
+async function resolveFolder(path: string, roots: readonly string[]): Promise<string> {
+  const [first] = roots
+  if (first === undefined) {
+    throw new AppError(
+      'invalid',
+      `image '${SCHEME}${path}' runs a folder of this machine, and no --process-root is set`,
+    )
+  }
+  if (path === '' || path.includes('\0')) throw new AppError('invalid', `image '${SCHEME}' needs the path of a folder`)
+  const wanted = resolve(first, path)
+  const [real = null, ...realRoots] = await Promise.all([wanted, ...roots].map(realPathOf))
+  if (real === null) throw new AppError('invalid', `folder '${wanted}' does not exist`)
+  if (!realRoots.some(root => root !== null && contains(root, real))) {
+    const really = real === wanted ? '' : `, which is really '${real}',`
+    throw new AppError('invalid', `folder '${wanted}'${really} is outside of the process roots: ${roots.join(', ')}`)
+  }
+  if (!(await stat(real)).isDirectory()) throw new AppError('invalid', `'${wanted}' is not a folder`)
+  return real
+}
+
+async function realPathOf(path: string): Promise<string | null> {
+  try {
+    return await realpath(path)
+  } catch {
+    return null
+  }
+}
+
+/** Whether a path is this folder or lies in it. Both are real paths. */
+export function contains(root: string, path: string): boolean {
+  const way = relative(root, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+}
+
+const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js']
+const SERVERS = ['server.py', 'server.ts', 'server.mjs', 'server.js']
+const FILES: Readonly<Record<Purpose, readonly string[]>> = {
+  ...{ jobs: HANDLERS, requests: SERVERS },
+  either: [...HANDLERS, ...SERVERS],
+}
+
+async function findFile(folder: string, names: readonly string[]): Promise<string | null> {
+  const found = await Promise.all(names.map(name => exists(join(folder, name))))
+  return names.find((_, index) => found[index]) ?? null
+}
+
+/** The whole path, so that the program finds what is beside it wherever it starts. */
+function fileCommand(file: string, pythonFolder: string | null, nodePath: string): string[] {
+  if (!file.endsWith('.py')) return [nodePath, file]
+  return [pythonFolder === null ? 'python3' : join(pythonFolder, 'python'), file]
+}
+
+/**
+ * The path of a command's program.
+ * @param path the PATH of the worker, whose relative entries are below its folder
+ * @throws AppError `invalid` when there is no such program
+ */
+export async function findProgram(command: Command, path: string): Promise<string> {
+  const name = command.words[0] as string
+  if (name.includes('/')) {
+    const program = resolve(command.folder, name)
+    if (await isProgram(program)) return program
+    const problem = (await exists(program)) ? 'is not an executable file' : 'does not exist'
+    throw new AppError('invalid', `cannot start '${name}': ${program} ${problem}`)
+  }
+  for (const entry of path.split(delimiter)) {
+    const program = resolve(command.folder, entry, name)
+    if (await isProgram(program)) return program
+  }
+  // A person who writes shell syntax most often sees its first word fail.
+  const hint = command.words.some(word => /^(?:&&|\|\|?|[<>;]|.*;)$/.test(word))
+    ? "; args is no shell script: for one, write sh -c '...'"
+    : ''
+  throw new AppError('invalid', `cannot start '${name}': not found in PATH (${path})${hint}`)
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null)) !== null
+}
+
+async function isProgram(path: string): Promise<boolean> {
+  const mayRun = access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+  const found = await stat(path).catch(() => null)
+  return found?.isFile() === true && mayRun
+}
+
+/** Why a program that was found could not be started after all. */
+export function startProblem(name: string, child: ChildProcess): Promise<AppError> {
+  const reasons: Record<string, string> = {
+    ENOENT: 'the program that its #! line names does not exist, or its folder was removed',
+    EACCES: 'permission denied',
+    E2BIG: 'its arguments and variables are too long',
+    EAGAIN: 'the machine has no room for more processes',
+  }
+  return new Promise(resolve => {
+    child.on('error', (cause: NodeJS.ErrnoException) => {
+      const reason = reasons[cause.code ?? ''] ?? cause.code ?? 'unknown problem'
+      resolve(new AppError('invalid', `cannot start '${name}': ${reason}`, { cause }))
+    })
+  })
+}

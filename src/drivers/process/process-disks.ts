@@ -1,0 +1,39 @@
+/** The disks of running workers, as the process driver watches them. */
+import { join } from 'node:path'
+import type { WorkerId } from '../../core/ids.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Cage } from '../cage/cage.ts'
+import { CageDisks } from '../cage/disk-watch.ts'
+import type { Running } from './process-worker.ts'
+
+/** What {@link watchDisks} needs. */
+export interface WorkerDisksOptions {
+  readonly cage: Cage | null
+  readonly clock: Clock
+  /** The folder of the folders of workers. */
+  readonly workerDir: string
+}
+
+/**
+ * Kills workers in cages that fill the disk; null where there are no cages.
+ * @param workers those that run and have run, now and later
+ */
+export function watchDisks(
+  { cage, clock, workerDir }: WorkerDisksOptions,
+  workers: ReadonlyMap<WorkerId, Running>,
+  kill: (worker: WorkerId) => void,
+): CageDisks | null {
+  if (cage === null) return null
+  const watched = () =>
+    [...workers]
+      .filter(([, { isolation, exit }]) => isolation.kind === 'cage' && exit === null)
+      .map(([worker, { identity }]) => {
+        return { worker, pid: identity.pid, folders: cage.foldersOf(worker, join(workerDir, worker)) }
+      })
+  const end = (worker: WorkerId, fault: string) => {
+    const running = workers.get(worker)
+    if (running !== undefined) running.fault = fault
+    kill(worker)
+  }
+  return new CageDisks({ clock, folder: workerDir, mostGb: cage.diskGb, workers: watched, end })
+}

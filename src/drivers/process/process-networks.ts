@@ -1,0 +1,57 @@
+/** The networks of running workers, as the process driver needs them. */
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import type { WorkerId } from '../../core/ids.ts'
+import type { ServedAt } from '../../core/workers/socket-address.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Cage } from '../cage/cage.ts'
+import type { NetworkWatch } from '../cage/network-watch.ts'
+import { servedSocket } from '../cage/own-network.ts'
+import { servedAt } from '../served-ports.ts'
+import { isNetworked, type Running } from './process-worker.ts'
+
+/** What {@link WorkerNetworks} needs. */
+export interface WorkerNetworksOptions {
+  readonly cage: Cage | null
+  readonly clock: Clock
+  /** The folder of the folders of workers. */
+  readonly workerDir: string
+}
+
+/** Tells where workers serve, and keeps their networks closed to this machine. */
+export class WorkerNetworks {
+  readonly #workerDir: string
+  readonly #watch: NetworkWatch | null
+  /** The open {@link WorkerNetworksOptions.workerDir}; null as long as no socket in it was asked for. */
+  #folder: number | null = null
+
+  /** @param workers those that run and have run, now and later */
+  constructor({ cage, clock, workerDir }: WorkerNetworksOptions, workers: ReadonlyMap<WorkerId, Running>) {
+    this.#workerDir = workerDir
+    const leaders = () =>
+      [...workers.values()]
+        .filter(running => isNetworked(running) && running.exit === null)
+        .map(({ identity }) => identity.pid)
+    this.#watch = cage?.watchNetworks(clock, leaders) ?? null
+  }
+
+  /** Where a worker is reached; null for one that does not serve. */
+  servedAt(worker: WorkerId, running: Running): ServedAt | null {
+    const { ports } = running
+    if (ports === null) return null
+    return isNetworked(running) ? servedAt(ports, port => this.#socketOf(worker, port)) : servedAt(ports)
+  }
+
+  /** Looks no more. */
+  close(): void {
+    this.#watch?.stop()
+    if (this.#folder !== null) closeSync(this.#folder)
+    this.#folder = null
+  }
+
+  /** Sockets have names of at most 107 bytes; by an open folder any of them is short. */
+  #socketOf(worker: WorkerId, port: number): string {
+    this.#folder ??= openSync(this.#workerDir, 'r')
+    return servedSocket(join(`/proc/self/fd/${this.#folder}`, worker), port)
+  }
+}

@@ -1,0 +1,99 @@
+/** What the process driver knows of one worker, and how that is written down. */
+import type { ChildProcess } from 'node:child_process'
+import type { WorkerId } from '../../core/ids.ts'
+import { type Isolation, type Limit, NO_ISOLATION } from '../../core/workers/isolation.ts'
+import type { ObservedExit } from '../../ports/driver.ts'
+import type { CagedCommand } from '../cage/cage.ts'
+import { type NamedPort, takenOf, takenText } from '../named-ports.ts'
+import type { ServedPorts } from '../served-ports.ts'
+import type { Command } from './process-command.ts'
+import type { ProcessIdentity } from './process-table.ts'
+
+/** A worker that was started or adopted. */
+export interface Running {
+  readonly identity: ProcessIdentity
+  /** Where it serves; null when it does not. */
+  readonly ports: ServedPorts | null
+  /** The group of one in a cage is led by that. */
+  readonly isolation: Isolation
+  /** Null when an earlier server started it. */
+  readonly child: ChildProcess | null
+  /** Those that its own variables name. */
+  readonly named: readonly NamedPort[]
+  /** Whether it was asked to end, by this server. */
+  asked: boolean
+  /** What it was killed for, as "wrote more than it may"; null for nothing. */
+  fault: string | null
+  exit: ObservedExit | null
+  /** Which of its {@link named} ports others had when it ended, as a clause. */
+  suspicion: Promise<string | null>
+}
+
+/** What is started for a worker. */
+export interface Launch {
+  readonly command: Command
+  readonly program: string
+  /** Where it starts. */
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+  /** The cage that it is started in; null for none. */
+  readonly cage: CagedCommand | null
+  readonly ports: ServedPorts | null
+  readonly named: readonly NamedPort[]
+  /** Lines that begin its output. */
+  readonly notes: readonly string[]
+}
+
+/** The folders of one worker. */
+export interface OwnFolders {
+  readonly working: string
+  readonly home: string
+  readonly tmp: string
+}
+
+/** What a worker is found by. */
+export function handleOf({ identity, ports, isolation: { kind, limits } }: Running): string {
+  const cage = kind === 'cage' ? { caged: true, limits } : {}
+  return JSON.stringify({ ...identity, ...(ports === null ? {} : { ports }), ...cage })
+}
+
+/** How the worker of a handle is kept apart. */
+export function isolationOf(handle: string): Isolation {
+  try {
+    const { caged, limits = [] } = JSON.parse(handle) as { caged?: boolean; limits?: Limit[] }
+    return caged === true ? { kind: 'cage', limits } : NO_ISOLATION
+  } catch {
+    return NO_ISOLATION
+  }
+}
+
+/** Whether a worker has a network of its own, which only those in cages have. */
+export function isNetworked({ isolation: { kind, limits } }: Pick<Running, 'isolation'>): boolean {
+  return kind === 'cage' && limits.includes('network')
+}
+
+/** The variables of a worker that serves. */
+export function portVariables(ports: ServedPorts | null): Record<string, string> {
+  return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
+}
+
+/** Others have the ports that a worker wanted, now that it has none. */
+export async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<string | null> {
+  const taken = (await takenOf(named)).filter(({ worker }) => worker !== own)
+  const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
+  return first === undefined ? null : takenText(first)
+}
+
+/** How a process ended that nobody saw end. */
+export const UNKNOWN_EXIT: ObservedExit = {
+  code: null,
+  signal: null,
+  cause: 'ended while or after the server was restarted; its exit code is unknown',
+}
+
+/** How a process ended, for people too. @param fault what it was killed for, if anything */
+export function exitOf(code: number | null, signalName: string | null, fault: string | null): ObservedExit {
+  if (fault !== null) return { code, signal: signalName, cause: `was killed because it ${fault}` }
+  const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
+  return { code, signal: signalName, cause }
+}

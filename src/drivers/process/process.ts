@@ -1,0 +1,398 @@
+/**
+ * Runs workers as plain processes of this machine.
+ *
+ * A worker leads a process group of its own and writes into its log file by itself, so it neither ends nor notices when
+ * the server does. The next server takes it over by its pid, checked against its start time and the boot of the machine.
+ * When a worker ends, all that is left of what it started is killed: an orphaned child could go on telling that the worker
+ * is well.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { EndpointType } from '../../core/endpoints/endpoint.ts'
+import { AppError } from '../../core/errors.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import { NO_ISOLATION } from '../../core/workers/isolation.ts'
+import type { ServedAt } from '../../core/workers/socket-address.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Driver, Observation, ObservedExit, WorkerSpec } from '../../ports/driver.ts'
+import type { Notifier } from '../../ports/notifier.ts'
+import type { WorkerLogs } from '../../ports/worker-logs.ts'
+import { askCaged } from '../cage/ask-caged.ts'
+import { type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
+import type { CageDisks } from '../cage/disk-watch.ts'
+import { portsNamedIn, takenOf, takenText } from '../named-ports.ts'
+import { FreePorts, portsOf } from '../served-ports.ts'
+import { findProgram, resolveCommand, startProblem } from './process-command.ts'
+import { watchDisks } from './process-disks.ts'
+import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
+import { WorkerNetworks } from './process-networks.ts'
+import { killOrphanedGroup, killStrays } from './process-strays.ts'
+import {
+  findByVariable,
+  isAlive,
+  type ProcessIdentity,
+  parseIdentity,
+  readProcess,
+  readVariables,
+  signal,
+} from './process-table.ts'
+import {
+  exitOf,
+  handleOf,
+  isNetworked,
+  isolationOf,
+  type Launch,
+  type OwnFolders,
+  portVariables,
+  type Running,
+  suspicionOf,
+  UNKNOWN_EXIT,
+} from './process-worker.ts'
+import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
+import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
+
+/** How often it is looked whether workers of an earlier server still run; those of this one report their end. */
+const POLL_MS = 500
+
+/** What {@link createProcessDriver} needs. */
+export interface ProcessDriverOptions {
+  /** Absolute paths of the folders below which images may lie; the first is where relative ones start. */
+  readonly roots: readonly string[]
+  readonly logs: WorkerLogs
+  readonly clock: Clock
+  readonly notifier: Notifier
+  /** Where each worker gets a private folder. */
+  readonly workerDir: string
+  /** The server's own environment, of which a few variables are handed on. */
+  readonly hostEnv: HostEnvironment
+  /** The Node that runs handlers written for it. */
+  readonly nodePath: string
+  readonly maxWorkers: number
+  /** Names this boot of the machine, see `readBootId`. */
+  readonly bootId: string
+  /** Where workers find their network volume besides RUNPOD_VOLUME_PATH; null for nowhere. */
+  readonly volumeLink: VolumeLinkPlace | null
+  /** What workers run in; null for the machine as it is. */
+  readonly cage: Cage | null
+  /** Where the search for ports of workers that serve begins, within `PORT_RANGE`. Another one each time keeps two servers apart. */
+  readonly firstPort: number
+}
+
+/** A driver that looks after processes. */
+export interface ProcessDriver extends Driver {
+  /** Stops looking; the workers go on. The driver is of no use afterwards. */
+  close(): void
+}
+
+/** What the driver sets for a worker that serves. */
+const GIVEN_PORTS = ['PORT', 'PORT_HEALTH']
+const NOTHING = Promise.resolve(null)
+
+/** Runs images `dir:<path>` as processes below the given roots. */
+export function createProcessDriver(options: ProcessDriverOptions): ProcessDriver {
+  return new Processes(options)
+}
+
+class Processes implements ProcessDriver {
+  readonly name = 'process'
+  readonly isolation = isolationOf
+  readonly #options: ProcessDriverOptions
+  readonly #workers = new Map<WorkerId, Running>()
+  readonly #starting = new Map<WorkerId, Promise<string>>()
+  readonly #ports: FreePorts
+  readonly #volumeLink: VolumeLink
+  readonly #disks: CageDisks | null
+  readonly #networks: WorkerNetworks
+  #cancelPoll: (() => void) | null = null
+  #closed = false
+
+  constructor(options: ProcessDriverOptions) {
+    this.#options = options
+    this.#ports = new FreePorts(options.firstPort)
+    this.#volumeLink = new VolumeLink(options.volumeLink)
+    this.#disks = watchDisks(options, this.#workers, worker => this.#signalGroup(worker, 'SIGKILL'))
+    this.#networks = new WorkerNetworks(options, this.#workers)
+  }
+
+  nameOf(): string {
+    return this.name
+  }
+
+  async check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+    const purpose = type === undefined ? 'either' : type === 'QUEUE' ? 'jobs' : 'requests'
+    try {
+      await resolveCommand(image, args, this.#options, purpose)
+      return null
+    } catch (thrown) {
+      if (thrown instanceof AppError) return thrown.message
+      throw thrown
+    }
+  }
+
+  async start(spec: WorkerSpec): Promise<string> {
+    const known = this.#workers.get(spec.workerId)
+    if (known !== undefined) return handleOf(known)
+    const starting = this.#starting.get(spec.workerId) ?? this.#start(spec)
+    this.#starting.set(spec.workerId, starting)
+    try {
+      return await starting
+    } finally {
+      this.#starting.delete(spec.workerId)
+    }
+  }
+
+  async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
+    const known = this.#workers.get(worker)
+    if (known !== undefined) return known.exit === null
+    const text = handle ?? (await this.#recorded(worker))
+    const identity = parseIdentity(text) ?? (handle === null ? await this.#findStarted(worker) : null)
+    if (identity === null || !isAlive(identity, this.#options.bootId)) {
+      await killStrays(worker)
+      return false
+    }
+    const ports = portsOf(text)
+    if (ports !== null) this.#ports.hold(ports)
+    const variables = await readVariables(identity.pid)
+    const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
+    if (variables.RUNPOD_VOLUME_PATH !== undefined) await this.#volumeLink.hold(worker, variables.RUNPOD_VOLUME_PATH)
+    const isolation = isolationOf(text)
+    const left = { child: null, asked: false, fault: null, exit: null, suspicion: NOTHING }
+    this.#workers.set(worker, { identity, ports, isolation, named: isNetworked({ isolation }) ? [] : named, ...left })
+    this.#pollLater()
+    return true
+  }
+
+  async observe(worker: WorkerId): Promise<Observation> {
+    const known = this.#workers.get(worker)
+    if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
+    if (known.exit === null) return { state: 'running' }
+    const suspicion = await known.suspicion
+    return { state: 'exited', exit: suspicion === null ? known.exit : { ...known.exit, suspicion } }
+  }
+
+  async address(worker: WorkerId): Promise<ServedAt | null> {
+    const known = this.#workers.get(worker)
+    return known === undefined || known.exit !== null ? null : this.#networks.servedAt(worker, known)
+  }
+
+  /** The whole group is asked, because shells do not hand the signal on to what they run. */
+  async terminate(worker: WorkerId): Promise<void> {
+    const running = this.#workers.get(worker)
+    if (running === undefined || running.asked) return
+    running.asked = true
+    if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
+    else if (this.#isThere(running)) askCaged(running.identity.pid)
+  }
+
+  async kill(worker: WorkerId): Promise<void> {
+    this.#signalGroup(worker, 'SIGKILL')
+  }
+
+  async release(worker: WorkerId): Promise<void> {
+    if (this.#starting.has(worker) || this.#workers.get(worker)?.exit === null) {
+      throw new AppError('conflict', `worker ${worker} still runs`)
+    }
+    this.#workers.delete(worker)
+    await this.#volumeLink.release(worker)
+    // Something that was killed a moment ago may still write there.
+    await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
+    await this.#options.cage?.forget(worker)
+  }
+
+  keepsApart(): string | null {
+    return this.#options.cage === null
+      ? 'workers that are processes run as the user of the server and can read its files'
+      : null
+  }
+
+  async capacity() {
+    const { maxWorkers } = this.#options
+    const running = [...this.#workers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
+    const taken = new Set([...running, ...this.#starting.keys()])
+    return {
+      freeWorkers: Math.max(0, maxWorkers - taken.size),
+      bound: `the limit of ${maxWorkers} worker processes on this machine (--max-workers)`,
+    }
+  }
+
+  /** All else that a worker leaves goes with its release. */
+  async tidy(): Promise<void> {
+    await this.#volumeLink.tidy()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#cancelPoll?.()
+    this.#disks?.close()
+    this.#networks.close()
+    for (const { child } of this.#workers.values()) child?.unref()
+  }
+
+  async #start(spec: WorkerSpec): Promise<string> {
+    const { hostEnv } = this.#options
+    const command = await resolveCommand(
+      spec.image,
+      spec.args,
+      this.#options,
+      spec.serves === null ? 'jobs' : 'requests',
+    )
+    const isPrivate = wantsPrivateFolder(spec.env)
+    const folder = this.#folderOf(spec.workerId)
+    const home = join(folder, 'home')
+    const tmp = join(folder, 'tmp')
+    const environment = buildEnvironment(spec, { hostEnv, home, tmp, pythonFolder: command.pythonFolder })
+    const program = await findProgram(command, environment.PATH ?? '')
+    const ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
+    try {
+      await Promise.all([home, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
+      const working = isPrivate
+        ? await makeWorkingFolder(command.folder, join(folder, 'work'))
+        : await imageAsWorkingFolder(command.folder)
+      // Known before there is a process, so that a server that dies between the two knows it afterwards.
+      if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
+      // In a network of its own all ports are free.
+      const isAlone = this.#options.cage?.hasNetworks === true
+      const named = isAlone ? [] : portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
+      const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
+      // In a cage the path is the worker's own.
+      const isLinked = spec.volume !== null && this.#options.cage === null
+      const volumeNote = !isLinked ? null : await this.#volumeLink.hold(spec.workerId, spec.volume?.path ?? '')
+      const notes = [working.note, volumeNote, ...taken.map(takenText)].filter(note => note !== null)
+      const env = { ...environment, ...portVariables(ports) }
+      const cage = await this.#cageFor(spec, {
+        ...{ command, program, folder, home, tmp, env, ports },
+        working: working.path,
+      })
+      const launch = { command, program, folder: working.path, env, cage, ports, named, notes }
+      return await this.#spawn(spec.workerId, launch)
+    } catch (thrown) {
+      if (ports !== null) this.#ports.release(ports)
+      await this.#volumeLink.release(spec.workerId)
+      // The first problem is the one to tell.
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+      await this.#options.cage?.forget(spec.workerId).catch(() => {})
+      if (thrown instanceof AppError) throw thrown
+      const { code } = thrown as NodeJS.ErrnoException
+      throw new AppError('invalid', `cannot write the private folder or the log of the worker: ${code}`, {
+        cause: thrown,
+      })
+    }
+  }
+
+  async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
+    const { command, program, folder, env, cage, ports, named, notes } = launch
+    const [name, ...words] = command.words as [string, ...string[]]
+    const log = openSync(this.#options.logs.path(worker), 'a', 0o600)
+    let child: ChildProcess
+    try {
+      for (const note of notes) writeSync(log, `runyard: ${note}\n`)
+      child =
+        cage === null
+          ? spawn(program, words, { cwd: folder, env, detached: true, stdio: ['ignore', log, log] })
+          : spawn(cage.program, cage.words, {
+              cwd: '/',
+              env: cage.env,
+              detached: true,
+              stdio: ['ignore', log, log, cage.options, ...(cage.attach === null ? [] : ['pipe' as const])],
+            })
+    } catch (cause) {
+      // The message is not shown because it quotes the variable, which may be a secret.
+      throw new AppError('invalid', `cannot start '${name}': an argument or variable holds a NUL character`, { cause })
+    } finally {
+      closeSync(log)
+      if (cage !== null) closeSync(cage.options)
+    }
+    const { pid } = child
+    if (pid === undefined) throw await startProblem(name, child)
+    // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
+    const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
+    const fresh = { child, asked: false, fault: null, exit: null, suspicion: NOTHING }
+    const running: Running = { identity, ports, named, isolation: cage?.isolation ?? NO_ISOLATION, ...fresh }
+    const handle = handleOf(running)
+    try {
+      writeFileSync(this.#identityFile(worker), handle)
+    } catch (thrown) {
+      signal(-pid, 'SIGKILL')
+      throw thrown
+    }
+    this.#workers.set(worker, running)
+    cage?.attach?.(child)
+    child.on('exit', (code, signalName) => {
+      if (this.#closed) return
+      signal(-pid, 'SIGKILL')
+      const inner = cage === null ? null : signalOfCode(code)
+      this.#ended(worker, running, exitOf(inner === null ? code : null, inner ?? signalName, running.fault))
+    })
+    return handle
+  }
+
+  async #cageFor(
+    spec: WorkerSpec,
+    { command, folder, ...launch }: Pick<Launch, 'command' | 'program' | 'folder' | 'env' | 'ports'> & OwnFolders,
+  ): Promise<CagedCommand | null> {
+    const { cage, hostEnv, nodePath } = this.#options
+    if (cage === null) return null
+    const [, ...words] = command.words
+    return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
+  }
+
+  /** What was written down when the worker was started. */
+  #recorded(worker: WorkerId): Promise<string> {
+    return readFile(this.#identityFile(worker), 'utf8').catch(() => '')
+  }
+
+  async #findStarted(worker: WorkerId): Promise<ProcessIdentity | null> {
+    const leader = (await findByVariable(WORKER_VARIABLE, worker)).find(({ pid, group }) => pid === group)
+    return leader ? { pid: leader.pid, startTime: leader.startTime, bootId: this.#options.bootId } : null
+  }
+
+  #signalGroup(worker: WorkerId, name: NodeJS.Signals): void {
+    const running = this.#workers.get(worker)
+    if (running !== undefined && this.#isThere(running)) signal(-running.identity.pid, name)
+  }
+
+  /** The pid of a child stays its own until its exit was reported. */
+  #isThere({ identity, child, exit }: Running): boolean {
+    return exit === null && (child !== null || isAlive(identity, this.#options.bootId))
+  }
+
+  #ended(worker: WorkerId, running: Running, exit: ObservedExit): void {
+    running.exit = exit
+    if (running.ports !== null) this.#ports.release(running.ports)
+    const killed = killStrays(worker)
+    if (running.named.length > 0) running.suspicion = killed.then(() => suspicionOf(worker, running.named))
+    this.#options.notifier.publish('fleet')
+  }
+
+  #pollLater(): void {
+    if (this.#closed || this.#cancelPoll !== null) return
+    this.#cancelPoll = this.#options.clock.after(POLL_MS, () => {
+      this.#cancelPoll = null
+      this.#poll()
+    })
+  }
+
+  #poll(): void {
+    let left = 0
+    for (const [worker, running] of this.#workers) {
+      if (running.child !== null || running.exit !== null) continue
+      if (isAlive(running.identity, this.#options.bootId)) left += 1
+      else {
+        killOrphanedGroup(running.identity.pid)
+        this.#ended(worker, running, running.fault === null ? UNKNOWN_EXIT : exitOf(null, null, running.fault))
+      }
+    }
+    if (left > 0) this.#pollLater()
+  }
+
+  #folderOf(worker: WorkerId): string {
+    if (!/^[\w-]+$/.test(worker)) throw new AppError('internal', `'${worker}' is no id of a worker`)
+    return join(this.#options.workerDir, worker)
+  }
+
+  #identityFile(worker: WorkerId): string {
+    return join(this.#folderOf(worker), 'process.json')
+  }
+}

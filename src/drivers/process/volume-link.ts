@@ -1,0 +1,93 @@
+/**
+ * `/runpod-volume` for workers that are processes: programs that were written for RunPod name their network volume by it. All processes of a machine share
+ * the path, so it can lead to one volume at a time: to that of the workers that run. What somebody else has put there is left alone.
+ */
+import { readlink, symlink, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { WorkerId } from '../../core/ids.ts'
+
+/** Where network volumes are on RunPod, and in containers. */
+export const VOLUME_PATH = '/runpod-volume'
+
+/** Where the link is made, and the folder in which all volumes of this server lie: a link into it is ours. */
+export interface VolumeLinkPlace {
+  readonly path: string
+  readonly root: string
+}
+
+/** Keeps a symbolic link to the network volume of the workers that run. */
+export class VolumeLink {
+  readonly #place: VolumeLinkPlace | null
+  readonly #volumes = new Map<WorkerId, string>()
+  /** One change at a time. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** @param place null for no link at all */
+  constructor(place: VolumeLinkPlace | null) {
+    this.#place = place
+  }
+
+  /**
+   * Lets the link lead to the volume of a worker for as long as it runs, unless it leads to that of another one, is somebody else's, or
+   * may not be made by the user of the server.
+   * @returns a line for the output of the worker where the path leads to something else than its volume; null otherwise
+   */
+  hold(worker: WorkerId, volume: string): Promise<string | null> {
+    return this.#inTurn(null, async ({ path, root }) => {
+      // The variable of a worker that was taken over may name any folder.
+      if (dirname(volume) !== root) return null
+      this.#volumes.set(worker, volume)
+      const target = await targetOf(path)
+      if (target === volume) return null
+      const isOurs = target !== null && target !== 'other' && dirname(target) === root
+      const isFree = isOurs && ![...this.#volumes.values()].includes(target)
+      if (isFree) await unlink(path).catch(() => {})
+      if ((target === null || isFree) && (await made(volume, path))) return null
+      return target === null ? null : `${path} is not the network volume of this worker, which is in RUNPOD_VOLUME_PATH`
+    })
+  }
+
+  /** The worker has ended. The link goes with the last one that had its volume. */
+  release(worker: WorkerId): Promise<void> {
+    return this.#inTurn(undefined, async ({ path }) => {
+      const volume = this.#volumes.get(worker)
+      this.#volumes.delete(worker)
+      if (volume === undefined || [...this.#volumes.values()].includes(volume)) return
+      if ((await targetOf(path)) === volume) await unlink(path).catch(() => {})
+    })
+  }
+
+  /** Removes the link of an earlier run of the server that no worker needs. */
+  tidy(): Promise<void> {
+    return this.#inTurn(undefined, async ({ path, root }) => {
+      const target = await targetOf(path)
+      if (target === null || target === 'other' || dirname(target) !== root) return
+      if (![...this.#volumes.values()].includes(target)) await unlink(path).catch(() => {})
+    })
+  }
+
+  #inTurn<T>(without: T, act: (place: VolumeLinkPlace) => Promise<T>): Promise<T> {
+    const place = this.#place
+    if (place === null) return Promise.resolve(without)
+    const turn = this.#last.then(() => act(place))
+    this.#last = turn.catch(() => {})
+    return turn
+  }
+}
+
+/** Where a link leads; null where there is nothing, `other` where there is no link. */
+async function targetOf(path: string): Promise<string | null> {
+  try {
+    return await readlink(path)
+  } catch (thrown) {
+    return (thrown as NodeJS.ErrnoException).code === 'ENOENT' ? null : 'other'
+  }
+}
+
+/** Most users may not write there. */
+async function made(target: string, path: string): Promise<boolean> {
+  return symlink(target, path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,199 @@
+import type { Caller } from '../../core/accounts/permission.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError, notFound } from '../../core/errors.ts'
+import { DEFAULT_OWNER } from '../../core/ids.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Access } from '../../services/accounts/access.ts'
+import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
+import type { BalancedCall } from '../proxy/proxy-request.ts'
+import { ForeignKeys } from './api-key-filter.ts'
+import { type Preflight, preflightOf } from './cors.ts'
+import { presentedKeys, withoutKeys } from './credentials.ts'
+import { EndpointBook, type Known } from './endpoint-cache.ts'
+import { addressList, clientOf, senderOf } from './forwarded.ts'
+import type { Route } from './route.ts'
+
+/** How an installation lets requests in. */
+export interface AdmissionRules {
+  /** Endpoints that need no key: ids, and names of endpoints of the first account. */
+  readonly open: readonly string[]
+  /** Addresses and networks of proxies whose `X-Forwarded-` headers are believed. */
+  readonly trustedProxies: readonly string[]
+}
+
+/** Nothing is open, and nobody is trusted. */
+export const CLOSED: AdmissionRules = { open: [], trustedProxies: [] }
+
+/** A request that names an endpoint. */
+export interface Arriving {
+  readonly method: string
+  /** Address of whoever opened the connection. */
+  readonly peer: string
+  readonly host: string
+  readonly rawHeaders: readonly string[]
+  readonly route: Route
+}
+
+/** What becomes of a request that is let in. */
+export type Admitted = BalancedCall | Preflight
+
+/** What a request shows of keys: those that are ours, and whose right it passes by; null where it needs none. */
+interface Shown {
+  readonly ours: ReadonlySet<string>
+  readonly caller: Caller | null
+}
+
+const STRANGER: Shown = { ours: new Set(), caller: null }
+
+/** More texts that may be keys are in no honest request. */
+const MAX_KEYS = 4
+
+/** Decides which requests go on to the workers of an endpoint, and takes their keys out of them. */
+export class Admission {
+  readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
+  readonly #book: EndpointBook
+  readonly #foreign: ForeignKeys
+  readonly #open: ReadonlySet<string>
+  readonly #trusts: (address: string) => boolean
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>,
+    access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>,
+    { open, trustedProxies }: AdmissionRules,
+  ) {
+    this.#access = access
+    this.#book = new EndpointBook(ports)
+    this.#foreign = new ForeignKeys(ports, access)
+    this.#open = new Set(open)
+    this.#trusts = addressList(trustedProxies)
+  }
+
+  /** Reads nothing any more. */
+  close(): void {
+    this.#book.close()
+  }
+
+  /**
+   * What is to be asked of a worker, or the answer to a preflight. At once where endpoint and key were asked for a moment ago.
+   * @throws AppError (or rejects with one) `unauthorized` without a valid key, `not_found` for no endpoint or one of another
+   *   account, `forbidden` without the right to write jobs of the endpoint, `invalid` where it is one with a queue, `unavailable`
+   */
+  admit(arriving: Arriving): Admitted | Promise<Admitted> {
+    const preflight = preflightOf(arriving.method, arriving.rawHeaders)
+    return preflight === null ? this.#admit(arriving) : this.#admitOr(preflight, arriving)
+  }
+
+  async #admitOr(preflight: Preflight, arriving: Arriving): Promise<Admitted> {
+    try {
+      return await this.#admit(arriving)
+    } catch (error) {
+      // Browsers send no key with it, and show a page nothing of its refusal: that of the request itself says why. But where
+      // the endpoint is not known it may be an open one, whose application decides.
+      if (error instanceof AppError && error.status < 500) return preflight
+      throw error
+    }
+  }
+
+  #admit(arriving: Arriving): BalancedCall | Promise<BalancedCall> {
+    const { route, rawHeaders } = arriving
+    const keys = presentedKeys({ path: route.path, rawHeaders })
+    if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
+    // Whoever has no key does not get to ask the store which endpoints there are.
+    if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
+    const known = this.#book.find(route.endpointId)
+    if (known instanceof Promise) return known.then(found => this.#judge(arriving, keys, found))
+    return this.#judge(arriving, keys, known)
+  }
+
+  #judge(arriving: Arriving, keys: readonly string[], known: Known | null): BalancedCall | Promise<BalancedCall> {
+    const isOpen = known !== null && this.#isOpen(known.endpoint)
+    if (keys.length === 0 && !isOpen) throw keyMissing()
+    if (keys.length === 0) return this.#callOf(arriving, known, STRANGER)
+    const shown = isOpen ? this.#among(keys) : this.#authorized(keys, arriving, known?.endpoint)
+    if (shown instanceof Promise) return shown.then(found => this.#callOf(arriving, known, found))
+    return this.#callOf(arriving, known, shown)
+  }
+
+  /** Nobody needs a key, so nothing depends on those that are shown. */
+  async #among(keys: readonly string[]): Promise<Shown> {
+    return { ours: await this.#foreign.oursAmong(keys), caller: null }
+  }
+
+  #callOf(arriving: Arriving, known: Known | null, { ours, caller }: Shown): BalancedCall {
+    const { route, rawHeaders, method } = arriving
+    if (known?.endpoint.type !== 'LOAD_BALANCER') {
+      throw known === null ? notFound('endpoint', route.endpointId) : new AppError('invalid', 'not allowed for QB API')
+    }
+    const cleaned = withoutKeys({ path: route.path, rawHeaders }, ours)
+    const { path, subprotocol } = cleaned
+    const sender = senderOf({ peer: arriving.peer, host: arriving.host, rawHeaders: cleaned.rawHeaders }, this.#trusts)
+    const mounted = sender.prefix + (route.prefix ?? '')
+    return {
+      endpointId: route.endpointId,
+      path,
+      prefix: mounted === '' ? null : mounted,
+      rawHeaders: sender.rawHeaders,
+      client: sender.client,
+      protocol: sender.protocol,
+      host: sender.host,
+      isOpen: this.#isOpen(known.endpoint),
+      toHealth: (method === 'GET' || method === 'HEAD') && pathOf(path) === known.healthPath,
+      ...(subprotocol === null ? {} : { subprotocol }),
+      ...(caller === null ? {} : { caller }),
+    }
+  }
+
+  /** A name is anybody's to choose, an id is not. */
+  #isOpen({ id, name, owner }: Endpoint): boolean {
+    return this.#open.has(id) || (owner === DEFAULT_OWNER && this.#open.has(name))
+  }
+
+  /** The keys of the request that are valid, and for whom. */
+  #authorized(keys: readonly string[], arriving: Arriving, endpoint?: Endpoint): Shown | Promise<Shown> {
+    const [key] = keys
+    const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
+    if (caller === null) return this.#authenticated(keys, arriving, endpoint)
+    this.#requireRight(caller, arriving.route, endpoint)
+    return { ours: new Set(keys), caller }
+  }
+
+  async #authenticated(keys: readonly string[], arriving: Arriving, endpoint?: Endpoint): Promise<Shown> {
+    const valid = new Set<string>()
+    let caller: Caller | null = null
+    let problem: unknown
+    let failed = 0
+    for (const key of keys) {
+      try {
+        const found = await this.#access.authenticate(key)
+        valid.add(key)
+        caller ??= found
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
+        if (error instanceof InvalidKeyError) failed += 1
+        problem = problem instanceof InvalidKeyError ? problem : error
+      }
+    }
+    // Beside a valid key there may be tokens of the application, which are nobody's guesses.
+    if (caller === null) {
+      if (!(problem instanceof InvalidKeyError)) throw problem
+      throw this.#access.failedKeys.refusal(clientOf(arriving, this.#trusts), problem, failed)
+    }
+    this.#requireRight(caller, arriving.route, endpoint)
+    return { ours: valid, caller }
+  }
+
+  #requireRight(caller: Caller, { endpointId }: Route, endpoint?: Endpoint): void {
+    if (endpoint?.owner !== caller.owner) throw notFound('endpoint', endpointId)
+    this.#access.requireJobs(caller, 'write', endpointId)
+  }
+}
+
+/** Of whoever shows no key. */
+export function keyMissing(): AppError {
+  return new AppError('unauthorized', 'the API key is missing')
+}
+
+function pathOf(path: string): string {
+  const end = path.indexOf('?')
+  return end < 0 ? path : path.slice(0, end)
+}

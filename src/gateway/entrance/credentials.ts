@@ -1,0 +1,117 @@
+/** Where callers of load-balancing endpoints put their key, and how it is taken out of what goes on to a worker. */
+import { keyOfAuthorization } from '../../core/accounts/authorization.ts'
+
+/** A request as far as a key can be in it. */
+export interface Carrier {
+  /** Path and query as they came. */
+  readonly path: string
+  /** Names and values in turns, as they came. */
+  readonly rawHeaders: readonly string[]
+}
+
+/** A request without the caller's key. */
+export interface Cleaned extends Carrier {
+  /**
+   * The subprotocol that had the key, where no other was offered; null for none. Browsers end a WebSocket whose handshake
+   * answer names none of those that they offered, so it has to be named where the worker names none.
+   */
+  readonly subprotocol: string | null
+}
+
+const QUERY_KEY = 'api_key'
+/** What a subprotocol with a key begins with. */
+const SUBPROTOCOL = 'runyard.key.'
+
+/**
+ * Every text of a request that may be a key of its caller, each once: `Authorization` with or without `Bearer`, the parameter
+ * `api_key` of the query, a WebSocket subprotocol `runyard.key.KEY`. Most requests have one at most, so it is rarely asked for more.
+ */
+export function presentedKeys({ path, rawHeaders }: Carrier): readonly string[] {
+  const found: string[] = []
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (isNamed(name, 'authorization')) note(found, keyOfAuthorization(rawHeaders[at + 1]))
+    else if (isNamed(name, 'sec-websocket-protocol')) {
+      for (const protocol of protocolsOf(rawHeaders[at + 1]!)) {
+        if (protocol.startsWith(SUBPROTOCOL)) note(found, protocol.slice(SUBPROTOCOL.length))
+      }
+    }
+  }
+  if (path.includes(QUERY_KEY)) for (const part of queryParts(path)) note(found, keyOfPart(part))
+  return found
+}
+
+function note(found: string[], key: string | null): void {
+  if (key !== null && key !== '' && !found.includes(key)) found.push(key)
+}
+
+/**
+ * The request without those keys, everything else byte for byte as it came. What looks like a key and is none is the
+ * application's own and stays, but for subprotocols of ours. The page that a browser names as its referrer has no `api_key` at all:
+ * that may be another key than the one of this request.
+ */
+export function withoutKeys({ path, rawHeaders }: Carrier, keys: ReadonlySet<string>): Cleaned {
+  const kept: string[] = []
+  const bearers: string[] = []
+  let offersOthers = false
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    const value = rawHeaders[at + 1]!
+    if (isNamed(name, 'authorization')) {
+      if (!isOneOf(keys, keyOfAuthorization(value))) kept.push(name, value)
+    } else if (isNamed(name, 'referer'))
+      kept.push(
+        name,
+        withoutParts(value, part => keyOfPart(part) !== null),
+      )
+    else if (isNamed(name, 'sec-websocket-protocol')) {
+      const offered = protocolsOf(value)
+      const others = offered.filter(protocol => !protocol.startsWith(SUBPROTOCOL))
+      if (others.length > 0) kept.push(name, others.length === offered.length ? value : others.join(', '))
+      offersOthers ||= others.length > 0
+      bearers.push(...offered.filter(protocol => protocol.startsWith(SUBPROTOCOL)))
+    } else kept.push(name, value)
+  }
+  const subprotocol = offersOthers ? null : (bearers[0] ?? null)
+  return { path: withoutParts(path, part => isOneOf(keys, keyOfPart(part))), rawHeaders: kept, subprotocol }
+}
+
+/** Most names differ in their length already. @param lower in lower case */
+function isNamed(name: string, lower: string): boolean {
+  return name.length === lower.length && name.toLowerCase() === lower
+}
+
+function withoutParts(path: string, isKey: (part: string) => boolean): string {
+  if (!path.includes(QUERY_KEY)) return path
+  const parts = queryParts(path)
+  const kept = parts.filter(part => !isKey(part))
+  if (kept.length === parts.length) return path
+  const start = path.slice(0, path.indexOf('?'))
+  return kept.length === 0 ? start : `${start}?${kept.join('&')}`
+}
+
+function queryParts(path: string): readonly string[] {
+  const start = path.indexOf('?')
+  return start < 0 ? [] : path.slice(start + 1).split('&')
+}
+
+function keyOfPart(part: string): string | null {
+  if (!part.startsWith(`${QUERY_KEY}=`)) return null
+  const value = part.slice(QUERY_KEY.length + 1)
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return value
+  }
+}
+
+function protocolsOf(value: string): string[] {
+  return value
+    .split(',')
+    .map(protocol => protocol.trim())
+    .filter(protocol => protocol !== '')
+}
+
+function isOneOf(keys: ReadonlySet<string>, key: string | null): boolean {
+  return key !== null && keys.has(key)
+}

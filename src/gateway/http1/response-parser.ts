@@ -1,0 +1,213 @@
+import { type AnswerHead, MalformedAnswer, parseAnswerHead, parseTrailers } from './response-head.ts'
+
+/** Is told of an answer while it comes in. */
+export interface AnswerReader {
+  /** Also of each interim answer (1xx), which comes before the answer and has no body. */
+  onHead(head: AnswerHead): void
+  /** @param last whether it is known to be the last piece */
+  onBody(piece: Buffer, last: boolean): void
+}
+
+/** Head and trailers of an answer may be this large, each. */
+export const ANSWER_HEAD_BYTES = 65_536
+/** A chunk's size with its extensions, which nobody uses. */
+const SIZE_LINE_BYTES = 1_024
+const EMPTY = Buffer.alloc(0)
+const CR = 13
+const LF = 10
+const STATUS_LINE = Buffer.from('HTTP/1.')
+
+type State =
+  | 'idle'
+  | 'head'
+  | 'length'
+  | 'until-close'
+  | 'size'
+  | 'chunk'
+  | 'chunk-end'
+  | 'trailers'
+  | 'done'
+  | 'switched'
+
+/** Reads answers of a worker from the bytes of one connection, strictly: what could be read in two ways is refused. */
+export class AnswerParser {
+  #reader: AnswerReader | null = null
+  #toHead = false
+  #state: State = 'idle'
+  /** What of a head or a line has come without its end. */
+  #held: Buffer = EMPTY
+  /** Bytes that are still to come of the body or the chunk. */
+  #left = 0
+  #head: AnswerHead | null = null
+  /** Names and values in turn, once the answer is done. */
+  trailers: readonly string[] = []
+
+  /** Whether anything of the answer has come. */
+  get begun(): boolean {
+    return this.#state !== 'head' || this.#held.length > 0
+  }
+
+  /** Whether the answer is there wholly. */
+  get done(): boolean {
+    return this.#state === 'done'
+  }
+
+  /** Whether the connection speaks another protocol from here on, or is to, by a 101. */
+  get switched(): boolean {
+    return this.#state === 'switched'
+  }
+
+  /** The head of the final answer. */
+  get head(): AnswerHead | null {
+    return this.#head
+  }
+
+  /** Waits for the next answer. */
+  begin(reader: AnswerReader, toHead: boolean): void {
+    this.#reader = reader
+    this.#toHead = toHead
+    this.#state = 'head'
+    this.#held = EMPTY
+    this.#head = null
+    this.trailers = []
+  }
+
+  /**
+   * Takes what came. The bytes are the caller's again afterwards.
+   * @returns what comes after the answer, or after a 101; empty as a rule
+   * @throws MalformedAnswer
+   */
+  take(bytes: Buffer): Buffer {
+    let rest = bytes
+    while (rest.length > 0) {
+      if (this.#state === 'done' || this.#state === 'switched' || this.#state === 'idle') return rest
+      rest = this.#step(rest)
+    }
+    return rest
+  }
+
+  /** The worker sends no more. Whether that is the end of a whole answer. */
+  end(): boolean {
+    if (this.#state === 'until-close') this.#state = 'done'
+    return this.#state === 'done'
+  }
+
+  #step(bytes: Buffer): Buffer {
+    switch (this.#state) {
+      case 'head':
+        return this.#readHead(bytes)
+      case 'length':
+      case 'chunk':
+        return this.#readBody(bytes)
+      case 'until-close':
+        this.#reader?.onBody(bytes, false)
+        return EMPTY
+      case 'size':
+        return this.#readSize(bytes)
+      case 'chunk-end':
+        return this.#readChunkEnd(bytes)
+      default:
+        return this.#readTrailers(bytes)
+    }
+  }
+
+  #readHead(bytes: Buffer): Buffer {
+    const all = this.#joined(bytes)
+    const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
+    if (end < 0) {
+      refuseStart(all, STATUS_LINE)
+      return this.#hold(all, ANSWER_HEAD_BYTES, 'its head is larger than 64 KiB')
+    }
+    if (end > ANSWER_HEAD_BYTES) throw new MalformedAnswer('its head is larger than 64 KiB')
+    const head = parseAnswerHead(all.toString('latin1', 0, end), this.#toHead)
+    this.#held = EMPTY
+    const { status, framing } = head
+    if (status === 101) this.#state = 'switched'
+    else if (status >= 200) {
+      this.#head = head
+      this.#state = framing === 0 ? 'done' : framing === 'chunked' ? 'size' : 'length'
+      if (framing === 'until-close') this.#state = 'until-close'
+      this.#left = typeof framing === 'number' ? framing : 0
+    }
+    this.#reader?.onHead(head)
+    return all.subarray(end + 4)
+  }
+
+  #readBody(bytes: Buffer): Buffer {
+    const isWhole = bytes.length >= this.#left
+    const piece = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes
+    this.#left -= piece.length
+    const last = isWhole && this.#state === 'length'
+    if (isWhole) this.#state = last ? 'done' : 'chunk-end'
+    this.#reader?.onBody(piece, last)
+    return bytes.length > piece.length ? bytes.subarray(piece.length) : EMPTY
+  }
+
+  #readSize(bytes: Buffer): Buffer {
+    const all = this.#joined(bytes)
+    const end = all.indexOf(LF)
+    if (end < 0) return this.#hold(all, SIZE_LINE_BYTES, 'the size of a chunk is too long')
+    if (end > SIZE_LINE_BYTES) throw new MalformedAnswer('the size of a chunk is too long')
+    const line = all.toString('latin1', 0, end)
+    const size = /^([0-9A-Fa-f]{1,13})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r$/.exec(line)?.[1]
+    if (size === undefined) throw new MalformedAnswer('the size of a chunk is no number')
+    this.#held = EMPTY
+    this.#left = Number.parseInt(size, 16)
+    this.#state = this.#left === 0 ? 'trailers' : 'chunk'
+    return all.subarray(end + 1)
+  }
+
+  #readChunkEnd(bytes: Buffer): Buffer {
+    const all = this.#joined(bytes)
+    if (all[0] !== CR || (all.length > 1 && all[1] !== LF)) {
+      throw new MalformedAnswer('a chunk is longer than its size')
+    }
+    if (all.length < 2) return this.#hold(all, 2, '')
+    this.#held = EMPTY
+    this.#state = 'size'
+    return all.subarray(2)
+  }
+
+  #readTrailers(bytes: Buffer): Buffer {
+    const all = this.#joined(bytes)
+    if (all[0] === CR && all[1] === LF) return this.#finish(all.subarray(2))
+    const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
+    if (end < 0) {
+      refuseStart(all, EMPTY)
+      return this.#hold(all, ANSWER_HEAD_BYTES, 'its trailers are larger than 64 KiB')
+    }
+    if (end > ANSWER_HEAD_BYTES) throw new MalformedAnswer('its trailers are larger than 64 KiB')
+    this.trailers = parseTrailers(all.toString('latin1', 0, end))
+    return this.#finish(all.subarray(end + 4))
+  }
+
+  #finish(rest: Buffer): Buffer {
+    this.#held = EMPTY
+    this.#state = 'done'
+    return rest
+  }
+
+  #joined(bytes: Buffer): Buffer {
+    return this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
+  }
+
+  #hold(all: Buffer, most: number, problem: string): Buffer {
+    if (all.length > most + 4) throw new MalformedAnswer(problem)
+    this.#held = Buffer.from(all)
+    return EMPTY
+  }
+}
+
+/**
+ * What can never become a head or trailers is not waited for: there may be nothing more to come.
+ * @param first how it has to begin
+ */
+function refuseStart(held: Buffer, first: Buffer): void {
+  const known = Math.min(held.length, first.length)
+  if (held.compare(first, 0, known, 0, known) !== 0) {
+    throw new MalformedAnswer('it does not begin with a status line of HTTP/1.1')
+  }
+  for (let at = held.indexOf(LF); at >= 0; at = held.indexOf(LF, at + 1)) {
+    if (held[at - 1] !== CR) throw new MalformedAnswer('it has a bare LF in its head or its trailers')
+  }
+}

@@ -1,0 +1,109 @@
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../ports/clock.ts'
+import { type KeptConnections, WorkerConnections } from '../http1/worker-connections.ts'
+import type { Reservations } from '../queue/reservation.ts'
+import { Exchange } from './exchange.ts'
+import type { ExchangeLimits, ExchangeParts, Upgrading } from './exchange-parts.ts'
+import type { BalancedCall, Forwarding, Passed } from './proxy-request.ts'
+import { EarlyBytes } from './upgrade-buffer.ts'
+import type { NextTurn } from './upload.ts'
+
+/** What a forwarder needs. */
+export interface ForwarderParts {
+  readonly clock: Clock
+  readonly reservations: Reservations
+  /** `setImmediate`. */
+  readonly nextTurn: NextTurn
+}
+
+/** What a forwarder may be told to do otherwise. */
+export interface ForwarderOptions {
+  /** How many bytes the body of a request may have; 30 MB when left out. */
+  readonly bodyBytes?: number | undefined
+  readonly limits?: Partial<ExchangeLimits>
+  readonly kept?: Partial<KeptConnections>
+}
+
+/** The limits of decision "5.5 min until the head, then idle limits only". */
+export const EXCHANGE_LIMITS: ExchangeLimits = {
+  connectMs: 10_000,
+  headersMs: 330_000,
+  streamIdleMs: 600_000,
+  socketIdleMs: 600_000,
+}
+
+/** Servers in Python close idle connections after 2 s or 5 s, and do not say so. */
+export const KEPT_CONNECTIONS: KeptConnections = { idleMs: 1_500, longestIdleMs: 60_000, most: 1_024 }
+
+const BODY_BYTES = 30 * 1024 * 1024
+const LONGEST_TICK_MS = 1_000
+
+/** Hands calls on to workers over HTTP/1.1. */
+export class Forwarder implements Forwarding {
+  readonly #parts: ExchangeParts
+  readonly #tickMs: number
+  #ticking: (() => void) | null = null
+
+  constructor({ clock, reservations, nextTurn }: ForwarderParts, options: ForwarderOptions = {}) {
+    const limits = { ...EXCHANGE_LIMITS, ...options.limits }
+    const connections = new WorkerConnections(clock, { ...KEPT_CONNECTIONS, ...options.kept })
+    const { bodyBytes = BODY_BYTES } = options
+    this.#parts = { clock, reservations, nextTurn, bodyBytes, connections, limits, live: new Set() }
+    this.#tickMs = Math.max(10, Math.min(LONGEST_TICK_MS, ...Object.values(limits).map(ms => ms / 8)))
+  }
+
+  /** How many calls have not ended. */
+  get liveCount(): number {
+    return this.#parts.live.size
+  }
+
+  /** How many connections to workers wait for a next request. */
+  get idleCount(): number {
+    return this.#parts.connections.idleCount
+  }
+
+  forward(incoming: IncomingMessage, outgoing: ServerResponse, call: BalancedCall): Promise<Passed> {
+    return this.#run(incoming, outgoing, call, null)
+  }
+
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, call: BalancedCall): Promise<Passed> {
+    const client = socket as Socket
+    const early = new EarlyBytes(client, head)
+    // Until the worker agrees, it is a request that may get any answer, after which the connection ends.
+    const outgoing = new ServerResponse(incoming)
+    outgoing.shouldKeepAlive = false
+    outgoing.assignSocket(client)
+    outgoing.on('finish', () => client.destroySoon())
+    client.on('drain', () => outgoing.emit('drain'))
+    // Nobody else looks whether it takes its answer. A tunnel has a limit of its own.
+    client.setTimeout(this.#parts.limits.streamIdleMs, () => {
+      if (outgoing.socket === client && client.writableLength > 0) client.destroy()
+    })
+    return this.#run(incoming, outgoing, call, { socket: client, early })
+  }
+
+  /** Ends the connections that wait for a next request. Calls that go on may end by themselves. */
+  close(): void {
+    this.#parts.connections.close()
+  }
+
+  #run(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    call: BalancedCall,
+    upgrading: Upgrading | null,
+  ): Promise<Passed> {
+    const passed = new Exchange(this.#parts, incoming, outgoing, call, upgrading).run()
+    this.#ticking ??= this.#parts.clock.after(this.#tickMs, this.#tick)
+    return passed
+  }
+
+  readonly #tick = (): void => {
+    const nowMs = this.#parts.clock.monotonic()
+    const { live } = this.#parts
+    for (const exchange of live) exchange.tick(nowMs)
+    this.#ticking = live.size > 0 ? this.#parts.clock.after(this.#tickMs, this.#tick) : null
+  }
+}

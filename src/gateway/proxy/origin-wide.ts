@@ -1,0 +1,52 @@
+/** Load-balancing endpoints share names with others, so what their answers say about a whole origin or domain is taken out. */
+
+import type { AnswerHead } from '../http1/response-head.ts'
+
+/** What holds for a whole origin, or for more of it than the path of the answer. */
+const ORIGIN_WIDE =
+  /^(?:service-worker-allowed|clear-site-data|strict-transport-security|public-key-pins(?:-report-only)?|nel|report-to|reporting-endpoints|origin-agent-cluster|alt-svc)$/i
+
+/**
+ * An answer with its fields as far as the endpoint may say them.
+ * @param prefix the path of the endpoint; null where it has a host of its own, and only cookies could reach others
+ * @returns the same object where there is nothing to change
+ */
+export function withinEndpoint(head: AnswerHead, prefix: string | null): AnswerHead {
+  const { headers } = head
+  for (let at = 0; at < headers.length; at += 2) {
+    if (isCookie(headers[at]!) || (prefix !== null && ORIGIN_WIDE.test(headers[at]!))) {
+      return { ...head, headers: changed(headers, prefix) }
+    }
+  }
+  return head
+}
+
+function changed(headers: readonly string[], prefix: string | null): string[] {
+  const kept: string[] = []
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at]!
+    if (isCookie(name)) kept.push(name, narrowed(headers[at + 1]!, prefix))
+    else if (prefix === null || !ORIGIN_WIDE.test(name)) kept.push(name, headers[at + 1]!)
+  }
+  return kept
+}
+
+function isCookie(name: string): boolean {
+  return name.length === 10 && name.toLowerCase() === 'set-cookie'
+}
+
+/** Browsers take the last of each attribute (RFC 6265, 5.3). */
+function narrowed(cookie: string, prefix: string | null): string {
+  const [pair = '', ...attributes] = cookie.split(';')
+  const kept: string[] = []
+  let path = ''
+  for (const attribute of attributes) {
+    const [name = '', ...value] = attribute.split('=')
+    const lower = name.trim().toLowerCase()
+    if (lower === 'path' && prefix !== null) path = value.join('=').trim()
+    else if (lower !== 'domain') kept.push(attribute)
+  }
+  if (prefix === null) return [pair, ...kept].join(';')
+  const within = path === prefix || path.startsWith(`${prefix}/`)
+  return [pair, ...kept, ` Path=${within ? path : prefix}`].join(';')
+}

@@ -1,0 +1,89 @@
+import type { Outage } from '../../core/balancing/circuit-breaker.ts'
+import { NO_TRAFFIC, type TrafficLoad } from '../../core/balancing/traffic.ts'
+import type { AppError } from '../../core/errors.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import type { BalancedEndpoint, Target } from '../../core/workers/socket-address.ts'
+import type { Targets, Traffic } from '../../ports/targets.ts'
+import { stopping } from '../entrance/refusal.ts'
+import { Line, type LineLimits, type Shared } from './request-queue.ts'
+import type { Reservation, Reservations, Wanted } from './reservation.ts'
+
+/** How many requests wait, and for how long, unless somebody says otherwise. */
+export const LINE_LIMITS: LineLimits = {
+  perEndpoint: 1_000,
+  inAll: 10_000,
+  waitMs: 120_000,
+  namedWaitMs: 300_000,
+}
+
+/** What {@link Lines} may be given. */
+export interface LinesOptions {
+  readonly limits?: Partial<LineLimits>
+  /**
+   * Whether a worker that has ended was one of this endpoint and can be started again under its id, for requests that insist on
+   * it with `strict-resume`; none can when left out. Asked once for all requests that wait for it.
+   */
+  readonly canResume?: Shared['canResume']
+}
+
+/**
+ * The requests for load-balancing endpoints of this server: an exact table of what is in flight at which worker, and a line for
+ * each endpoint. The control loops tell it which workers there are, and it tells them what they have to do.
+ */
+export class Lines implements Targets, Traffic, Reservations {
+  readonly #lines = new Map<EndpointId, Line>()
+  readonly #shared: Shared
+  #closed: AppError | null = null
+
+  constructor(ports: Shared['ports'], { limits, canResume = async () => false }: LinesOptions = {}) {
+    const emptied = (id: EndpointId) => void this.#lines.delete(id)
+    const counts = { waiting: 0, places: 0, uses: 0 }
+    this.#shared = { ports, limits: { ...LINE_LIMITS, ...limits }, canResume, emptied, ...counts }
+  }
+
+  /** How many requests wait, over all endpoints. */
+  get waiting(): number {
+    return this.#shared.waiting
+  }
+
+  reserve(wanted: Wanted): Promise<Reservation> {
+    if (this.#closed !== null) return Promise.reject(this.#closed)
+    return this.#lineOf(wanted.endpointId).reserve(wanted)
+  }
+
+  keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
+    this.#lineOf(endpoint.id).keep(endpoint, targets)
+  }
+
+  outage(id: EndpointId, outage: Outage | null): void {
+    this.#lines.get(id)?.outage(outage)
+  }
+
+  forget(id: EndpointId): void {
+    this.#lines.get(id)?.forget()
+  }
+
+  load(id: EndpointId): TrafficLoad {
+    return this.#lines.get(id)?.load() ?? NO_TRAFFIC
+  }
+
+  busyMs(id: EndpointId, workerId: WorkerId): number {
+    return this.#lines.get(id)?.busyMs(workerId) ?? 0
+  }
+
+  /** The server stops: who waits is refused, and who comes. What is in flight goes on. */
+  close(): void {
+    if (this.#closed !== null) return
+    this.#closed = stopping()
+    for (const line of [...this.#lines.values()]) line.refuseAll(this.#closed)
+  }
+
+  #lineOf(id: EndpointId): Line {
+    let line = this.#lines.get(id)
+    if (line === undefined) {
+      line = new Line(id, this.#shared)
+      this.#lines.set(id, line)
+    }
+    return line
+  }
+}

@@ -1,0 +1,160 @@
+/** What runs the workers of this server: processes of this machine, and containers of an engine. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../config/config.ts'
+import { ensureFolder } from '../disk/durable-file.ts'
+import { Cage } from '../drivers/cage/cage.ts'
+import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
+import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
+import { OwnNetwork, outerWords } from '../drivers/cage/own-network.ts'
+import { tryCage, tryLayers } from '../drivers/cage/trial.ts'
+import type { ContainerConnection } from '../drivers/docker/container-spec.ts'
+import { createDockerDriver, type DockerDriver } from '../drivers/docker/docker.ts'
+import { engineAddresses } from '../drivers/docker/engine-address.ts'
+import { createNoDriver } from '../drivers/none.ts'
+import { createProcessDriver } from '../drivers/process/process.ts'
+import { readBootId } from '../drivers/process/process-table.ts'
+import { VOLUME_PATH } from '../drivers/process/volume-link.ts'
+import { createRoutedDriver } from '../drivers/routed.ts'
+import { PORT_RANGE } from '../drivers/served-ports.ts'
+import type { Driver } from '../ports/driver.ts'
+import type { Notifier } from '../ports/notifier.ts'
+import type { WorkerLogs } from '../ports/worker-logs.ts'
+import { workerSocket } from '../relay/relay-file.ts'
+import { systemClock } from '../system/clock.ts'
+import { installationOf } from '../system/coordination/installation.ts'
+import type { createLog } from '../system/observing/log.ts'
+import { systemRandom } from '../system/random.ts'
+
+/** What drivers need of the rest. */
+export interface DriverParts {
+  readonly notifier: Notifier
+  readonly logs: WorkerLogs
+  readonly log: ReturnType<typeof createLog>
+  /** How new containers are connected. @throws AppError with the reason why they cannot be */
+  readonly connection: () => Promise<ContainerConnection>
+}
+
+/** The driver of a server. */
+export interface ServerDriver extends Driver {
+  /** How workers that are processes are kept apart, as a sentence for people. */
+  readonly processIsolation: string
+  /** Lets go of all workers, which go on. */
+  close(): Promise<void>
+}
+
+/** Both kinds of workers as one driver. @param folders that were named on the command line */
+export function driverFor(config: Config, folders: readonly string[], parts: DriverParts): ServerDriver {
+  const { driver: processes, isolation } = processDriver(config, folders, parts)
+  const containers = config.docker === 'off' ? createNoDriver(OFF) : dockerDriver(config, parts)
+  const routed = createRoutedDriver({ folders: processes, containers, maxWorkers: config.maxWorkers })
+  return Object.assign(routed, {
+    processIsolation: isolation,
+    async close() {
+      for (const driver of [processes, containers]) {
+        if ('close' in driver && typeof driver.close === 'function') await driver.close()
+      }
+    },
+  })
+}
+
+const OFF = 'containers are off (--docker off)'
+
+/** Processes run only of folders that were named on purpose. */
+function processDriver(
+  config: Config,
+  folders: readonly string[],
+  { notifier, logs }: DriverParts,
+): { driver: Driver; isolation: string } {
+  const roots = config.processRoots
+  const reason = noProcesses(config, folders)
+  if (reason !== null) return { driver: createNoDriver(reason), isolation: `Process workers: ${reason}` }
+  const { cage, isolation, refused } = cageFor(config)
+  if (refused !== null) return { driver: createNoDriver(refused), isolation: `Process workers: ${refused}` }
+  const driver = createProcessDriver({
+    ...{ notifier, logs, cage, roots: [...roots, ...folders], clock: systemClock, hostEnv: process.env },
+    ...{ nodePath: process.execPath, workerDir: folderIn(config.dataDir, 'workers') },
+    ...{ maxWorkers: config.maxWorkers, bootId: readBootId(), firstPort: randomPort() },
+    volumeLink: { path: VOLUME_PATH, root: join(config.dataDir, 'volumes') },
+  })
+  return { driver, isolation: `Process workers: ${isolation}` }
+}
+
+/** What process workers run in, found out once by a trial. */
+function cageFor(config: Config): { cage: Cage | null; isolation: string; refused: string | null } {
+  if (config.workerSandbox === 'off')
+    return { cage: null, isolation: 'not caged (--worker-sandbox off)', refused: null }
+  const trial = tryCage()
+  if ('problem' in trial) {
+    const isolation = `not caged: ${trial.problem}; ${trial.action}`
+    const refused = config.workerSandbox === 'required' ? `--worker-sandbox is required, and ${trial.problem}` : null
+    return { cage: null, isolation, refused }
+  }
+  const { network, text, lack } = networkFor(config, trial.bwrap)
+  if (lack !== null && config.workerSandbox === 'required') {
+    const refused = `--worker-sandbox is required, and workers can have no network of their own: ${lack}`
+    return { cage: null, isolation: refused, refused }
+  }
+  const limits = findLimits()
+  const around = network === null ? [] : outerWords(trial.bwrap)
+  const layers = tryLayers(trial.bwrap, folderIn(config.dataDir, 'workers'), around)
+  const sockets = engineAddresses(config.docker, process.env)
+    .map(({ socket }) => socket)
+    .filter((path): path is string => path !== null && existsSync(path))
+  const hidden = [{ path: config.dataDir, isFolder: true }, ...sockets.map(path => ({ path, isFolder: false }))]
+  const given = { readable: config.workerReadable, writable: config.workerWritable, diskGb: config.workerDiskGb }
+  const cage = new Cage({ bwrap: trial.bwrap, limits, hidden, layers, network, ...given })
+  const isolation = `caged, ${text}, ${layers ? '' : 'images read-only, '}${describeLimits(limits)}`
+  return { cage, isolation, refused: null }
+}
+
+/** The network of workers in cages. */
+function networkFor(
+  { workerNetwork, dataDir }: Config,
+  bwrap: string,
+): { network: OwnNetwork | null; text: string; lack: string | null } {
+  if (workerNetwork === 'shared')
+    return { network: null, text: "in the machine's network (--worker-network shared)", lack: null }
+  const open = workerNetwork === 'open'
+  const found = tryOwnNetwork(bwrap, open)
+  if (found !== null) {
+    const lack = `${found.problem}; ${found.action}, or give --worker-network shared`
+    return { network: null, text: `in the machine's network, since ${lack}`, lack }
+  }
+  const network = new OwnNetwork({
+    bwrap,
+    nodePath: process.execPath,
+    clock: systemClock,
+    socket: workerSocket(dataDir),
+    open,
+  })
+  const text = open ? 'in networks of their own that lead to the outside' : 'in networks that lead to this server alone'
+  return { network, text, lack: null }
+}
+
+/** Why no worker can be a process; null when some can. */
+function noProcesses({ processes, processRoots }: Config, folders: readonly string[]): string | null {
+  if (processes === 'off') return 'processes are off (--processes off)'
+  if (processRoots.length > 0 || folders.length > 0) return null
+  return 'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root'
+}
+
+function randomPort(): number {
+  const { first, last } = PORT_RANGE
+  return first + (Buffer.from(systemRandom.bytes(4)).readUInt32BE() % (last - first + 1))
+}
+
+function dockerDriver(config: Config, { notifier, logs, log, connection }: DriverParts): DockerDriver {
+  return createDockerDriver({
+    ...{ notifier, logs, connection, clock: systemClock, installation: installationOf(config.dataDir) },
+    ...{ stateDir: folderIn(config.dataDir, 'docker'), maxWorkers: config.maxWorkers, bootId: readBootId() },
+    addresses: () => engineAddresses(config.docker, process.env),
+    note: (what, fields) => log[what === 'engine.away' ? 'warn' : 'info'](fields, what),
+  })
+}
+
+function folderIn(dataDir: string, name: string): string {
+  const folder = join(dataDir, name)
+  ensureFolder(folder)
+  return folder
+}

@@ -1,0 +1,253 @@
+/** Where a run of the server listens: for clients, and through the relay for workers. */
+import { join } from 'node:path'
+import type { SurfaceName } from '../api/surface.ts'
+import type { App } from '../app.ts'
+import type { Config } from '../config/config.ts'
+import { AppError } from '../core/errors.ts'
+import { connectEngine } from '../drivers/docker/connection.ts'
+import type { ContainerConnection } from '../drivers/docker/container-spec.ts'
+import { createContainerNetwork } from '../drivers/docker/network.ts'
+import { readBootId } from '../drivers/process/process-table.ts'
+import { addressList } from '../gateway/entrance/forwarded.ts'
+import type { Store } from '../ports/store/store.ts'
+import { workerSocket } from '../relay/relay-file.ts'
+import { keepRelay, type RelayKeeper, type RelayNote } from '../relay/relay-supervisor.ts'
+import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../server/connections.ts'
+import { ContainerAddress } from '../server/container-address.ts'
+import { type Listener, type ListenOptions, listen } from '../server/listener.ts'
+import type { Mount } from '../server/mount.ts'
+import { sharedAddresses } from '../server/shared-addresses.ts'
+import { systemClock } from '../system/clock.ts'
+import { installationOf } from '../system/coordination/installation.ts'
+import { openFileLimit } from '../system/hardware/open-files.ts'
+import { portHolder } from '../system/hardware/port-holder.ts'
+import type { createLog } from '../system/observing/log.ts'
+import { hostsOf } from './hosts.ts'
+import type { RelayTokens } from './relay-tokens.ts'
+
+/** A reason for which the server cannot start, as a sentence for the person who started it. */
+export class StartError extends Error {}
+
+type Log = ReturnType<typeof createLog>
+
+/** What goes wrong here is told, and workers then get the address of the server itself. */
+export async function openRelay(config: Config, log: Log): Promise<RelayKeeper | null> {
+  try {
+    return await keepRelay({
+      ...{ dataDir: config.dataDir, bootId: readBootId() },
+      note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
+    })
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    return null
+  }
+}
+
+const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
+const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
+
+/** What is told of the relay. */
+interface RelayParts {
+  /** Hears when answers to workers were lost with a relay. */
+  readonly app: App
+  readonly store: Store
+  readonly tokens: RelayTokens
+  readonly log: Log
+}
+
+/** Connects to the relay, and tells it of the workers. */
+export async function connected(
+  relay: RelayKeeper | null,
+  server: string,
+  { app, store, tokens, log }: RelayParts,
+): Promise<RelayKeeper | null> {
+  const { hostname, port } = new URL(server)
+  try {
+    const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }
+    await relay?.connect(address, silentMs => {
+      tokens.again()
+      app.answersLost(silentMs)
+    })
+    if (relay !== null) await tokens.begin(relay, store)
+    return relay
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')
+    await relay?.leave()
+    return null
+  }
+}
+
+/** The worker surface for workers in networks of their own; null where a relay has it, or no worker has such a network. */
+async function openWorkerSocket(
+  app: App,
+  config: Config,
+  relay: RelayKeeper | null,
+  log: Log,
+): Promise<Listener | null> {
+  const { workerSandbox, workerNetwork, dataDir, host, port } = config
+  if (workerSandbox === 'off' || workerNetwork === 'shared' || relay?.hasSocket === true) return null
+  const maxConnections = connectionLimit(config)
+  try {
+    return await listen(app.fetch(['worker']), { host, port, maxConnections, file: workerSocket(dataDir) })
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_SOCKET }, 'workers.unreachable')
+    return null
+  }
+}
+
+const NO_SOCKET = 'workers in networks of their own cannot call the server'
+
+/** How often at most it is logged that there are too many connections. */
+const FULL_LOG_MS = 60_000
+
+/** Most connections of a listener for management alone. */
+const ADMIN_CONNECTIONS = 1_000
+/** What the public listener has where management has one of its own. */
+const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker']
+/** What that has; the job operations too, so that commands need one address. */
+const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops']
+
+/** Where a run of the server listens for clients. */
+export interface Listeners {
+  /** Job operations, load-balancing endpoints, calls of workers; and management, unless that has its own. */
+  readonly open: Listener
+  /** Management; null where {@link open} has it. */
+  readonly admin: Listener | null
+  /** Listens for workers in networks of their own, where there are such workers and the relay does not do it. */
+  listenForWorkers(relay: RelayKeeper | null): Promise<void>
+  /** As {@link Listener.close}, of all. */
+  close(graceMs: number): Promise<void>
+}
+
+/**
+ * Listens with all surfaces and the load-balancing endpoints; with management on a port of its own where one is given.
+ * @param refuses whether a caller is a container, which has an address of its own to call
+ * @throws StartError
+ */
+export async function bind(
+  app: App,
+  config: Config,
+  log: Log,
+  refuses: (address: string | undefined) => boolean,
+): Promise<Listeners> {
+  const { host, port, adminHost, adminPort } = config
+  const limits = countsOf(config)
+  const { maxConnections } = limits
+  if (maxConnections < config.maxConnections)
+    log.warn({ maxConnections }, 'the limit of open files (ulimit -n) allows fewer connections than --max-connections')
+  let loggedMs = Number.NEGATIVE_INFINITY
+  const onFull = () => {
+    if (systemClock.monotonic() - loggedMs < FULL_LOG_MS) return
+    loggedMs = systemClock.monotonic()
+    log.warn({ maxConnections }, 'connections are turned away because there are too many')
+  }
+  const hosts = hostsOf(config)
+  const trusts = addressList(config.trustedProxies)
+  const shared = { maxConnections, limits, onFull, refuses, hosts, trusts }
+  const surfaces = adminPort === null ? undefined : PUBLIC
+  const open = await listenAt(app, surfaces, { host, port, ...shared, mount: mountOf(app, config) }, '--port')
+  const most = Math.min(ADMIN_CONNECTIONS, maxConnections)
+  const own = { host: adminHost, port: adminPort ?? 0, maxConnections: most, onFull, refuses, hosts, trusts }
+  let admin: Listener | null = null
+  try {
+    if (adminPort !== null) admin = await listenAt(app, ADMIN, own, '--admin-port')
+  } catch (error) {
+    await open.close(0)
+    throw error
+  }
+  let socket: Listener | null = null
+  return {
+    ...{ open, admin },
+    async listenForWorkers(relay) {
+      socket = await openWorkerSocket(app, config, relay, log)
+    },
+    async close(graceMs) {
+      await Promise.all([open, admin, socket].map(listener => listener?.close(graceMs)))
+    },
+  }
+}
+
+async function listenAt(
+  app: App,
+  surfaces: readonly SurfaceName[] | undefined,
+  options: ListenOptions,
+  option: string,
+): Promise<Listener> {
+  const { host, port } = options
+  try {
+    return await listen(app.fetch(surfaces), options)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'EADDRINUSE') {
+      const holder = portHolder(port)
+      throw new StartError(`port ${port} is in use${holder === null ? '' : ` by ${holder}`}; give another ${option}`)
+    }
+    throw new StartError(`cannot listen on ${host} port ${port}: ${(error as Error).message}`)
+  }
+}
+
+/** Half of all is the most of one address, account or endpoint unless something else is given. */
+function countsOf(config: Config): ConnectionCounts {
+  const maxConnections = connectionLimit(config)
+  const half = Math.floor(maxConnections / 2)
+  return {
+    ...{ maxConnections, reserved: reservedBeside(maxConnections) },
+    perAddress: config.addressConnections ?? half,
+    isShared: sharedAddresses(config.trustedProxies),
+    perAccount: config.accountConnections ?? half,
+    perEndpoint: config.endpointConnections ?? half,
+  }
+}
+
+function mountOf({ entrance }: App, { lbDomain, publicUrl, queueUrl }: Config): Mount {
+  const own = [publicUrl, queueUrl].filter(url => url !== null)
+  return { entrance, domain: lbDomain, ownHosts: own.map(url => new URL(url).host) }
+}
+
+function connectionLimit(config: Config): number {
+  const most = connectionsWithin(openFileLimit() ?? Number.POSITIVE_INFINITY)
+  return Math.min(config.maxConnections, Number.isFinite(most) ? most - reservedBeside(most) : most)
+}
+
+/** How new containers are connected. @param containers their address, once there is one */
+export function connectionTo(containers: () => ContainerAddress | null): () => Promise<ContainerConnection> {
+  return async () => {
+    const attached = await containers()?.connection()
+    if (attached === undefined) throw new AppError('unavailable', 'the server is still starting')
+    const { network: name, extraHosts, serving } = attached
+    return { name, extraHosts, serving }
+  }
+}
+
+/** The address for workers in containers; null where they are off. It is made when the first of them starts. */
+export function openContainerAddress(
+  app: App,
+  config: Config,
+  log: Log,
+  relay: () => RelayKeeper | null,
+): ContainerAddress | null {
+  if (config.docker === 'off') return null
+  const connection = () => {
+    const found = connectEngine(config.docker, process.env)
+    if (found === null) throw new AppError('unavailable', 'there is no container engine')
+    return found
+  }
+  const installation = installationOf(config.dataDir)
+  const maxConnections = connectionLimit(config)
+  return new ContainerAddress({
+    network: createContainerNetwork({
+      get engine() {
+        return connection().engine
+      },
+      get local() {
+        return connection().local
+      },
+      ...{ installation, given: config.dockerNetwork },
+    }),
+    given: config.dockerWorkerAddress,
+    file: join(config.dataDir, 'container-address.json'),
+    relay,
+    listen: (host, port) => listen(app.fetch(['worker']), { host, port, maxConnections }),
+    note: (what, fields) => log[what === 'containers.reachable' ? 'info' : 'warn'](fields, what),
+  })
+}

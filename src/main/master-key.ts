@@ -1,0 +1,64 @@
+/** The rotation of the encryption key of a server that is stopped. */
+import { existsSync, readFileSync } from 'node:fs'
+import type { Config } from '../config/config.ts'
+import { toAppError } from '../core/errors.ts'
+import { type Resealing, resealAll } from '../services/secrets/re-encryption.ts'
+import type { PostgresLeader } from '../system/coordination/postgres-leader.ts'
+import { beginRotation, endRotation, loadMasterKeys } from '../system/keys/master-key.ts'
+import { createVault } from '../system/keys/vault.ts'
+import { StartError } from './listeners.ts'
+import { acquire, keyFile, lead, openStore, storeFile, storeName } from './store.ts'
+
+/** What a rotation came to, and which key there is now. */
+export interface Rotated extends Resealing {
+  /** Null when the key comes from RUNYARD_MASTER_KEY. */
+  readonly keyFile: string | null
+}
+
+/**
+ * Replaces the encryption key of a server that is stopped: all that is sealed is sealed with a new key, in small steps, and
+ * then the old one is dropped. When it ends before that, both keys stay and the next call goes on. A key that comes from
+ * RUNYARD_MASTER_KEY is replaced there; this then seals everything with the first of its keys.
+ * @param report is told how far it has come
+ * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
+ */
+export async function rotateMasterKey(config: Config, report: (so: Resealing) => void): Promise<Rotated> {
+  requireStoreOf(config)
+  const lock = acquire(config.dataDir)
+  let leader: PostgresLeader | null = null
+  try {
+    leader = await lead(config)
+    const file = keyFile(config)
+    const given = config.masterKeys.length > 0
+    const { store } = await openStore(config)
+    try {
+      const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
+      const done = await resealAll({ store, vault: createVault(...keys) }, report)
+      if (done.unreadable > 0) throw new StartError(unreadable(done))
+      if (!given) endRotation(file)
+      return { ...done, keyFile: given ? null : file }
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+  } finally {
+    await leader?.close()
+    lock.release()
+  }
+}
+
+function unreadable({ unreadable: count, named }: Resealing): string {
+  const which = `${named.join(', ')}${count > named.length ? ', ...' : ''}`
+  return `${count} sealed values cannot be opened with any known key (${which}); delete or set them anew, and rotate again. All keys are kept`
+}
+
+/** Another database than the server's would be sealed anew in vain, and the key of the server's lost. */
+function requireStoreOf(config: Config): void {
+  const known = existsSync(storeFile(config)) ? readFileSync(storeFile(config), 'utf8').trim() : null
+  if (known === storeName(config)) return
+  const what = known === null ? 'no server has run on it yet' : `its server was last started on ${known}`
+  throw new StartError(
+    `${config.dataDir} does not belong to ${storeName(config)}: ${what}; see --data-dir and --database`,
+  )
+}

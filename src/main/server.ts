@@ -1,0 +1,309 @@
+/** One run of the server: settings become ports, ports an application, the application listens until a signal comes. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { type Addresses, balancedUrl } from '../api/addresses.ts'
+import { type App, type AppConfig, createApp } from '../app.ts'
+import type { Config } from '../config/config.ts'
+import { toAppError } from '../core/errors.ts'
+import type { EndpointId } from '../core/ids.ts'
+import { DEFAULT_OWNER } from '../core/ids.ts'
+import { ensureFolder } from '../disk/durable-file.ts'
+import type { Emit } from '../events.ts'
+import { prepareDocuments } from './documents.ts'
+import type { Driver } from '../ports/driver.ts'
+import type { Notifier } from '../ports/notifier.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Store } from '../ports/store/store.ts'
+import type { VolumeFolders } from '../ports/volume-folders.ts'
+import type { RelayKeeper } from '../relay/relay-supervisor.ts'
+import type { ContainerAddress } from '../server/container-address.ts'
+import { isLoopback, originOf } from '../server/listener.ts'
+import type { DataDirLock } from '../store/data-dir-lock.ts'
+import { BodyThreads } from '../system/bodies/body-threads.ts'
+import { createSpillFiles } from '../system/bodies/spill-files.ts'
+import { systemClock } from '../system/clock.ts'
+import { singleLeader } from '../system/coordination/leader.ts'
+import { fencedDriver, fencedStore } from '../system/coordination/leader-fence.ts'
+import { createNotifier } from '../system/coordination/notifier.ts'
+import type { PostgresLeader } from '../system/coordination/postgres-leader.ts'
+import { createPostgresNotifier } from '../system/coordination/postgres-notifier.ts'
+import { createMachine, describeGpus } from '../system/hardware/machine.ts'
+import { createProbes } from '../system/http/health-probe.ts'
+import { createOutbound } from '../system/http/outbound.ts'
+import { keepApiKey } from '../system/keys/api-key.ts'
+import { measuredStore } from '../system/observing/instrumented-store.ts'
+import { createLog, logEvents } from '../system/observing/log.ts'
+import { createMetrics } from '../system/observing/metrics.ts'
+import { systemRandom } from '../system/random.ts'
+import { createVolumeFolders } from '../system/volume-folders.ts'
+import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
+import { driverFor, type ServerDriver } from './drivers.ts'
+import { foldersIn, type ServedFolder, serveFolders } from './folders.ts'
+import {
+  bind,
+  connected,
+  connectionTo,
+  type Listeners,
+  openContainerAddress,
+  openRelay,
+  StartError,
+} from './listeners.ts'
+import { RelayTokens } from './relay-tokens.ts'
+import { openSeals } from './seals.ts'
+import { acquire, lead, openStore } from './store.ts'
+
+export type { ServedFolder } from './folders.ts'
+export { StartError } from './listeners.ts'
+
+/** A server that answers. */
+export interface RunningServer {
+  /** Of the job operations and load-balancing endpoints. */
+  readonly url: string
+  /** Of GraphQL, REST and what commands use; the same unless --admin-port is given. */
+  readonly managementUrl: string
+  /** Where a load-balancing endpoint is reached. */
+  addressOf(endpoint: { readonly id: EndpointId }): string
+  readonly apiKeyFile: string
+  readonly folders: readonly ServedFolder[]
+  /** What GPUs there are and what that means, as a sentence for people. */
+  readonly hardware: string
+  /** How process workers are kept apart, as a sentence for people. */
+  readonly isolation: string
+  /** Stops as decision stop says; a second call hurries. Resolves when everything is over. */
+  stop(): Promise<void>
+  /**
+   * Resolves with the reason once another server has taken over the database. This one has let go of everything then, and its workers
+   * go on; its process is to end.
+   */
+  readonly deposed: Promise<string>
+}
+
+/**
+ * Starts the server.
+ * @param sampleFolder where the sample handler lies
+ * @throws StartError when it cannot start
+ */
+export async function startServer(config: Config, sampleFolder: string): Promise<RunningServer> {
+  const log = createLog(config.logLevel, !config.json && process.stderr.isTTY === true)
+  const { metrics, relayTokens, emit } = readersOf(log)
+  const lock = acquire(config.dataDir)
+  let leader: PostgresLeader | null = null
+  let notifier: Notifications | null = null
+  let relay: Promise<RelayKeeper | null> = Promise.resolve(null)
+  try {
+    leader = await lead(config)
+    const deposed = whenDeposed(leader, emit)
+    const apiKeyFile = join(config.dataDir, 'api-key')
+    notifier = createNotifications(config, log)
+    const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
+    const folders = foldersIn(config, sampleFolder)
+    let containers: ContainerAddress | null = null
+    const engine = { notifier, logs, log, connection: connectionTo(() => containers) }
+    const driver = driverFor(config, folders.inProcesses, engine)
+    if (!config.directWorkers) relay = openRelay(config, log)
+    const { store: opened, readyForLarge } = await openMeasured(config, metrics)
+    const { store, vault } = await openSeals(opened, config, log)
+    const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
+    const ports: Ports = {
+      ...{ clock: systemClock, random: systemRandom },
+      ...{ vault, bodies: new BodyThreads({ ready: readyForLarge }) },
+      ...led(leader, store, driver),
+      notifier,
+      logs,
+      ...{ outbound: createOutbound({ publicOnly: config.webhookPublicOnly }), probes: createProbes() },
+      ...storageIn(config, log),
+      machine,
+      emit,
+      metrics,
+    }
+    const app = createApp(ports, appConfigOf(config))
+    await app.services.access.ensureKey(DEFAULT_OWNER, 'main', keepApiKey(apiKeyFile, config.apiKey))
+    const served = await serveFolders(app, folders, log)
+    let kept: RelayKeeper | null = null
+    containers = openContainerAddress(app, config, log, () => kept)
+    const listeners = await bind(app, config, log, address => containers?.isContainer(address) === true)
+    const hardware = describeGpus(machine, systemClock, config.placing)
+    const { url, managementUrl, direct } = addressesOf(listeners, config)
+    kept = await connected(await relay, direct, { app, store: ports.store, tokens: relayTokens, log })
+    await listeners.listenForWorkers(kept)
+    await containers?.resume()
+    await app.start({
+      ...(containers === null ? {} : { containers }),
+      ...{ ...originsOf(config, url, managementUrl), otherWorkerUrls: [direct] },
+      get workerUrl() {
+        return kept?.url ?? direct
+      },
+    })
+    tellOthers(lock, leader, managementUrl)
+    prepareDocuments(app)
+    await warnOfStrangers(app, config, log)
+    return {
+      ...{ url, managementUrl, apiKeyFile },
+      addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
+      folders: served,
+      ...{ hardware: await hardware, isolation: driver.processIsolation },
+      stop: stopper(app, { listeners, containers, relay: kept, relayTokens, store, leader, lock, driver, notifier }),
+      deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
+    }
+  } catch (error) {
+    await (await relay)?.leave()
+    await notifier?.close?.()
+    await leader?.close()
+    lock.release()
+    throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+  }
+}
+
+/** The store, whose calls are measured. */
+async function openMeasured(config: Config, metrics: ReturnType<typeof readersOf>['metrics']) {
+  const { store, readyForLarge } = await openStore(config)
+  return { store: measuredStore(store, systemClock, metrics.storeCalled.bind(metrics)), readyForLarge }
+}
+
+/** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
+function addressesOf({ open, admin }: Listeners, { host }: Config) {
+  return { url: open.url, managementUrl: admin?.url ?? open.url, direct: originOf(host, open.port) }
+}
+
+/** Who finds the data directory or the database taken is told by whom. */
+function tellOthers(lock: DataDirLock, leader: PostgresLeader | null, url: string): void {
+  lock.publish({ pid: process.pid, url })
+  leader?.listensAt(new URL(url).host)
+}
+
+/** What answers call this server. @param url where it listens @param managementUrl where it does for management */
+function originsOf({ publicUrl, queueUrl, lbDomain }: Config, url: string, managementUrl: string): Addresses {
+  const origin = publicUrl ?? url
+  return { publicUrl: publicUrl ?? managementUrl, queueUrl: queueUrl ?? origin, balancedUrl: origin, lbDomain }
+}
+
+/** Who can reach the server, or what is another's. */
+async function warnOfStrangers({ services }: App, { host, adminHost, adminPort }: Config, log: Log): Promise<void> {
+  if (adminPort !== null && !isLoopback(adminHost))
+    log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
+  if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
+  const reason = await services.sharing.problem()
+  if (reason !== null) {
+    const what =
+      'there are several accounts, and workers of one can reach what is not its own; see --accept-shared-host'
+    log.warn({ reason }, what)
+  }
+}
+
+function appConfigOf(config: Config): AppConfig {
+  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, prices } = config
+  const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
+  const chosen = { placing, prices: prices ?? undefined, admission, balancedBodyBytes: config.lbBodyBytes }
+  const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
+  const { acceptSharedHost, webhookPrivate } = config
+  const sharing = { acceptSharedHost, webhookPrivate }
+  const { accountLimits } = config
+  return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, accountLimits, sharing, ...chosen }
+}
+
+/** Who reads what happens, and where it is told. */
+function readersOf(log: Log) {
+  const metrics = createMetrics({ clock: systemClock, ofProcess: true })
+  const relayTokens = new RelayTokens(log)
+  return { metrics, relayTokens, emit: toAll([logEvents(log), metrics.emit, relayTokens.emit]) }
+}
+
+/** One stream of events for all its readers. */
+function toAll(readers: readonly Emit[]): Emit {
+  return (name, fields) => {
+    for (const read of readers) read(name, fields)
+  }
+}
+
+function stopper(
+  app: App,
+  parts: {
+    listeners: Listeners
+    containers: ContainerAddress | null
+    relay: RelayKeeper | null
+    relayTokens: RelayTokens
+    store: Store
+    leader: PostgresLeader | null
+    lock: DataDirLock
+    driver: ServerDriver
+    notifier: Notifications
+  },
+): () => Promise<void> {
+  const hurry = new AbortController()
+  let stopping: Promise<void> | null = null
+  const stop = async () => {
+    await app.stop(hurry.signal)
+    parts.relayTokens.end()
+    await parts.relay?.end()
+    // Before the network of the containers can go.
+    await parts.driver.close()
+    await parts.containers?.close(1_000)
+    await parts.listeners.close(1_000)
+    await parts.notifier.close?.()
+    await parts.store.close()
+    await parts.leader?.close()
+    parts.lock.release()
+  }
+  return () => {
+    if (stopping !== null) hurry.abort()
+    stopping ??= stop()
+    return stopping
+  }
+}
+
+/** What the application gets of a store and a driver that only the leader may use in full. */
+function led(leader: PostgresLeader | null, store: Store, driver: Driver): Pick<Ports, 'leader' | 'store' | 'driver'> {
+  if (leader === null) return { leader: singleLeader, store, driver }
+  return { leader, store: fencedStore(store, leader), driver: fencedDriver(driver, leader) }
+}
+
+/** Resolves with the reason, if ever. */
+function whenDeposed(leader: PostgresLeader | null, emit: Emit): Promise<string> {
+  return new Promise(resolve => {
+    leader?.watch((now, problem) => {
+      emit('leader.changed', { now, problem })
+      if (now === 'deposed') resolve(problem ?? 'another server leads')
+    })
+  })
+}
+
+const LET_GO_MS = 2_000
+
+/** Ends whatever this server does, and no worker: they may be another server's now. */
+async function letGo(app: App, listeners: Listeners): Promise<void> {
+  const late = new Promise(resolve => setTimeout(resolve, LET_GO_MS))
+  await Promise.race([Promise.allSettled([app.abandon(), listeners.close(0)]), late])
+}
+
+type Log = ReturnType<typeof createLog>
+
+/** Notifications, and what ends them where they have a connection. */
+type Notifications = Notifier & { close?(): Promise<void> }
+
+function createNotifications(config: Config, log: Log): Notifications {
+  const onError = (error: unknown) => log.error({ problem: String(error) }, 'notifier.failed')
+  const local = createNotifier({ onError })
+  return config.databaseUrl === null ? local : createPostgresNotifier({ url: config.databaseUrl, local, onError })
+}
+
+/** What is kept in folders of the data directory beside the store. */
+function storageIn({ dataDir, bodyDiskBytes: maxBytes }: Config, log: Log): Pick<Ports, 'volumes' | 'spill'> {
+  const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
+  return { volumes: volumesIn(dataDir, log), spill }
+}
+
+function volumesIn(dataDir: string, log: ReturnType<typeof createLog>): VolumeFolders {
+  const folders = createVolumeFolders({
+    root: join(dataDir, 'volumes'),
+    unique: () => randomBytes(8).toString('hex'),
+    onError: error => log.error({ problem: String(error) }, 'volume.not_emptied'),
+  })
+  void folders.sweep()
+  return folders
+}
+
+function folderIn(dataDir: string, name: string): string {
+  const folder = join(dataDir, name)
+  ensureFolder(folder)
+  return folder
+}

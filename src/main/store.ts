@@ -1,0 +1,79 @@
+/** Where a server keeps everything: its data directory, and the database that belongs to it. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../config/config.ts'
+import { keepDurably } from '../disk/durable-file.ts'
+import type { Store } from '../ports/store/store.ts'
+import { type DataDirLock, lockDataDir } from '../store/data-dir-lock.ts'
+import { openPostgresStore } from '../store/engines/postgres.ts'
+import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../store/engines/sqlite.ts'
+import { systemClock } from '../system/clock.ts'
+import { leadPostgres, type PostgresLeader } from '../system/coordination/postgres-leader.ts'
+import { StartError } from './listeners.ts'
+
+/** Holds which database the server of this data directory was started on. */
+export function storeFile(config: Config): string {
+  return join(config.dataDir, 'store')
+}
+
+/** What {@link storeFile} holds. */
+export function storeName({ databaseUrl }: Config): string {
+  if (databaseUrl === null) return 'the embedded database'
+  const { host, pathname } = new URL(databaseUrl)
+  return `PostgreSQL at ${host}${pathname}`
+}
+
+/** Holds the encryption key, where no setting gives one. */
+export function keyFile(config: Config): string {
+  return join(config.dataDir, 'encryption-key')
+}
+
+/** Takes the data directory. @throws StartError when another server has it */
+export function acquire(dataDir: string): DataDirLock {
+  const lock = lockDataDir(dataDir)
+  if (!lock.held) return lock
+  const who =
+    lock.by === null ? 'another server that is starting' : `the server with pid ${lock.by.pid} at ${lock.by.url}`
+  throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
+}
+
+/** A store, and what is to be awaited before the first large body is handed on. */
+export interface OpenedStore {
+  readonly store: Store
+  /** Moves an engine that runs in the loop to a thread; at once where it need not move or has moved. Never throws. */
+  readonly readyForLarge: () => Promise<void>
+}
+
+/** Opens the database that the settings name. */
+export async function openStore(config: Config): Promise<OpenedStore> {
+  const isReady = async () => {}
+  if (config.databaseUrl !== null) {
+    return { store: await openPostgresStore({ url: config.databaseUrl }), readyForLarge: isReady }
+  }
+  const note = join(config.dataDir, 'large-bodies')
+  const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
+  // What large bodies left in the database would hold up a store that begins in the loop.
+  const auto = () => (existsSync(note) ? 'thread' : chooseHost(flushMs()))
+  const store = await openSqliteStore({
+    file: join(config.dataDir, 'runyard.sqlite'),
+    host: config.storeHost === 'auto' ? auto() : config.storeHost,
+    gather: flush => void setImmediate(flush),
+  })
+  if (config.storeHost !== 'auto') return { store, readyForLarge: isReady }
+  return { store, readyForLarge: () => moveToThread(store, note) }
+}
+
+async function moveToThread(store: SqliteStore, note: string): Promise<void> {
+  if (store.runsBeside()) return
+  try {
+    keepDurably(note, 'the store runs in a thread because large bodies came\n')
+    await store.moveToThread()
+  } catch {
+    // It works on where it is; the next large body tries again.
+  }
+}
+
+/** A data directory with an embedded database has a lock of its own. */
+export async function lead({ databaseUrl }: Config): Promise<PostgresLeader | null> {
+  return databaseUrl === null ? null : leadPostgres({ url: databaseUrl })
+}

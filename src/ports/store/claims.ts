@@ -1,0 +1,22 @@
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import type { ClaimedJob } from '../../core/jobs/job.ts'
+
+/** A worker claims with this. */
+export interface ClaimRequest {
+  readonly endpointId: EndpointId
+  readonly workerId: WorkerId
+  /** At most this many jobs, and fewer where their inputs have more than about 32 MB together. */
+  readonly limit: number
+  readonly nowMs: number
+  /** Whether the worker is to get nothing while there are jobs that it has yet to let go of. */
+  readonly letGoFirst?: boolean
+}
+
+/** What a claim came to. */
+export interface Claim {
+  readonly jobs: ClaimedJob[]
+  /** The worker is to get nothing before it holds less: it runs a suspect, is let run empty for one, or has yet to let go of jobs. */
+  readonly holdsBack: boolean
+  /** A suspect waits that this worker cannot have now; another one may. */
+  readonly leavesSuspect: boolean
+}

@@ -1,0 +1,86 @@
+import type { JobUsage } from '../../core/accounts/usage.ts'
+import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
+import type { Job, JobOutcome, JobStatus } from '../../core/jobs/job.ts'
+
+/** What a transition did to a job. */
+export interface JobMove {
+  readonly job: Job
+  readonly from: JobStatus
+  /** What the transition has counted, in the same transaction. */
+  readonly usage: JobUsage
+}
+
+/** A job that has expired, as it was but for its texts: those are left out, since they may be large. */
+export interface Expired {
+  readonly job: Job
+  /** What its end has counted; nothing for a job that had ended before. */
+  readonly usage: JobUsage
+}
+
+/** Jobs past their expiry that were removed, the oldest first. */
+export interface RemovedJobs {
+  readonly jobs: readonly Expired[]
+  /** Those that were not done when their endpoint was deleted: they were CANCELLED then, and did not expire. */
+  readonly cancelled: readonly JobMove[]
+  /** Whether there may be more to remove. */
+  readonly more: boolean
+}
+
+/** A worker's final result. */
+export interface FinishRequest {
+  readonly jobId: JobId
+  readonly workerId: WorkerId
+  readonly outcome: JobOutcome
+  readonly nowMs: number
+}
+
+/** Ends and steps back of jobs: each a guarded change that returns what moved. */
+export interface JobOutcomeStore {
+  /** Takes a result from the holder, or from the last holder while nobody claimed the job since; else null. */
+  finish(request: FinishRequest): Promise<JobMove | null>
+  /** Null when the job is final already or gone. */
+  cancel(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<JobMove | null>
+  /** TIMED_OUT for running jobs that are past their execution timeout; at most `limit`. */
+  timeOutOverdue(nowMs: number, limit: number): Promise<JobMove[]>
+  /**
+   * All jobs that the worker holds, or the given one if it holds it: back to the head of the line, or FAILED past the limit of
+   * lost attempts.
+   */
+  requeueLost(workerId: WorkerId, cause: string, nowMs: number, only?: JobId): Promise<JobMove[]>
+  /** Gives one job, or all that the worker holds, back as if never taken: the attempt does not count. */
+  release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
+  /** A FAILED or TIMED_OUT job back to `position` in the line, with all its times and attempts afresh; null otherwise. */
+  retry(endpointId: EndpointId, jobId: JobId, position: number, nowMs: number): Promise<JobMove | null>
+  /** The parts of an endpoint's line in which jobs wait now, requests of batches included; for {@link purge}. */
+  waiting(endpointId: EndpointId): Promise<LinePart[]>
+  /**
+   * CANCELLED for the first jobs that wait in parts of the line, at most `limit`, and of large ones only a few. Nothing once the
+   * endpoint is gone.
+   */
+  purge(endpointId: EndpointId, nowMs: number, limit: number, parts: readonly LinePart[]): Promise<PurgedPart>
+  /**
+   * Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. Jobs that wait for their
+   * removal with their endpoint are removed as removal-store.ts says.
+   */
+  removeExpired(nowMs: number, limit: number): Promise<RemovedJobs>
+  /** When the next job times out or expires; null when there is none. */
+  nextDeadline(): Promise<number | null>
+}
+
+/** A part of a line: jobs of one priority that stand by themselves (''), that run alone, or that are requests of one batch, between two places. */
+export interface LinePart {
+  readonly line: string
+  /** 1 for low priority, else 0. */
+  readonly priority: number
+  /** It begins behind this place. */
+  readonly after: { readonly position: number; readonly id: string }
+  /** Its last place. */
+  readonly last: { readonly position: number; readonly id: string }
+}
+
+/** What one step of a purge led to. */
+export interface PurgedPart {
+  readonly moves: readonly JobMove[]
+  /** What the next step has to look at; nothing at the end. */
+  readonly left: readonly LinePart[]
+}

@@ -1,0 +1,167 @@
+import type { Account, AccountChanges } from '../../core/accounts/account.ts'
+import type { Release } from '../../core/endpoints/release.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import type { NetworkVolume } from '../../core/endpoints/volume.ts'
+import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../../core/ids.ts'
+import type { Slice } from '../../core/pages.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
+import type { Registry } from '../../core/secrets/registry.ts'
+import type { Secret } from '../../core/secrets/secret.ts'
+
+/** What of a registry is to be replaced. */
+export interface RegistryChanges {
+  readonly name?: string
+  readonly username?: string
+  /** The password, sealed. */
+  readonly sealed?: string
+}
+
+/** Credentials for private images, with their sealed passwords. */
+export interface RegistryStore {
+  insert(registry: Registry, sealed: string): Promise<void>
+  /** Replaces what is given; null when it is gone. */
+  update(owner: OwnerId, id: RegistryId, changes: RegistryChanges): Promise<Registry | null>
+  find(owner: OwnerId, id: RegistryId): Promise<Registry | null>
+  sealedPassword(owner: OwnerId, id: RegistryId): Promise<string | null>
+  /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<Registry[]>
+  /**
+   * Removes it; templates that have it lose it, and each endpoint that uses one of those gets a new version with its
+   * release. Returns these endpoints; null when there is no such registry.
+   */
+  remove(owner: OwnerId, id: RegistryId, nowMs: number): Promise<EndpointId[] | null>
+}
+
+/** What of a volume is to be replaced. */
+export interface VolumeChanges {
+  readonly name?: string
+  readonly sizeGb?: number
+}
+
+/** Network volumes. */
+export interface VolumeStore {
+  insert(volume: NetworkVolume): Promise<void>
+  /** Replaces what is given; null when it is gone, or larger already than the size that is given. */
+  update(owner: OwnerId, id: VolumeId, changes: VolumeChanges): Promise<NetworkVolume | null>
+  find(owner: OwnerId, id: VolumeId): Promise<NetworkVolume | null>
+  /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<NetworkVolume[]>
+  /** The endpoints that use it, at most 10, when it cannot be removed for them. */
+  remove(owner: OwnerId, id: VolumeId): Promise<'removed' | 'absent' | EndpointId[]>
+}
+
+/** Releases, which appear in the transaction that makes a new version of an endpoint, and go with the endpoint. */
+export interface ReleaseStore {
+  /** Those that are kept, newest first; see `MAX_RELEASES`. */
+  list(endpointId: EndpointId): Promise<Release[]>
+  /** The exact image that the workers of a version run; null before the first of them was started. */
+  image(endpointId: EndpointId, version: number): Promise<string | null>
+  /**
+   * Settles which image the workers of a version run, unless somebody else was faster.
+   * @param replaced what {@link image} gave, when that can no longer be had; null when it gave nothing
+   * @returns what is settled now; null when there is no such release
+   */
+  pinImage(
+    endpointId: EndpointId,
+    version: number,
+    choice: { readonly image: string; readonly replaced: string | null },
+  ): Promise<string | null>
+  /** The images of the newest version of each endpoint and of the one before. */
+  images(): Promise<string[]>
+}
+
+/** Accounts. */
+export interface AccountStore {
+  /** False when there is one of that id. */
+  insert(account: Account): Promise<boolean>
+  find(id: OwnerId): Promise<Account | null>
+  /** Changes what is given; null when it is gone. */
+  update(id: OwnerId, changes: AccountChanges): Promise<Account | null>
+  /** All, oldest first; the first 10,000 unless a slice is given. */
+  list(slice?: Slice): Promise<Account[]>
+  /** The public SSH keys of an account; empty when it is not there. */
+  sshKeys(id: OwnerId): Promise<string[]>
+  /** Puts these in their place; an account that is not there comes about. */
+  replaceSshKeys(id: OwnerId, keys: readonly string[], nowMs: number): Promise<void>
+}
+
+/** What is sealed by the vault: values of secrets, signing keys, passwords of registries, keys of endpoints, `s3Config` of jobs. */
+export const SEAL_KINDS = [
+  ...(['secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const),
+  ...PAYLOAD_KINDS,
+] as const
+/** One of {@link SEAL_KINDS}. */
+export type SealKind = (typeof SEAL_KINDS)[number]
+
+/** A sealed text and what has it. */
+export interface SealedText {
+  readonly id: string
+  /** What it is bound to; see core/seal-place.ts. */
+  readonly row: string
+  readonly sealed: string
+}
+
+/** Another sealing of the same text. */
+export interface SealChange {
+  readonly id: string
+  readonly before: string
+  readonly after: string
+}
+
+/** All sealed texts of all owners, to seal them with another key. */
+export interface SealStore {
+  /** Those of one kind behind an id, in the order of the ids; from the first one behind ''. */
+  list(kind: SealKind, after: string, limit: number): Promise<SealedText[]>
+  /** Texts of one kind that may be sealed whether or not they are, likewise. */
+  listPayloads(kind: PayloadKind, after: string, limit: number): Promise<SealedText[]>
+  /** Replaces those that are still as they were; returns how many. */
+  replace(kind: SealKind, changes: readonly SealChange[]): Promise<number>
+}
+
+/** Templates. */
+export interface TemplateStore {
+  /** False when the owner has another template of that name. */
+  insert(template: Template): Promise<boolean>
+  /**
+   * Replaces one, and makes a new version, with its release, of each endpoint that uses it. Null when the name is taken
+   * by another, or the template is gone.
+   * @param before what it was when the change was made up; `changed` when it is not that any more
+   */
+  replace(template: Template, before: Template, nowMs: number): Promise<EndpointId[] | 'changed' | null>
+  find(owner: OwnerId, id: TemplateId): Promise<Template | null>
+  /** A public template of whatever owner. */
+  findPublic(id: TemplateId): Promise<Template | null>
+  findByName(owner: OwnerId, name: string): Promise<Template | null>
+  /** The listed ones of an owner, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<Template[]>
+  /** The public ones of all owners, oldest first. */
+  listPublic(slice?: Slice): Promise<Template[]>
+  /** Those that endpoints of the owner have, listed or not, at most 10,000. */
+  ofEndpoints(owner: OwnerId): Promise<Template[]>
+  /** The endpoints that have it. */
+  users(id: TemplateId): Promise<EndpointId[]>
+  /** `in_use` when an endpoint has it. */
+  remove(owner: OwnerId, id: TemplateId): Promise<'removed' | 'in_use' | 'absent'>
+}
+
+/** What of a secret is to be replaced. */
+export interface SecretChanges {
+  readonly description?: string | null
+  /** The value, sealed, and when it was given. */
+  readonly value?: { readonly sealed: string; readonly atMs: number }
+}
+
+/** Secrets with their sealed values. */
+export interface SecretStore {
+  /** False when the owner has a secret of that name. */
+  insert(secret: Secret, sealed: string): Promise<boolean>
+  /** Replaces what is given; null when it is gone. */
+  update(owner: OwnerId, id: SecretId, changes: SecretChanges): Promise<Secret | null>
+  find(owner: OwnerId, id: SecretId): Promise<Secret | null>
+  findByName(owner: OwnerId, name: string): Promise<Secret | null>
+  /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<Secret[]>
+  /** Sealed values by name, of those that exist. */
+  sealedValues(owner: OwnerId, names: readonly string[]): Promise<Map<string, string>>
+  remove(owner: OwnerId, id: SecretId): Promise<boolean>
+}

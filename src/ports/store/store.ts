@@ -1,0 +1,388 @@
+import type { ApiKey } from '../../core/accounts/permission.ts'
+import type { WindowCount } from '../../core/accounts/rate-limit.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { Job, JobStatus, JobSummary } from '../../core/jobs/job.ts'
+import type { WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
+import type { Position, Slice } from '../../core/pages.ts'
+import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
+import type { StopReason, Worker, WorkerExit, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
+import type { BatchStore } from './batch-store.ts'
+import type { Claim, ClaimRequest } from './claims.ts'
+import type { JobOutcomeStore } from './job-outcome-store.ts'
+import type {
+  AccountStore,
+  RegistryStore,
+  ReleaseStore,
+  SealStore,
+  SecretStore,
+  TemplateStore,
+  VolumeStore,
+} from './management-store.ts'
+import type { QueuedWorkerStore } from './queued-worker-store.ts'
+import type { QuotaStore } from './quota-store.ts'
+import type { RemovalStore } from './removal-store.ts'
+import type { ServedTime, UsageStore } from './usage-store.ts'
+
+export type {
+  Expired,
+  FinishRequest,
+  JobMove,
+  JobOutcomeStore,
+  LinePart,
+  PurgedPart,
+  RemovedJobs,
+} from './job-outcome-store.ts'
+
+/**
+ * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
+ * storage. When the store cannot do it, the method throws AppError `unavailable`, and the change has happened wholly or
+ * not at all. "Not allowed any more" is an answer (null, false or an empty list), never an exception.
+ */
+export interface Store {
+  readonly jobs: JobStore
+  readonly jobOutcomes: JobOutcomeStore
+  readonly batches: BatchStore
+  readonly streams: StreamStore
+  readonly stops: StopStore
+  readonly webhooks: WebhookStore
+  readonly endpoints: EndpointStore
+  readonly templates: TemplateStore
+  readonly registries: RegistryStore
+  readonly volumes: VolumeStore
+  readonly releases: ReleaseStore
+  readonly secrets: SecretStore
+  readonly workers: WorkerStore
+  readonly queuedWorkers: QueuedWorkerStore
+  readonly keys: KeyStore
+  readonly accounts: AccountStore
+  readonly seals: SealStore
+  readonly usage: UsageStore
+  readonly upkeep: UpkeepStore
+  readonly removals: RemovalStore
+  readonly quotas: QuotaStore
+  /** Ends all use; open calls are finished first. */
+  close(): Promise<void>
+}
+
+/** Which jobs are listed. */
+export interface JobListRequest {
+  readonly endpointId: EndpointId
+  /** All of them where none is given. */
+  readonly statuses: readonly JobStatus[]
+  readonly slice: Slice
+  /** How many jobs to look at, at most. */
+  readonly look: number
+  readonly nowMs: number
+}
+
+/** A job that a worker holds. */
+export interface RunningJob {
+  readonly id: JobId
+  readonly workerId: WorkerId
+  readonly startedAtMs: number
+}
+
+/** A part of a list of jobs. */
+export interface JobListPart {
+  readonly jobs: JobSummary[]
+  /** The last job that was looked at; null when all of them were. */
+  readonly lookedUntil: Position | null
+}
+
+/** Something that was noted of a job: what its worker sent and why it was ignored. */
+export interface Diagnostic {
+  readonly atMs: number
+  readonly workerId: WorkerId
+  readonly text: string
+}
+
+/** Jobs in the line. */
+export interface JobStore {
+  /** Adds a new job in IN_QUEUE. False when its endpoint is gone. */
+  insert(job: Job): Promise<boolean>
+  /**
+   * Adds a new job for an idempotency key of its endpoint. Returns its id, or that of the first job of this key while the key has
+   * not expired, which then stands for it; null when the endpoint is gone.
+   */
+  insertOnce(job: Job, key: string, keyExpiresAtMs: number): Promise<JobId | null>
+  /** The job, unless it does not exist or is past its expiry at `nowMs`. */
+  find(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Job | null>
+  /** The job wherever it is, for the owner's tools. */
+  locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
+  /** Jobs of an endpoint, newest first. Reads nothing that may be large. */
+  list(request: JobListRequest): Promise<JobListPart>
+  /**
+   * Hands the first jobs of the line to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
+   * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped. A suspect (see core/job) is handed only to a
+   * worker that holds nothing, comes before the others there, and is all that the worker gets until it is done.
+   */
+  claim(request: ClaimRequest): Promise<Claim>
+  /** The jobs that a worker holds, those claimed first at the front. */
+  heldBy(workerId: WorkerId): Promise<JobId[]>
+  /** The jobs that an endpoint's workers hold, at most `limit` of them. */
+  running(endpointId: EndpointId, limit: number): Promise<RunningJob[]>
+  /** Sets when the job expires. Null when it is gone. */
+  setExpiry(endpointId: EndpointId, jobId: JobId, expiresAtMs: number, nowMs: number): Promise<Job | null>
+  /** Keeps a progress update of the running attempt. False when the worker does not hold the job. */
+  setProgress(jobId: JobId, workerId: WorkerId, output: string): Promise<boolean>
+  /** Keeps why something about the job was ignored; at most 20 for a job. */
+  addDiagnostic(jobId: JobId, atMs: number, workerId: WorkerId, text: string): Promise<void>
+  /** What was noted of it, oldest first; bounded. */
+  diagnostics(jobId: JobId): Promise<Diagnostic[]>
+}
+
+/** Chunks of one attempt, in order. */
+export interface StreamPart {
+  readonly attempt: number
+  /** Number of the last chunk that a client has got, 0 before the first. */
+  readonly streamedSeq: number
+  readonly chunks: readonly { readonly seq: number; readonly chunk: string }[]
+}
+
+/** What running jobs hand out piece by piece. Chunks are numbered from 1 within an attempt; the next attempt drops them. */
+export interface StreamStore {
+  /**
+   * Appends chunks of the running attempt, unless all chunks together would pass `maxBytes`. False when they were not kept.
+   * @param copies how many times in a row they stand at the end if they were appended already, by a call whose outcome was not known;
+   * 0 when there was no such call
+   */
+  append(
+    jobId: JobId,
+    workerId: WorkerId,
+    chunks: readonly string[],
+    maxBytes: number,
+    copies: number,
+  ): Promise<boolean>
+  /** Chunks after `afterSeq`: as many as have `maxBytes` together, at least one when there is one. */
+  read(jobId: JobId, afterSeq: number, maxBytes: number): Promise<StreamPart | null>
+  /** Notes that a client has got all chunks up to `seq`. */
+  streamed(jobId: JobId, attempt: number, seq: number): Promise<void>
+}
+
+/** A job that ended without its worker, which may still work on it. */
+export interface PendingStop {
+  readonly workerId: WorkerId
+  readonly jobId: JobId
+  readonly sinceMs: number
+}
+
+/**
+ * Jobs that workers have yet to let go of. Rows appear in the same transaction that cancels, times out or expires a
+ * running job (or removes its endpoint), and count as held in a worker's load until the worker lets go.
+ */
+export interface StopStore {
+  /** What the worker should stop. */
+  pending(workerId: WorkerId): Promise<JobId[]>
+  /** The worker works on this job, or on any job, no longer. */
+  letGo(workerId: WorkerId, jobId: JobId | 'all'): Promise<void>
+  /** All pending stops, oldest first, at most 1,000. */
+  list(): Promise<PendingStop[]>
+}
+
+/** A delivery whose next try is due. */
+export interface DueWebhook {
+  readonly id: DeliveryId
+  readonly endpointId: EndpointId
+  readonly dueAtMs: number
+}
+
+/** All that a try needs. */
+export interface OpenWebhook extends DueWebhook {
+  readonly owner: OwnerId
+  readonly jobId: JobId
+  readonly url: string
+  /** The status payload of the job as it was at its end. */
+  readonly payload: string
+  /** How many tries there were. */
+  readonly tries: number
+}
+
+/** A delivery that ended before its last try. */
+export type GivenUpWebhook = Pick<OpenWebhook, 'endpointId' | 'jobId' | 'tries'>
+
+/** What an endpoint's deliveries are signed with; sealed by the vault. */
+export interface WebhookKey {
+  readonly sealed: string
+  readonly createdAtMs: number
+}
+
+/**
+ * Deliveries of webhooks and the keys that sign them. The same transaction that makes a job final adds a delivery where the
+ * job names a receiver, with the status payload of that moment. Deliveries and keys outlive the job and its endpoint.
+ */
+export interface WebhookStore {
+  /** Deliveries that are due, at most `limit`, of each endpoint the first `perEndpoint`; those due longest come first. */
+  due(nowMs: number, perEndpoint: number, limit: number): Promise<DueWebhook[]>
+  /** When the next delivery is due of those that are not due at `nowMs`; null when there is none. */
+  nextDue(nowMs: number): Promise<number | null>
+  /** Null when it is over or gone. */
+  open(id: DeliveryId): Promise<OpenWebhook | null>
+  /**
+   * Keeps a try, and with it what becomes of the delivery, as core/webhook says. True, too, when this very try was kept
+   * before; false when another one was, or when the delivery is over or gone.
+   */
+  recordTry(id: DeliveryId, entry: WebhookTry): Promise<boolean>
+  /** The deliveries of a job that are kept, oldest first. */
+  list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]>
+  /** FAILED for deliveries whose try was due by `beforeMs` and was not made, at most `limit`. */
+  giveUp(beforeMs: number, nowMs: number, limit: number): Promise<GivenUpWebhook[]>
+  /**
+   * Removes deliveries that were over by `beforeMs`, at most `limit`, and keys that neither an endpoint nor a delivery
+   * needs. Returns how many deliveries there were.
+   */
+  removeOver(beforeMs: number, limit: number): Promise<number>
+  key(endpointId: EndpointId): Promise<WebhookKey | null>
+  /** Adds a key unless there is one; returns the one that there is now. */
+  ensureKey(endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Promise<WebhookKey>
+  /** Puts a key in place of the one that there was, if any. */
+  replaceKey(endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Promise<void>
+}
+
+/** What deleting an endpoint led to. */
+export interface DeletedEndpoint {
+  /** Those that have not ended. */
+  readonly workers: readonly Worker[]
+}
+
+/** Endpoints and what is known of them. */
+export interface EndpointStore {
+  /**
+   * Adds an endpoint.
+   * @param own a new template that is this endpoint's alone
+   * @throws AppError `conflict` when its id is not free
+   */
+  insert(endpoint: Endpoint, own?: Template): Promise<void>
+  /**
+   * Replaces what there is when that is still `before`; false when somebody was faster. An unlisted template that no
+   * endpoint has any more goes. A new version gets its release.
+   * @param own the endpoint's template: a new one, or the changed one that it has
+   */
+  replace(endpoint: Endpoint, before: Endpoint, nowMs: number, own?: Template): Promise<boolean>
+  find(id: EndpointId): Promise<Endpoint | null>
+  /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
+  /** One consistent picture; null when the endpoint is gone. */
+  snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
+  /** The numbers of endpoints of all owners, in the order of their ids, at most `limit`, after the given one. */
+  loads(after: EndpointId | null, limit: number): Promise<EndpointLoad[]>
+  /** The ids of all endpoints of all owners. */
+  ids(): Promise<EndpointId[]>
+  /** Whether an endpoint can have this id: no other has it, and nothing is left of a deleted one that had it. */
+  isFree(id: EndpointId): Promise<boolean>
+  /**
+   * Removes it with a template of its own, and says which workers are left to stop. Null when it is gone. However many jobs it has, this
+   * is quick: from now on none of them is found, handed out or changed, and {@link RemovalStore} cancels and removes them.
+   */
+  remove(id: EndpointId, nowMs: number): Promise<DeletedEndpoint | null>
+}
+
+/** A change of a worker's state. */
+export interface WorkerMove {
+  readonly worker: Worker
+  readonly from: WorkerState
+}
+
+/** What somebody has to know of a worker to recognize its calls. */
+export interface WorkerToken {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly tokenHash: string
+  readonly ended: boolean
+}
+
+/** Workers and their states. */
+export interface WorkerStore {
+  /**
+   * Adds a STARTING worker, unless its endpoint is gone or has `workersMax` that have not ended or wait for a place. The one
+   * that waited under the same id waits no longer, and one of the endpoint that ended under it makes place for the new one.
+   */
+  insert(worker: Worker, tokenHash: string): Promise<boolean>
+  find(id: WorkerId): Promise<Worker | null>
+  findByToken(tokenHash: string): Promise<Worker | null>
+  /** Tokens of those that have not ended, by their ids, from behind `after` on, at most `limit`. */
+  liveTokens(after: string, limit: number): Promise<WorkerToken[]>
+  /** Tokens of those with these ids, ended ones too. */
+  tokensOf(ids: readonly WorkerId[]): Promise<WorkerToken[]>
+  /** All that have not ended. */
+  alive(): Promise<Worker[]>
+  /** As {@link alive}, each with what it holds or has yet to let go of. */
+  loads(): Promise<WorkerLoad[]>
+  /** The ids of all that are not removed yet, ended ones too. */
+  ids(): Promise<WorkerId[]>
+  /** Those of an endpoint, ended ones too, newest first, at most 1,000. */
+  list(endpointId: EndpointId): Promise<Worker[]>
+  /** Notes that its process runs, and how to find it again. */
+  started(id: WorkerId, handle: string, nowMs: number): Promise<void>
+  /** Records when the download of its image began or ended, the first time that it is told. */
+  pulling(id: WorkerId, what: 'started' | 'ended', nowMs: number): Promise<void>
+  /** Notes a request for jobs: makes a STARTING worker READY and keeps its capacity and SDK. */
+  seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
+  /**
+   * Notes what workers that serve requests were about since this was noted last, so that their time is counted: those that
+   * have not ended.
+   */
+  served(times: readonly ServedTime[], nowMs: number): Promise<void>
+  /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
+  retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
+  /** DRAINING for a READY worker that holds no job and has to stop none, with the reason `evicted`; else null. */
+  evict(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
+  /** Keeps what is wrong with it. False when something was known before, or it has ended. */
+  noteProblem(id: WorkerId, problem: string, nowMs: number): Promise<boolean>
+  /**
+   * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}.
+   * @param seen false when it ended while nobody looked: then its time since the last count is not counted
+   */
+  exited(id: WorkerId, exit: WorkerExit, nowMs: number, seen?: boolean): Promise<WorkerMove | null>
+  /** The ids of those that ended last, the last one first. */
+  lastExited(limit: number): Promise<WorkerId[]>
+  /** Removes ended workers older than `beforeMs`, at most `limit`. */
+  removeExited(beforeMs: number, limit: number): Promise<WorkerId[]>
+}
+
+/** The key of an endpoint with its sealed text. */
+export interface EndpointKey {
+  readonly key: ApiKey
+  readonly sealed: string
+}
+
+/** API keys and what they have used. */
+export interface KeyStore {
+  /** Adds a key that no endpoint has. */
+  insert(key: ApiKey): Promise<void>
+  /** Adds the key of an endpoint unless there is one; returns the one that there is now. */
+  ensureForEndpoint(key: ApiKey, sealed: string): Promise<EndpointKey>
+  /** Puts a new key in the place of the endpoint's; returns that one, null where there was none. */
+  replaceForEndpoint(key: ApiKey, sealed: string): Promise<ApiKey | null>
+  /** An endpoint's key, which is disabled where it was revoked; null while it never had one. */
+  ofEndpoint(endpointId: EndpointId): Promise<EndpointKey | null>
+  /** The keys of an owner's endpoints, oldest first; the first 10,000 unless a slice is given. */
+  listOfEndpoints(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
+  /**
+   * Replaces name, scope, kind, expiry and flags: `outdated` when it is gone, or when they are not those of `before` any more;
+   * `last_key` when no key with all rights of the operator would be left, however many are changed and removed at once.
+   */
+  update(key: ApiKey, before: ApiKey): Promise<'changed' | 'outdated' | 'last_key'>
+  /** Notes that a key was used. */
+  used(id: KeyId, nowMs: number): Promise<void>
+  findByHash(hash: string): Promise<ApiKey | null>
+  /** A key of whatever owner. */
+  find(id: KeyId): Promise<ApiKey | null>
+  /** Those of an owner, without those of endpoints, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
+  /** `last_key` as for {@link update}. */
+  remove(owner: OwnerId, id: KeyId): Promise<'removed' | 'absent' | 'last_key'>
+  /** What {@link saveWindowCounts} kept last; empty before that. */
+  windowCounts(owner: OwnerId): Promise<WindowCount[]>
+  /** Keeps what was counted, so that a restart forgives nobody more than a moment. */
+  saveWindowCounts(owner: OwnerId, counts: readonly WindowCount[]): Promise<void>
+}
+
+/** Care of the database itself, in bounded work. */
+export interface UpkeepStore {
+  /** Removes counts of REST windows that began before `beforeMs`, at most `limit`. Returns how many there were. */
+  removeOldWindows(beforeMs: number, limit: number): Promise<number>
+  /** Gives some of the free space back to the disk when there is much. True when there is more to give. */
+  compact(): Promise<boolean>
+}

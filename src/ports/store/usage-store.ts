@@ -1,0 +1,61 @@
+import type { WorkerPhase } from '../../core/accounts/prices.ts'
+import type { JobUsage, WorkerUsage } from '../../core/accounts/usage.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+
+/** Which usage is read. */
+export interface UsageQuery {
+  readonly owner: OwnerId
+  /** Null for all endpoints, those that are gone included. */
+  readonly endpointId: EndpointId | null
+  /** Instants of whole hours, ascending: sums are made from each to the next. At most 1,000 spans are read at once. */
+  readonly bounds: readonly number[]
+}
+
+/** What the jobs of an endpoint have used in the span that begins at `startMs`. */
+export interface JobUsageSum {
+  readonly startMs: number
+  readonly endpointId: EndpointId
+  readonly usage: JobUsage
+}
+
+/** How long workers of an endpoint existed in the span that begins at `startMs`. */
+export interface WorkerUsageSum {
+  readonly startMs: number
+  readonly endpointId: EndpointId
+  /** See core/usage `flavorOf`; `unknown` for workers of versions that did not note it. */
+  readonly flavor: string
+  readonly usage: WorkerUsage
+}
+
+/** Workers of one flavor in one phase, at this moment. */
+export interface RunningWorkers {
+  readonly flavor: string
+  readonly phase: WorkerPhase
+  readonly workers: number
+}
+
+/**
+ * What was used, by the hour. Jobs are counted by the transitions that end their attempts and waits, workers when they end
+ * and in between by {@link countWorkers}; each in the same transaction, so nothing is counted twice or lost. Usage outlives
+ * endpoints. Reading stops before a span that would make more than 10,000 sums: `nextMs` is where to go on, null at the end.
+ */
+export interface UsageStore {
+  jobs(query: UsageQuery): Promise<{ sums: JobUsageSum[]; nextMs: number | null }>
+  /** What an owner's workers that have not ended are doing: how many of each flavor in each phase. */
+  running(owner: OwnerId): Promise<RunningWorkers[]>
+  /** The time of workers that run is included up to `nowMs`. */
+  workers(query: UsageQuery, nowMs: number): Promise<{ sums: WorkerUsageSum[]; nextMs: number | null }>
+  /** Counts workers that were not counted since `beforeMs` up to now, at most `limit`. Returns how many there were. */
+  countWorkers(nowMs: number, beforeMs: number, limit: number): Promise<number>
+  /** Removes hours before `beforeMs`, at most `limit` of each kind. Returns how many of the more frequent kind there were. */
+  removeOld(beforeMs: number, limit: number): Promise<number>
+}
+
+/** What a worker that serves requests was about for a while. */
+export interface ServedTime {
+  readonly id: WorkerId
+  /** For how long it had no request. */
+  readonly idleMs: number
+  /** Whether it has some now. */
+  readonly isBusy: boolean
+}

@@ -1,0 +1,28 @@
+import { MAX_COPIES } from '../core/workers/relay-headers.ts'
+
+/** Streams of which the last chunk is remembered. */
+const MAX_STREAMS = 10_000
+
+/**
+ * How often the last chunk of each stream was kept in a row. Chunks have no numbers, and language models say the same thing twice; so
+ * only the count tells whether a chunk that is sent again is there already.
+ */
+export class Copies {
+  readonly #last = new Map<string, { digest: string; count: number }>()
+
+  /** A chunk of a stream was kept. */
+  kept(stream: string, digest: string): void {
+    const last = this.#last.get(stream)
+    const count = last?.digest === digest ? Math.min(last.count + 1, MAX_COPIES - 1) : 1
+    this.#last.delete(stream)
+    this.#last.set(stream, { digest, count })
+    const [oldest] = this.#last.keys()
+    if (this.#last.size > MAX_STREAMS) this.#last.delete(oldest!)
+  }
+
+  /** How many copies in a row there are if this chunk was kept by a call that nobody saw the answer of. */
+  ifKept(stream: string, digest: string): number {
+    const last = this.#last.get(stream)
+    return 1 + (last?.digest === digest ? last.count : 0)
+  }
+}

@@ -1,0 +1,363 @@
+/** The server's side of the relay: finds it or starts it, tells it where the server is, and replaces it when it dies or hangs. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ensureFolder } from '../disk/durable-file.ts'
+import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
+import type { TokenNews } from './known-tokens.ts'
+import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
+import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, TOKENS_PATH, WELL_PATH } from './relay.ts'
+import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
+import type { Address } from './upstream.ts'
+
+/** Below node_modules the code is built: the program has the same ending as this module. */
+const PROGRAM = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url),
+)
+/** A program that cannot start ends; one that is slow to start, at the boot of a busy machine, is waited for. */
+const START_MS = 60_000
+const END_MS = 2_000
+/** A machine that is busy takes its time. */
+const COMMAND_MS = 10_000
+/** Between two tries to have a relay again. */
+const PAUSE_MS = 1_000
+
+/** What may become of a relay. */
+export type RelayNote =
+  | 'relay.started'
+  | 'relay.adopted'
+  | 'relay.lost'
+  | 'relay.silent'
+  | 'relay.hung'
+  | 'relay.failed'
+
+/** What {@link keepRelay} needs. */
+export interface KeeperOptions {
+  readonly dataDir: string
+  /** Names this boot of the machine. */
+  readonly bootId: string
+  /** Tells what became of the relay. */
+  readonly note: (what: RelayNote, fields: object) => void
+}
+
+/**
+ * Takes over the relay of the data directory, or starts one.
+ * @throws when none can be started
+ */
+export async function keepRelay(options: KeeperOptions): Promise<RelayKeeper> {
+  const keeper = new RelayKeeper(options)
+  await keeper.find()
+  return keeper
+}
+
+/** A relay that is looked after. */
+export class RelayKeeper {
+  readonly #options: KeeperOptions
+  #info: RelayInfo | null = null
+  #started = false
+  #server: Address | null = null
+  #replaced: (silentMs: number) => void = () => {}
+  #tether: ClientRequest | null = null
+  /** Where it listens besides the loopback address. */
+  #outer: Address | null = null
+  #closed = false
+  #pulse = new Pulse()
+  #isSilent = false
+  /** When the last question was asked that the relay has answered, of a clock that only grows. */
+  #wellAtMs = performance.now()
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+  }
+
+  /** The origin that workers are given. It stays the same unless its port is lost to another program. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#info?.port ?? 0}`
+  }
+
+  /** Takes over the relay that is there, or starts one on the port that workers know. */
+  async find(): Promise<void> {
+    const { dataDir, bootId, note } = this.#options
+    const known = readRelayInfo(dataDir)
+    if (known !== null && isAlive(known.identity, bootId)) {
+      this.#info = known
+      const { pid } = known.identity
+      const isWell = await this.#isWell(known)
+      if (isWell && (known.version === RELAY_VERSION || hasWorkers(dataDir))) {
+        note('relay.adopted', { pid, port: known.port })
+        return
+      }
+      if (!isWell) {
+        note('relay.hung', { pid, port: known.port })
+        signal(pid, 'SIGKILL')
+      }
+      await this.#endNow()
+    }
+    await start(dataDir, known?.port ?? 0)
+    const info = readRelayInfo(dataDir)
+    if (info === null) throw new Error('it left no file')
+    this.#info = info
+    this.#started = true
+    note('relay.started', { pid: info.identity.pid, port: info.port })
+  }
+
+  /**
+   * Tells the relay where the server is, for as long as this process lives.
+   * @param replaced called each time when another relay has taken the place of one that died or hung, with how long ago, in ms, that one
+   *   was last heard of: answers to workers since then may be lost
+   * @throws when the relay does not answer
+   */
+  async connect(server: Address, replaced: (silentMs: number) => void = () => {}): Promise<void> {
+    this.#server = server
+    this.#replaced = replaced
+    const info = this.#info!
+    const tether = command(info, TETHER_PATH, { [SERVER_HEADER]: `${server.host}:${server.port}` })
+    await new Promise<void>((resolve, reject) => {
+      tether.once('error', reject)
+      tether.setTimeout(COMMAND_MS, () => tether.destroy(new Error('it does not answer')))
+      tether.once('response', response => {
+        tether.setTimeout(0)
+        if (response.statusCode !== 200) return reject(new Error(`it answered ${response.statusCode}`))
+        response.resume()
+        response.on('error', () => {})
+        response.once('close', () => void this.#lost(tether))
+        resolve()
+      })
+    })
+    tether.on('error', () => {})
+    this.#tether = tether
+    if (this.#closed) tether.destroy()
+    void this.#watch(info, tether)
+  }
+
+  /**
+   * Lets the relay listen on another address of this machine, too, for as long as it lives; one that takes its place does the same.
+   * @param wanted with the port that it is to have where that is free
+   * @returns the port that it has
+   * @throws when the address cannot be bound, or the relay is of a version that cannot do this
+   */
+  async listenToo(wanted: Address): Promise<number> {
+    const info = this.#info!
+    const asked = command(info, LISTEN_PATH, { [LISTEN_HEADER]: `${wanted.host}:${wanted.port}` })
+    const { status, text } = await answerOf(asked)
+    if (status !== 200) throw new Error(status === 409 ? text : `the relay of an earlier version answers ${status}`)
+    const { port } = JSON.parse(text) as { port: number }
+    this.#outer = { host: wanted.host, port }
+    return port
+  }
+
+  /**
+   * Tells the relay of tokens. One of an earlier version does not ask for them, and hears nothing.
+   * @throws when it does not answer
+   */
+  async tell(news: TokenNews): Promise<void> {
+    const { status } = await answerOf(command(this.#info!, TOKENS_PATH, {}, JSON.stringify(news)))
+    if (status >= 500) throw new Error(`the relay answers ${status}`)
+  }
+
+  /** Where it listens besides the loopback address; null for nowhere, as far as this server knows. */
+  get outer(): Address | null {
+    return this.#outer
+  }
+
+  /** Whether the relay has the socket of the worker surface: one of an earlier version has not. */
+  get hasSocket(): boolean {
+    return this.#info?.version === RELAY_VERSION
+  }
+
+  /** The port of the loopback address. */
+  get port(): number {
+    return this.#info?.port ?? 0
+  }
+
+  /** Ends the relay: no worker is left. */
+  async end(): Promise<void> {
+    this.#closed = true
+    await this.#endNow()
+    this.#tether?.destroy()
+  }
+
+  /** Lets go of the relay: this server did not come up. One that it started itself is of no use to anybody. */
+  async leave(): Promise<void> {
+    if (this.#started) return this.end()
+    this.#closed = true
+    this.#tether?.destroy()
+  }
+
+  /** Asks the relay how it is for as long as this tether lasts, and replaces it when it hangs. */
+  async #watch(info: RelayInfo, tether: ClientRequest): Promise<void> {
+    this.#wellAtMs = performance.now()
+    while (this.#tether === tether && !this.#closed) {
+      if ((await this.#question(info)) === 'hangs') return this.#replace(info)
+      await pause(EVERY_MS)
+    }
+  }
+
+  /** Asks until it is known. */
+  async #isWell(info: RelayInfo): Promise<boolean> {
+    for (;;) {
+      const answer = await this.#question(info)
+      if (answer !== 'unknown') return answer === 'well'
+    }
+  }
+
+  async #question(info: RelayInfo): Promise<'well' | 'hangs' | 'unknown'> {
+    const { pid } = info.identity
+    const before = readEffort(pid)
+    const askedAtMs = performance.now()
+    if (await answersInTime(info)) {
+      this.#pulse.answered(performance.now())
+      this.#wellAtMs = askedAtMs
+      this.#isSilent = false
+      return 'well'
+    }
+    if (!this.#isSilent) this.#options.note('relay.silent', { pid, forMs: ANSWER_MS })
+    this.#isSilent = true
+    // Where it was only stopped, nothing is lost: calls that are cut off cost RunPod's SDK its results.
+    if (isAlive(info.identity, this.#options.bootId)) signal(pid, 'SIGCONT')
+    return this.#pulse.missed(askedAtMs, performance.now(), before, readEffort(pid)) ? 'hangs' : 'unknown'
+  }
+
+  /** The next one shares the port before this one ends, so that no call of a worker is refused. The end of the tether does the rest. */
+  async #replace(info: RelayInfo): Promise<void> {
+    const { dataDir, bootId, note } = this.#options
+    const { identity, port } = info
+    note('relay.hung', { pid: identity.pid, port })
+    this.#pulse.replaced(performance.now())
+    try {
+      await start(dataDir, port, true)
+    } catch (error) {
+      note('relay.failed', { problem: String(error) })
+    }
+    if (isAlive(identity, bootId)) signal(identity.pid, 'SIGKILL')
+    if (!this.#closed) return
+    this.#info = readRelayInfo(dataDir)
+    await this.#endNow()
+  }
+
+  async #lost(tether: ClientRequest): Promise<void> {
+    if (this.#closed || this.#tether !== tether) return
+    const { note } = this.#options
+    note('relay.lost', { pid: this.#info?.identity.pid })
+    const wellAtMs = this.#wellAtMs
+    while (!this.#closed) {
+      try {
+        await this.find()
+        await this.connect(this.#server!, this.#replaced)
+        const outer = this.#outer
+        this.#outer = null
+        // Where that cannot be, whoever wants the address next hears of it.
+        if (outer !== null) await this.listenToo(outer).catch(() => {})
+        this.#replaced(performance.now() - wellAtMs)
+        return
+      } catch (error) {
+        note('relay.failed', { problem: String(error) })
+        await pause(PAUSE_MS)
+      }
+    }
+  }
+
+  async #endNow(): Promise<void> {
+    const info = this.#info
+    if (info === null) return
+    const ended = command(info, END_PATH, {})
+    ended.on('error', () => {})
+    ended.on('response', response => response.resume().on('error', () => {}))
+    const deadline = performance.now() + END_MS
+    while (isAlive(info.identity, this.#options.bootId)) {
+      if (performance.now() > deadline) signal(info.identity.pid, 'SIGKILL')
+      await pause(10)
+    }
+    // One that was killed could not.
+    if (readRelayInfo(this.#options.dataDir)?.secret === info.secret) removeRelayInfo(this.#options.dataDir)
+  }
+}
+
+function command(info: RelayInfo, path: string, headers: Record<string, string>, body = ''): ClientRequest {
+  const sent = request({
+    ...{ host: '127.0.0.1', port: info.port, path, method: 'POST', agent: false },
+    headers: { authorization: info.secret, ...headers },
+  })
+  sent.end(body)
+  return sent
+}
+
+async function answerOf(asked: ClientRequest): Promise<{ status: number; text: string }> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    asked.once('error', reject)
+    asked.once('response', resolve)
+    asked.setTimeout(COMMAND_MS, () => asked.destroy(new Error('the relay does not answer')))
+  })
+  let text = ''
+  for await (const piece of response.setEncoding('utf8')) text += piece
+  return { status: response.statusCode ?? 0, text }
+}
+
+/** False when it says nothing in time. One that refuses the connection or breaks it off is there, or its tether ends. */
+function answersInTime(info: RelayInfo): Promise<boolean> {
+  const asked = command(info, WELL_PATH, {})
+  return new Promise(resolve => {
+    const late = setTimeout(() => {
+      resolve(false)
+      asked.destroy()
+    }, ANSWER_MS)
+    const settle = () => {
+      clearTimeout(late)
+      resolve(true)
+    }
+    asked.on('error', settle)
+    asked.once('response', response => {
+      response.resume().on('error', () => {})
+      settle()
+    })
+  })
+}
+
+/** Each worker process has a private folder until it was buried; the file is there as long as containers may call. */
+function hasWorkers(dataDir: string): boolean {
+  if (existsSync(join(dataDir, 'container-address.json'))) return true
+  try {
+    return readdirSync(join(dataDir, 'workers')).length > 0
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Starts a relay that no signal from this terminal reaches, and waits until it listens.
+ * @param beside whether another one has the port, which hangs
+ */
+async function start(dataDir: string, port: number, beside = false): Promise<void> {
+  ensureFolder(relayFolder(dataDir))
+  const log = openSync(join(relayFolder(dataDir), 'relay.log'), 'w', 0o600)
+  let child: ChildProcess
+  try {
+    child = spawn(process.execPath, [PROGRAM, dataDir, String(port), ...(beside ? ['beside'] : [])], {
+      ...{ cwd: '/', detached: true, env: {}, stdio: ['ignore', 'pipe', log] },
+    })
+  } finally {
+    closeSync(log)
+  }
+  child.unref()
+  let late: NodeJS.Timeout | undefined
+  try {
+    await new Promise<void>((resolve, reject) => {
+      late = setTimeout(() => reject(new Error('it does not answer')), START_MS)
+      child.once('error', reject)
+      child.once('exit', code => reject(new Error(`it ended with ${code}; its log is relay/relay.log`)))
+      child.stdout!.once('data', () => resolve())
+    })
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  } finally {
+    clearTimeout(late)
+    child.stdout?.destroy()
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}

@@ -1,0 +1,222 @@
+import {
+  type ApiKey,
+  type Caller,
+  callerOf,
+  FULL_SCOPE,
+  isValidAt,
+  mayManage,
+  mayUseJobs,
+} from '../../core/accounts/permission.ts'
+import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../../core/accounts/rate-limit.ts'
+import { AppError } from '../../core/errors.ts'
+import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
+import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
+import type { RefusedRight } from '../../events.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { JobLimiting } from '../jobs/job-limiting.ts'
+import { type AddressOf, FailedKeys, failureOf, InvalidKeyError } from './failed-keys.ts'
+import { OpenUses } from './open-uses.ts'
+
+const CACHE_MS = 5_000
+/** For so long a key that was valid is taken for valid while the store is away. */
+const STALE_MS = 300_000
+const CACHE_SIZE = 1_000
+/** How often it is noted that a key is used. */
+const USE_MS = 60_000
+/** How often the counts of the REST windows are kept. */
+const SAVE_MS = 5_000
+
+/** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
+export class Access {
+  /** Those who guess keys. */
+  readonly failedKeys: FailedKeys
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
+  readonly #windows: readonly RateWindow[]
+  readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
+  readonly #jobLimiting: JobLimiting
+  readonly #uses: OpenUses
+  readonly #used = new Map<KeyId, number>()
+  /** Grows with each change of a key, so that nothing read before it is kept after it. */
+  #changes = 0
+  readonly #counts = new Map<OwnerId, { counts: readonly WindowCount[]; savedAtMs: number }>()
+
+  /**
+   * @param windows the REST windows of this installation
+   * @param limitJobs whether job operations have limits, too
+   */
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
+    windows: readonly RateWindow[],
+    limitJobs = false,
+  ) {
+    this.#ports = ports
+    this.#windows = windows
+    this.#jobLimiting = new JobLimiting(ports, limitJobs)
+    this.#uses = new OpenUses(ports)
+    this.failedKeys = new FailedKeys(ports)
+  }
+
+  /**
+   * The caller that a key stands for.
+   * @param from where the key comes from, if a failure is to be counted
+   * @throws AppError `unauthorized` when there is no key, InvalidKeyError when it is unknown, disabled or expired, and
+   *   `rate_limited` instead where too many keys of that address failed
+   */
+  async authenticate(key: string | null, from?: AddressOf): Promise<Caller> {
+    if (key === null || key === '') throw new AppError('unauthorized', 'the API key is missing')
+    const hash = this.#ports.vault.hash(key)
+    const record = await this.#find(hash)
+    if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#callerOf(record)
+    const error = new InvalidKeyError(failureOf(record))
+    throw from === undefined ? error : this.failedKeys.refusal(from(), error)
+  }
+
+  /** The same at once, for valid keys that were looked up a moment ago; null for all others, which are to be authenticated. */
+  recall(key: string): Caller | null {
+    const hash = this.#ports.vault.hash(key)
+    const known = this.#cached(hash)
+    return known !== null && isValidAt(known, this.#ports.clock.now()) ? this.#callerOf(known) : null
+  }
+
+  #callerOf(record: ApiKey): Caller {
+    this.#noteUse(record)
+    return callerOf(record)
+  }
+
+  /** @throws AppError `forbidden` unless the caller may read or write in management */
+  requireManagement(caller: Caller, level: 'read' | 'write'): void {
+    if (mayManage(caller, level)) return
+    this.#refused(caller, `management:${level}`)
+    throw new AppError('forbidden', `this API key has no ${level} right for management`)
+  }
+
+  /** @throws AppError `forbidden` unless the caller may read or write the jobs of this endpoint */
+  requireJobs(caller: Caller, level: 'read' | 'write', endpoint: EndpointId): void {
+    if (mayUseJobs(caller, level, endpoint)) return
+    this.#refused(caller, `jobs:${level}`)
+    throw new AppError('forbidden', `this API key has no ${level} right for the jobs of endpoint ${endpoint}`)
+  }
+
+  #refused({ owner, keyId }: Caller, right: RefusedRight): void {
+    this.#ports.emit('right.refused', { account: owner, keyId, right })
+  }
+
+  /**
+   * Counts one REST request of the caller; null for callers without limits. What was counted is kept in the store every
+   * few seconds, so that a restart of the server forgives no more than those.
+   */
+  async count(caller: Caller): Promise<RateDecision | null> {
+    if (caller.exempt) return null
+    const { store, clock } = this.#ports
+    if (!this.#counts.has(caller.owner)) {
+      const counts = await store.keys.windowCounts(caller.owner)
+      if (!this.#counts.has(caller.owner)) this.#counts.set(caller.owner, { counts, savedAtMs: clock.now() })
+    }
+    const known = this.#counts.get(caller.owner)!
+    const decision = countRequest(this.#windows, known.counts, clock.now())
+    known.counts = decision.counts
+    if (clock.now() - known.savedAtMs >= SAVE_MS) {
+      known.savedAtMs = clock.now()
+      await store.keys.saveWindowCounts(caller.owner, decision.counts)
+    }
+    return decision
+  }
+
+  /** Keeps what was counted and is not kept yet, for a server that stops. A store that fails costs no more than that. */
+  async saveCounts(): Promise<void> {
+    const { keys } = this.#ports.store
+    const all = [...this.#counts].map(([owner, { counts }]) => keys.saveWindowCounts(owner, counts))
+    await Promise.allSettled(all)
+  }
+
+  /**
+   * Counts one call of a job operation that begins, where this installation limits them.
+   * @returns what is to be called once when the call has ended
+   * @throws AppError `rate_limited`
+   */
+  countJobs(caller: Caller, endpoint: EndpointId, operation: LimitedOperation): Promise<() => void> {
+    return this.#jobLimiting.begin(caller, endpoint, operation)
+  }
+
+  /**
+   * Makes a key of the server's own valid, with all rights, adding its record when there is none. Other keys of that kind
+   * lose their validity.
+   */
+  async ensureKey(owner: OwnerId, name: string, key: string): Promise<void> {
+    const { store, vault, random, clock } = this.#ports
+    const hash = vault.hash(key)
+    const fixed = { kind: 'server', scope: FULL_SCOPE, disabled: false, expiresAtMs: null } as const
+    const known = await store.keys.findByHash(hash)
+    if (known === null) {
+      const id = random.uuid() as KeyId
+      const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
+      await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
+    } else await store.keys.update({ ...known, ...fixed }, known)
+    for (const other of await store.keys.list(owner)) {
+      if (other.kind === 'server' && other.hash !== hash) await store.keys.remove(owner, other.id)
+    }
+    this.#changes += 1
+    this.#cache.clear()
+  }
+
+  /**
+   * Holds open what the caller begins, until it is let go or the key, or the right that it needs, ends: within a second here,
+   * and on other servers.
+   * @param requires throws when a caller lacks the right
+   * @param end told why, at most once
+   * @returns lets go
+   */
+  hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
+    return this.#uses.hold(caller, requires, end)
+  }
+
+  /** A key changed or is gone: it is read again at its next use, and what it holds open ends with the right to it. */
+  changed({ id, hash }: Pick<ApiKey, 'id' | 'hash'>): void {
+    this.#changes += 1
+    this.#cache.delete(hash)
+    this.#uses.changed(id)
+  }
+
+  #cached(hash: string): ApiKey | null {
+    const known = this.#cache.get(hash)
+    return known !== undefined && known.untilMs > this.#ports.clock.now() ? known.key : null
+  }
+
+  async #find(hash: string): Promise<ApiKey | null> {
+    const cached = this.#cached(hash)
+    if (cached !== null) return cached
+    const nowMs = this.#ports.clock.now()
+    const known = this.#cache.get(hash)
+    const changes = this.#changes
+    let key: ApiKey | null
+    try {
+      const found = await this.#ports.store.keys.findByHash(hash)
+      key = found !== null && this.#ports.vault.equal(found.hash, hash) ? found : null
+    } catch (error) {
+      const away = error instanceof AppError && error.code === 'unavailable'
+      if (!away || known === undefined || nowMs - known.readMs >= STALE_MS) throw error
+      // Who is known does not have to wait for the store again.
+      known.untilMs = nowMs + CACHE_MS
+      return known.key
+    }
+    if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
+    if (key !== null && changes === this.#changes) {
+      this.#cache.set(hash, { key, readMs: nowMs, untilMs: nowMs + CACHE_MS })
+    }
+    return key
+  }
+
+  /** The request does not wait for it, and a store that fails costs no more than the note. */
+  #noteUse({ id, lastUsedAtMs }: ApiKey): void {
+    const nowMs = this.#ports.clock.now()
+    if (nowMs - (this.#used.get(id) ?? lastUsedAtMs ?? 0) < USE_MS) return
+    if (this.#used.size >= CACHE_SIZE) this.#used.clear()
+    this.#used.set(id, nowMs)
+    this.#ports.store.keys.used(id, nowMs).catch(() => {})
+  }
+}
+
+/** How a key begins: as much as tells it from others, and no more of a short one than a quarter. */
+export function keyHint(key: string): string {
+  return key.slice(0, Math.min(8, Math.floor(key.length / 4)))
+}

@@ -1,0 +1,135 @@
+import {
+  type Account,
+  type AccountChanges,
+  accountFailures,
+  MAX_ACCOUNTS,
+  sshKeyFailures,
+} from '../../core/accounts/account.ts'
+import type { Caller } from '../../core/accounts/permission.ts'
+import { limitFailures } from '../../core/accounts/quotas.ts'
+import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { shortId } from '../short-id.ts'
+import { Quotas } from './quotas.ts'
+import { Sharing } from './sharing.ts'
+
+/** Accounts, which only the operator looks after. */
+export class Accounts {
+  readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
+  readonly #sharing: Sharing
+  readonly #quotas: Pick<Quotas, 'setLimits' | 'readLimits'>
+
+  /**
+   * @param sharing whether there may be a second account, and who is told of it
+   * @param quotas is told of changed limits, so that they count at once
+   */
+  constructor(
+    ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>,
+    sharing = new Sharing(ports),
+    quotas: Pick<Quotas, 'setLimits' | 'readLimits'> = new Quotas(ports),
+  ) {
+    this.#ports = ports
+    this.#sharing = sharing
+    this.#quotas = quotas
+  }
+
+  /**
+   * @throws AppError `forbidden` unless the caller is an operator, `invalid`, or `conflict` when there are too many or workers of
+   *   accounts are not kept apart
+   */
+  async create(caller: Caller, name: string): Promise<Account> {
+    requireOperator(caller)
+    const { store, random, clock, emit } = this.#ports
+    const failures = accountFailures(name)
+    if (failures.length > 0) throw invalid(failures)
+    this.#sharing.requireApart()
+    if ((await store.accounts.list()).length >= MAX_ACCOUNTS) {
+      throw new AppError('conflict', `there are ${MAX_ACCOUNTS} accounts already, which is the limit`)
+    }
+    const account = {
+      id: `user${shortId(random)}` as OwnerId,
+      name,
+      createdAtMs: clock.now(),
+      deleteRunningEndpoints: false,
+      limits: {},
+    }
+    await store.accounts.insert(account)
+    this.#sharing.accountMade()
+    emit('account.created', { account: account.id, by: caller.keyId })
+    return account
+  }
+
+  /**
+   * All accounts, oldest first.
+   * @throws AppError `forbidden` unless the caller is an operator
+   */
+  async list(caller: Caller): Promise<Account[]> {
+    requireOperator(caller)
+    return this.#ports.store.accounts.list()
+  }
+
+  /**
+   * An operator finds all accounts, everybody else the own one.
+   * @throws AppError `not_found`
+   */
+  async find(caller: Caller, id: OwnerId): Promise<Account> {
+    const account = caller.operator || caller.owner === id ? await this.#ports.store.accounts.find(id) : null
+    if (account === null) throw notFound('account', id)
+    return account
+  }
+
+  /**
+   * Changes what is given and keeps the rest. An operator changes all accounts, everybody else what the own one has chosen;
+   * names and limits are the operator's.
+   * @throws AppError `not_found`, `forbidden` for a name or limits unless the caller is an operator, `invalid`
+   */
+  async update(caller: Caller, id: OwnerId, changes: AccountChanges): Promise<Account> {
+    const { store, emit } = this.#ports
+    await this.find(caller, id)
+    if (changes.name !== undefined) {
+      requireOperator(caller)
+      const failures = accountFailures(changes.name)
+      if (failures.length > 0) throw invalid(failures)
+    }
+    if (changes.limits !== undefined) {
+      requireOperator(caller)
+      const failures = limitFailures(changes.limits)
+      if (failures.length > 0) throw invalid(failures)
+    }
+    const account = await store.accounts.update(id, changes)
+    if (account === null) throw notFound('account', id)
+    this.#quotas.setLimits(id, account.limits)
+    emit('account.changed', { account: id, by: caller.keyId })
+    return account
+  }
+
+  /** The public SSH keys of an account, as they were given. */
+  sshKeys(owner: OwnerId): Promise<readonly string[]> {
+    return this.#ports.store.accounts.sshKeys(owner)
+  }
+
+  /**
+   * Puts these in place of all public SSH keys of an account. They are kept for clients; no worker here has a shell.
+   * @throws AppError `invalid` with all failures
+   */
+  async replaceSshKeys(owner: OwnerId, keys: readonly string[]): Promise<readonly string[]> {
+    const failures = sshKeyFailures(keys)
+    if (failures.length > 0) throw invalid(failures)
+    await this.#ports.store.accounts.replaceSshKeys(owner, keys, this.#ports.clock.now())
+    return keys
+  }
+
+  /** Makes the operator's account where there is none yet, and reads the limits of all; the server does so at each start. */
+  async ensureOperator(): Promise<void> {
+    const { store, clock } = this.#ports
+    const chosen = { deleteRunningEndpoints: false, limits: {} }
+    await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: clock.now(), ...chosen })
+    await this.#quotas.readLimits()
+  }
+}
+
+function requireOperator(caller: Caller): void {
+  if (caller.operator) return
+  throw new AppError('forbidden', "accounts are looked after with a key of the operator's account that has all rights")
+}

@@ -1,0 +1,134 @@
+import {
+  type BillingTime,
+  type BucketSize,
+  billingBounds,
+  bucketsAfter,
+  exactAmount,
+  RoundedSum,
+} from '../../core/accounts/billing.ts'
+import { billedMs, hourlyPrice, type PriceList } from '../../core/accounts/prices.ts'
+import {
+  addWorkerUsage,
+  type JobUsage,
+  NO_JOB_USAGE,
+  NO_WORKER_USAGE,
+  type WorkerUsage,
+} from '../../core/accounts/usage.ts'
+import { AppError, invalid } from '../../core/errors.ts'
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { JobUsageSum, UsageQuery, WorkerUsageSum } from '../../ports/store/usage-store.ts'
+
+/** Amounts in millionths of a US dollar. */
+export interface Amounts {
+  readonly gpu: number
+  readonly cpu: number
+}
+
+/** What an endpoint has used in a bucket, and what that costs. */
+export interface BillingRecord extends Amounts {
+  readonly endpointId: EndpointId
+  readonly startMs: number
+  readonly endMs: number
+  readonly workers: WorkerUsage
+  /** How much of the workers' time is paid for, in milliseconds. */
+  readonly billedMs: number
+  readonly jobs: JobUsage
+}
+
+/** A bill: the oldest bucket first, and the amounts of its records add up to its totals. */
+export interface Bill {
+  readonly size: BucketSize
+  readonly startMs: number
+  readonly endMs: number
+  readonly records: readonly BillingRecord[]
+  readonly totals: Amounts
+}
+
+/** What usage costs, at the prices that are in force now. */
+export class Billing {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #prices: PriceList
+
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, prices: PriceList) {
+    this.#ports = ports
+    this.#prices = prices
+  }
+
+  /** Everything wrong with the time that is asked for, see `billingBounds`; empty when nothing is. */
+  failures(time: BillingTime): readonly string[] {
+    const result = billingBounds(time, this.#ports.clock.now())
+    return 'failures' in result ? result.failures : []
+  }
+
+  /**
+   * What an owner's endpoints, or one of them, have used and cost; those that are gone included, and workers that run
+   * up to now. There is no record where nothing was used, nor for an endpoint that is not the owner's.
+   * @throws AppError `invalid` with everything wrong with the time, or when there would be too many records
+   */
+  async bill(owner: OwnerId, time: BillingTime, endpointId: EndpointId | null): Promise<Bill> {
+    const { store, clock } = this.#ports
+    const nowMs = clock.now()
+    const result = billingBounds(time, nowMs)
+    if ('failures' in result) throw invalid(result.failures)
+    const { bounds } = result
+    const asked: UsageQuery = { owner, endpointId, bounds }
+    const [jobs, workers] = await Promise.all([store.usage.jobs(asked), store.usage.workers(asked, nowMs)])
+    if (jobs.nextMs !== null || workers.nextMs !== null) {
+      const message =
+        'this makes more records than one answer can have; ask for less time, larger buckets or one endpoint'
+      throw new AppError('invalid', message, { failures: [message] })
+    }
+    const gpu = new RoundedSum()
+    const cpu = new RoundedSum()
+    const records = joined(jobs.sums, workers.sums).map(({ startMs, endpointId: id, jobs: done, flavors }) => {
+      const cost = this.#exact(flavors)
+      return {
+        ...{ endpointId: id, startMs, endMs: bucketsAfter(startMs, time.size) },
+        ...{ gpu: gpu.add(cost.gpu), cpu: cpu.add(cost.cpu), jobs: done, billedMs: cost.billedMs },
+        workers: flavors.reduce((sum, { usage }) => addWorkerUsage(sum, usage), NO_WORKER_USAGE),
+      }
+    })
+    const totals = { gpu: gpu.micros, cpu: cpu.micros }
+    return { size: time.size, startMs: bounds[0]!, endMs: bounds.at(-1)!, records, totals }
+  }
+
+  /** What an owner's workers cost for an hour as they are now, in millionths of a US dollar. */
+  async spendPerHour(owner: OwnerId): Promise<number> {
+    const running = await this.#ports.store.usage.running(owner)
+    const paid = running.filter(({ phase }) => this.#prices.phases.has(phase))
+    return paid.reduce((sum, { flavor, workers }) => sum + workers * hourlyPrice(this.#prices, flavor).micros, 0)
+  }
+
+  #exact(flavors: readonly WorkerUsageSum[]): { gpu: bigint; cpu: bigint; billedMs: number } {
+    const cost = { gpu: 0n, cpu: 0n, billedMs: 0 }
+    for (const { flavor, usage } of flavors) {
+      const ms = billedMs(this.#prices, usage)
+      const { kind, micros } = hourlyPrice(this.#prices, flavor)
+      cost[kind] += exactAmount(micros, ms)
+      cost.billedMs += ms
+    }
+    return cost
+  }
+}
+
+interface Used {
+  readonly startMs: number
+  readonly endpointId: EndpointId
+  jobs: JobUsage
+  readonly flavors: WorkerUsageSum[]
+}
+
+/** One item for each bucket and endpoint, the oldest bucket first. */
+function joined(jobs: readonly JobUsageSum[], workers: readonly WorkerUsageSum[]): Used[] {
+  const found = new Map<string, Used>()
+  const of = ({ startMs, endpointId }: JobUsageSum | WorkerUsageSum): Used => {
+    const name = `${startMs} ${endpointId}`
+    const used = found.get(name) ?? { startMs, endpointId, jobs: NO_JOB_USAGE, flavors: [] }
+    found.set(name, used)
+    return used
+  }
+  for (const sum of jobs) of(sum).jobs = sum.usage
+  for (const sum of workers) of(sum).flavors.push(sum)
+  return [...found.values()].sort((a, b) => a.startMs - b.startMs || (a.endpointId < b.endpointId ? -1 : 1))
+}

@@ -1,0 +1,113 @@
+import type { ApiKey } from '../../core/accounts/permission.ts'
+import { AppError } from '../../core/errors.ts'
+import type { KeyFailure } from '../../events.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** So many keys of one address may fail within {@link WINDOW_MS} before it is slowed down. */
+const MOST_FAILURES = 20
+const WINDOW_MS = 60_000
+/** For so long failed keys of an address that is slowed down are answered 429. */
+const SLOWED_MS = 60_000
+const MAX_ADDRESSES = 10_000
+
+/** Says where a request comes from, for those whose key fails; nobody else pays for finding out. */
+export type AddressOf = () => string
+
+/** A key is unknown, disabled or expired, which callers cannot tell from each other; or a token is that of no worker. */
+export class InvalidKeyError extends AppError {
+  readonly reason: KeyFailure
+
+  constructor(reason: KeyFailure, message = 'the API key is invalid or has expired') {
+    super('unauthorized', message)
+    this.reason = reason
+  }
+}
+
+/** Why a key is not valid. @param record null where there is none */
+export function failureOf(record: Pick<ApiKey, 'disabled'> | null): KeyFailure {
+  if (record === null) return 'unknown'
+  return record.disabled ? 'disabled' : 'expired'
+}
+
+/** The failures of one address since `sinceMs`; it is slowed down until `untilMs`. */
+interface Failures {
+  sinceMs: number
+  count: number
+  untilMs: number
+}
+
+/**
+ * Counts keys that fail by the address that they come from, and slows down those who guess. Only failures are slowed down: a
+ * valid key works from each address at any time, so that nobody can lock out others behind the same address.
+ */
+export class FailedKeys {
+  readonly #ports: Pick<Ports, 'clock' | 'emit'>
+  readonly #maxAddresses: number
+  /** Those that failed latest are last. */
+  readonly #byAddress = new Map<string, Failures>()
+
+  constructor(ports: Pick<Ports, 'clock' | 'emit'>, maxAddresses = MAX_ADDRESSES) {
+    this.#ports = ports
+    this.#maxAddresses = maxAddresses
+  }
+
+  /**
+   * Counts keys that failed.
+   * @param address where they come from: a missing one is an address like others
+   * @param count how many keys the request had
+   * @returns what to answer: `error` itself, or `rate_limited` to an address of which too many keys failed
+   */
+  refusal(address: string, error: InvalidKeyError, count = 1): AppError {
+    const nowMs = this.#ports.clock.monotonic()
+    const block = addressBlock(address)
+    this.#ports.emit('key.failed', { address: block, reason: error.reason, count })
+    const known = this.#latest(block, nowMs)
+    if (known.untilMs > nowMs) {
+      const retryAfterSeconds = Math.ceil((known.untilMs - nowMs) / 1_000)
+      const message = 'too many invalid API keys came from this address; valid ones still work'
+      return new AppError('rate_limited', message, { retryAfterSeconds })
+    }
+    known.count += count
+    if (known.count >= MOST_FAILURES) {
+      known.untilMs = nowMs + SLOWED_MS
+      known.sinceMs = known.untilMs
+      known.count = 0
+    }
+    return error
+  }
+
+  /** Counts the failed token of a worker, without ever slowing its address down: that of the relay is the address of all workers. */
+  failedToken(address: string): void {
+    this.#ports.emit('key.failed', { address: addressBlock(address), reason: 'worker_token', count: 1 })
+  }
+
+  #latest(block: string, nowMs: number): Failures {
+    const known = this.#byAddress.get(block) ?? { sinceMs: nowMs, count: 0, untilMs: nowMs }
+    if (nowMs - known.sinceMs >= WINDOW_MS) {
+      known.sinceMs = nowMs
+      known.count = 0
+    }
+    this.#byAddress.delete(block)
+    if (this.#byAddress.size >= this.#maxAddresses) this.#byAddress.delete(this.#byAddress.keys().next().value!)
+    this.#byAddress.set(block, known)
+    return known
+  }
+}
+
+/** What of an address is one sender: all of an IPv4 address, the first 64 bits of an IPv6 address, whose rest is free to choose. */
+export function addressBlock(address: string): string {
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
+  if (!plain.includes(':')) return plain
+  const [start = '', end] = plain.replace(/%.*$/s, '').split('::')
+  const head = groupsOf(start)
+  const tail = groupsOf(end ?? '')
+  // An IPv4 address at the end stands for two groups.
+  const width = tail.length + (tail.at(-1)?.includes('.') === true ? 1 : 0)
+  const zeros = end === undefined ? [] : Array<string>(Math.max(0, 8 - head.length - width)).fill('0')
+  const groups = [...head, ...zeros, ...tail].slice(0, 4)
+  return `${groups.map(group => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+}
+
+function groupsOf(text: string): string[] {
+  return text === '' ? [] : text.split(':')
+}

@@ -1,0 +1,274 @@
+import {
+  type ApiKey,
+  type Caller,
+  endpointScope,
+  isWithin,
+  type KeyRecord,
+  type KeyScope,
+  mayUseJobs,
+  scopeEndpoints,
+  scopeFailures,
+} from '../../core/accounts/permission.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError, invalid, notFound } from '../../core/errors.ts'
+import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
+import type { Page, PageRequest } from '../../core/pages.ts'
+import { endpointKeyPlace } from '../../core/secrets/seal-place.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { onePage } from '../paging.ts'
+import { changeAgain } from '../retry-on-conflict.ts'
+import { type Access, keyHint } from './access.ts'
+
+/** Most keys of one account. */
+const MAX_KEYS = 1_000
+const KEY_BYTES = 24
+
+/** What a caller sets of a new key. */
+export interface KeyInput {
+  readonly name: string
+  readonly scope: KeyScope
+  /** Null or left out for a key without an end. */
+  readonly expiresAtMs?: number | null
+  /** No REST windows; only an operator can give that. */
+  readonly exempt?: boolean
+  /** Whose key it is to be, for operators; the caller's own account when left out. */
+  readonly account?: OwnerId
+}
+
+/** What can change about a key; what is left out is kept. */
+export interface KeyChanges extends Partial<Pick<KeyInput, 'name' | 'scope' | 'expiresAtMs' | 'exempt'>> {
+  readonly disabled?: boolean
+}
+
+/** A new key. Nothing shows the text again. */
+export interface NewKey {
+  readonly key: string
+  readonly record: KeyRecord
+}
+
+/** API keys: who gets which rights. Nobody gives more than the own rights, and none of what has more can be changed. */
+export class Keys {
+  readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>
+  readonly #access: Pick<Access, 'changed'>
+
+  /** @param access is told of changes, so that they count at once */
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>, access: Pick<Access, 'changed'>) {
+    this.#ports = ports
+    this.#access = access
+  }
+
+  /**
+   * @throws AppError `invalid` with all failures, `forbidden` for more rights than the caller has, `not_found` for an
+   *   unknown account, `conflict` when the account has too many keys
+   */
+  async create(caller: Caller, input: KeyInput): Promise<NewKey> {
+    const { store, clock, random, vault, emit } = this.#ports
+    const owner = input.account ?? caller.owner
+    if (owner !== caller.owner) await this.#requireAccount(caller, owner)
+    const { name, scope, expiresAtMs = null, exempt = false } = input
+    await this.#check(caller, owner, { name, scope, expiresAtMs, exempt })
+    const enough = await store.keys.list(owner, { after: null, limit: MAX_KEYS })
+    if (enough.length === MAX_KEYS) throw new AppError('conflict', `an account can have at most ${MAX_KEYS} keys`)
+    const key = this.#newText()
+    const record: ApiKey = {
+      ...{ id: random.uuid() as KeyId, owner, kind: 'user', name, scope, exempt, expiresAtMs, disabled: false },
+      ...{ hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null },
+    }
+    await store.keys.insert(record)
+    emit('key.created', { keyId: record.id, owner, by: caller.keyId })
+    return { key, record: shown(record) }
+  }
+
+  /**
+   * All keys of an account, oldest first, without those that endpoints have of their own.
+   * @param account another account, for operators
+   * @throws AppError `not_found` for another account unless the caller is an operator
+   */
+  async list(caller: Caller, account = caller.owner): Promise<KeyRecord[]> {
+    if (account !== caller.owner) await this.#requireAccount(caller, account)
+    return (await this.#ports.store.keys.list(account)).map(shown)
+  }
+
+  /** @throws AppError `not_found`, also for a key of another account unless the caller is an operator */
+  async find(caller: Caller, id: KeyId): Promise<KeyRecord> {
+    return shown(await this.#find(caller, id))
+  }
+
+  /**
+   * Changes what is given and keeps the rest, but for keys of endpoints. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
+   * @throws AppError `invalid`, `not_found`, `forbidden` for rights that the caller lacks, `conflict` for the server's own
+   *   key and for the last one that has all rights of the operator
+   */
+  async update(caller: Caller, id: KeyId, changes: KeyChanges): Promise<KeyRecord> {
+    return changeAgain(`key ${id}`, async () => {
+      const before = await this.#find(caller, id)
+      if (before.kind === 'endpoint') {
+        throw new AppError('conflict', 'the key of an endpoint cannot be changed; it can be rotated and revoked')
+      }
+      const after: ApiKey = { ...before, ...changes }
+      this.#requireOver(caller, before)
+      await this.#check(caller, before.owner, changes)
+      const outcome = await this.#ports.store.keys.update(after, before)
+      if (outcome === 'last_key') throw lastKey()
+      if (outcome === 'outdated') return null
+      this.#access.changed(before)
+      this.#ports.emit('key.changed', { keyId: id, owner: before.owner, by: caller.keyId })
+      return shown(after)
+    })
+  }
+
+  /**
+   * Revokes a key for good; an endpoint then has none until {@link rotateOfEndpoint}. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
+   * @throws AppError as {@link update}
+   */
+  async remove(caller: Caller, id: KeyId): Promise<void> {
+    const key = await this.#find(caller, id)
+    this.#requireOver(caller, key)
+    if (key.kind === 'endpoint') return this.#revokeOfEndpoint(caller, key)
+    const outcome = await this.#ports.store.keys.remove(key.owner, id)
+    if (outcome === 'last_key') throw lastKey()
+    if (outcome === 'absent') throw notFound('key', id)
+    this.#access.changed(key)
+    this.#ports.emit('key.revoked', { keyId: id, owner: key.owner, by: caller.keyId })
+  }
+
+  /**
+   * The key of an endpoint, which opens its job operations and nothing else; made when it is first asked for. Null where it was
+   * revoked, and for a caller who may not write the endpoint's jobs, or whose own key ends: this one does not.
+   */
+  async ofEndpoint(caller: Caller, endpoint: Endpoint): Promise<string | null> {
+    const { id, owner } = endpoint
+    if (!mayHave(caller, endpoint)) return null
+    const { store, vault, emit } = this.#ports
+    let known = await store.keys.ofEndpoint(id)
+    if (known === null) {
+      const { record, sealed } = this.#newOfEndpoint(endpoint)
+      known = await store.keys.ensureForEndpoint(record, sealed)
+      if (known.key.id === record.id) emit('key.created', { keyId: record.id, owner, by: caller.keyId })
+    }
+    return known.key.disabled ? null : vault.open(known.sealed, endpointKeyPlace(id))
+  }
+
+  /**
+   * Gives an endpoint a new key, also after its key was revoked. The one before counts no more, as after {@link remove}.
+   * @throws AppError `forbidden` for a caller who may not write the endpoint's jobs, or whose own key ends
+   */
+  async rotateOfEndpoint(caller: Caller, endpoint: Endpoint): Promise<NewKey> {
+    if (!mayHave(caller, endpoint)) {
+      throw new AppError(
+        'forbidden',
+        'only a key without an end that may write the jobs of the endpoint gets a new key for it',
+      )
+    }
+    const { store, emit } = this.#ports
+    const { owner } = endpoint
+    const { key, record, sealed } = this.#newOfEndpoint(endpoint)
+    const before = await store.keys.replaceForEndpoint(record, sealed)
+    if (before !== null) {
+      this.#access.changed(before)
+      if (!before.disabled) emit('key.revoked', { keyId: before.id, owner, by: caller.keyId })
+    }
+    emit('key.created', { keyId: record.id, owner, by: caller.keyId })
+    return { key, record: shown(record) }
+  }
+
+  /**
+   * The keys of the endpoints of the caller's account, oldest first; one that is disabled was revoked.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async listOfEndpoints(caller: Caller, request: PageRequest = {}): Promise<Page<KeyRecord>> {
+    const { keys } = this.#ports.store
+    const { items, nextCursor } = await onePage(request, slice => keys.listOfEndpoints(caller.owner, slice))
+    return { items: items.map(shown), nextCursor }
+  }
+
+  /** The record stays, so that nobody who asks for the key of the endpoint makes a new one. */
+  async #revokeOfEndpoint(caller: Caller, key: ApiKey): Promise<void> {
+    if (key.disabled) return
+    const outcome = await this.#ports.store.keys.update({ ...key, disabled: true }, key)
+    if (outcome !== 'changed') throw notFound('key', key.id)
+    this.#access.changed(key)
+    this.#ports.emit('key.revoked', { keyId: key.id, owner: key.owner, by: caller.keyId })
+  }
+
+  #newOfEndpoint({ id, owner, name }: Endpoint): { key: string; record: ApiKey; sealed: string } {
+    const { vault, clock, random } = this.#ports
+    const key = this.#newText()
+    const record: ApiKey = {
+      ...{ id: random.uuid() as KeyId, owner, kind: 'endpoint', name, scope: endpointScope(id), exempt: false },
+      ...{ expiresAtMs: null, disabled: false, hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now() },
+      ...{ lastUsedAtMs: null, endpointId: id },
+    }
+    return { key, record, sealed: vault.seal(key, endpointKeyPlace(id)) }
+  }
+
+  #newText(): string {
+    return `rpa_${Buffer.from(this.#ports.random.bytes(KEY_BYTES)).toString('base64url')}`
+  }
+
+  async #find(caller: Caller, id: KeyId): Promise<ApiKey> {
+    const key = await this.#ports.store.keys.find(id)
+    const visible = key !== null && (key.owner === caller.owner || caller.operator)
+    if (!visible) throw notFound('key', id)
+    return key
+  }
+
+  async #requireAccount(caller: Caller, account: OwnerId): Promise<void> {
+    const known = caller.operator && (await this.#ports.store.accounts.find(account)) !== null
+    if (!known) throw notFound('account', account)
+  }
+
+  async #check(caller: Caller, owner: OwnerId, given: KeyChanges): Promise<void> {
+    const { name, scope, expiresAtMs } = given
+    const failures: string[] = []
+    if (name !== undefined && name.trim() === '') failures.push('name must not be empty')
+    if (name !== undefined && name.length > 191) failures.push('name must have at most 191 characters')
+    if (expiresAtMs != null && !(Number.isSafeInteger(expiresAtMs) && expiresAtMs > this.#ports.clock.now())) {
+      failures.push('the expiry must be in the future')
+    }
+    if (scope !== undefined) failures.push(...scopeFailures(scope), ...(await this.#unknownEndpoints(owner, scope)))
+    if (failures.length > 0) throw invalid(failures)
+    if (scope !== undefined && !isWithin(scope, caller.scope)) {
+      throw new AppError('forbidden', 'a key cannot get more rights than the one that it is made or changed with')
+    }
+    if (given.exempt === true && !caller.operator) {
+      throw new AppError('forbidden', 'only an operator can exempt a key from the limits')
+    }
+    const { expiresAtMs: callerEnds } = caller
+    if (callerEnds !== null && expiresAtMs !== undefined && (expiresAtMs === null || expiresAtMs > callerEnds)) {
+      throw new AppError('forbidden', 'a key cannot last longer than the one that it is made or changed with')
+    }
+  }
+
+  async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<string[]> {
+    const named = scopeEndpoints(scope)
+    if (named.length === 0) return []
+    const known = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
+    return named.filter(id => !known.has(id)).map(id => `endpoint ${id} not found`)
+  }
+
+  #requireOver(caller: Caller, key: ApiKey): void {
+    if (key.kind === 'server') {
+      throw new AppError(
+        'conflict',
+        'this is the key of the server itself; set another one with RUNYARD_API_KEY or in the file api-key and start again',
+      )
+    }
+    if (!isWithin(key.scope, caller.scope)) {
+      throw new AppError('forbidden', 'a key cannot be changed with one that has fewer rights')
+    }
+  }
+}
+
+/** Whether a caller may have the key of an endpoint, which has no end. */
+function mayHave(caller: Caller, { id, owner }: Endpoint): boolean {
+  return caller.owner === owner && caller.expiresAtMs === null && mayUseJobs(caller, 'write', id)
+}
+
+function lastKey(): AppError {
+  return new AppError('conflict', 'this is the last key with all rights of the operator; make another one first')
+}
+
+function shown({ hash: _, ...record }: ApiKey): KeyRecord {
+  return record
+}

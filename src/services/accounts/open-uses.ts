@@ -1,0 +1,171 @@
+import { type Caller, callerOf, isValidAt } from '../../core/accounts/permission.ts'
+import { AppError } from '../../core/errors.ts'
+import type { KeyId } from '../../core/ids.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { failureOf, InvalidKeyError } from './failed-keys.ts'
+
+/** How often uses are compared with the clock, and keys of new uses with the store; a second is promised. */
+const CHECK_MS = 500
+/** Pause before a store that did not answer is asked again. */
+const RETRY_MS = 2_000
+/** For so long after a change of a key callers may still come with what was read of it before. */
+const RECENT_MS = 60_000
+/** Most keys of which a recent change is remembered. */
+const MOST_RECENT = 1_000
+/** Most keys that are read at once. */
+const READS = 20
+
+/** Something that a caller holds open. */
+interface Use {
+  readonly requires: (caller: Caller) => void
+  readonly end: (why: AppError) => void
+}
+
+/** What is held open with one key. */
+interface Held {
+  readonly uses: Set<Use>
+  readonly unsubscribe: () => void
+  /** Earliest end of the key by what its callers know; null for none. */
+  expiresAtMs: number | null
+  /** By the monotonic clock, when the key is to be read again; null when nothing says so. */
+  readAtMs: number | null
+}
+
+/** What keys hold open: streams, sockets and calls that wait. Each ends within a second of its key, or of its right. */
+export class OpenUses {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier'>
+  readonly #held = new Map<KeyId, Held>()
+  readonly #changedMs = new Map<KeyId, number>()
+  #cancelTimer: (() => void) | null = null
+  #reading = false
+
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier'>) {
+    this.#ports = ports
+  }
+
+  /**
+   * Holds something open until it is let go. The key was checked before; it is read again only for uses that last.
+   * @param requires throws when a caller lacks the right that the use needs
+   * @param end called at most once, never in the call of `hold`: with `unauthorized` when the key is no longer valid, with
+   *   what `requires` throws when it lost the right
+   * @returns lets go; may be called more than once
+   */
+  hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
+    const { keyId, expiresAtMs } = caller
+    const use = { requires, end }
+    let held = this.#held.get(keyId)
+    if (held === undefined) {
+      const unsubscribe = this.#ports.notifier.subscribe(`key:${keyId}`, () => this.#readSoon(keyId))
+      // It may have changed on another server between its check and the subscription.
+      held = { uses: new Set(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
+      this.#held.set(keyId, held)
+    } else if (this.#isRecent(keyId)) held.readAtMs = this.#ports.clock.monotonic()
+    held.uses.add(use)
+    this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
+    return () => this.#letGo(keyId, use)
+  }
+
+  /** A key changed here: what it holds open is looked at everywhere, and so is what callers begin who were checked just before. */
+  changed(keyId: KeyId): void {
+    if (this.#changedMs.size >= MOST_RECENT) this.#changedMs.clear()
+    this.#changedMs.set(keyId, this.#ports.clock.monotonic())
+    this.#ports.notifier.publish(`key:${keyId}`)
+  }
+
+  /** How many keys hold something open. */
+  get keys(): number {
+    return this.#held.size
+  }
+
+  #isRecent(keyId: KeyId): boolean {
+    if (this.#changedMs.size === 0) return false
+    const changedMs = this.#changedMs.get(keyId)
+    return changedMs !== undefined && this.#ports.clock.monotonic() - changedMs < RECENT_MS
+  }
+
+  #readSoon(keyId: KeyId): void {
+    const held = this.#held.get(keyId)
+    if (held === undefined) return
+    held.readAtMs = this.#ports.clock.monotonic()
+    void this.#read()
+  }
+
+  #letGo(keyId: KeyId, use: Use): void {
+    const held = this.#held.get(keyId)
+    if (held?.uses.delete(use) !== true || held.uses.size > 0) return
+    held.unsubscribe()
+    this.#held.delete(keyId)
+    if (this.#held.size > 0) return
+    this.#cancelTimer?.()
+    this.#cancelTimer = null
+  }
+
+  #check(): void {
+    this.#cancelTimer = null
+    const nowMs = this.#ports.clock.now()
+    for (const [keyId, { expiresAtMs }] of this.#held) {
+      if (expiresAtMs !== null && expiresAtMs <= nowMs) this.#end(keyId, () => new InvalidKeyError('expired'))
+    }
+    void this.#read()
+    if (this.#held.size > 0) this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
+  }
+
+  /** Reads the keys that are due, a few at once. */
+  async #read(): Promise<void> {
+    if (this.#reading) return
+    this.#reading = true
+    try {
+      for (;;) {
+        const nowMs = this.#ports.clock.monotonic()
+        const isDue = ({ readAtMs }: Held) => readAtMs !== null && readAtMs <= nowMs
+        const due = this.#held
+          .entries()
+          .filter(([, held]) => isDue(held))
+          .map(([keyId]) => keyId)
+          .take(READS)
+          .toArray()
+        if (due.length === 0) return
+        await Promise.all(due.map(keyId => this.#readOne(keyId)))
+      }
+    } finally {
+      this.#reading = false
+    }
+  }
+
+  async #readOne(keyId: KeyId): Promise<void> {
+    const { store, clock } = this.#ports
+    const held = this.#held.get(keyId)
+    if (held === undefined) return
+    held.readAtMs = null
+    try {
+      const key = await store.keys.find(keyId)
+      if (key === null || !isValidAt(key, clock.now()))
+        return this.#end(keyId, () => new InvalidKeyError(failureOf(key)))
+      held.expiresAtMs = key.expiresAtMs
+      const caller = callerOf(key)
+      this.#end(keyId, ({ requires }) => refusalOf(() => requires(caller)))
+    } catch {
+      // What was valid stays so while the store is away.
+      held.readAtMs ??= clock.monotonic() + RETRY_MS
+    }
+  }
+
+  #end(keyId: KeyId, why: (use: Use) => AppError | null): void {
+    for (const use of [...(this.#held.get(keyId)?.uses ?? [])]) {
+      const refusal = why(use)
+      if (refusal === null) continue
+      this.#letGo(keyId, use)
+      use.end(refusal)
+    }
+  }
+}
+
+function refusalOf(check: () => void): AppError | null {
+  try {
+    check()
+    return null
+  } catch (error) {
+    if (error instanceof AppError) return error
+    throw error
+  }
+}

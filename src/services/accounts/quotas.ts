@@ -1,0 +1,216 @@
+import {
+  type AccountLimits,
+  addHeld,
+  type GivenLimits,
+  type HeldJobs,
+  heldProblem,
+  limitsFor,
+  NO_LIMITS,
+  NOTHING_HELD,
+  type ObjectCounts,
+  type ObjectKind,
+  objectProblem,
+  workersMinProblem,
+} from '../../core/accounts/quotas.ts'
+import type { JobUsage } from '../../core/accounts/usage.ts'
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import type { Position } from '../../core/pages.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** Jobs that one read of the store looks at; others are served between the reads. */
+const PART = 1_000
+/** What an account holds is read again after this time at the earliest, and after ten times what a read takes. */
+const AGAIN_MS = 1_000
+const REST = 10
+
+/** An account's limits and what it has. */
+export interface QuotaUse {
+  readonly limits: AccountLimits
+  readonly objects: ObjectCounts
+  readonly held: HeldJobs
+  readonly workers: number
+  readonly gpus: number
+}
+
+/** What an account holds: never less than is true but for retries, since what ends is noticed by the next reading only. */
+interface Ledger {
+  held: HeldJobs
+  /** From when on it is worth reading again, of the monotonic clock. */
+  readAgainMs: number
+  /** False until what it held before this start is known. */
+  isRead: boolean
+  reading: Promise<void> | null
+}
+
+/**
+ * Keeps accounts within their limits. A submit adds to a figure in memory and reads nothing; only where that figure would pass
+ * a limit, and at the first submit after a start, the store is read in parts to see what is still held. So nothing has to be counted when jobs end or expire.
+ */
+export class Quotas {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #defaults: AccountLimits
+  readonly #given = new Map<OwnerId, GivenLimits>()
+  readonly #ledgers = new Map<OwnerId, Ledger>()
+  readonly #turns = new Map<OwnerId, Promise<unknown>>()
+
+  /** @param defaults of accounts beside the operator's; none when left out */
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, defaults: AccountLimits = NO_LIMITS) {
+    this.#ports = ports
+    this.#defaults = defaults
+  }
+
+  /** Reads the limits that accounts were given; the server does so at each start. */
+  async readLimits(): Promise<void> {
+    for (const { id, limits } of await this.#ports.store.accounts.list()) this.setLimits(id, limits)
+  }
+
+  /** From now on an account has these of its own. */
+  setLimits(owner: OwnerId, given: GivenLimits): void {
+    this.#given.set(owner, given)
+  }
+
+  /** The limits that count for an account. */
+  limitsOf(owner: OwnerId): AccountLimits {
+    return limitsFor(owner, this.#given.get(owner) ?? {}, this.#defaults)
+  }
+
+  /**
+   * Counts jobs that an account wants to submit.
+   * @returns null when they fit, else what to wait for: it is read whether they fit all the same, and rejects with AppError
+   *   `rate_limited` when they do not
+   */
+  admit(owner: OwnerId, jobs: readonly { readonly input: string }[]): Promise<void> | null {
+    const limits = this.limitsOf(owner)
+    if (limits.queuedJobs === null && limits.queuedMb === null && limits.storedMb === null) return null
+    const bytes = jobs.reduce((sum, { input }) => sum + Buffer.byteLength(input), 0)
+    const more = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes }
+    const ledger = this.#ledgerOf(owner)
+    const held = addHeld(ledger.held, more)
+    if (!ledger.isRead || heldProblem(held, limits) !== null) return this.#admitRead(owner, more)
+    ledger.held = held
+    return null
+  }
+
+  /** Counts what the end of an attempt left; it is kept whatever the limit. */
+  noteResult(owner: OwnerId, { outputBytes, streamBytes }: JobUsage): void {
+    const ledger = this.#ledgers.get(owner)
+    if (ledger === undefined || outputBytes + streamBytes === 0) return
+    ledger.held = { ...ledger.held, storedBytes: ledger.held.storedBytes + outputBytes + streamBytes }
+  }
+
+  /**
+   * Adds an object, one after the other for each account.
+   * @throws AppError `conflict` when the account has enough of that kind
+   */
+  adding<Added>(owner: OwnerId, kind: ObjectKind, add: () => Promise<Added>): Promise<Added> {
+    return this.inTurn(owner, async () => {
+      const limits = this.limitsOf(owner)
+      if (limits.objects !== null) {
+        const problem = objectProblem(kind, (await this.#ports.store.quotas.objects(owner))[kind] + 1, limits)
+        if (problem !== null) throw problem
+      }
+      return add()
+    })
+  }
+
+  /**
+   * Saves an endpoint that keeps more workers. Belongs into {@link inTurn}.
+   * @throws AppError `conflict` when all endpoints of the account together would keep too many
+   */
+  async keepingWorkers<Saved>(owner: OwnerId, more: number, save: () => Promise<Saved>): Promise<Saved> {
+    const limits = this.limitsOf(owner)
+    if (limits.workersMin !== null && more > 0) {
+      const { workersMin } = await this.#ports.store.quotas.objects(owner)
+      const problem = workersMinProblem(workersMin + more, limits)
+      if (problem !== null) throw problem
+    }
+    return save()
+  }
+
+  /** Does something when what the account began before is done, so that two cannot take the same last place. */
+  async inTurn<Done>(owner: OwnerId, act: () => Promise<Done>): Promise<Done> {
+    const before = this.#turns.get(owner) ?? Promise.resolve()
+    const done = before.then(act, act)
+    const settled = done.then(
+      () => {},
+      () => {},
+    )
+    this.#turns.set(owner, settled)
+    try {
+      return await done
+    } finally {
+      if (this.#turns.get(owner) === settled) this.#turns.delete(owner)
+    }
+  }
+
+  /** An account's limits and what it has now. */
+  async use(owner: OwnerId): Promise<QuotaUse> {
+    const { store } = this.#ports
+    const ledger = this.#ledgerOf(owner)
+    if (this.#isDue(ledger)) await this.#read(owner, ledger)
+    const workers = (await store.workers.loads()).filter(worker => worker.owner === owner)
+    const gpus = workers.reduce((sum, { placement }) => sum + (placement?.gpus.length ?? 0), 0)
+    const objects = await store.quotas.objects(owner)
+    return { limits: this.limitsOf(owner), objects, held: ledger.held, workers: workers.length, gpus }
+  }
+
+  async #admitRead(owner: OwnerId, more: HeldJobs): Promise<void> {
+    const ledger = this.#ledgerOf(owner)
+    if (ledger.reading !== null) await ledger.reading
+    else if (this.#isDue(ledger)) await this.#read(owner, ledger)
+    const held = addHeld(ledger.held, more)
+    const problem = heldProblem(held, this.limitsOf(owner))
+    if (problem !== null) throw problem
+    ledger.held = held
+  }
+
+  #isDue({ readAgainMs }: Ledger): boolean {
+    return this.#ports.clock.monotonic() >= readAgainMs
+  }
+
+  #ledgerOf(owner: OwnerId): Ledger {
+    const known = this.#ledgers.get(owner)
+    if (known !== undefined) return known
+    const ledger: Ledger = { held: NOTHING_HELD, readAgainMs: 0, isRead: false, reading: null }
+    this.#ledgers.set(owner, ledger)
+    return ledger
+  }
+
+  #read(owner: OwnerId, ledger: Ledger): Promise<void> {
+    if (ledger.reading !== null) return ledger.reading
+    ledger.reading = this.#sum(owner, ledger).finally(() => {
+      ledger.reading = null
+    })
+    return ledger.reading
+  }
+
+  /** What is submitted meanwhile is added, also where the reading has seen it: rather too much than too little. */
+  async #sum(owner: OwnerId, ledger: Ledger): Promise<void> {
+    const { store, clock } = this.#ports
+    const startMs = clock.monotonic()
+    const before = ledger.held
+    let sum = NOTHING_HELD
+    for (const { id } of await store.endpoints.list(owner)) sum = addHeld(sum, await this.#heldBy(id))
+    const meanwhile = {
+      queuedJobs: ledger.held.queuedJobs - before.queuedJobs,
+      queuedBytes: ledger.held.queuedBytes - before.queuedBytes,
+      storedBytes: ledger.held.storedBytes - before.storedBytes,
+    }
+    ledger.held = addHeld(sum, meanwhile)
+    ledger.isRead = true
+    const endMs = clock.monotonic()
+    ledger.readAgainMs = endMs + Math.max(AGAIN_MS, REST * (endMs - startMs))
+  }
+
+  async #heldBy(id: EndpointId): Promise<HeldJobs> {
+    const { quotas } = this.#ports.store
+    let sum = await quotas.beside(id)
+    let after: Position | null = null
+    do {
+      const part: Awaited<ReturnType<typeof quotas.jobs>> = await quotas.jobs(id, after, PART)
+      sum = addHeld(sum, part.held)
+      after = part.next
+    } while (after !== null)
+    return sum
+  }
+}

@@ -1,0 +1,69 @@
+import { AppError } from '../../core/errors.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** What an installation says about several accounts on one machine. */
+export interface SharingRules {
+  /** Whether there may be a second account although workers are not kept apart. */
+  readonly acceptSharedHost: boolean
+  /** Whether webhooks go to private addresses: `auto` as long as there is one account. */
+  readonly webhookPrivate: 'auto' | 'on' | 'off'
+}
+
+/** How a server behaves about which nothing is said. */
+export const SHARING_RULES: SharingRules = { acceptSharedHost: false, webhookPrivate: 'auto' }
+
+/** Whether several accounts share this installation, and what follows from that. */
+export class Sharing {
+  readonly #ports: Pick<Ports, 'store' | 'driver'>
+  readonly #rules: SharingRules
+  /** No account is ever removed, so that yes stays true. */
+  #shared = false
+  #read: Promise<boolean> | null = null
+
+  constructor(ports: Pick<Ports, 'store' | 'driver'>, rules: SharingRules = SHARING_RULES) {
+    this.#ports = ports
+    this.#rules = rules
+  }
+
+  /** @throws AppError `conflict` when another account could reach what is not its own through the workers */
+  requireApart(): void {
+    const reason = this.#rules.acceptSharedHost ? null : this.#ports.driver.keepsApart()
+    if (reason === null) return
+    throw new AppError(
+      'conflict',
+      `a second account is not safe here: ${reason}; start the server with --accept-shared-host to make one anyway`,
+    )
+  }
+
+  /**
+   * Why several accounts that are there already are not safe from each other, as may be after an upgrade; null when they are, when
+   * there is one, or when the operator accepts it.
+   */
+  async problem(): Promise<string | null> {
+    const reason = this.#rules.acceptSharedHost ? null : this.#ports.driver.keepsApart()
+    return reason !== null && (await this.#isShared()) ? reason : null
+  }
+
+  /** From now on webhooks and the like know of the account that was just made. */
+  accountMade(): void {
+    this.#shared = true
+  }
+
+  /** Whether webhooks are called at public addresses alone. */
+  async webhooksPublicOnly(): Promise<boolean> {
+    const { webhookPrivate } = this.#rules
+    return webhookPrivate === 'auto' ? this.#isShared() : webhookPrivate === 'off'
+  }
+
+  async #isShared(): Promise<boolean> {
+    if (this.#shared) return true
+    this.#read ??= this.#ports.store.accounts.list().then(accounts => accounts.length > 1)
+    try {
+      this.#shared = (await this.#read) || this.#shared
+      return this.#shared
+    } catch (error) {
+      this.#read = null
+      throw error
+    }
+  }
+}

@@ -1,0 +1,390 @@
+import {
+  type Endpoint,
+  type EndpointConfig,
+  endpointFailures,
+  hasIdleTimeout,
+  tidied,
+  typeChangeProblem,
+  workersMustSee,
+} from '../../core/endpoints/endpoint.ts'
+import { type FieldNames, GRAPHQL_NAMES } from '../../core/endpoints/field-names.ts'
+import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
+import { AppError, invalid, notFound } from '../../core/errors.ts'
+import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
+import type { Page, PageRequest } from '../../core/pages.ts'
+import { typesHere } from '../../core/placement/inventory.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { WorkerStore } from '../../ports/store/store.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import { inGroups } from '../map-concurrently.ts'
+import { onePage } from '../paging.ts'
+import { changeAgain } from '../retry-on-conflict.ts'
+import { shortId } from '../short-id.ts'
+import type { Fleet } from '../workers/fleet.ts'
+import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
+import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
+import { templateProblems } from './templates.ts'
+
+/** From so many on, one read of all is cheaper than a read of each. */
+const FEW = 3
+/** So many reads at once where there is one for each. */
+const AT_ONCE = 16
+/** Disk of an endpoint's own template where its creator says nothing, in GB. */
+const DISK_GB = 10
+
+/** Changes to an endpoint; what is left out is kept. */
+export type EndpointChanges = Partial<EndpointConfig> & { readonly templateId?: TemplateId }
+
+/** An endpoint with what its workers run. */
+export interface WithTemplate {
+  readonly endpoint: Endpoint
+  readonly template: Template
+}
+
+/** What an endpoint with a template of its own runs; what is left out gets the default. */
+export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
+
+/** A value, or what makes it of the endpoint and its template as they are at that moment. */
+export type Given<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
+
+/** As {@link Given}, of the endpoint alone. */
+export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointChanges)
+
+/** Endpoints: what is run, for whom, and between which numbers of workers. */
+export class Endpoints {
+  readonly #ports: Ports
+  readonly #fleet: Fleet
+  readonly #names: FieldNames
+  readonly #deletesRunning: boolean
+  readonly #quotas: Quotas
+
+  /**
+   * @param names what the sentences of refusals call the fields
+   * @param deletesRunning whether endpoints of all accounts can be removed while they may have workers
+   */
+  constructor(
+    ports: Ports,
+    fleet: Fleet,
+    names: FieldNames = GRAPHQL_NAMES,
+    deletesRunning = false,
+    quotas = new Quotas(ports),
+  ) {
+    this.#ports = ports
+    this.#fleet = fleet
+    this.#names = names
+    this.#deletesRunning = deletesRunning
+    this.#quotas = quotas
+  }
+
+  /**
+   * Makes an endpoint that is linked to a template: each change of the template is a change of the endpoint.
+   * @param wantedId the id to use, unless it is taken; a new random one otherwise
+   * @throws AppError `invalid` with all failures, an unknown template among them; `forbidden` as services/host-folders.ts says
+   */
+  async create(by: Changer, given: EndpointConfig, templateId: TemplateId, wantedId?: EndpointId): Promise<Endpoint> {
+    const config = tidied(given)
+    const owner = ownerOf(by)
+    const failures = await this.#problems(owner, config)
+    const template = await this.#ports.store.templates.find(owner, templateId)
+    if (template !== null) requireFolderRight(by, { template, config }, null)
+    failures.push(...linkProblems(templateId, template))
+    if (template !== null) failures.push(...servingChangeFailures({ config, template }, null))
+    if (failures.length > 0) throw invalid(failures)
+    const taken = wantedId === undefined || !(await this.#ports.store.endpoints.isFree(wantedId))
+    return this.#insert(owner, config, templateId, taken ? this.#newId() : wantedId)
+  }
+
+  /**
+   * Makes an endpoint with a template of its own, which no list shows and which goes with the endpoint. Both come
+   * about in one step. The template is a serverless one. Its name is made here, unless one is given that is free.
+   * @throws AppError `invalid` with all failures of both; `forbidden` as services/host-folders.ts says
+   */
+  async createWithOwnTemplate(by: Changer, given: EndpointConfig, content: OwnTemplate): Promise<Endpoint> {
+    const config = tidied(given)
+    const owner = ownerOf(by)
+    const own = await this.#namedTemplate(owner, config.name, content)
+    requireFolderRight(by, { template: own, config }, null)
+    const failures = [
+      ...(await this.#problems(owner, config)),
+      ...(await templateProblems(this.#ports, owner, own, this.#names)),
+      ...servingChangeFailures({ config, template: own }, null),
+    ]
+    if (failures.length > 0) throw invalid([...new Set(failures)])
+    return this.#insert(owner, config, own.id, this.#newId(), own)
+  }
+
+  /**
+   * Changes what is given and keeps the rest; makes a new version when workers must see the change.
+   * @throws AppError `not_found`, `invalid` with all failures, `conflict` when others keep changing it meanwhile or its
+   *   type would change while jobs are unfinished, `forbidden` as services/host-folders.ts says
+   */
+  async update(by: Changer, id: EndpointId, given: GivenChanges): Promise<Endpoint> {
+    const owner = ownerOf(by)
+    return this.#change(owner, id, async before => {
+      const changes = typeof given === 'function' ? given(before) : given
+      const after = tidied({ ...before, ...changes })
+      const failures = await this.#problems(owner, after, before)
+      const template = await this.#ports.store.templates.find(owner, after.templateId)
+      if (changes.templateId !== undefined) failures.push(...linkProblems(changes.templateId, template))
+      if (template !== null) {
+        const known = after.templateId === before.templateId ? { config: before, template } : null
+        requireFolderRight(by, { template, config: after }, known)
+        failures.push(...servingChangeFailures({ config: after, template }, known))
+      }
+      if (failures.length > 0) throw invalid(failures)
+      const newVersion = after.templateId !== before.templateId || workersMustSee(before, after)
+      return { after, newVersion, own: undefined }
+    })
+  }
+
+  /**
+   * Changes an endpoint and what it runs, in one step. Where its template is shared or listed, the endpoint gets a copy
+   * of its own first. An environment that is given replaces the whole one that the endpoint has.
+   * @param changes of the endpoint
+   * @param templateChanges of what it runs
+   * @param unusedIdleTimeout what becomes of an idleTimeout that has no effect now
+   * @throws AppError as {@link update}; `invalid` also for an idleTimeout that has no effect, where that is refused
+   */
+  async updateOwnTemplate(
+    by: Changer,
+    id: EndpointId,
+    changes: Given<EndpointChanges>,
+    templateChanges: Given<Partial<TemplateInput>> = {},
+    unusedIdleTimeout: 'refused' | 'kept' = 'refused',
+  ): Promise<Endpoint> {
+    const owner = ownerOf(by)
+    return this.#change(owner, id, async before => {
+      const template = await this.#ports.store.templates.find(owner, before.templateId)
+      if (template === null) return null
+      const wanted = settled(changes, before, template)
+      const content = settled(templateChanges, before, template)
+      const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
+      const own = await this.#changedTemplate(template, merged.name, content)
+      const failures = await this.#problems(owner, merged, before)
+      if (unusedIdleTimeout === 'refused' && wanted.idleTimeoutS !== undefined && !hasIdleTimeout(merged)) {
+        failures.push(`${this.#names.idleTimeout} does not apply to a queue that scales on requestCount`)
+      }
+      if (own !== undefined) failures.push(...(await templateProblems(this.#ports, owner, own, this.#names)))
+      const serving = { config: merged, template: own ?? template }
+      requireFolderRight(by, serving, { config: before, template })
+      failures.push(...servingChangeFailures(serving, { config: before, template }))
+      if (failures.length > 0) throw invalid([...new Set(failures)])
+      const after = { ...merged, templateId: own?.id ?? before.templateId }
+      return { after, newVersion: own !== undefined || workersMustSee(before, after), own }
+    })
+  }
+
+  /** @throws AppError `not_found`, also for an endpoint of another owner */
+  async find(owner: OwnerId, id: EndpointId): Promise<Endpoint> {
+    const endpoint = await this.#ports.store.endpoints.find(id)
+    if (endpoint === null || endpoint.owner !== owner) throw notFound('endpoint', id)
+    return endpoint
+  }
+
+  /**
+   * Endpoints of an owner, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Endpoint>> {
+    return onePage(request, slice => this.#ports.store.endpoints.list(owner, slice))
+  }
+
+  /**
+   * An endpoint with what its workers run.
+   * @throws AppError `not_found`, also for an endpoint of another owner
+   */
+  withTemplate(owner: OwnerId, id: EndpointId): Promise<WithTemplate> {
+    return changeAgain(`endpoint ${id}`, async () => {
+      const endpoint = await this.find(owner, id)
+      // The template of its own goes when it is linked to another one.
+      const template = await this.#ports.store.templates.find(owner, endpoint.templateId)
+      return template === null ? null : { endpoint, template }
+    })
+  }
+
+  /** What endpoints of one owner run, in as few reads as possible; those that are gone by now have nothing in it. */
+  async templatesOf(endpoints: readonly Endpoint[]): Promise<ReadonlyMap<Endpoint, Template>> {
+    const { templates } = this.#ports.store
+    const many = endpoints.length > FEW ? await templates.ofEndpoints(endpoints[0]!.owner) : []
+    const known = new Map(many.map(template => [template.id, template]))
+    // Where they are few, and where an endpoint was linked to another one between the two reads.
+    const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
+    for (const id of known.keys()) missing.delete(id)
+    for (const found of await inGroups([...missing], AT_ONCE, ([id, owner]) => templates.find(owner, id))) {
+      if (found !== null) known.set(found.id, found)
+    }
+    return new Map(
+      endpoints.flatMap(endpoint => {
+        const template = known.get(endpoint.templateId)
+        return template === undefined ? [] : [[endpoint, template] as const]
+      }),
+    )
+  }
+
+  /** The endpoint's workers that have not ended. */
+  async workersOf(endpoint: Endpoint): ReturnType<WorkerStore['list']> {
+    return (await this.#ports.store.workers.list(endpoint.id)).filter(worker => worker.state !== 'EXITED')
+  }
+
+  /**
+   * Ends one worker in order: it gets no more jobs, finishes those that it holds, and stops. Where the endpoint still wants as many
+   * workers, another one is started in its place.
+   * @throws AppError `not_found` when the endpoint has no such worker, or it has ended
+   */
+  async endWorker(owner: OwnerId, id: EndpointId, workerId: WorkerId): Promise<void> {
+    const endpoint = await this.find(owner, id)
+    const worker = await this.#ports.store.workers.find(workerId)
+    if (worker === null || worker.endpointId !== endpoint.id || worker.state === 'EXITED') {
+      throw notFound('worker', workerId)
+    }
+    await this.#fleet.drain(workerId, 'requested')
+  }
+
+  /**
+   * Removes an endpoint and a template of its own: its jobs are CANCELLED and who waits for them is answered, its workers are ended. Their
+   * rows and their webhooks follow, however many they are; see control/remover.ts.
+   * @throws AppError `not_found`, or `conflict` while workersMin or workersMax is not 0, unless `force`, the server or the
+   *   account lets such endpoints be removed
+   */
+  async remove(owner: OwnerId, id: EndpointId, force = false): Promise<void> {
+    const { store, clock, emit, notifier } = this.#ports
+    const endpoint = await this.find(owner, id)
+    if (!force && !(await this.#mayRemove(endpoint))) throw new AppError('conflict', stillRunning(id))
+    const removed = await store.endpoints.remove(id, clock.now()).finally(() => {
+      // Whoever waits for one of its jobs; it may be gone even when the store has failed.
+      notifier.publish(`deleted:${id}`)
+      notifier.publish(`load:${id}`)
+      notifier.publish('endpoints')
+    })
+    if (removed === null) throw notFound('endpoint', id)
+    emit('endpoint.deleted', { endpointId: id })
+    // One that serves drains: the loop that ends it knows whether it has requests.
+    for (const { id, serves } of removed.workers) {
+      if (serves === null) await this.#fleet.kill(id, 'endpoint_deleted')
+      else await this.#fleet.drain(id, 'endpoint_deleted')
+    }
+  }
+
+  async #mayRemove({ owner, workersMin, workersMax }: Endpoint): Promise<boolean> {
+    if (this.#deletesRunning || (workersMin === 0 && workersMax === 0)) return true
+    return (await this.#ports.store.accounts.find(owner))?.deleteRunningEndpoints === true
+  }
+
+  #newId(): EndpointId {
+    return shortId(this.#ports.random) as EndpointId
+  }
+
+  async #insert(
+    owner: OwnerId,
+    config: EndpointConfig,
+    templateId: TemplateId,
+    id: EndpointId,
+    own?: Template,
+  ): Promise<Endpoint> {
+    const { store, clock, emit, notifier } = this.#ports
+    const endpoint: Endpoint = { ...config, id, owner, templateId, version: 1, createdAtMs: clock.now() }
+    const insert = () => store.endpoints.insert(endpoint, own)
+    await this.#quotas.adding(owner, 'endpoints', () => this.#quotas.keepingWorkers(owner, config.workersMin, insert))
+    emit('endpoint.saved', { endpointId: id, version: 1, created: true })
+    notifier.publish('endpoints')
+    return endpoint
+  }
+
+  async #change(
+    owner: OwnerId,
+    id: EndpointId,
+    decide: (before: Endpoint) => Promise<Change | null>,
+  ): Promise<Endpoint> {
+    const { store, clock, emit, notifier } = this.#ports
+    return changeAgain(`endpoint ${id}`, async () => {
+      const before = await this.find(owner, id)
+      const change = await decide(before)
+      if (change === null) return null
+      const { after: merged, newVersion, own } = change
+      await this.#checkTypeChange(before, merged)
+      const after = { ...merged, version: before.version + (newVersion ? 1 : 0) }
+      const replace = () => store.endpoints.replace(after, before, clock.now(), own)
+      const more = after.workersMin - before.workersMin
+      const replaced = await (more > 0
+        ? this.#quotas.inTurn(owner, () => this.#quotas.keepingWorkers(owner, more, replace))
+        : replace())
+      if (!replaced) return null
+      emit('endpoint.saved', { endpointId: id, version: after.version, created: false })
+      notifier.publish(`load:${id}`)
+      notifier.publish('endpoints')
+      return after
+    })
+  }
+
+  /** Undefined where the template stays as it is. */
+  async #changedTemplate(
+    template: Template,
+    endpointName: string,
+    content: Partial<TemplateInput>,
+  ): Promise<Template | undefined> {
+    const changed: Template = { ...template, ...content }
+    if (JSON.stringify(changed) === JSON.stringify(template)) return undefined
+    const shared = template.listed || (await this.#ports.store.templates.users(template.id)).length > 1
+    return shared ? this.#ownTemplate(template.owner, endpointName, changed) : changed
+  }
+
+  async #namedTemplate(owner: OwnerId, endpointName: string, content: OwnTemplate): Promise<Template> {
+    const own = this.#ownTemplate(owner, endpointName, content)
+    if (content.name === undefined) return own
+    const taken = await this.#ports.store.templates.findByName(owner, content.name)
+    return taken === null ? { ...own, name: content.name } : own
+  }
+
+  #ownTemplate(owner: OwnerId, endpointName: string, content: OwnTemplate): Template {
+    const { random, clock } = this.#ports
+    const id = shortId(random) as TemplateId
+    return {
+      ...{ ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...content },
+      ...{ isServerless: true, isPublic: false, listed: false, createdAtMs: clock.now() },
+      ...{ id, owner, name: `${endpointName.slice(0, 120)}__template__${id}` },
+    }
+  }
+
+  /** @param before what is changed; what it refers to was checked when it was saved */
+  async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<string[]> {
+    const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
+    const failures = endpointFailures(config, this.#names, local)
+    for (const id of config.networkVolumeIds) {
+      if (before?.networkVolumeIds.includes(id) === true) continue
+      const volume = await this.#ports.store.volumes.find(owner, id)
+      if (volume === null) failures.push(`${this.#names.networkVolumes}: network volume ${id} not found`)
+    }
+    return failures
+  }
+
+  async #checkTypeChange(before: Endpoint, after: EndpointConfig): Promise<void> {
+    if (before.type === after.type) return
+    const queue = (await this.#ports.store.endpoints.snapshot(before.id))?.queue
+    const unfinished = queue === undefined ? 0 : queue.queued + queue.queuedLowPriority + queue.inProgress
+    const problem = typeChangeProblem(before, after, unfinished)
+    if (problem !== null) throw new AppError('conflict', problem)
+  }
+}
+
+function stillRunning(id: EndpointId): string {
+  return (
+    `endpoint ${id} can be deleted only when workersMin and workersMax are 0; set them to 0 first, or let running endpoints be ` +
+    'deleted with deleteRunningEndpoints of the account or --delete-running-endpoints of the server'
+  )
+}
+
+/** What a change of an endpoint comes to. */
+interface Change {
+  readonly after: Endpoint
+  readonly newVersion: boolean
+  readonly own: Template | undefined
+}
+
+function settled<Value extends object>(given: Given<Value>, endpoint: Endpoint, template: Template): Value {
+  return typeof given === 'function' ? given(endpoint, template) : given
+}
+
+function linkProblems(id: TemplateId, template: Template | null): string[] {
+  if (template === null) return [`template ${id} not found`]
+  return template.isServerless ? [] : [`template ${id} is not a serverless template`]
+}

@@ -1,0 +1,23 @@
+import type { Caller } from '../../core/accounts/permission.ts'
+import { AppError } from '../../core/errors.ts'
+import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
+import { choosesFolderRun, type FolderRun, OPERATOR_FOLDERS, OPERATOR_KEYS } from '../../core/workers/host-folder.ts'
+
+/** Who makes or changes something: a caller, or an account alone, which then has no right to folders of the machine. */
+export type Changer = OwnerId | Pick<Caller, 'owner' | 'operator'>
+
+/** The account in which something is made or changed. */
+export function ownerOf(by: Changer): OwnerId {
+  return typeof by === 'string' ? by : by.owner
+}
+
+/**
+ * Refuses who chooses what a folder of the machine runs and is not the operator.
+ * @param before null for what is new
+ * @throws AppError `forbidden`
+ */
+export function requireFolderRight(by: Changer, after: FolderRun, before: FolderRun | null): void {
+  if (!choosesFolderRun(after, before)) return
+  if (ownerOf(by) !== DEFAULT_OWNER) throw new AppError('forbidden', OPERATOR_FOLDERS)
+  if (typeof by === 'string' || !by.operator) throw new AppError('forbidden', OPERATOR_KEYS)
+}

@@ -1,0 +1,184 @@
+import { type FieldNames, GRAPHQL_NAMES } from '../../core/endpoints/field-names.ts'
+import { isFolderImage, type Template, type TemplateInput, templateFailures } from '../../core/endpoints/template.ts'
+import { type AppError, invalid, notFound } from '../../core/errors.ts'
+import type { OwnerId, TemplateId } from '../../core/ids.ts'
+import type { Page, PageRequest } from '../../core/pages.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import { inGroups } from '../map-concurrently.ts'
+import { onePage } from '../paging.ts'
+import { changeAgain } from '../retry-on-conflict.ts'
+import { shortId } from '../short-id.ts'
+import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
+import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
+
+/** So many reads at once where there is one for each endpoint. */
+const AT_ONCE = 16
+
+/** Changes to a template, or what makes them of it as it is at that moment; what is left out is kept. */
+export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
+
+/** Templates: what workers run. */
+export class Templates {
+  readonly #ports: Ports
+  readonly #names: FieldNames
+  readonly #quotas: Quotas
+
+  /** @param names what the sentences of refusals call the fields */
+  constructor(ports: Ports, names: FieldNames = GRAPHQL_NAMES, quotas = new Quotas(ports)) {
+    this.#ports = ports
+    this.#names = names
+    this.#quotas = quotas
+  }
+
+  /**
+   * @throws AppError `invalid` with all failures, the taken name among them; `conflict` past a limit of the account; `forbidden`
+   *   as services/host-folders.ts says
+   */
+  async create(by: Changer, input: TemplateInput, listed = true): Promise<Template> {
+    const { store, random, clock } = this.#ports
+    const owner = ownerOf(by)
+    requireFolderRight(by, { template: input, config: null }, null)
+    const failures = await templateProblems(this.#ports, owner, input, this.#names)
+    if (failures.length > 0) throw invalid(failures)
+    const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
+    const insert = () => store.templates.insert(template)
+    if (!(await this.#quotas.adding(owner, 'templates', insert))) throw nameTaken(input.name)
+    this.#saved(template.id)
+    return template
+  }
+
+  /**
+   * Changes what is given and keeps the rest. Every endpoint that uses the template gets a new version.
+   * @throws AppError `not_found`, `invalid` with all failures, `forbidden` as services/host-folders.ts says, or `conflict` when
+   *   others keep changing it
+   */
+  async update(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
+    const { store, notifier, emit, clock } = this.#ports
+    const owner = ownerOf(by)
+    const { template, users } = await changeAgain(`template ${id}`, async () => {
+      const before = await this.find(owner, id)
+      const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
+      requireFolderRight(by, { template, config: null }, { template: before, config: null })
+      const failures = await templateProblems(this.#ports, owner, template, this.#names)
+      failures.push(...(await this.#servingProblems(template, before)))
+      if (failures.length > 0) throw invalid(failures)
+      if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
+        throw invalid([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
+      }
+      const users = await store.templates.replace(template, before, clock.now())
+      if (users === null) throw nameTaken(template.name)
+      return users === 'changed' ? null : { template, users }
+    })
+    this.#saved(id)
+    for (const endpointId of users) {
+      const version = (await store.endpoints.find(endpointId))?.version ?? 0
+      emit('endpoint.saved', { endpointId, version, created: false })
+      notifier.publish(`load:${endpointId}`)
+    }
+    return template
+  }
+
+  /** @throws AppError `not_found`, also for a template of another owner */
+  async find(owner: OwnerId, id: TemplateId): Promise<Template> {
+    const template = await this.#ports.store.templates.find(owner, id)
+    if (template === null) throw notFound('template', id)
+    return template
+  }
+
+  /**
+   * One of the owner's, or a public one of another, which is shown without its registry.
+   * @throws AppError `not_found`
+   */
+  async findVisible(owner: OwnerId, id: TemplateId): Promise<Template> {
+    const own = await this.#ports.store.templates.find(owner, id)
+    if (own !== null) return own
+    const found = await this.#ports.store.templates.findPublic(id)
+    if (found === null) throw notFound('template', id)
+    return { ...found, registry: null }
+  }
+
+  /** Null when the owner has no template of that name. */
+  findByName(owner: OwnerId, name: string): Promise<Template | null> {
+    return this.#ports.store.templates.findByName(owner, name)
+  }
+
+  /**
+   * The owner's templates, oldest first, without those that belong to one endpoint alone.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Template>> {
+    return onePage(request, slice => this.#ports.store.templates.list(owner, slice))
+  }
+
+  /**
+   * Public templates of all owners, oldest first, without their registries.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async listPublic(request: PageRequest = {}): Promise<Page<Template>> {
+    const page = await onePage(request, slice => this.#ports.store.templates.listPublic(slice))
+    return { ...page, items: page.items.map(template => ({ ...template, registry: null })) }
+  }
+
+  /** @throws AppError `not_found`, or `invalid` while an endpoint uses it */
+  async remove(owner: OwnerId, id: TemplateId): Promise<void> {
+    await this.#remove(await this.find(owner, id))
+  }
+
+  /** @throws AppError `not_found`, or `invalid` while an endpoint uses it */
+  async removeByName(owner: OwnerId, name: string): Promise<void> {
+    const template = await this.findByName(owner, name)
+    if (template === null) throw notFound('template', `'${name}'`)
+    await this.#remove(template)
+  }
+
+  async #remove({ owner, id, name }: Template): Promise<void> {
+    const result = await this.#ports.store.templates.remove(owner, id)
+    if (result === 'in_use') throw invalid([`template '${name}' is in use by an endpoint`])
+    if (result === 'absent') throw notFound('template', id)
+    this.#ports.emit('template.deleted', { templateId: id })
+  }
+
+  /** What keeps endpoints that use it from serving with what it says now; each failure once, with the first of them. */
+  async #servingProblems(template: Template, before: Template): Promise<string[]> {
+    if (JSON.stringify(template.env) === JSON.stringify(before.env)) return []
+    const { endpoints, templates } = this.#ports.store
+    const found = new Map<string, string>()
+    const users = await inGroups(await templates.users(template.id), AT_ONCE, id => endpoints.find(id))
+    for (const config of users) {
+      if (config === null) continue
+      for (const failure of servingChangeFailures({ config, template }, { config, template: before })) {
+        if (!found.has(failure)) found.set(failure, config.name)
+      }
+    }
+    return [...found].map(([failure, name]) => `${failure} (load-balancing endpoint '${name}' uses this template)`)
+  }
+
+  #saved(templateId: TemplateId): void {
+    this.#ports.emit('template.saved', { templateId })
+    this.#ports.notifier.publish('endpoints')
+  }
+}
+
+/**
+ * Everything wrong with a template, its folder and registry included, one sentence each. A folder is checked at once; an image
+ * reference is saved even where no container engine is found.
+ */
+export async function templateProblems(
+  ports: Pick<Ports, 'driver' | 'store'>,
+  owner: OwnerId,
+  input: TemplateInput,
+  names: FieldNames,
+): Promise<string[]> {
+  const failures = templateFailures(input, names)
+  const isFolder = isFolderImage(input.image)
+  const problem = isFolder ? await ports.driver.check(input.image, input.args) : null
+  if (problem !== null) failures.push(problem)
+  const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
+  if (!known) failures.push(`${names.registry}: registry ${input.registry} not found`)
+  return failures
+}
+
+function nameTaken(name: string): AppError {
+  return invalid([`a template named '${name}' already exists; template names are unique`])
+}

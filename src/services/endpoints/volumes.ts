@@ -1,0 +1,88 @@
+import {
+  type NetworkVolume,
+  shrinkProblem,
+  type VolumeInput,
+  type VolumeType,
+  volumeFailures,
+} from '../../core/endpoints/volume.ts'
+import { AppError, invalid, notFound } from '../../core/errors.ts'
+import type { OwnerId, VolumeId } from '../../core/ids.ts'
+import type { Page, PageRequest } from '../../core/pages.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import { onePage } from '../paging.ts'
+import { shortId } from '../short-id.ts'
+
+/** Network volumes: folders that outlive workers. */
+export class Volumes {
+  readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>
+  readonly #quotas: Quotas
+
+  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>, quotas = new Quotas(ports)) {
+    this.#ports = ports
+    this.#quotas = quotas
+  }
+
+  /** @throws AppError `invalid` with all failures; an unknown data center is refused with the list; `conflict` past a limit of the account */
+  async create(owner: OwnerId, input: Omit<VolumeInput, 'type'> & { type?: VolumeType }): Promise<NetworkVolume> {
+    const { store, random, clock, volumes } = this.#ports
+    const failures = volumeFailures(input)
+    if (failures.length > 0) throw invalid(failures)
+    const { name, sizeGb, dataCenter, type = 'STANDARD' } = input
+    const id = shortId(random) as VolumeId
+    const volume: NetworkVolume = { id, owner, name, sizeGb, dataCenter, type, createdAtMs: clock.now() }
+    // The folder first: a volume that is there has one, and an empty folder too many does no harm.
+    await this.#quotas.adding(owner, 'volumes', async () => {
+      await volumes.create(id)
+      await store.volumes.insert(volume)
+    })
+    return volume
+  }
+
+  /**
+   * The owner's volumes, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<NetworkVolume>> {
+    return onePage(request, slice => this.#ports.store.volumes.list(owner, slice))
+  }
+
+  /** @throws AppError `not_found`, also for a volume of another owner */
+  async find(owner: OwnerId, id: VolumeId): Promise<NetworkVolume> {
+    const volume = await this.#ports.store.volumes.find(owner, id)
+    if (volume === null) throw notFound('network volume', id)
+    return volume
+  }
+
+  /**
+   * Renames it, or makes it larger.
+   * @throws AppError `not_found`, or `invalid` with all failures, a smaller size among them
+   */
+  async update(owner: OwnerId, id: VolumeId, changes: { name?: string; sizeGb?: number }): Promise<NetworkVolume> {
+    const shrink = async () => {
+      const before = await this.find(owner, id)
+      return shrinkProblem(before, changes.sizeGb ?? before.sizeGb)
+    }
+    const problem = await shrink()
+    const failures = [...volumeFailures(changes), ...(problem === null ? [] : [problem])]
+    if (failures.length > 0) throw invalid(failures)
+    const volume = await this.#ports.store.volumes.update(owner, id, changes)
+    if (volume !== null) return volume
+    // Gone, or made larger by somebody else at the same moment.
+    throw invalid([(await shrink()) ?? `network volume ${id} has changed`])
+  }
+
+  /**
+   * Removes it with all its files.
+   * @throws AppError `not_found`, or `conflict` while endpoints use it, with their ids
+   */
+  async remove(owner: OwnerId, id: VolumeId): Promise<void> {
+    const result = await this.#ports.store.volumes.remove(owner, id)
+    if (result === 'absent') throw notFound('network volume', id)
+    if (result !== 'removed') {
+      const users = `${result.length === 1 ? 'endpoint' : 'endpoints'} ${result.join(', ')}`
+      throw new AppError('conflict', `network volume ${id} is in use by ${users}`)
+    }
+    await this.#ports.volumes.remove(id)
+  }
+}

@@ -1,0 +1,204 @@
+import { NO_JOB_USAGE } from '../../core/accounts/usage.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError, notFound } from '../../core/errors.ts'
+import type { BatchId, EndpointId, JobId } from '../../core/ids.ts'
+import type { Batch, BatchRequest } from '../../core/jobs/batch.ts'
+import { BATCH } from '../../core/jobs/batch.ts'
+import type { NewBatch } from '../../core/jobs/batch-reading.ts'
+import type { Submission } from '../../core/jobs/submission.ts'
+import { jobPlace } from '../../core/secrets/seal-place.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { BatchAnswer, BatchDraftRequest, BatchPage, OnceKey } from '../../ports/store/batch-store.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import { IDEMPOTENCY_MS, type Jobs } from './jobs.ts'
+
+/** Requests that become jobs, or waiting jobs that are cancelled, in one transaction. */
+const PART = 250
+/** How many rows of expired batches one call of {@link Batches.sweep} removes at most. */
+const SWEEP = 500
+/** How many batches one call of {@link Batches.sweep} goes on with at most. */
+const SETTLE = 20
+/** Most bytes of results in one page. */
+const PAGE_BYTES = 20_971_520
+
+/** Where a page of a list begins and how long it may be. */
+export interface PageOf {
+  readonly offset: number
+  readonly limit: number
+}
+
+/** Batches: requests that are collected in a draft and then become jobs of the same queue, which take turns with others. */
+export class Batches {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
+  readonly #jobs: Jobs
+  readonly #quotas: Quotas
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
+    jobs: Jobs,
+    quotas = new Quotas(ports),
+  ) {
+    this.#ports = ports
+    this.#jobs = jobs
+    this.#quotas = quotas
+  }
+
+  /**
+   * A new draft. It is on stable storage when this returns.
+   * @param key the client's Idempotency-Key: the same one within a day stands for the first batch
+   * @throws AppError `not_found` when the endpoint is gone, `rate_limited` past the limits of the endpoint or the account, `conflict` when the
+   *   batch of the key is gone, `unavailable` when the store failed
+   */
+  async create(endpoint: Endpoint, { name, webhook, requests }: NewBatch, key: string | undefined): Promise<Batch> {
+    const { store, clock, random } = this.#ports
+    const nowMs = clock.now()
+    const { id: endpointId, owner } = endpoint
+    await this.#quotas.admit(owner, requests)
+    const draft = { id: `batch-${random.uuid()}` as BatchId, owner, endpointId, name, webhook }
+    const own = requests.map(request => this.#draftRequest(endpoint, request))
+    const answer = await store.batches.create(draft, own, nowMs, onceOf('', key, nowMs))
+    return batchOf(answer, notFound('endpoint', endpointId))
+  }
+
+  /**
+   * Adds requests to a draft, all or none; they are on stable storage when this returns.
+   * @throws AppError `not_found`, `conflict` when it is no draft any more or full, `rate_limited` past a limit of the endpoint or the account
+   */
+  async add(
+    endpoint: Endpoint,
+    batchId: BatchId,
+    requests: readonly Submission[],
+    key: string | undefined,
+  ): Promise<Batch> {
+    await this.#quotas.admit(endpoint.owner, requests)
+    const nowMs = this.#ports.clock.now()
+    const own = requests.map(request => this.#draftRequest(endpoint, request))
+    const once = onceOf(batchId, key, nowMs)
+    const answer = await this.#ports.store.batches.add(endpoint.id, batchId, own, nowMs, once)
+    return batchOf(answer, notFound('batch', batchId))
+  }
+
+  /** Takes a request out of a draft. @throws AppError `not_found`, or `conflict` when the batch is no draft any more */
+  async drop(endpointId: EndpointId, batchId: BatchId, requestId: JobId): Promise<Batch> {
+    const { store, clock } = this.#ports
+    const answer = await store.batches.drop(endpointId, batchId, requestId, clock.now())
+    if (answer === 'absent') throw notFound('request', requestId)
+    return batchOf(answer, notFound('batch', batchId))
+  }
+
+  /** @param name null takes the name away @throws AppError `not_found` */
+  async rename(endpointId: EndpointId, batchId: BatchId, name: string | null): Promise<Batch> {
+    const batch = await this.#ports.store.batches.rename(endpointId, batchId, name, this.#ports.clock.now())
+    if (batch === null) throw notFound('batch', batchId)
+    return batch
+  }
+
+  /**
+   * Makes jobs of the requests of a draft. From the first transaction on the batch is FINALIZED, wholly or not at all; its jobs
+   * appear in parts. What fails on the way is gone on with by {@link sweep}, so it is no failure of this call.
+   * @throws AppError `not_found`, or `conflict` when it is no draft any more or has no requests
+   */
+  async finalize(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
+    const { store, clock } = this.#ports
+    const batch = batchOf(await store.batches.finalize(endpointId, batchId, clock.now()), notFound('batch', batchId))
+    return this.#settled(batch)
+  }
+
+  /**
+   * Cancels what waits of a batch; what runs goes on. Again is no error.
+   * @throws AppError `not_found`, or `conflict` when all its requests have ended
+   */
+  async cancel(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
+    const { store, clock, notifier } = this.#ports
+    const batch = batchOf(await store.batches.cancel(endpointId, batchId, clock.now()), notFound('batch', batchId))
+    if (batch.webhook !== null && batch.finishedAtMs !== null) notifier.publish('webhooks')
+    return this.#settled(batch)
+  }
+
+  /** @throws AppError `not_found` */
+  async find(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
+    const batch = await this.#ports.store.batches.find(endpointId, batchId, this.#ports.clock.now())
+    if (batch === null) throw notFound('batch', batchId)
+    return batch
+  }
+
+  /** Batches of an endpoint, newest first. */
+  list(endpointId: EndpointId, { offset, limit }: PageOf): Promise<BatchPage<Batch>> {
+    return this.#ports.store.batches.list(endpointId, this.#ports.clock.now(), offset, limit)
+  }
+
+  /**
+   * Requests with their results, in the order in which they were added; fewer than asked for where results are large.
+   * @throws AppError `not_found`
+   */
+  async requests(
+    endpointId: EndpointId,
+    batchId: BatchId,
+    { offset, limit }: PageOf,
+  ): Promise<BatchPage<BatchRequest>> {
+    await this.find(endpointId, batchId)
+    return this.#ports.store.batches.requests(batchId, offset, limit, PAGE_BYTES)
+  }
+
+  /** Goes on with what was begun and not ended, and removes what is expired. True when there may be more. */
+  async sweep(): Promise<boolean> {
+    const { store, clock } = this.#ports
+    const unsettled = await store.batches.unsettled(SETTLE)
+    let moved = 0
+    for (const batch of unsettled) moved += await this.#settlePart(batch)
+    const { jobs, more } = await store.batches.removeExpired(clock.now(), SWEEP)
+    // They had ended with their batch, so that their usage is counted.
+    this.#jobs.removed(jobs.map(job => ({ job: { ...job, webhook: null }, usage: NO_JOB_USAGE })))
+    return moved > 0 || more
+  }
+
+  async #settled(batch: Batch): Promise<Batch> {
+    const { store, clock } = this.#ports
+    try {
+      for (let moved = 1; moved > 0; ) moved = await this.#settlePart(batch)
+      return (await store.batches.find(batch.endpointId, batch.id, clock.now())) ?? batch
+    } catch {
+      return batch
+    }
+  }
+
+  /** How many requests became jobs, or jobs were cancelled; 0 when there is nothing left to do. */
+  async #settlePart({ id, endpointId }: Pick<Batch, 'id' | 'endpointId'>): Promise<number> {
+    const { store, clock, notifier } = this.#ports
+    const released = await store.batches.release(id, PART).catch(error => {
+      // They may be there all the same.
+      notifier.publish(`queue:${endpointId}`)
+      notifier.publish(`load:${endpointId}`)
+      throw error
+    })
+    this.#jobs.accepted(released)
+    if (released.length > 0) return released.length
+    const dropped = await store.batches.cancelWaiting(id, clock.now(), PART)
+    this.#jobs.moved('purge', dropped)
+    return dropped.length
+  }
+
+  #draftRequest(endpoint: Endpoint, submission: Submission): BatchDraftRequest {
+    const { random, vault } = this.#ports
+    const { input, policy, webhook, s3Config, lowPriority } = submission
+    const id = `${random.uuid()}-u1` as JobId
+    return {
+      id,
+      ...{ input, policy, webhook, lowPriority },
+      s3Config: s3Config === null ? null : vault.seal(s3Config, jobPlace(id)),
+      executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
+      ttlMs: submission.ttlMs ?? BATCH.requestTtlMs,
+    }
+  }
+}
+
+/** Tabs keep these apart from the keys of run and runsync, which have none. */
+function onceOf(batch: string, key: string | undefined, nowMs: number): OnceKey | null {
+  return key === undefined ? null : { key: `batch\t${batch}\t${key}`, expiresAtMs: nowMs + IDEMPOTENCY_MS }
+}
+
+function batchOf(answer: BatchAnswer, whenGone: AppError): Batch {
+  if (answer === null) throw whenGone
+  if ('refused' in answer) throw new AppError(answer.refused.code, answer.refused.message)
+  return answer.batch
+}

@@ -1,0 +1,365 @@
+import type { JobUsage } from '../../core/accounts/usage.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError, notFound } from '../../core/errors.ts'
+import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
+import {
+  expiredJob,
+  isFinal,
+  type Job,
+  type JobKind,
+  type JobOutcome,
+  type JobStatus,
+  type JobSummary,
+  lossWords,
+  type Transition,
+} from '../../core/jobs/job.ts'
+import { type JobListing, MOST_JOBS_LOOKED_AT } from '../../core/jobs/job-list.ts'
+import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
+import type { Submission } from '../../core/jobs/submission.ts'
+import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
+import { jobPlace } from '../../core/secrets/seal-place.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { JobMove, LinePart } from '../../ports/store/store.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import type { Waiting } from '../long-poll.ts'
+
+/** How many overdue jobs of a kind one call of the reaper moves at most: others wait for as long as that takes. */
+const SWEEP = 100
+
+/** How long an Idempotency-Key stands for what it came with first. */
+export const IDEMPOTENCY_MS = 24 * 60 * 60_000
+
+/** How many jobs one step of a purge looks at; others are served between the steps. */
+const PURGE_STEP = 100
+
+/** How a job is submitted. */
+export interface Submitting {
+  readonly kind: JobKind
+  /** The explicit `wait` of a runsync, which may lengthen its retention. */
+  readonly askedWaitMs?: number | undefined
+  /** A key of the client's: the same one within a day stands for the first job. */
+  readonly idempotencyKey?: string | undefined
+}
+
+/** What cancelling a job led to. */
+export type CancelResult = 'cancelled' | 'was_cancelled'
+
+/**
+ * The life of jobs. Every transition is made here and takes the same way, whoever asks for it: the store's guarded
+ * change, then notifications, then events.
+ */
+export class Jobs {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
+  readonly #waiting: Waiting
+  readonly #quotas: Quotas
+  #lastPosition = 0
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
+    waiting: Waiting,
+    quotas = new Quotas(ports),
+  ) {
+    this.#ports = ports
+    this.#waiting = waiting
+    this.#quotas = quotas
+  }
+
+  /**
+   * Accepts a job. It is on stable storage when this returns: accepted means kept.
+   * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed, `conflict` when the first job of
+   *   the idempotency key has expired, `rate_limited` past a limit of the account
+   */
+  async submit(endpoint: Endpoint, submission: Submission, how: Submitting): Promise<Job> {
+    const measured = this.#quotas.admit(endpoint.owner, [submission])
+    if (measured !== null) await measured
+    const job = this.#newJob(endpoint, submission, how)
+    const { jobs } = this.#ports.store
+    const key = how.idempotencyKey
+    let firstId: JobId | null
+    try {
+      // Nothing stands between this and its event: a claim in the same commit tells of itself right after.
+      if (key === undefined) firstId = (await jobs.insert(job)) ? job.id : null
+      else firstId = await jobs.insertOnce(job, key, job.queuedAtMs + IDEMPOTENCY_MS)
+    } catch (error) {
+      // It may be there all the same.
+      this.#lineGrew(endpoint.id)
+      throw error
+    }
+    if (firstId === null) throw notFound('endpoint', endpoint.id)
+    if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
+    this.accepted([job])
+    // Thousands may wait for theirs.
+    return { ...job, input: '' }
+  }
+
+  async #firstJob(endpointId: EndpointId, jobId: JobId): Promise<Job> {
+    const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
+    if (job !== null) return job
+    throw new AppError(
+      'conflict',
+      `the job ${jobId} of this Idempotency-Key has expired; use another key for a new job`,
+    )
+  }
+
+  #newJob(endpoint: Endpoint, submission: Submission, { kind, askedWaitMs }: Submitting): Job {
+    const { clock, random, vault } = this.#ports
+    const nowMs = clock.now()
+    const uuid = random.uuid()
+    const ttlMs = submission.ttlMs ?? JOB_TIMES.ttlMs.default
+    const id = (kind === 'run' ? `${uuid}-u1` : `sync-${uuid}-u1`) as JobId
+    return {
+      id,
+      owner: endpoint.owner,
+      endpointId: endpoint.id,
+      kind,
+      status: 'IN_QUEUE',
+      input: submission.input,
+      policy: submission.policy,
+      webhook: submission.webhook,
+      s3Config: submission.s3Config === null ? null : vault.seal(submission.s3Config, jobPlace(id)),
+      executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
+      lowPriority: submission.lowPriority,
+      position: this.#nextPosition(nowMs),
+      ttlMs,
+      retentionMs: retentionMs(kind, askedWaitMs),
+      queuedAtMs: nowMs,
+      ...{ startedAtMs: null, finishedAtMs: null },
+      expiresAtMs: nowMs + ttlMs,
+      ...{ attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null, progress: null, warning: null },
+      batchId: null,
+    }
+  }
+
+  /** @throws AppError `not_found` when the job does not exist, is of another endpoint, or is past its expiry */
+  async find(endpointId: EndpointId, jobId: JobId): Promise<Job> {
+    const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
+    if (job === null) throw notFound('job', jobId)
+    return job
+  }
+
+  /**
+   * Jobs of an endpoint, newest first: those that were submitted, or retried, last. A page of some states may have fewer jobs than
+   * were asked for, or none, without being the last.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async list(endpointId: EndpointId, { statuses, page }: JobListing): Promise<Page<JobSummary>> {
+    const { store, clock } = this.#ports
+    const slice = sliceOf(page)
+    const request = { endpointId, statuses, slice, look: MOST_JOBS_LOOKED_AT, nowMs: clock.now() }
+    const { jobs, lookedUntil } = await store.jobs.list(request)
+    const { items, nextCursor } = pageOf(jobs, slice)
+    return { items, nextCursor: nextCursor ?? (lookedUntil === null ? null : cursorOf(lookedUntil)) }
+  }
+
+  /**
+   * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires meanwhile is
+   * returned as TIMED_OUT, one whose endpoint is deleted as CANCELLED, although both are gone by then.
+   */
+  async whenFinal(job: Job, forMs: number, signals: readonly AbortSignal[]): Promise<Job> {
+    let latest = job
+    const read = async () => {
+      const found = await this.#ports.store.jobs.find(job.endpointId, job.id, this.#ports.clock.now())
+      if (found === null) return this.gone(latest)
+      latest = found
+      return isFinal(found.status) ? found : null
+    }
+    const topics = [`job:${job.id}`, `deleted:${job.endpointId}`] as const
+    const { clock } = this.#ports
+    const endMs = clock.monotonic() + forMs
+    for (;;) {
+      const waitMs = Math.max(0, Math.min(endMs - clock.monotonic(), latest.expiresAtMs + 1 - clock.now()))
+      const final = await this.#waiting.until({ topics, read, forMs: waitMs, signals })
+      if (final !== null) return final
+      // Otherwise the job was given a longer life meanwhile.
+      if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest
+    }
+  }
+
+  /** @throws AppError `not_found` as {@link find} */
+  async setTtl(endpointId: EndpointId, jobId: JobId, ttlMs: number): Promise<Job> {
+    const nowMs = this.#ports.clock.now()
+    const job = await this.#ports.store.jobs.setExpiry(endpointId, jobId, nowMs + ttlMs, nowMs)
+    if (job === null) throw notFound('job', jobId)
+    return job
+  }
+
+  /**
+   * Ends a job that is not final. A running one is final at once; its worker is told to stop it.
+   * @throws AppError `not_found`, or `conflict` when the job has another final state
+   */
+  async cancel(endpointId: EndpointId, jobId: JobId): Promise<CancelResult> {
+    const { store, clock } = this.#ports
+    const move = await store.jobOutcomes.cancel(endpointId, jobId, clock.now())
+    if (move !== null) {
+      this.moved('cancel', [move])
+      return 'cancelled'
+    }
+    const job = await this.find(endpointId, jobId)
+    if (job.status === 'CANCELLED') return 'was_cancelled'
+    throw new AppError('conflict', `job ${jobId} is ${job.status} and cannot be cancelled`)
+  }
+
+  /**
+   * Queues a FAILED or TIMED_OUT job again, at the tail, with its original input; ttl, attempts and chunks begin afresh.
+   * @throws AppError `not_found`, or `conflict` in any other state
+   */
+  async retry(endpointId: EndpointId, jobId: JobId): Promise<Job> {
+    const { store, clock } = this.#ports
+    const nowMs = clock.now()
+    const move = await store.jobOutcomes.retry(endpointId, jobId, this.#nextPosition(nowMs), nowMs)
+    if (move === null) {
+      const { status } = await this.find(endpointId, jobId)
+      throw new AppError('conflict', `job ${jobId} is ${status}; only FAILED and TIMED_OUT jobs can be retried`)
+    }
+    this.moved('retry', [move])
+    return move.job
+  }
+
+  /**
+   * Cancels all jobs that wait now, in small steps; running ones go on, and later ones wait. What a step has cancelled stays cancelled; if
+   * the server ends between two steps, the rest waits on. Returns how many there were.
+   */
+  async purge(endpointId: EndpointId): Promise<number> {
+    const { store, clock } = this.#ports
+    let removed = 0
+    for (let parts: readonly LinePart[] = await store.jobOutcomes.waiting(endpointId); parts.length > 0; ) {
+      const { moves, left } = await store.jobOutcomes.purge(endpointId, clock.now(), PURGE_STEP, parts)
+      this.moved('purge', moves)
+      removed += moves.length
+      parts = left
+    }
+    return removed
+  }
+
+  /** Takes a worker's final result. One that counts no more is kept as a diagnostic and changes nothing. */
+  async finish(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, outcome: JobOutcome): Promise<void> {
+    const { store, clock, emit } = this.#ports
+    const nowMs = clock.now()
+    const move = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs })
+    if (move !== null) {
+      this.moved('finish', [move])
+      return
+    }
+    await store.stops.letGo(workerId, jobId)
+    // It may wait again, and may be this worker's from now on.
+    this.#lineGrew(endpointId)
+    // It may be the same result again, sent because the store failed after it had taken the first.
+    this.#ports.notifier.publish(`job:${jobId}`)
+    const reason = `a ${outcome.status} result came when the job was no longer this worker's`
+    await store.jobs.addDiagnostic(jobId, nowMs, workerId, reason)
+    emit('job.result_ignored', { endpointId, jobId, workerId, reason })
+  }
+
+  /** Gives a job back that was claimed for an answer which never reached the worker; the attempt does not count. */
+  async undeliver(jobId: JobId, attempt: number, workerId: WorkerId): Promise<void> {
+    this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt }))
+  }
+
+  /**
+   * Queues again, or fails, what a worker held when it was lost, or one job of it.
+   * @param cause a sentence without a full stop
+   * @param lastLines the end of what the worker printed, for the error of a job that is not tried again
+   */
+  async requeueLost(
+    workerId: WorkerId,
+    cause: string,
+    { only, lastLines = [] }: { readonly only?: JobId; readonly lastLines?: readonly string[] } = {},
+  ): Promise<void> {
+    const { store, clock } = this.#ports
+    const words = lossWords(cause, workerId, lastLines)
+    const moves = await store.jobOutcomes.requeueLost(workerId, words, clock.now(), only)
+    this.moved('requeue', moves, cause)
+  }
+
+  /** Gives back all that a worker holds without counting the attempts: the server stops it in the middle of them. */
+  async releaseAll(workerId: WorkerId): Promise<void> {
+    this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, 'all'))
+  }
+
+  /** Times out and expires what is overdue. True when there may be more. */
+  async sweep(): Promise<boolean> {
+    const { store, clock } = this.#ports
+    const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
+    this.moved('timeOut', late)
+    const gone = await store.jobOutcomes.removeExpired(clock.now(), SWEEP)
+    this.removed(gone.jobs)
+    this.moved('cancel', gone.cancelled)
+    return late.length === SWEEP || gone.more
+  }
+
+  /**
+   * Goes on with the removal of a deleted endpoint: cancels and removes a part of its jobs, and of what else it had.
+   * @param limit how many rows at most
+   * @returns how many there were, and whether something is left
+   */
+  async removePart(endpointId: EndpointId, limit: number): Promise<{ rows: number; more: boolean }> {
+    const { cancelled, rows, more } = await this.#ports.store.removals.removePart(
+      endpointId,
+      this.#ports.clock.now(),
+      limit,
+    )
+    this.moved('cancel', cancelled)
+    return { rows, more }
+  }
+
+  /** Tells everybody about jobs that the store has just removed. */
+  removed(
+    jobs: readonly { job: Pick<Job, 'id' | 'endpointId' | 'status' | 'workerId' | 'webhook'>; usage: JobUsage }[],
+  ): void {
+    const { emit, notifier } = this.#ports
+    for (const { job, usage } of jobs) {
+      const { endpointId, id: jobId, status, workerId, webhook } = job
+      emit('job.expired', { endpointId, jobId, from: status, workerId, usage })
+      notifier.publish(`job:${jobId}`)
+      if (!isFinal(status)) notifier.publish(`load:${endpointId}`)
+      if (!isFinal(status) && webhook !== null) notifier.publish('webhooks')
+      if (status === 'IN_PROGRESS' && workerId !== null) notifier.publish(`worker:${workerId}`)
+    }
+  }
+
+  /** Tells everybody about jobs that the store has just added. */
+  accepted(jobs: readonly Pick<Job, 'id' | 'endpointId'>[]): void {
+    for (const { id: jobId, endpointId } of jobs) this.#ports.emit('job.accepted', { endpointId, jobId })
+    for (const endpointId of new Set(jobs.map(job => job.endpointId))) this.#lineGrew(endpointId)
+  }
+
+  /** Tells everybody about moves that the store has made. */
+  moved(transition: Transition, moves: readonly JobMove[], reason?: string): void {
+    const { emit, notifier } = this.#ports
+    for (const { job, from, usage } of moves) {
+      this.#quotas.noteResult(job.owner, usage)
+      const { endpointId, id: jobId, status: to, workerId, attempt } = job
+      const because = reason === undefined ? {} : { reason }
+      emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, usage, ...because })
+      notifier.publish(`job:${jobId}`)
+      if (to === 'IN_QUEUE') this.#lineGrew(endpointId)
+      else notifier.publish(`load:${endpointId}`)
+      if (isFinal(to) && (job.webhook !== null || job.batchId !== null)) notifier.publish('webhooks')
+      if (workerId !== null && tellsWorker(transition, from)) notifier.publish(`worker:${workerId}`)
+    }
+  }
+
+  /** What a job that is no longer there is to whoever still waits for it: its final state, TIMED_OUT, or CANCELLED. */
+  async gone(job: Job): Promise<Job> {
+    if (isFinal(job.status)) return job
+    const finishedAtMs = this.#ports.clock.now()
+    const deleted = (await this.#ports.store.endpoints.find(job.endpointId)) === null
+    if (deleted) return { ...job, status: 'CANCELLED', finishedAtMs }
+    return expiredJob(job, finishedAtMs)
+  }
+
+  #lineGrew(endpointId: EndpointId): void {
+    this.#ports.notifier.publish(`queue:${endpointId}`)
+    this.#ports.notifier.publish(`load:${endpointId}`)
+  }
+
+  /** Places grow with time, so jobs are first in, first out across restarts, and by a step within a millisecond. */
+  #nextPosition(nowMs: number): number {
+    this.#lastPosition = Math.max(this.#lastPosition + 1, nowMs * 1024)
+    return this.#lastPosition
+  }
+}
+
+function tellsWorker(transition: Transition, from: JobStatus): boolean {
+  return from === 'IN_PROGRESS' && (transition === 'cancel' || transition === 'timeOut')
+}

@@ -1,0 +1,88 @@
+import type { JobId } from '../../core/ids.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { tellsWhatItHolds } from '../../core/workers/worker-sdk.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Fleet } from '../workers/fleet.ts'
+import type { Sightings } from '../workers/worker-activity.ts'
+import type { Jobs } from './jobs.ts'
+import type { UnsentResults } from './undelivered-results.ts'
+
+/**
+ * Gives back jobs that living workers have lost, as their own words show (rules L3 and L4 of the worker protocol, and their
+ * output). A worker that has lost a job gets no more and is replaced, so a job never comes back to where it was lost.
+ */
+export class LostJobs {
+  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #parts: { jobs: Jobs; fleet: Fleet; sightings: Sightings; unsent: UnsentResults }
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock'>,
+    parts: { jobs: Jobs; fleet: Fleet; sightings: Sightings; unsent: UnsentResults },
+  ) {
+    this.#ports = ports
+    this.#parts = parts
+  }
+
+  /** The worker asks for jobs and says that it works on none. */
+  async afterIdleTake(worker: Worker, sdk: string | null): Promise<void> {
+    if (!tellsWhatItHolds(sdk)) return
+    const held = await this.#ports.store.jobs.heldBy(worker.id)
+    const { sightings } = this.#parts
+    const forgotten = held.filter(jobId => !sightings.isOnItsWay(worker.id, jobId))
+    await this.#giveBack(worker, forgotten, 'it asked for other work without a result')
+  }
+
+  /** The worker says which jobs it works on. */
+  async afterPing(worker: Worker, listed: readonly string[], sdk: string | null): Promise<void> {
+    const { store } = this.#ports
+    const held = await store.jobs.heldBy(worker.id)
+    const stopping = await store.stops.pending(worker.id)
+    const missing = held.some(jobId => !listed.includes(jobId))
+    const alone = missing && (await this.#isAlone(worker))
+    const forgotten = this.#parts.sightings.pinged(worker.id, { sdk, held, stopping, listed, alone })
+    await this.#giveBack(worker, forgotten, 'it asked for other work and left the job out of its pings')
+  }
+
+  /** Reads what the worker has printed of late. */
+  async readOutput(worker: Worker): Promise<void> {
+    for (const { jobId, reason } of await this.#parts.unsent.read(worker, [])) {
+      await this.#lose(worker, jobId, reason)
+    }
+  }
+
+  async #giveBack(worker: Worker, forgotten: readonly JobId[], cause: string): Promise<void> {
+    if (forgotten.length === 0) return
+    // What it printed may say why, and comes first.
+    const undelivered = await this.#parts.unsent.read(worker, forgotten)
+    const reasons = new Map(undelivered.map(({ jobId, reason }) => [jobId, reason]))
+    const held = new Set(await this.#ports.store.jobs.heldBy(worker.id))
+    for (const jobId of forgotten.filter(id => held.has(id))) {
+      const reason = reasons.get(jobId)
+      if (reason === undefined && this.#parts.sightings.isDoubtful(worker.id, jobId)) {
+        await this.#undeliver(worker, jobId)
+      } else {
+        await this.#lose(worker, jobId, reason ?? cause)
+      }
+    }
+  }
+
+  /** The worker has never had it, so nothing is wrong with either of them. */
+  async #undeliver({ id, endpointId }: Worker, jobId: JobId): Promise<void> {
+    const { store, clock } = this.#ports
+    const job = await store.jobs.find(endpointId, jobId, clock.now())
+    if (job === null || job.workerId !== id) return
+    await this.#parts.jobs.undeliver(jobId, job.attempt, id)
+    this.#parts.sightings.settled(id, [jobId], false)
+  }
+
+  async #lose(worker: Worker, jobId: JobId, cause: string): Promise<void> {
+    // First, so that nothing can hand it the job again.
+    await this.#parts.fleet.drain(worker.id, 'lost_lease')
+    await this.#parts.jobs.requeueLost(worker.id, cause, { only: jobId })
+  }
+
+  async #isAlone(worker: Worker): Promise<boolean> {
+    const snapshot = await this.#ports.store.endpoints.snapshot(worker.endpointId)
+    return (snapshot?.workers.length ?? 0) <= 1
+  }
+}

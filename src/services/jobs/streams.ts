@@ -1,0 +1,139 @@
+import { notFound } from '../../core/errors.ts'
+import type { EndpointId, JobId } from '../../core/ids.ts'
+import { isFinal, type Job, type JobStatus } from '../../core/jobs/job.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { StreamPart } from '../../ports/store/store.ts'
+import type { Waiting } from '../long-poll.ts'
+import type { Jobs } from './jobs.ts'
+
+/** Most bytes of chunks in one answer; what is over waits for the next. */
+const PART_BYTES = 4_194_304
+/** How long a client that asks again after it was told the end of a job is held, so that one which never stops costs little. */
+const REPEAT_HOLD_MS = 4_000
+const MAX_REMEMBERED = 10_000
+
+/** What one answer of a stream has. */
+export interface StreamAnswer {
+  readonly job: Job
+  /** The status to tell: a final one only with or after the last chunk, FAILED only after it. */
+  readonly status: JobStatus
+  readonly chunks: readonly string[]
+  readonly attempt: number
+  /** To be called once: whether the client got the answer. Chunks that it did not get are handed out again. */
+  readonly settle: (delivered: boolean) => void
+}
+
+/**
+ * Hands out what jobs stream: each chunk once, in order, to whoever asks first. A client that goes away loses nothing, and never
+ * cancels a job.
+ */
+export class Streams {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
+  readonly #jobs: Pick<Jobs, 'gone'>
+  readonly #waiting: Waiting
+  /** Jobs of which a part was handed out and has not settled; nobody gets the next one before that. */
+  readonly #open = new Set<JobId>()
+  readonly #ended = new Set<JobId>()
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
+    services: { readonly jobs: Pick<Jobs, 'gone'>; readonly waiting: Waiting },
+  ) {
+    this.#ports = ports
+    this.#jobs = services.jobs
+    this.#waiting = services.waiting
+  }
+
+  /**
+   * The next chunks, or the end, or neither when nothing came in time.
+   * @param known the job as it was in the answer before, where the same client has had one: if it is gone by now, this is its end
+   * @throws AppError `not_found` when the job does not exist or has expired
+   */
+  async next(
+    endpointId: EndpointId,
+    jobId: JobId,
+    holdMs: number,
+    signals: readonly AbortSignal[],
+    known: Job | null = null,
+  ): Promise<StreamAnswer> {
+    const first = await this.#find(endpointId, jobId)
+    if (first === null && known === null) throw notFound('job', jobId)
+    if (first === null) return this.#end(known!)
+    if (first.status === 'CANCELLED' && this.#ended.has(jobId)) {
+      const forMs = Math.min(holdMs, REPEAT_HOLD_MS)
+      await this.#waiting.until({ topics: [`job:${jobId}`], read: async () => null, forMs, signals })
+    }
+    let job = first
+    const read = async () => {
+      const found = await this.#find(endpointId, jobId)
+      if (found === null) return this.#end(job)
+      job = found
+      return this.#look(job)
+    }
+    const topics = [`job:${jobId}`, `deleted:${endpointId}`] as const
+    const found = await this.#waiting.until({ topics, read, forMs: holdMs, signals })
+    return found ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
+  }
+
+  /** Of a job that went while somebody waited for it. */
+  async #end(job: Job): Promise<StreamAnswer> {
+    const gone = await this.#jobs.gone(job)
+    return { job: gone, status: gone.status, chunks: [], attempt: gone.attempt, settle: () => {} }
+  }
+
+  async #look(job: Job): Promise<StreamAnswer | null> {
+    if (this.#open.has(job.id)) return null
+    this.#open.add(job.id)
+    let kept = false
+    try {
+      const part = await this.#ports.store.streams.read(job.id, 0, PART_BYTES)
+      if (part === null || part.attempt !== job.attempt) return null
+      kept = part.chunks.length > 0
+      if (kept) return await this.#handOut(job, part)
+      if (!isFinal(job.status)) return null
+      this.#remember(job.id)
+      return { job, status: job.status, chunks: [], attempt: job.attempt, settle: () => {} }
+    } finally {
+      if (!kept) this.#open.delete(job.id)
+    }
+  }
+
+  async #handOut(job: Job, part: StreamPart): Promise<StreamAnswer> {
+    const upTo = part.chunks.at(-1)!.seq
+    const isLast = isFinal(job.status) && job.status !== 'FAILED' && (await this.#isEmptyAfter(job.id, upTo))
+    if (isLast) this.#remember(job.id)
+    return {
+      job,
+      status: isLast ? job.status : openStatus(job),
+      chunks: part.chunks.map(({ chunk }) => chunk),
+      attempt: job.attempt,
+      settle: delivered => void this.#settle(job.id, part.attempt, upTo, delivered),
+    }
+  }
+
+  async #isEmptyAfter(jobId: JobId, seq: number): Promise<boolean> {
+    const rest = await this.#ports.store.streams.read(jobId, seq, 1)
+    return rest === null || rest.chunks.length === 0
+  }
+
+  /** A failure to note what arrived hands it out again: rather twice than never. */
+  async #settle(jobId: JobId, attempt: number, upTo: number, delivered: boolean): Promise<void> {
+    if (delivered) await this.#ports.store.streams.streamed(jobId, attempt, upTo).catch(() => {})
+    this.#open.delete(jobId)
+    this.#ports.notifier.publish(`job:${jobId}`)
+  }
+
+  #remember(jobId: JobId): void {
+    if (this.#ended.size >= MAX_REMEMBERED) this.#ended.clear()
+    this.#ended.add(jobId)
+  }
+
+  #find(endpointId: EndpointId, jobId: JobId): Promise<Job | null> {
+    return this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
+  }
+}
+
+/** While chunks are left a final job is told as running. */
+function openStatus(job: Job): JobStatus {
+  return isFinal(job.status) ? 'IN_PROGRESS' : job.status
+}

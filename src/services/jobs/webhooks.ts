@@ -1,0 +1,195 @@
+import { toAppError } from '../../core/errors.ts'
+import { DEFAULT_OWNER, type EndpointId, type JobId, type OwnerId } from '../../core/ids.ts'
+import { HIDDEN_PROBLEM, WEBHOOK, type WebhookDelivery, type WebhookTry } from '../../core/jobs/webhook.ts'
+import { webhookKeyPlace } from '../../core/secrets/seal-place.ts'
+import type { OutboundResult } from '../../ports/outbound.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/store.ts'
+import { Sharing } from '../accounts/sharing.ts'
+import type { Jobs } from './jobs.ts'
+
+const KEY_BYTES = 32
+const KEY_PREFIX = 'whsec_'
+/** How many old deliveries one call of {@link Webhooks.removeOld} removes at most. */
+const SWEEP = 500
+
+type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit' | 'driver'>
+
+/** A signing key as its owner sees it. */
+export interface ReadableKey {
+  /** `whsec_` and the key in base64. */
+  readonly key: string
+  readonly createdAtMs: number
+}
+
+/** What came of a try that is yet to be kept. */
+export interface Tried {
+  readonly delivery: OpenWebhook
+  readonly entry: WebhookTry
+  /** Why it failed, for the operator's log; null where it did not. */
+  readonly problem: string | null
+}
+
+/** Messages about the ends of jobs to the receivers that the jobs name, signed as Standard Webhooks says. */
+export class Webhooks {
+  readonly #ports: NeededPorts
+  readonly #jobs: Jobs
+  readonly #sharing: Sharing
+
+  /** @param sharing says whether receivers may have private addresses */
+  constructor(ports: NeededPorts, jobs: Jobs, sharing = new Sharing(ports)) {
+    this.#ports = ports
+    this.#jobs = jobs
+    this.#sharing = sharing
+  }
+
+  /** The key that signs an endpoint's deliveries; made when it is first needed. */
+  async key(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
+    const { store } = this.#ports
+    const known = await store.webhooks.key(endpointId)
+    return this.#readable(
+      endpointId,
+      known ?? (await store.webhooks.ensureKey(endpointId, owner, this.#newKey(endpointId))),
+    )
+  }
+
+  /** A new key, which signs from the next try on. */
+  async rotateKey(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
+    const key = this.#newKey(endpointId)
+    await this.#ports.store.webhooks.replaceKey(endpointId, owner, key)
+    return this.#readable(endpointId, key)
+  }
+
+  /**
+   * What became of a job's webhook, oldest delivery first. It is known for longer than the job is.
+   * @throws AppError `not_found` when there is neither a delivery nor a job
+   */
+  async list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]> {
+    const deliveries = await this.#ports.store.webhooks.list(endpointId, jobId)
+    if (deliveries.length === 0) await this.#jobs.find(endpointId, jobId)
+    return deliveries
+  }
+
+  /**
+   * Calls the receiver once and keeps nothing yet. Accounts other than the operator's learn nothing of why a receiver without a
+   * public address failed, not even from how long it took: such a try ends when the slowest would.
+   * @param signal gives the try up, as if it had not been
+   * @returns null when there is nothing to keep: the delivery is over, or the try was given up
+   */
+  async attempt({ id }: DueWebhook, signal: AbortSignal): Promise<Tried | null> {
+    const { store, clock } = this.#ports
+    const delivery = await store.webhooks.open(id)
+    if (delivery === null || signal.aborted) return null
+    const { key } = await this.#keyOf(delivery)
+    const atMs = clock.now()
+    const startMs = clock.monotonic()
+    const called = typeof key === 'string' ? await this.#post(delivery, key, atMs, signal) : { ...key, isPublic: true }
+    if (signal.aborted) return null
+    const answer = 'status' in called ? { status: called.status, error: null } : { status: null, error: called.problem }
+    const problem = answer.status === 200 ? null : (answer.error ?? `the receiver answered ${answer.status}`)
+    const number = delivery.tries + 1
+    const isHidden = problem !== null && !called.isPublic && delivery.owner !== DEFAULT_OWNER
+    if (isHidden) {
+      await this.#until(startMs + WEBHOOK.timeoutMs, signal)
+      if (signal.aborted) return null
+      const entry = { number, atMs, tookMs: WEBHOOK.timeoutMs, status: null, error: HIDDEN_PROBLEM }
+      return { delivery, entry, problem }
+    }
+    const tookMs = Math.max(0, Math.round(clock.monotonic() - startMs))
+    return { delivery, entry: { number, atMs, tookMs, ...answer }, problem }
+  }
+
+  /** Keeps what came of a try. May be called again after the store has failed. */
+  async record({ delivery, entry, problem }: Tried): Promise<void> {
+    const { store, emit } = this.#ports
+    const { id, endpointId, jobId } = delivery
+    if (!(await store.webhooks.recordTry(id, entry))) return
+    if (problem === null) emit('webhook.delivered', { endpointId, jobId, tries: entry.number })
+    else if (entry.number >= WEBHOOK.tries) {
+      emit('webhook.failed', { endpointId, jobId, tries: entry.number, problem })
+    }
+  }
+
+  /** Gives up deliveries that are overdue for too long, and removes those that have been over for long. True when there may be more. */
+  async removeOld(nowMs: number): Promise<boolean> {
+    const { store, emit } = this.#ports
+    const overdue = await store.webhooks.giveUp(nowMs - WEBHOOK.overdueMs, nowMs, SWEEP)
+    const problem = 'its next try was overdue for too long'
+    for (const given of overdue) emit('webhook.failed', { ...given, problem })
+    const removed = await store.webhooks.removeOver(nowMs - WEBHOOK.retentionMs, SWEEP)
+    return overdue.length === SWEEP || removed === SWEEP
+  }
+
+  /** A key that cannot be opened fails the try, so that its owner sees why. */
+  async #keyOf({ endpointId, owner }: OpenWebhook): Promise<{ key: string | { problem: string } }> {
+    try {
+      return { key: (await this.key(endpointId, owner)).key }
+    } catch (thrown) {
+      const { code, message } = toAppError(thrown)
+      if (code === 'unavailable') throw thrown
+      return { key: { problem: `the endpoint's key cannot be read, make a new one: ${message}` } }
+    }
+  }
+
+  async #post(
+    delivery: OpenWebhook,
+    key: string,
+    atMs: number,
+    signal: AbortSignal,
+  ): Promise<OutboundResult & { isPublic: boolean }> {
+    const { vault, clock, outbound } = this.#ports
+    const publicOnly = await this.#sharing.webhooksPublicOnly()
+    let isPublic = false
+    const onTarget = (found: boolean) => {
+      isPublic = found
+    }
+    const { id, url, payload: body } = delivery
+    const timestamp = String(Math.floor(atMs / 1000))
+    const signature = await vault.sign(key.slice(KEY_PREFIX.length), [`${id}.${timestamp}.`, body])
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'runyard',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${signature}`,
+    }
+    const late = new AbortController()
+    const cancelTimer = clock.after(WEBHOOK.timeoutMs, () => late.abort())
+    const both = AbortSignal.any([late.signal, signal])
+    const givenUp = new Promise<OutboundResult>(resolve => {
+      const problem = `no answer within ${WEBHOOK.timeoutMs / 1000} s`
+      both.addEventListener('abort', () => resolve({ problem }), { once: true })
+    })
+    try {
+      const call = outbound.post({ url, headers, body, signal: both, publicOnly, onTarget })
+      const result = await Promise.race([call, givenUp])
+      return { ...result, isPublic }
+    } finally {
+      cancelTimer()
+    }
+  }
+
+  /** Waits until the monotonic time `atMs`, or until the signal comes. */
+  #until(atMs: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#ports
+    return new Promise(resolve => {
+      const cancelTimer = clock.after(Math.max(0, atMs - clock.monotonic()), resolve)
+      const giveUp = () => {
+        cancelTimer()
+        resolve()
+      }
+      if (signal.aborted) giveUp()
+      signal.addEventListener('abort', giveUp, { once: true })
+    })
+  }
+
+  #newKey(endpointId: EndpointId): WebhookKey {
+    const { vault, random, clock } = this.#ports
+    const key = `${KEY_PREFIX}${Buffer.from(random.bytes(KEY_BYTES)).toString('base64')}`
+    return { sealed: vault.seal(key, webhookKeyPlace(endpointId)), createdAtMs: clock.now() }
+  }
+
+  #readable(endpointId: EndpointId, { sealed, createdAtMs }: WebhookKey): ReadableKey {
+    return { key: this.#ports.vault.open(sealed, webhookKeyPlace(endpointId)), createdAtMs }
+  }
+}

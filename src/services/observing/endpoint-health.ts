@@ -1,0 +1,54 @@
+import { notFound } from '../../core/errors.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import { countWorkers, isReady, shownWorkers } from '../../core/workers/worker-status.ts'
+import type { Balancing } from '../balancing/balancing.ts'
+
+/** Counts of jobs, or of requests in flight and in line, and of workers of an endpoint, as clients know them. */
+export interface Health {
+  readonly jobs: { completed: number; failed: number; inProgress: number; inQueue: number; retried: number }
+  readonly workers: {
+    idle: number
+    initializing: number
+    ready: number
+    running: number
+    throttled: number
+    unhealthy: number
+  }
+}
+
+/**
+ * The health of an endpoint. Looking at it wakes nothing.
+ * @throws AppError `not_found`
+ */
+export async function readHealth(balancing: Balancing, id: EndpointId): Promise<Health> {
+  const snapshot = await balancing.snapshot(id)
+  if (snapshot === null) throw notFound('endpoint', id)
+  return healthOf(snapshot)
+}
+
+/** The workers of an endpoint, as clients that wait for one ask for them. `readyWorkers` are ids, the oldest first. */
+export interface WorkerMetrics extends Health {
+  readonly readyWorkers: readonly WorkerId[]
+}
+
+/**
+ * As {@link readHealth}, with the workers that are ready.
+ * @throws AppError `not_found`
+ */
+export async function readWorkerMetrics(balancing: Balancing, id: EndpointId): Promise<WorkerMetrics> {
+  const snapshot = await balancing.snapshot(id)
+  if (snapshot === null) throw notFound('endpoint', id)
+  const ready = shownWorkers(snapshot).filter(isReady)
+  return { readyWorkers: ready.map(({ id }) => id), ...healthOf(snapshot) }
+}
+
+function healthOf(snapshot: EndpointSnapshot): Health {
+  const { completed, failed, retried } = snapshot.counters
+  const { inProgress, queued, queuedLowPriority } = snapshot.queue
+  const { idle, initializing, ready, running, throttled, unhealthy } = countWorkers(shownWorkers(snapshot))
+  return {
+    jobs: { completed, failed, inProgress, inQueue: queued + queuedLowPriority, retried },
+    workers: { idle, initializing, ready, running, throttled, unhealthy },
+  }
+}

@@ -1,0 +1,102 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { notFound } from '../../core/errors.ts'
+import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { Job } from '../../core/jobs/job.ts'
+import { type ExplainContext, type Explanation, explainEndpoint, explainJob } from '../../core/observing/explain.ts'
+import type { Page, PageRequest } from '../../core/pages.ts'
+import { withoutGpus } from '../../core/placement/placement-fit.ts'
+import { PLACE_RULES, type PlaceRules } from '../../core/placement/placement-input.ts'
+import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Balancing } from '../balancing/balancing.ts'
+import { inGroups } from '../map-concurrently.ts'
+import { onePage } from '../paging.ts'
+import type { Fleet } from '../workers/fleet.ts'
+
+/** Most endpoints on a page of explanations: each takes several reads of the store. */
+export const MAX_EXPLAINED = 100
+/** So many endpoints are looked at at once. */
+const AT_ONCE = 10
+
+/** An endpoint with why its jobs wait. */
+export interface EndpointExplanation {
+  readonly endpoint: Endpoint
+  readonly snapshot: EndpointSnapshot
+  readonly explanation: Explanation
+}
+
+/** Answers why something waits, from what the store, the driver and the workers' output say. */
+export class Explaining {
+  readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
+  readonly #fleet: Fleet
+  readonly #balancing: Balancing
+  readonly #placing: Partial<PlaceRules>
+
+  /** @param placing how workers share the machine; what is left out is as core/place says */
+  constructor(
+    ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
+    parts: { readonly fleet: Fleet; readonly balancing: Balancing },
+    placing: Partial<PlaceRules> = {},
+  ) {
+    this.#ports = ports
+    this.#fleet = parts.fleet
+    this.#balancing = parts.balancing
+    this.#placing = placing
+  }
+
+  /** @throws AppError `not_found` */
+  async endpoint(id: EndpointId): Promise<EndpointExplanation> {
+    const { snapshot, context } = await this.#look(id)
+    return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
+  }
+
+  /** As {@link endpoint}, of a picture that somebody has taken. */
+  async of(snapshot: EndpointSnapshot): Promise<Explanation> {
+    return explainEndpoint(snapshot, await this.#around(snapshot))
+  }
+
+  /** @throws AppError `not_found` */
+  async job(endpointId: EndpointId, jobId: JobId): Promise<{ job: Job; explanation: Explanation }> {
+    const { snapshot, context } = await this.#look(endpointId)
+    const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
+    if (job === null) throw notFound('job', jobId)
+    const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
+    const explanation = explainJob(job, snapshot, context, batch)
+    const told = (await this.#ports.store.jobs.diagnostics(jobId)).map(
+      ({ workerId, text }) => `worker ${workerId}: ${text}`,
+    )
+    return { job, explanation: { ...explanation, notes: [...explanation.notes, ...told] } }
+  }
+
+  /**
+   * The endpoints of an owner, each with its explanation, at most {@link MAX_EXPLAINED} on a page. One that is gone by the time it is
+   * looked at is left out.
+   * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
+   */
+  async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {
+    const { store } = this.#ports
+    const page = await onePage(request, slice => store.endpoints.list(owner, slice), MAX_EXPLAINED)
+    const found = await inGroups(page.items, AT_ONCE, ({ id }) => this.#balancing.snapshot(id))
+    const there = found.filter(snapshot => snapshot !== null)
+    const items = await inGroups(there, AT_ONCE, async snapshot => ({
+      ...{ endpoint: snapshot.endpoint, snapshot },
+      explanation: await this.of(snapshot),
+    }))
+    return { items, nextCursor: page.nextCursor }
+  }
+
+  async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
+    const snapshot = await this.#balancing.snapshot(id)
+    if (snapshot === null) throw notFound('endpoint', id)
+    return { snapshot, context: await this.#around(snapshot) }
+  }
+
+  async #around({ endpoint }: EndpointSnapshot): Promise<ExplainContext> {
+    const { driver, clock, machine } = this.#ports
+    const rules = { ...PLACE_RULES, ...this.#placing }
+    const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
+    const startProblem = await this.#fleet.startProblem(endpoint)
+    const pullPercent = (worker: WorkerId) => this.#fleet.pullPercent(worker)
+    return { capacity: await driver.capacity(), startProblem, nowMs: clock.now(), pullPercent, noGpus }
+  }
+}

@@ -1,0 +1,190 @@
+import type { WorkerId } from '../../core/ids.ts'
+import { type LogCursor, type LogPlace, MAX_TOLD } from '../../core/observing/log-cursor.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { type StoryLine, workerStory } from '../../core/workers/worker-history.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { LogReader, PlacedLine } from '../../ports/worker-logs.ts'
+
+/** Who wrote a line: the worker, or the server about it. */
+export type LogSource = 'container' | 'system'
+
+/** Which lines are wanted. */
+export interface LogFilter {
+  readonly sources: ReadonlySet<LogSource>
+  /** Only lines that say that they belong to this job; null for all. */
+  readonly jobId: string | null
+  /** Only lines that have this in them, in upper or lower case; null for all. */
+  readonly text: string | null
+  /** Whether the unfinished last line of a worker that runs is one, too; right where nobody waits for its end. */
+  readonly unfinished: boolean
+}
+
+/** One line of a feed. */
+export interface FeedLine {
+  readonly workerId: WorkerId
+  readonly source: LogSource
+  readonly tsMs: number
+  readonly line: string
+  readonly jobId: string | null
+  /** How far its worker was read with it. */
+  readonly place: LogPlace
+}
+
+/** What a feed read at once. */
+export interface FeedBatch {
+  readonly lines: readonly FeedLine[]
+  /** Whether there was more to read. */
+  readonly more: boolean
+  /** Bytes that are no longer kept although they were asked for. */
+  readonly missed: number
+}
+
+/**
+ * Reads what workers print, and what is told of them, line by line in the order of time, as far as they are read together.
+ * Holds no more than a page of each.
+ */
+export class LogFeed {
+  readonly #logs: Ports['logs']
+  readonly #matches: (line: string, jobId: string | null) => boolean
+  readonly #filter: LogFilter
+  readonly #start: LogCursor
+  readonly #workers = new Map<WorkerId, WorkerFeed>()
+
+  /** @param start where each worker is read from; those that are not in it from their beginning */
+  constructor(logs: Ports['logs'], filter: LogFilter, start: LogCursor) {
+    this.#logs = logs
+    this.#matches = matcherOf(filter)
+    this.#filter = filter
+    this.#start = start
+  }
+
+  /** Sets which workers are read, as they are now. One that was read before goes on from where it was. */
+  set(workers: readonly Worker[]): void {
+    const ids = new Set(workers.map(({ id }) => id))
+    for (const id of this.#workers.keys()) if (!ids.has(id)) this.#workers.delete(id)
+    for (const worker of workers) {
+      const known = this.#workers.get(worker.id)
+      if (known !== undefined) known.update(worker)
+      else this.#workers.set(worker.id, this.#open(worker))
+    }
+  }
+
+  /** How far each worker was given out. */
+  get cursor(): LogCursor {
+    return new Map([...this.#workers].map(([id, { place }]) => [id, place]))
+  }
+
+  /** What is new; nothing when nothing is. Lines of different workers come in the order of their times. */
+  async next(): Promise<FeedBatch> {
+    const feeds = [...this.#workers.values()]
+    await Promise.all(feeds.map(feed => feed.fill()))
+    // Nothing later may go before what one has yet to read.
+    const untilMs = Math.min(...feeds.map(feed => feed.readUntilMs))
+    const lines = feeds.flatMap(feed => feed.take(untilMs))
+    if (feeds.length > 1) lines.sort((a, b) => a.tsMs - b.tsMs)
+    const missed = feeds.reduce((sum, feed) => sum + feed.takeMissed(), 0)
+    return { lines, more: untilMs !== Number.POSITIVE_INFINITY, missed }
+  }
+
+  #open(worker: Worker): WorkerFeed {
+    const place = this.#start.get(worker.id) ?? { position: 0, told: 0 }
+    const { sources, unfinished } = this.#filter
+    const reader = sources.has('container') ? this.#logs.reader(worker.id, place.position) : null
+    return new WorkerFeed(worker, { place, reader, tells: sources.has('system'), unfinished, matches: this.#matches })
+  }
+}
+
+/** Whether a line is one of those that are wanted. */
+export function matcherOf({
+  jobId,
+  text,
+}: Pick<LogFilter, 'jobId' | 'text'>): (line: string, jobId: string | null) => boolean {
+  const wanted = text?.toLowerCase() ?? null
+  return (line, ofJob) =>
+    (jobId === null || ofJob === jobId) && (wanted === null || line.toLowerCase().includes(wanted))
+}
+
+interface FeedParts {
+  readonly place: LogPlace
+  readonly reader: LogReader | null
+  readonly tells: boolean
+  readonly unfinished: boolean
+  readonly matches: (line: string, jobId: string | null) => boolean
+}
+
+/** One worker of a feed. */
+class WorkerFeed {
+  readonly #parts: FeedParts
+  #worker: Worker
+  #story: readonly StoryLine[]
+  #printed: readonly PlacedLine[] = []
+  #more = false
+  #missed = 0
+  place: LogPlace
+
+  constructor(worker: Worker, parts: FeedParts) {
+    this.#parts = parts
+    this.#worker = worker
+    this.#story = workerStory(worker)
+    this.place = parts.place
+  }
+
+  update(worker: Worker): void {
+    this.#worker = worker
+    this.#story = workerStory(worker)
+  }
+
+  /** Reads the next page, unless lines of the one before are left. */
+  async fill(): Promise<void> {
+    const { reader, matches, unfinished } = this.#parts
+    if (this.#printed.length > 0 || reader === null) return
+    const page = await reader.next(unfinished || this.#worker.state === 'EXITED' ? 'over' : 'open')
+    this.#printed = page.lines.filter(({ line, jobId }) => matches(line, jobId))
+    this.#more = page.more
+    this.#missed += page.missed
+  }
+
+  /** Up to when all that was written is in hand; without end when all is. */
+  get readUntilMs(): number {
+    if (!this.#more) return Number.POSITIVE_INFINITY
+    return this.#printed.at(-1)?.tsMs ?? Number.NEGATIVE_INFINITY
+  }
+
+  /** Hands out the lines up to an instant. */
+  take(untilMs: number): FeedLine[] {
+    const lines: FeedLine[] = []
+    let printed = 0
+    for (;;) {
+      const written = this.#printed[printed]
+      const told = this.#told()
+      const due = (ms: number | undefined) => ms !== undefined && ms <= untilMs
+      if (due(told?.atMs) && (written === undefined || told!.atMs < written.tsMs)) lines.push(...this.#tell(told!))
+      else if (written !== undefined && due(written.tsMs)) {
+        printed += 1
+        this.place = { ...this.place, position: written.position }
+        lines.push(this.#lineOf('container', written.tsMs, written.line, written.jobId))
+      } else break
+    }
+    this.#printed = this.#printed.slice(printed)
+    return lines
+  }
+
+  takeMissed(): number {
+    const missed = this.#missed
+    this.#missed = 0
+    return missed
+  }
+
+  #told(): StoryLine | undefined {
+    return this.#parts.tells && this.place.told < MAX_TOLD ? this.#story[this.place.told] : undefined
+  }
+
+  #tell({ atMs, line }: StoryLine): FeedLine[] {
+    this.place = { ...this.place, told: this.place.told + 1 }
+    return this.#parts.matches(line, null) ? [this.#lineOf('system', atMs, line, null)] : []
+  }
+
+  #lineOf(source: LogSource, tsMs: number, line: string, jobId: string | null): FeedLine {
+    return { workerId: this.#worker.id, source, tsMs, line, jobId, place: this.place }
+  }
+}

@@ -1,0 +1,155 @@
+import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { type EndpointId, isEndpointId, isJobId, type JobId, type OwnerId, type WorkerId } from '../../core/ids.ts'
+import { isFinal, type Job } from '../../core/jobs/job.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { LogFeed, type LogFilter, type LogSource } from './log-feed.ts'
+import { type LogStart, startOf } from './log-start.ts'
+import { LogStream, type LogSubject } from './log-stream.ts'
+
+/** What an id turned out to be the id of. */
+export type Found =
+  | { readonly kind: 'endpoint'; readonly id: EndpointId }
+  | { readonly kind: 'worker'; readonly id: WorkerId; readonly endpointId: EndpointId }
+  | { readonly kind: 'job'; readonly id: JobId; readonly endpointId: EndpointId }
+
+/** Which lines are wanted, and how. */
+export interface LogQuery extends LogStart {
+  /** The worker's lines or the server's; null for both, of a job for its worker's. */
+  readonly source: LogSource | null
+  /** Only lines that have this in them, in upper or lower case; null for all. */
+  readonly text: string | null
+  /** Whether it goes on with new lines. */
+  readonly follow: boolean
+  /** How long it stays open and quiet when there will be no more lines. */
+  readonly lingerMs: number
+}
+
+/** The most old lines that are given out. */
+export const MAX_TAIL = 5_000
+/** Readings of logs that an account may have open at once. */
+export const MAX_OPEN = 100
+/** The newest workers of an endpoint whose output is read together. */
+const WORKERS_READ = 20
+
+/** How far the clock of files may be behind that of the server. */
+const CLOCK_MS = 1_000
+
+type Needs = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
+
+/** Finds the output of workers by whatever id a person has: of an endpoint, a worker or a job. */
+export class LogReading {
+  readonly #ports: Needs
+  readonly #open = new Map<OwnerId, number>()
+
+  constructor(ports: Needs) {
+    this.#ports = ports
+  }
+
+  /**
+   * What an id belongs to.
+   * @throws AppError `not_found`, also for things of other owners
+   */
+  async locate(owner: OwnerId, id: string): Promise<Found> {
+    const { store, clock } = this.#ports
+    const endpoint = isEndpointId(id) ? await store.endpoints.find(id) : null
+    if (endpoint !== null && endpoint.owner === owner) return { kind: 'endpoint', id: endpoint.id }
+    const worker = await store.workers.find(id as WorkerId)
+    if (worker !== null && worker.owner === owner)
+      return { kind: 'worker', id: worker.id, endpointId: worker.endpointId }
+    const job = isJobId(id) ? await store.jobs.locate(owner, id, clock.now()) : null
+    if (job === null) throw new AppError('not_found', `there is no endpoint, worker or job ${id} (not found)`)
+    return { kind: 'job', id: job.id, endpointId: job.endpointId }
+  }
+
+  /**
+   * A worker of an endpoint, also one that has ended.
+   * @throws AppError `not_found` when it is none of this endpoint's
+   */
+  async workerOf(endpointId: EndpointId, workerId: string): Promise<Found> {
+    const worker = await this.#ports.store.workers.find(workerId as WorkerId)
+    if (worker === null || worker.endpointId !== endpointId) throw notFound('worker', workerId)
+    return { kind: 'worker', id: worker.id, endpointId }
+  }
+
+  /** How many readings an account has open. */
+  openBy(owner: OwnerId): number {
+    return this.#open.get(owner) ?? 0
+  }
+
+  /**
+   * Begins to read. The stream has to be closed, unless it is read to its end.
+   * @throws AppError `rate_limited` when the account reads too many at once; `invalid` when `after` is of other logs
+   */
+  async open(owner: OwnerId, found: Found, query: LogQuery): Promise<LogStream> {
+    const { after } = query
+    if (after !== null && after.kind !== 'instant' && (after.kind === 'place') !== (found.kind === 'worker')) {
+      throw invalid([`header.Last-Event-ID: is not of the logs of ${found.kind} ${found.id}`])
+    }
+    if (this.openBy(owner) >= MAX_OPEN) {
+      throw new AppError('rate_limited', `${MAX_OPEN} readings of logs are open already`, { retryAfterSeconds: 5 })
+    }
+    this.#open.set(owner, this.openBy(owner) + 1)
+    const onClose = () => {
+      const left = this.openBy(owner) - 1
+      if (left > 0) this.#open.set(owner, left)
+      else this.#open.delete(owner)
+    }
+    try {
+      return await this.#stream(owner, found, query, onClose)
+    } catch (error) {
+      onClose()
+      throw error
+    }
+  }
+
+  async #stream(owner: OwnerId, found: Found, query: LogQuery, onClose: () => void): Promise<LogStream> {
+    const { logs } = this.#ports
+    const job = found.kind === 'job' ? await this.#job(owner, found.id) : null
+    const filter: LogFilter = {
+      sources: new Set(
+        query.source === null ? (job === null ? ['container', 'system'] : ['container']) : [query.source],
+      ),
+      ...{ jobId: job?.id ?? null, text: query.text, unfinished: !query.follow },
+    }
+    const look = () => this.#subjectOf(owner, found, job)
+    const subject = await look()
+    const places = await startOf(logs, subject.workers, query, filter, job === null ? null : job.queuedAtMs - CLOCK_MS)
+    const feed = new LogFeed(logs, filter, places)
+    const { follow, lingerMs } = query
+    const topic = found.kind === 'endpoint' ? null : (`${found.kind}:${found.id}` as const)
+    return new LogStream(
+      { ports: this.#ports, feed, subject, look, topic, several: found.kind !== 'worker', follow, lingerMs, onClose },
+      places,
+    )
+  }
+
+  async #subjectOf(owner: OwnerId, found: Found, job: Job | null): Promise<LogSubject> {
+    const { store } = this.#ports
+    if (found.kind === 'worker') {
+      const worker = await store.workers.find(found.id)
+      return { workers: worker === null ? [] : [worker], ended: worker === null || worker.state === 'EXITED' }
+    }
+    const all = (await store.workers.list(found.kind === 'endpoint' ? found.id : found.endpointId)).reverse()
+    if (found.kind === 'job') {
+      const now = await this.#job(owner, found.id)
+      const workers = all.filter(worker => mayHaveHeld(worker, now ?? job))
+      return { workers: workers.slice(-WORKERS_READ), ended: now === null || isFinal(now.status) }
+    }
+    const ended = all.every(({ state }) => state === 'EXITED') && (await store.endpoints.find(found.id)) === null
+    return { workers: all.slice(-WORKERS_READ), ended }
+  }
+
+  async #job(owner: OwnerId, id: JobId): Promise<Job | null> {
+    return this.#ports.store.jobs.locate(owner, id, this.#ports.clock.now())
+  }
+}
+
+/** Whether the job was there to be taken while the worker was. */
+function mayHaveHeld({ createdAtMs, exitedAtMs }: Worker, job: Job | null): boolean {
+  if (job === null) return false
+  return (
+    (exitedAtMs ?? Number.POSITIVE_INFINITY) >= job.queuedAtMs &&
+    createdAtMs <= (job.finishedAtMs ?? Number.POSITIVE_INFINITY)
+  )
+}

@@ -1,0 +1,101 @@
+import type { WorkerId } from '../../core/ids.ts'
+import type { LastEvent, LogCursor, LogPlace } from '../../core/observing/log-cursor.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { type StoryLine, workerStory } from '../../core/workers/worker-history.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { type LogFilter, matcherOf } from './log-feed.ts'
+
+/** From where on logs are wanted. */
+export interface LogStart {
+  /** How many of the lines that there are. */
+  readonly tail: number
+  /** Only lines from this instant on; null for all. */
+  readonly sinceMs: number | null
+  /** What an earlier reading ended with, which is gone on from exactly; the other two do not count then. */
+  readonly after: LastEvent | null
+}
+
+/** Pages of one output that are looked through for what is wanted, which is more than any has. */
+const MAX_PAGES = 512
+
+/**
+ * Where a feed of these workers has to begin to give out what is wanted and nothing else of what there is.
+ * @param knownMs no line that matches is older
+ */
+export async function startOf(
+  logs: Ports['logs'],
+  workers: readonly Worker[],
+  { tail, sinceMs, after }: LogStart,
+  filter: LogFilter,
+  knownMs: number | null,
+): Promise<LogCursor> {
+  if (after !== null) return placesAfter(logs, workers, after)
+  const fromMs = Math.max(sinceMs ?? 0, knownMs ?? 0)
+  const found: Candidate[] = []
+  const ends = new Map<WorkerId, LogPlace>()
+  for (const worker of workers) {
+    const matches = matcherOf(filter)
+    const story = workerStory(worker)
+    const printed = await lastPrinted(logs, worker.id, { tail, fromMs, filter })
+    found.push(...printed.found)
+    const told = story.flatMap(({ atMs, line }, index) =>
+      atMs >= fromMs && matches(line, null) ? [{ workerId: worker.id, tsMs: atMs, told: index }] : [],
+    )
+    if (filter.sources.has('system')) found.push(...told)
+    ends.set(worker.id, { position: printed.end, told: story.length })
+  }
+  found.sort((a, b) => a.tsMs - b.tsMs)
+  // What is wanted of a worker is the end of what it has, so the first of it says where to begin.
+  for (const { workerId, position, told } of found.slice(Math.max(0, found.length - tail)).reverse()) {
+    const end = ends.get(workerId)!
+    ends.set(workerId, { position: position ?? end.position, told: told ?? end.told })
+  }
+  return ends
+}
+
+/** A line that may be wanted: in front of which position of the output it begins, or which line of the story it is. */
+interface Candidate {
+  readonly workerId: WorkerId
+  readonly tsMs: number
+  readonly position?: number
+  readonly told?: number
+}
+
+async function lastPrinted(
+  logs: Ports['logs'],
+  workerId: WorkerId,
+  { tail, fromMs, filter }: { tail: number; fromMs: number; filter: LogFilter },
+): Promise<{ found: Candidate[]; end: number }> {
+  if (!filter.sources.has('container')) return { found: [], end: 0 }
+  const matches = matcherOf(filter)
+  const all = filter.text === null && filter.jobId === null
+  const last = all || tail === 0 ? await logs.startOfLast(workerId, tail) : 0
+  const from = Math.max(last, fromMs === 0 ? 0 : await logs.startOfTime(workerId, fromMs))
+  const reader = logs.reader(workerId, from)
+  let found: Candidate[] = []
+  let end = from
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const { lines, position, more } = await reader.next(filter.unfinished ? 'over' : 'open')
+    const wanted = lines.filter(({ line, jobId, tsMs }) => tsMs >= fromMs && matches(line, jobId))
+    found.push(...wanted.map(line => ({ workerId, tsMs: line.tsMs, position: line.position - 1 })))
+    if (found.length > 2 * tail) found = found.slice(found.length - tail)
+    end = position
+    if (!more) break
+  }
+  return { found, end }
+}
+
+async function placesAfter(logs: Ports['logs'], workers: readonly Worker[], after: LastEvent): Promise<LogCursor> {
+  if (after.kind === 'places') return after.places
+  const places = new Map<WorkerId, LogPlace>()
+  for (const worker of workers) {
+    places.set(worker.id, after.kind === 'place' ? after.place : await placeAt(logs, worker, after.ms))
+  }
+  return places
+}
+
+/** Behind everything up to an instant. */
+async function placeAt(logs: Ports['logs'], worker: Worker, ms: number): Promise<LogPlace> {
+  const told = (line: StoryLine) => line.atMs <= ms
+  return { position: await logs.startOfTime(worker.id, ms + 1), told: workerStory(worker).filter(told).length }
+}

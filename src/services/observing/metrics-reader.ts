@@ -1,0 +1,49 @@
+import type { EndpointId } from '../../core/ids.ts'
+import type { EndpointLoad } from '../../core/scaling/scale.ts'
+import type { Exposition, Passing } from '../../ports/metrics.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** Endpoints that are read at once, and how often at most. */
+const PAGE = { endpoints: 100, pages: 50 }
+/** For so long one answer serves all who ask. */
+const KEEP_MS = 1_000
+
+/** The metrics of the whole server. However often they are asked for, the store is read once a second at most. */
+export class Scraping {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'metrics'>
+  readonly #passing: (id: EndpointId) => Passing
+  #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
+
+  /** @param passing what passes through the gateway to an endpoint */
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => Passing) {
+    this.#ports = ports
+    this.#passing = passing
+  }
+
+  /** All metrics; without those of the present state while the store fails. */
+  expose(): Promise<Exposition> {
+    const nowMs = this.#ports.clock.monotonic()
+    if (this.#latest === null || nowMs - this.#latest.atMs >= KEEP_MS) {
+      this.#latest = { atMs: nowMs, exposition: this.#read() }
+    }
+    return this.#latest.exposition
+  }
+
+  async #read(): Promise<Exposition> {
+    // The texts of two scrapes must not mix.
+    await this.#latest?.exposition
+    return this.#ports.metrics.expose(await this.#loads().catch(() => null), this.#passing)
+  }
+
+  async #loads(): Promise<EndpointLoad[]> {
+    const loads: EndpointLoad[] = []
+    let after: EndpointId | null = null
+    for (let page = 0; page < PAGE.pages; page += 1) {
+      const found: EndpointLoad[] = await this.#ports.store.endpoints.loads(after, PAGE.endpoints)
+      loads.push(...found)
+      if (found.length < PAGE.endpoints) break
+      after = found.at(-1)!.endpointId
+    }
+    return loads
+  }
+}

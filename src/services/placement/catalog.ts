@@ -1,0 +1,92 @@
+import { CATALOG_PRICES, dollars, hourlyPrice, type PriceList } from '../../core/accounts/prices.ts'
+import { type Availability, availabilityOf, cpuAvailability } from '../../core/placement/catalog.ts'
+import { CPU_FLAVORS, type CpuFlavor, GPU_POOLS } from '../../core/placement/catalog-data.ts'
+import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../../core/placement/catalog-types.ts'
+import { cataloged, gpuKey, typesHere } from '../../core/placement/inventory.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** A GPU type with what an hour of it costs in a serverless worker and how many of it one worker can have here. */
+export interface PricedGpu extends GpuType {
+  /** US dollars; null where no price is known. */
+  readonly pricePerHour: number | null
+  readonly here: number
+  /** How many of them no worker has. */
+  readonly free: number
+  /** What of the machine workers with GPUs share; nothing holds them to a part of it. */
+  readonly vcpusHere: number
+  readonly memoryGbHere: number
+}
+
+/** The catalogue of hardware and places, with what this machine really has. */
+export class Catalog {
+  readonly #machine: Ports['machine']
+  readonly #store: Ports['store']
+  readonly #prices: PriceList
+
+  /** @param prices what it shows; the hosted service's, for people who compare, where this installation has none */
+  constructor({ machine, store }: Pick<Ports, 'machine' | 'store'>, prices: PriceList = CATALOG_PRICES) {
+    this.#machine = machine
+    this.#store = store
+    this.#prices = prices
+  }
+
+  /** All GPU types that are known or that this machine has, whose pools are those that they have here. */
+  async gpus(): Promise<PricedGpu[]> {
+    const parts = await this.#machine.parts()
+    const local = typesHere(parts)
+    const types = [...GPU_TYPES.filter(({ id }) => !local.some(type => type.id === id)), ...local]
+    const taken = local.length === 0 ? new Set() : await this.#taken()
+    const well = parts.gpus.filter(({ problem }) => problem === null).map(cataloged)
+    return types.sort(byId).map(type => {
+      const here = well.filter(gpu => gpu.type === type.id)
+      return {
+        ...type,
+        pricePerHour: this.#gpuPrice(type.pool),
+        here: here.length,
+        free: here.filter(({ gpu }) => !taken.has(gpuKey(gpu))).length,
+        ...{ vcpusHere: Math.floor(parts.vcpus), memoryGbHere: Math.floor(parts.memoryGb) },
+      }
+    })
+  }
+
+  async #taken(): Promise<ReadonlySet<string>> {
+    const workers = await this.#store.workers.alive()
+    return new Set(workers.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
+  }
+
+  /** What an hour of a vCPU costs in a serverless worker, in US dollars. */
+  vcpuPrice({ id }: CpuFlavor): number {
+    return dollars(hourlyPrice(this.#prices, `cpu:${id}`).micros)
+  }
+
+  /** Null where no price is known. */
+  #gpuPrice(pool: string | null): number | null {
+    if (pool === null) return null
+    const known = this.#prices !== CATALOG_PRICES || GPU_POOLS.find(({ id }) => id === pool)?.pricePerHour != null
+    return known ? dollars(hourlyPrice(this.#prices, `gpu:${pool}`).micros) : null
+  }
+
+  /** How many more workers with `count` of a GPU type this machine can run at once. */
+  gpuAvailability(gpu: PricedGpu, count: number): Availability {
+    return availabilityOf(Math.floor(gpu.free / count))
+  }
+
+  /** All CPU flavors that endpoints can use. */
+  flavors(): readonly CpuFlavor[] {
+    return CPU_FLAVORS
+  }
+
+  /** How many workers of a flavor with so many vCPUs this machine can run at once. */
+  async flavorAvailability(flavor: CpuFlavor, vcpuCount: number): Promise<Availability> {
+    return cpuAvailability(flavor.id, vcpuCount, await this.#machine.parts())
+  }
+
+  /** All data centers that endpoints and volumes can name. */
+  dataCenters(): readonly DataCenter[] {
+    return DATA_CENTERS
+  }
+}
+
+function byId(a: GpuType, b: GpuType): number {
+  return a.id < b.id ? -1 : 1
+}

@@ -1,0 +1,101 @@
+import { isSealedPayload, type PayloadKind, type Variables } from '../../core/secrets/payload-seal.ts'
+import { inputPlace, SEALED_MARK, variablePlace, webhookUrlPlace } from '../../core/secrets/seal-place.ts'
+import type { SealPlace, Vault } from '../../ports/vault.ts'
+
+/** Most variables that are remembered opened: endpoints are read with each request. */
+const MOST_OPENED = 1_000
+
+/** Seals payloads of the store and opens them: inputs of jobs, URLs of webhooks, and values of variables. */
+export class PayloadSeals {
+  readonly #vault: Vault
+  readonly #opened = new Map<string, string>()
+  /** Whether payloads are sealed from now on; sealed ones open in any case. */
+  readonly on: boolean
+
+  constructor(vault: Vault, on: boolean) {
+    this.#vault = vault
+    this.on = on
+  }
+
+  /** What the store gets of an input or a URL. */
+  sealed(text: string, place: SealPlace): string {
+    return this.on ? this.#seal(text, place) : text
+  }
+
+  /** What {@link sealed} was given. @throws AppError `internal` when it was changed or moved */
+  opened(text: string, place: SealPlace): string {
+    return isSealedPayload(text) ? this.#vault.open(text.slice(SEALED_MARK.length), place) : text
+  }
+
+  /**
+   * What the store gets of variables.
+   * @param kept how the store has them now; what has not changed keeps its sealed text, so that it counts as the same
+   */
+  sealedVariables(owner: string, plain: Variables, kept: Variables = {}): Variables {
+    return mapped(plain, (value, name) => {
+      const now = kept[name]
+      if (now !== undefined && isSealedPayload(now) && this.#value(owner, name, now) === value) return now
+      return this.on || isSealedPayload(value) ? this.#seal(value, variablePlace(owner, name)) : value
+    })
+  }
+
+  /** What {@link sealedVariables} was given. @throws as {@link opened} */
+  openedVariables(owner: string, stored: Variables): Variables {
+    if (!Object.values(stored).some(isSealedPayload)) return stored
+    return mapped(stored, (value, name) => this.#value(owner, name, value))
+  }
+
+  /** A payload in the form of the store, sealed where it was not. @param row as ports/management-store.ts has it */
+  sealedText(kind: PayloadKind, row: string, text: string): string {
+    return rewritten(kind, row, text, (value, place) => (isSealedPayload(value) ? value : this.#seal(value, place)))
+  }
+
+  /** A payload in the form of the store, sealed with the current key where it is sealed with another. */
+  resealedText(kind: PayloadKind, row: string, text: string): string {
+    return rewritten(kind, row, text, (value, place) => {
+      if (!isSealedPayload(value)) return value
+      const again = this.#vault.reseal(value.slice(SEALED_MARK.length), place)
+      return again === null ? value : SEALED_MARK + again
+    })
+  }
+
+  #seal(text: string, place: SealPlace): string {
+    return SEALED_MARK + this.#vault.seal(text, place)
+  }
+
+  #value(owner: string, name: string, stored: string): string {
+    if (!isSealedPayload(stored)) return stored
+    const place = variablePlace(owner, name)
+    const id = `${place.row} ${stored}`
+    const known = this.#opened.get(id)
+    if (known !== undefined) return known
+    const value = this.opened(stored, place)
+    this.#opened.set(id, value)
+    const [oldest] = this.#opened.keys()
+    if (this.#opened.size > MOST_OPENED) this.#opened.delete(oldest!)
+    return value
+  }
+}
+
+type Rewrite = (value: string, place: SealPlace) => string
+
+function rewritten(kind: PayloadKind, row: string, text: string, rewrite: Rewrite): string {
+  switch (kind) {
+    case 'templates':
+    case 'endpoints': {
+      const config = JSON.parse(text) as { env?: Variables }
+      if (config.env === undefined) return text
+      const env = mapped(config.env, (value, name) => rewrite(value, variablePlace(row, name)))
+      return JSON.stringify({ ...config, env })
+    }
+    case 'jobInputs':
+    case 'draftInputs':
+      return rewrite(text, inputPlace(row))
+    default:
+      return rewrite(text, webhookUrlPlace(row))
+  }
+}
+
+function mapped(variables: Variables, change: (value: string, name: string) => string): Variables {
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, change(value, name)]))
+}

@@ -1,0 +1,103 @@
+import { toAppError } from '../../core/errors.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { SEAL_KINDS, type SealedText, type SealKind } from '../../ports/store/management-store.ts'
+import { PayloadSeals } from './payload-seals.ts'
+
+/** How many texts are taken at once: of those that may be large, few. */
+const STEP: Readonly<Record<SealKind, number>> = {
+  secrets: 1,
+  webhookKeys: 100,
+  registries: 100,
+  endpointKeys: 100,
+  jobs: 5,
+  ...{ templates: 100, endpoints: 100, jobInputs: 5, jobWebhooks: 100, draftInputs: 5, draftWebhooks: 100 },
+  ...{ batchWebhooks: 100, deliveries: 100 },
+}
+/** Of what was there before payloads were to be sealed, what stays for long. Inputs go with their jobs. */
+const LASTING = [
+  ...(['templates', 'endpoints', 'jobWebhooks', 'draftWebhooks', 'batchWebhooks', 'deliveries'] as const),
+] as const
+const MAX_NAMED = 20
+
+/** What became of all sealed texts. */
+export interface Resealing {
+  /** How many are sealed with the current key now and were not before. */
+  readonly resealed: number
+  /** How many were already. */
+  readonly current: number
+  /** How many no known key opens; they stay as they are. */
+  readonly unreadable: number
+  /** The first of the unreadable ones, each as `kind id`. */
+  readonly named: readonly string[]
+}
+
+/**
+ * Seals all that is sealed with another key than the current one, or in an older form, once more, in small steps. Each step is kept by itself, so
+ * this can end at any moment and be called again.
+ * @param report is told after each step
+ */
+export async function resealAll(
+  { store, vault }: Pick<Ports, 'store' | 'vault'>,
+  report: (so: Resealing) => void = () => {},
+): Promise<Resealing> {
+  const done = { resealed: 0, current: 0, unreadable: 0, named: [] as string[] }
+  for (const kind of SEAL_KINDS) {
+    for (let after = ''; ; ) {
+      const texts = await store.seals.list(kind, after, STEP[kind])
+      if (texts.length === 0) break
+      const changes: { id: string; before: string; after: string }[] = []
+      for (const text of texts) {
+        const { id, sealed } = text
+        const again = reseal(vault, kind, text)
+        if (again === 'unreadable') {
+          done.unreadable += 1
+          if (done.named.length < MAX_NAMED) done.named.push(`${kind} ${id}`)
+        } else if (again === null) done.current += 1
+        else changes.push({ id, before: sealed, after: again })
+      }
+      if (changes.length > 0) done.resealed += await store.seals.replace(kind, changes)
+      after = texts.at(-1)!.id
+      report({ ...done })
+    }
+  }
+  return done
+}
+
+/**
+ * Seals variables of templates and endpoints and URLs of webhooks that are plain, in small steps as {@link resealAll}.
+ * @returns how many texts were not wholly sealed
+ */
+export async function sealPlain({ store, vault }: Pick<Ports, 'store' | 'vault'>): Promise<number> {
+  const seals = new PayloadSeals(vault, true)
+  let count = 0
+  for (const kind of LASTING) {
+    for (let after = ''; ; ) {
+      const texts = await store.seals.listPayloads(kind, after, STEP[kind])
+      if (texts.length === 0) break
+      const changes = texts
+        .map(({ id, row, sealed }) => ({ id, before: sealed, after: seals.sealedText(kind, row, sealed) }))
+        .filter(change => change.after !== change.before)
+      if (changes.length > 0) count += await store.seals.replace(kind, changes)
+      after = texts.at(-1)!.id
+    }
+  }
+  return count
+}
+
+function reseal(vault: Ports['vault'], kind: SealKind, { sealed, row }: SealedText): string | null | 'unreadable' {
+  try {
+    if (isPayload(kind)) {
+      const again = new PayloadSeals(vault, true).resealedText(kind, row, sealed)
+      return again === sealed ? null : again
+    }
+    return vault.reseal(sealed, { kind, row })
+  } catch (thrown) {
+    if (toAppError(thrown).code !== 'internal') throw thrown
+    return 'unreadable'
+  }
+}
+
+function isPayload(kind: SealKind): kind is PayloadKind {
+  return (PAYLOAD_KINDS as readonly string[]).includes(kind)
+}

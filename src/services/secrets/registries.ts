@@ -1,0 +1,93 @@
+import { invalid, notFound } from '../../core/errors.ts'
+import type { OwnerId, RegistryId } from '../../core/ids.ts'
+import type { Page, PageRequest } from '../../core/pages.ts'
+import { type Registry, type RegistryInput, registryFailures } from '../../core/secrets/registry.ts'
+import { registryPlace } from '../../core/secrets/seal-place.ts'
+import type { RegistryCredential } from '../../ports/driver.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import { onePage } from '../paging.ts'
+import { shortId } from '../short-id.ts'
+
+/** Registries: credentials for private images. */
+export class Registries {
+  readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>
+  readonly #quotas: Quotas
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>,
+    quotas = new Quotas(ports),
+  ) {
+    this.#ports = ports
+    this.#quotas = quotas
+  }
+
+  /** @throws AppError `invalid` with all failures, or `conflict` past a limit of the account */
+  async create(owner: OwnerId, input: RegistryInput): Promise<Registry> {
+    const { store, vault, random, clock } = this.#ports
+    const failures = registryFailures(input)
+    if (failures.length > 0) throw invalid(failures)
+    const { name, username, password } = input
+    const registry = { id: shortId(random) as RegistryId, owner, name, username, createdAtMs: clock.now() }
+    const insert = () => store.registries.insert(registry, vault.seal(password, registryPlace(owner, registry.id)))
+    await this.#quotas.adding(owner, 'registries', insert)
+    return registry
+  }
+
+  /**
+   * The owner's registries, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Registry>> {
+    return onePage(request, slice => this.#ports.store.registries.list(owner, slice))
+  }
+
+  /** @throws AppError `not_found`, also for a registry of another owner */
+  async find(owner: OwnerId, id: RegistryId): Promise<Registry> {
+    const registry = await this.#ports.store.registries.find(owner, id)
+    if (registry === null) throw notFound('registry', id)
+    return registry
+  }
+
+  /**
+   * Changes what is given and keeps the rest. Images that are there already are not pulled again.
+   * @throws AppError `not_found`, or `invalid` with all failures
+   */
+  async update(owner: OwnerId, id: RegistryId, changes: Partial<RegistryInput>): Promise<Registry> {
+    const { store, vault } = this.#ports
+    const { password, ...names } = changes
+    await this.find(owner, id)
+    const failures = registryFailures(changes)
+    if (failures.length > 0) throw invalid(failures)
+    const sealed = password === undefined ? {} : { sealed: vault.seal(password, registryPlace(owner, id)) }
+    const registry = await store.registries.update(owner, id, { ...names, ...sealed })
+    if (registry === null) throw notFound('registry', id)
+    return registry
+  }
+
+  /**
+   * Removes it. Templates that have it have none from then on, and endpoints that use these get a new version.
+   * @throws AppError `not_found`
+   */
+  async remove(owner: OwnerId, id: RegistryId): Promise<void> {
+    const { store, clock, emit, notifier } = this.#ports
+    const users = await store.registries.remove(owner, id, clock.now())
+    if (users === null) throw notFound('registry', id)
+    for (const endpointId of users) {
+      const version = (await store.endpoints.find(endpointId))?.version ?? 0
+      emit('endpoint.saved', { endpointId, version, created: false })
+      notifier.publish(`load:${endpointId}`)
+    }
+  }
+
+  /**
+   * What an image is pulled with; for drivers, never for callers.
+   * @throws AppError `not_found`
+   */
+  async credential(owner: OwnerId, id: RegistryId): Promise<RegistryCredential> {
+    const { username } = await this.find(owner, id)
+    const sealed = await this.#ports.store.registries.sealedPassword(owner, id)
+    if (sealed === null) throw notFound('registry', id)
+    return { username, password: this.#ports.vault.open(sealed, registryPlace(owner, id)) }
+  }
+}

@@ -1,0 +1,106 @@
+import { servingVariables } from '../../core/endpoints/serving.ts'
+import { AppError, invalid, notFound } from '../../core/errors.ts'
+import type { OwnerId, SecretId } from '../../core/ids.ts'
+import type { Page, PageRequest } from '../../core/pages.ts'
+import { secretPlace } from '../../core/secrets/seal-place.ts'
+import { type Secret, secretFailures, secretNames } from '../../core/secrets/secret.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { Quotas } from '../accounts/quotas.ts'
+import { onePage } from '../paging.ts'
+import { shortId } from '../short-id.ts'
+import { savedEnv } from '../workers/worker-launch-inputs.ts'
+
+/** Secrets: values that only workers ever see. */
+export class Secrets {
+  readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>
+  readonly #quotas: Quotas
+
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>, quotas = new Quotas(ports)) {
+    this.#ports = ports
+    this.#quotas = quotas
+  }
+
+  /** @throws AppError `invalid` with all failures, or `conflict` when the name exists or past a limit of the account */
+  async create(owner: OwnerId, name: string, value: string, description: string | null): Promise<Secret> {
+    const { store, vault, random, clock, notifier } = this.#ports
+    const failures = secretFailures({ name, value, description })
+    if (failures.length > 0) throw invalid(failures)
+    const times = { createdAtMs: clock.now(), valueUpdatedAtMs: null }
+    const secret: Secret = { id: shortId(random) as SecretId, owner, name, description, ...times }
+    const insert = () => store.secrets.insert(secret, vault.seal(value, secretPlace(owner, name)))
+    if (!(await this.#quotas.adding(owner, 'secrets', insert))) {
+      throw new AppError('conflict', `a secret named '${name}' already exists`)
+    }
+    notifier.publish('endpoints')
+    return secret
+  }
+
+  /**
+   * The owner's secrets, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Secret>> {
+    return onePage(request, slice => this.#ports.store.secrets.list(owner, slice))
+  }
+
+  /** @throws AppError `not_found`, also for a secret of another owner */
+  async find(owner: OwnerId, id: SecretId): Promise<Secret> {
+    const secret = await this.#ports.store.secrets.find(owner, id)
+    if (secret === null) throw notFound('secret', id)
+    return secret
+  }
+
+  /** Null when the owner has no secret of that name. */
+  findByName(owner: OwnerId, name: string): Promise<Secret | null> {
+    return this.#ports.store.secrets.findByName(owner, name)
+  }
+
+  /**
+   * Changes what is given and keeps the rest. Workers that run keep the value that they were started with;
+   * what of an endpoint concerns requests counts at once.
+   * @throws AppError `not_found`, or `invalid` with all failures
+   */
+  async update(
+    owner: OwnerId,
+    id: SecretId,
+    changes: { readonly value?: string; readonly description?: string | null },
+  ): Promise<Secret> {
+    const { store, vault, clock, notifier } = this.#ports
+    const { value, description } = changes
+    const { name } = await this.find(owner, id)
+    const failures = secretFailures(changes)
+    if (failures.length > 0) throw invalid(failures)
+    const secret = await store.secrets.update(owner, id, {
+      ...(description === undefined ? {} : { description }),
+      ...(value === undefined
+        ? {}
+        : { value: { sealed: vault.seal(value, secretPlace(owner, name)), atMs: clock.now() } }),
+    })
+    if (secret === null) throw notFound('secret', id)
+    if (value !== undefined) {
+      notifier.publish('endpoints')
+      // The value is changed; where this fails, the endpoints are looked at with their next request.
+      await this.#lookAgain(secret).catch(() => {})
+    }
+    return secret
+  }
+
+  /** @throws AppError `not_found` */
+  async remove(owner: OwnerId, id: SecretId): Promise<void> {
+    if (!(await this.#ports.store.secrets.remove(owner, id))) throw notFound('secret', id)
+    this.#ports.notifier.publish('endpoints')
+  }
+
+  /** Load-balancing endpoints whose variables of serving have the secret are looked at: their limit may be another one now. */
+  async #lookAgain({ owner, name }: Secret): Promise<void> {
+    const { store, notifier } = this.#ports
+    const serving = (await store.endpoints.list(owner)).filter(({ type }) => type === 'LOAD_BALANCER')
+    if (serving.length === 0) return
+    const templates = new Map((await store.templates.ofEndpoints(owner)).map(template => [template.id, template]))
+    for (const endpoint of serving) {
+      const template = templates.get(endpoint.templateId)
+      const variables = servingVariables(savedEnv(endpoint, template ?? { env: {} }))
+      if (secretNames(variables).includes(name)) notifier.publish(`load:${endpoint.id}`)
+    }
+  }
+}

@@ -1,0 +1,374 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import { toAppError } from '../../core/errors.ts'
+import { DEFAULT_OWNER, type EndpointId, type JobId, type WorkerId } from '../../core/ids.ts'
+import { type Placement, type QueuedWorker, UNPLACED } from '../../core/placement/placement.ts'
+import { folderProblem, OPERATOR_FOLDERS } from '../../core/workers/host-folder.ts'
+import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../../core/workers/worker.ts'
+import { identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
+import { coldStartOf } from '../../core/workers/worker-phase.ts'
+import type { ObservedExit, StartWatch } from '../../ports/driver.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { WorkerMove } from '../../ports/store/store.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { UnsentResults } from '../jobs/undelivered-results.ts'
+import { shortId } from '../short-id.ts'
+import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
+import { Needs } from './worker-launch-inputs.ts'
+
+/** A worker whose process is being started. */
+interface Launch {
+  percent: number | null
+}
+
+const LAST_LINES = 20
+/** How many of the workers that ended last a start looks after; as many may have ended just before the server did. */
+const LAST_ENDED = 64
+
+/** The workers: starting, draining, stopping and burying them. It does; the loops decide. */
+export class Fleet {
+  readonly #ports: Ports
+  readonly #jobs: Jobs
+  readonly #unsent: UnsentResults
+  readonly #needs: Needs
+  readonly #addresses: () => WorkerAddresses
+  readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
+  readonly #launching = new Map<WorkerId, Launch>()
+  readonly #ended = new Set<WorkerId>()
+
+  constructor(ports: Ports, jobs: Jobs, unsent: UnsentResults, addresses: () => WorkerAddresses) {
+    this.#ports = ports
+    this.#jobs = jobs
+    this.#unsent = unsent
+    this.#needs = new Needs(ports)
+    this.#addresses = addresses
+  }
+
+  /** Why no worker of this endpoint could be started now, as a sentence; null when one could. */
+  async startProblem(endpoint: Endpoint): Promise<string | null> {
+    const { store, driver } = this.#ports
+    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+    if (template === null) return `its template ${endpoint.templateId} does not exist`
+    return (await this.#needs.problem(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
+  }
+
+  /**
+   * Records one worker of the endpoint's current version, unless its max is reached, and starts it; does not wait for
+   * the start, which may take minutes. A worker whose process cannot be started is recorded as ended with the reason,
+   * so that the back-off sees it.
+   * @param queued the one that has waited for this place: it becomes the worker
+   */
+  async start(
+    endpoint: Endpoint,
+    placement: Placement = UNPLACED,
+    queued: Pick<QueuedWorker, 'id' | 'queuedAtMs'> | null = null,
+  ): Promise<void> {
+    const { store, vault, random, emit } = this.#ports
+    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+    if (template === null) return
+    // One that serves makes no calls of its own.
+    const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#needs.serving(endpoint, template) : null
+    const url = serves === null ? urlFor(this.#addresses(), template.image) : Promise.resolve('')
+    const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
+    const worker = this.#newWorker(endpoint, placement, { ...place, serves }, queued)
+    const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
+    const launch: Launch = { percent: null }
+    this.#launching.set(worker.id, launch)
+    let recorded = false
+    try {
+      recorded = await store.workers.insert(worker, vault.hash(token))
+    } finally {
+      if (!recorded) this.#launching.delete(worker.id)
+    }
+    if (!recorded) return
+    this.#servingChanged(worker)
+    emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
+    // Whatever could not be recorded is seen by the reaper once the worker does not count as launching.
+    void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token)), worker)
+      .catch(error => this.#tellFailure(error))
+      .finally(() => this.#launching.delete(worker.id))
+  }
+
+  /** Whether the worker is recorded already while its process is being started, so that none is to be seen yet. */
+  isLaunching(workerId: WorkerId): boolean {
+    return this.#launching.has(workerId)
+  }
+
+  /** How much of its image is downloaded, in percent; null when that is not known or not being done. */
+  pullPercent(workerId: WorkerId): number | null {
+    return this.#launching.get(workerId)?.percent ?? null
+  }
+
+  /** Whether the worker's end is seen and not recorded yet: what is taken back must not go to a poll that it has left. */
+  hasEnded(workerId: WorkerId): boolean {
+    return this.#ended.has(workerId)
+  }
+
+  async #startNew(launch: () => Promise<string>, worker: Worker): Promise<void> {
+    const { store, driver, clock } = this.#ports
+    try {
+      const handle = await launch()
+      await store.workers.started(worker.id, handle, clock.now())
+      this.#servingChanged(worker)
+    } catch (error) {
+      await this.#startFailed(worker, error)
+      return
+    }
+    // Whoever stopped it meanwhile found nothing to end.
+    const now = await store.workers.find(worker.id)
+    if (now?.state === 'STOPPING') await driver.terminate(worker.id)
+  }
+
+  /** Whoever asks workers for their health has to know of it at once. */
+  #servingChanged({ serves, endpointId }: Worker): void {
+    if (serves !== null) this.#ports.notifier.publish(`load:${endpointId}`)
+  }
+
+  async #startFailed({ id, endpointId }: Worker, error: unknown): Promise<void> {
+    const problem = toAppError(error).message
+    this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem })
+    await this.#ports.driver.kill(id)
+    await this.bury(id, { code: null, signal: null, cause: problem })
+  }
+
+  #tellFailure(error: unknown): void {
+    this.#ports.emit('loop.failed', { loop: 'start of a worker', problem: toAppError(error).message })
+  }
+
+  /** Gives the worker no more jobs; it is stopped when it holds none. */
+  async drain(workerId: WorkerId, reason: StopReason): Promise<void> {
+    await this.#retire(workerId, 'DRAINING', reason)
+  }
+
+  /** As {@link drain}, to make room for another endpoint. False, and nothing happens, when the worker has work now. */
+  async evict(workerId: WorkerId): Promise<boolean> {
+    const move = await this.#ports.store.workers.evict(workerId, this.#ports.clock.now())
+    if (move !== null) this.moved(move)
+    return move !== null
+  }
+
+  /** An id for a worker that there will be. */
+  newId(): WorkerId {
+    return shortId(this.#ports.random) as WorkerId
+  }
+
+  /** Tells the worker to end: its polls are answered, then it gets SIGTERM. */
+  async stop(workerId: WorkerId, reason: StopReason): Promise<void> {
+    await this.#retire(workerId, 'STOPPING', reason)
+    await this.#ports.driver.terminate(workerId)
+  }
+
+  /** Ends the worker at once. What it held is dealt with when its exit is seen. */
+  async kill(workerId: WorkerId, reason: StopReason): Promise<void> {
+    await this.#retire(workerId, 'STOPPING', reason)
+    await this.#ports.driver.kill(workerId)
+  }
+
+  /** Keeps what is wrong with a worker, for whoever wants to know why it is of no use or why it ended. */
+  async noteProblem({ id: workerId, endpointId }: Worker, problem: string): Promise<void> {
+    if (!(await this.#ports.store.workers.noteProblem(workerId, problem, this.#ports.clock.now()))) return
+    this.#ports.emit('worker.problem', { endpointId, workerId, problem })
+  }
+
+  /** Ends a worker with which something is wrong, at once; its jobs are given back when its end is seen, never before. */
+  async endFaulty(worker: Worker, reason: FaultReason, problem: string): Promise<void> {
+    await this.noteProblem(worker, problem)
+    await this.kill(worker.id, reason)
+  }
+
+  /**
+   * Records the end of a worker; its exit is authoritative for the loss of all that it held.
+   * @param fate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while nobody looked
+   */
+  async bury(workerId: WorkerId, observed: ObservedExit, fate: 'lost' | 'released' | 'unseen' = 'lost'): Promise<void> {
+    const { store, clock, logs } = this.#ports
+    this.#ended.add(workerId)
+    const known = await store.workers.find(workerId)
+    const { code, signal } = observed
+    const exit = { code, signal, cause: exitCause(known, observed) }
+    const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
+    const takeBack = () =>
+      fate === 'released'
+        ? this.#jobs.releaseAll(workerId)
+        : this.#jobs.requeueLost(workerId, `it ${exit.cause}`, { lastLines })
+    if (known !== null) await this.#unsent.read(known, 'all')
+    // Before its end is recorded: when this fails, the worker is buried again. After it: what it claimed meanwhile.
+    await takeBack()
+    await store.stops.letGo(workerId, 'all')
+    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), fate !== 'unseen')
+    await takeBack()
+    await this.#forget(workerId, move?.worker ?? null)
+  }
+
+  /**
+   * Ends what the recording of an end left undone, because the store failed in the middle of it.
+   * @param alive workers that had not ended before this call
+   */
+  async finishBurials(alive: ReadonlySet<WorkerId>): Promise<void> {
+    for (const id of [...this.#ended]) {
+      if (alive.has(id)) continue
+      const worker = await this.#ports.store.workers.find(id)
+      const { cause = 'ended', lastLines = [] } = worker?.exit ?? {}
+      await this.#jobs.requeueLost(id, `it ${cause}`, { lastLines })
+      await this.#forget(id, worker)
+    }
+  }
+
+  /** @param worker null when its end was told already */
+  async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
+    const { driver, emit, notifier } = this.#ports
+    await driver.release(workerId)
+    if (!this.#ended.delete(workerId)) return
+    this.#told.delete(workerId)
+    if (worker === null) return
+    const { endpointId, exit } = worker
+    emit('worker.exited', { endpointId, workerId, cause: exit?.cause ?? 'ended', asked: !crashed(worker) })
+    notifier.publish(`worker:${workerId}`)
+    notifier.publish(`load:${endpointId}`)
+  }
+
+  /**
+   * Ends the workers of an endpoint that is gone; whoever deleted it may not have come to that. Those that serve are told to end, so
+   * that they can close their sockets properly.
+   * @param isBusy whether a worker that drains may go on for a while
+   * @returns how many do
+   */
+  async endStray(endpointId: EndpointId, isBusy: (worker: Worker) => boolean): Promise<number> {
+    let left = 0
+    for (const worker of await this.#ports.store.workers.list(endpointId)) {
+      const { id, state } = worker
+      if (state === 'EXITED') continue
+      if (worker.serves !== null && (state === 'READY' || state === 'DRAINING') && isBusy(worker)) {
+        left += 1
+        await this.drain(id, 'endpoint_deleted')
+      } else if (worker.serves === null || state === 'STARTING') await this.kill(id, 'endpoint_deleted')
+      else if (state !== 'STOPPING') await this.stop(id, 'endpoint_deleted')
+    }
+    return left
+  }
+
+  /**
+   * After a start of the server: takes over the workers that an earlier run left, or ends them when they were given
+   * an address under which they do not reach this server, or when their endpoint is gone.
+   */
+  async adoptAll(): Promise<void> {
+    const { store, driver, emit } = this.#ports
+    for (const id of await store.workers.lastExited(LAST_ENDED)) await driver.release(id)
+    const endpoints = new Set(await store.endpoints.ids())
+    for (const worker of await store.workers.alive()) {
+      const alive = await driver.adopt(worker.id, worker.handle, worker.driver)
+      if (!alive) {
+        await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
+      } else if (!endpoints.has(worker.endpointId)) {
+        await this.kill(worker.id, 'endpoint_deleted')
+      } else if (await this.#isForbidden(worker)) {
+        await this.noteProblem(worker, OPERATOR_FOLDERS)
+        await this.kill(worker.id, 'requested')
+      } else if (worker.serves === null && !isReached(this.#addresses(), worker.baseUrl)) {
+        await this.kill(worker.id, 'address_changed')
+      } else {
+        emit('worker.adopted', { endpointId: worker.endpointId, workerId: worker.id })
+      }
+    }
+  }
+
+  /** Whether it runs a folder of this machine for another account, as older versions let it. */
+  async #isForbidden({ owner, endpointId }: Worker): Promise<boolean> {
+    if (owner === DEFAULT_OWNER) return false
+    const { endpoints, templates } = this.#ports.store
+    const endpoint = await endpoints.find(endpointId)
+    const template = endpoint === null ? null : await templates.find(owner, endpoint.templateId)
+    return template !== null && folderProblem(owner, template.image) !== null
+  }
+
+  /**
+   * The jobs that the worker has been told to stop since this server started, `again` where it is to be told once more. The caller
+   * keeps it.
+   */
+  toldStops(workerId: WorkerId): Map<JobId, 'told' | 'again'> {
+    let told = this.#told.get(workerId)
+    if (told === undefined) {
+      told = new Map()
+      this.#told.set(workerId, told)
+    }
+    return told
+  }
+
+  /** Tells everybody about a change of a worker's state that the store has made. */
+  moved({ worker, from }: WorkerMove): void {
+    const { emit, notifier } = this.#ports
+    const { endpointId, id: workerId, state: to, stopReason: reason } = worker
+    const phases = from === 'STARTING' && to === 'READY' ? coldStartOf(worker) : null
+    const coldStart =
+      phases === null ? {} : { coldStartMs: Math.max(0, (worker.readyAtMs ?? 0) - worker.createdAtMs), phases }
+    emit('worker.moved', { endpointId, workerId, from, to, reason, ...coldStart })
+    notifier.publish(`worker:${workerId}`)
+    notifier.publish(`load:${endpointId}`)
+  }
+
+  async #retire(workerId: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason): Promise<void> {
+    const move = await this.#ports.store.workers.retire(workerId, to, reason, this.#ports.clock.now())
+    if (move !== null) this.moved(move)
+  }
+
+  async #launch(endpoint: Endpoint, template: Template, worker: Worker, token: string): Promise<string> {
+    const { driver, random } = this.#ports
+    const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
+    const { endpointId, id: workerId, baseUrl, serves } = worker
+    const placement = worker.placement ?? UNPLACED
+    const needs = await this.#needs.find(endpoint, template)
+    const identity = { endpointId, workerId, hostSuffix, placement, volume: needs.volume }
+    const spec = {
+      ...{ workerId, endpointId, image: template.image, args: template.args, placement, ...needs },
+      ...{ diskGb: template.diskGb, ports: template.ports, serves },
+      protocolEnv:
+        serves === null ? protocolEnv({ ...identity, token, baseUrl, env: needs.env }) : identityEnv(identity),
+    }
+    return driver.start(spec, this.#watch(worker))
+  }
+
+  /** Records how the download of a worker's image comes along; the percentage is of use only while it lasts. */
+  #watch({ id, endpointId, version }: Worker): StartWatch {
+    const { store, clock } = this.#ports
+    let pulling = false
+    const record = (what: 'started' | 'ended') => {
+      store.workers.pulling(id, what, clock.now()).catch(error => this.#tellFailure(error))
+    }
+    return {
+      pins: {
+        current: () => store.releases.image(endpointId, version),
+        pin: async (image, replaced) =>
+          (await store.releases.pinImage(endpointId, version, { image, replaced })) ?? image,
+      },
+      pulling: percent => {
+        const launch = this.#launching.get(id)
+        if (launch !== undefined) launch.percent = percent
+        if (!pulling) record('started')
+        pulling = true
+      },
+      pulled: () => {
+        if (pulling) record('ended')
+        pulling = false
+      },
+    }
+  }
+
+  #newWorker(
+    endpoint: Endpoint,
+    placement: Placement,
+    place: Pick<Worker, 'driver' | 'baseUrl' | 'serves'>,
+    queued: Pick<QueuedWorker, 'id' | 'queuedAtMs'> | null,
+  ): Worker {
+    const { clock } = this.#ports
+    const id = queued?.id ?? this.newId()
+    const createdAtMs = queued?.queuedAtMs ?? clock.now()
+    return {
+      ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
+      ...{ ...place, handle: null, createdAtMs, startedAtMs: null },
+      ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
+      ...{ placement, placedAtMs: clock.now(), pullStartedAtMs: null, pullEndedAtMs: null },
+      ...{ stoppingAtMs: null, problemAtMs: null },
+      ...{ problem: null, exit: null, capacity: 1, jobsFinished: 0, sdk: null },
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import type { Endpoint, EndpointConfig } from '../../core/endpoints/endpoint.ts'
+import { type Serving, servingFailures, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import { AppError } from '../../core/errors.ts'
+import type { OwnerId, VolumeId } from '../../core/ids.ts'
+import { secretPlace } from '../../core/secrets/seal-place.ts'
+import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
+import { folderProblem } from '../../core/workers/host-folder.ts'
+import { missingSecretsText, missingVolumeText } from '../../core/workers/worker-failure.ts'
+import type { RegistryCredential } from '../../ports/driver.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { resolvedServing } from '../endpoints/serving-variables.ts'
+import { Registries } from '../secrets/registries.ts'
+
+type NeedsPorts = Pick<Ports, 'store' | 'vault' | 'volumes' | 'random' | 'clock' | 'notifier' | 'emit'>
+
+/** What workers of an endpoint get of what their owner has saved. */
+export interface WorkerNeeds {
+  /** The variables of the template and of the endpoint, secrets resolved. */
+  readonly env: Record<string, string>
+  readonly credential: RegistryCredential | null
+  /** The network volume as a folder of this machine; null for none. */
+  readonly volume: { readonly id: VolumeId; readonly path: string } | null
+}
+
+/** The variables that workers of an endpoint get, as they were saved: those of the endpoint win over its template's. */
+export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Template, 'env'>): Record<string, string> {
+  return { ...template.env, ...endpoint.env }
+}
+
+/** What decides which variables its workers get. */
+export interface Configured {
+  readonly config: Pick<EndpointConfig, 'type' | 'env'>
+  readonly template: Pick<Template, 'env'>
+}
+
+/**
+ * What is wrong with how workers of a load-balancing endpoint would serve, one sentence each. A variable that was like that
+ * before is not held against a change: such an endpoint can still be paused, for one.
+ */
+export function servingChangeFailures({ config, template }: Configured, before: Configured | null): string[] {
+  if (config.type !== 'LOAD_BALANCER') return []
+  const wasServing = before?.config.type === 'LOAD_BALANCER'
+  const known = wasServing ? savedEnv(before.config, before.template) : {}
+  return servingFailures(savedEnv(config, template), known).map(failure => `env: ${failure}`)
+}
+
+/** Finds what a worker needs besides its image. */
+export class Needs {
+  readonly #ports: NeedsPorts
+  readonly #registries: Registries
+
+  constructor(ports: NeedsPorts) {
+    this.#ports = ports
+    this.#registries = new Registries(ports)
+  }
+
+  /** What is missing or wrong, so that no worker can be started, as a sentence; null when nothing is. */
+  async problem(endpoint: Endpoint, template: Template): Promise<string | null> {
+    const refused = folderProblem(endpoint.owner, template.image)
+    if (refused !== null) return refused
+    const env = savedEnv(endpoint, template)
+    const missing = await this.#missingSecrets(endpoint.owner, env)
+    if (missing.length > 0) return missingSecretsText(missing)
+    const wrong = endpoint.type === 'LOAD_BALANCER' ? await this.#servingProblem(endpoint, env) : null
+    return wrong ?? (await this.#volumeProblem(endpoint))
+  }
+
+  /** How a worker that is started now serves. Its numbers may come from secrets; a path of the health check that does stays a reference. */
+  async serving(endpoint: Endpoint, template: Template): Promise<Serving> {
+    const env = savedEnv(endpoint, template)
+    return servingWithSecrets(env, await resolvedServing(this.#ports, endpoint.owner, env))
+  }
+
+  /**
+   * All of it. The folder of a volume is made again where somebody has taken it away.
+   * @throws AppError `invalid` with what is missing
+   */
+  async find(endpoint: Endpoint, template: Template): Promise<WorkerNeeds> {
+    const { owner } = endpoint
+    const refused = folderProblem(owner, template.image)
+    if (refused !== null) throw new AppError('invalid', refused)
+    const volume = await this.#volumeOf(endpoint)
+    const credential = template.registry === null ? null : await this.#registries.credential(owner, template.registry)
+    return { env: await this.#withSecrets(owner, savedEnv(endpoint, template)), credential, volume }
+  }
+
+  async #servingProblem({ owner }: Endpoint, env: Readonly<Record<string, string>>): Promise<string | null> {
+    return servingProblem(await resolvedServing(this.#ports, owner, env), env)
+  }
+
+  /** Null when all volumes of the endpoint are there, which only those of older versions may not be. */
+  async #volumeProblem({ owner, networkVolumeIds }: Endpoint): Promise<string | null> {
+    for (const id of networkVolumeIds) {
+      if ((await this.#ports.store.volumes.find(owner, id)) === null) return missingVolumeText(id)
+    }
+    return null
+  }
+
+  async #volumeOf(endpoint: Endpoint): Promise<WorkerNeeds['volume']> {
+    const { volumes } = this.#ports
+    const id = endpoint.networkVolumeIds[0]
+    if (id === undefined) return null
+    const problem = await this.#volumeProblem(endpoint)
+    if (problem !== null) throw new AppError('invalid', problem)
+    await volumes.create(id)
+    return { id, path: volumes.path(id) }
+  }
+
+  async #withSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<Record<string, string>> {
+    const names = secretNames(env)
+    if (names.length === 0) return resolveSecrets(env, new Map())
+    const sealed = await this.#ports.store.secrets.sealedValues(owner, names)
+    const missing = names.filter(name => !sealed.has(name))
+    if (missing.length > 0) throw new AppError('invalid', missingSecretsText(missing))
+    const values = new Map(
+      [...sealed].map(([name, text]) => [name, this.#ports.vault.open(text, secretPlace(owner, name))]),
+    )
+    return resolveSecrets(env, values)
+  }
+
+  async #missingSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<string[]> {
+    const names = secretNames(env)
+    if (names.length === 0) return []
+    const known = await this.#ports.store.secrets.sealedValues(owner, names)
+    return names.filter(name => !known.has(name))
+  }
+}

@@ -1,0 +1,205 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import { notFound } from '../../core/errors.ts'
+import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { Explanation } from '../../core/observing/explain.ts'
+import type { EndpointSnapshot, QueueLoad } from '../../core/scaling/scale.ts'
+import type { Isolation } from '../../core/workers/isolation.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { type PhaseNow, phaseOf, type TimeStep, timeLineOf } from '../../core/workers/worker-phase.ts'
+import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/workers/worker-status.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Balancing } from '../balancing/balancing.ts'
+import type { Explaining } from '../observing/explainer.ts'
+import type { Fleet } from './fleet.ts'
+
+/** A job that runs on a worker. */
+export interface HeldJob {
+  readonly id: JobId
+  readonly startedAtMs: number | null
+}
+
+/** A worker with where it is on its way. One that has ended has the status EXITED, unless it is to be seen with the others. */
+export interface ReportedWorker extends Omit<ShownWorker, 'status'> {
+  readonly status: ShownWorker['status'] | 'EXITED'
+  readonly now: PhaseNow
+  /** How much of its image is downloaded; null when that is not known or not being done. */
+  readonly pullPercent: number | null
+  readonly timeLine: readonly TimeStep[]
+  /** The image that it runs; null where it is not known any more. */
+  readonly image: string | null
+  /** How it is kept apart; null where it was not started yet, and where that is not known. */
+  readonly isolation: Isolation | null
+}
+
+/** The workers of an endpoint. */
+export interface WorkerReport {
+  readonly endpoint: Endpoint
+  readonly workers: readonly ReportedWorker[]
+  readonly counts: WorkerCounts
+  /** Those that have ended, the newest first, at most 100; empty unless asked for. */
+  readonly ended: readonly ReportedWorker[]
+}
+
+/** One endpoint as somebody watches it. */
+export interface WatchedEndpoint {
+  readonly endpoint: Endpoint
+  readonly queue: QueueLoad
+  /** Jobs that ended since the endpoint was made. */
+  readonly finished: number
+  readonly workers: readonly (ReportedWorker & { readonly jobs: readonly HeldJob[] })[]
+  readonly counts: WorkerCounts
+  /** Why its jobs wait; null where nothing waits and nothing is to be kept ready. */
+  readonly explanation: Explanation | null
+}
+
+const MAX_ENDED = 100
+/** Endpoints that are watched at once; what is looked at often must not cost much. */
+const MAX_WATCHED = 100
+/** Running jobs of an endpoint that are told of. */
+const MAX_HELD = 200
+const AT_ONCE = 8
+
+/** Tells what workers are about, those that have ended too, for whoever looks at them. */
+export class WorkerReading {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
+  readonly #fleet: Fleet
+  readonly #balancing: Balancing
+  readonly #explaining: Explaining
+
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'driver'>,
+    parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly explaining: Explaining },
+  ) {
+    this.#ports = ports
+    this.#fleet = parts.fleet
+    this.#balancing = parts.balancing
+    this.#explaining = parts.explaining
+  }
+
+  /** @throws AppError `not_found` for an endpoint that the owner does not have */
+  async ofEndpoint(owner: OwnerId, id: EndpointId, withEnded: boolean): Promise<WorkerReport> {
+    const { snapshot, template } = await this.#look(owner, id)
+    const shown = shownWorkers(snapshot)
+    const ended = withEnded ? await this.#ended(id) : []
+    return {
+      endpoint: snapshot.endpoint,
+      workers: shown.map(worker => this.#report(worker, snapshot.endpoint, template)),
+      counts: countWorkers(shown),
+      ended: ended.map(worker => this.#report(asEnded(worker, snapshot.endpoint), snapshot.endpoint, template)),
+    }
+  }
+
+  /**
+   * One worker with the jobs that it holds, also one that has ended.
+   * @throws AppError `not_found` when it is none of this endpoint's, or its time is over
+   */
+  async one(
+    owner: OwnerId,
+    id: EndpointId,
+    workerId: WorkerId,
+  ): Promise<{ worker: ReportedWorker; jobs: readonly HeldJob[] }> {
+    const { snapshot, template } = await this.#look(owner, id)
+    const stored = await this.#ports.store.workers.find(workerId)
+    const known = stored?.endpointId === id ? stored : null
+    const found =
+      known?.state === 'EXITED'
+        ? asEnded(known, snapshot.endpoint)
+        : shownWorkers(snapshot).find(worker => worker.id === workerId)
+    if (found === undefined) throw notFound('worker', workerId)
+    const jobs = found.held === 0 ? [] : ((await this.#held(snapshot)).get(workerId) ?? [])
+    return { worker: this.#report(found, snapshot.endpoint, template), jobs }
+  }
+
+  /**
+   * All that is worth watching of an owner's endpoints, the oldest first, at most 100 of them.
+   * @param only the one endpoint to look at; null for all
+   * @throws AppError `not_found`
+   */
+  async watch(owner: OwnerId, only: EndpointId | null): Promise<{ endpoints: WatchedEndpoint[]; more: boolean }> {
+    const { store } = this.#ports
+    if (only !== null) {
+      const { snapshot, template } = await this.#look(owner, only)
+      return { endpoints: [await this.#watched(snapshot, template)], more: false }
+    }
+    const found = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 })
+    const watched: (WatchedEndpoint | null)[] = []
+    for (let from = 0; from < Math.min(found.length, MAX_WATCHED); from += AT_ONCE) {
+      const group = found.slice(from, Math.min(from + AT_ONCE, MAX_WATCHED))
+      watched.push(...(await Promise.all(group.map(endpoint => this.#watchedNow(endpoint)))))
+    }
+    return { endpoints: watched.filter(one => one !== null), more: found.length > MAX_WATCHED }
+  }
+
+  /** Null for one that is gone meanwhile. */
+  async #watchedNow({ id, owner, templateId }: Endpoint): Promise<WatchedEndpoint | null> {
+    const { store } = this.#ports
+    const snapshot = await this.#balancing.snapshot(id)
+    return snapshot === null ? null : this.#watched(snapshot, await store.templates.find(owner, templateId))
+  }
+
+  async #watched(snapshot: EndpointSnapshot, template: Template | null): Promise<WatchedEndpoint> {
+    const { endpoint, queue, counters } = snapshot
+    const shown = shownWorkers(snapshot)
+    const held = queue.inProgress > 0 ? await this.#held(snapshot) : new Map<WorkerId, HeldJob[]>()
+    const waits = queue.queued + queue.queuedLowPriority > 0 || endpoint.workersMin > 0
+    return {
+      ...{ endpoint, queue, finished: counters.completed + counters.failed, counts: countWorkers(shown) },
+      workers: shown.map(worker => ({
+        ...this.#report(worker, endpoint, template),
+        jobs: held.get(worker.id) ?? [],
+      })),
+      explanation: waits ? await this.#explaining.of(snapshot) : null,
+    }
+  }
+
+  async #look(owner: OwnerId, id: EndpointId): Promise<{ snapshot: EndpointSnapshot; template: Template | null }> {
+    const { store } = this.#ports
+    const snapshot = await this.#balancing.snapshot(id)
+    if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)
+    return { snapshot, template: await store.templates.find(owner, snapshot.endpoint.templateId) }
+  }
+
+  async #ended(id: EndpointId): Promise<Worker[]> {
+    const all = await this.#ports.store.workers.list(id)
+    return all
+      .filter(({ state }) => state === 'EXITED')
+      .sort((a, b) => (b.exitedAtMs ?? 0) - (a.exitedAtMs ?? 0))
+      .slice(0, MAX_ENDED)
+  }
+
+  async #held({ endpoint }: EndpointSnapshot): Promise<Map<WorkerId, HeldJob[]>> {
+    const held = new Map<WorkerId, HeldJob[]>()
+    for (const { id, workerId, startedAtMs } of await this.#ports.store.jobs.running(endpoint.id, MAX_HELD)) {
+      const jobs = held.get(workerId)
+      if (jobs === undefined) held.set(workerId, [{ id, startedAtMs }])
+      else jobs.push({ id, startedAtMs })
+    }
+    return held
+  }
+
+  #report(shown: ReportedShape, endpoint: Endpoint, template: Template | null): ReportedWorker {
+    const { worker, queued, version } = shown
+    const nowMs = this.#ports.clock.now()
+    const now: PhaseNow = worker === null ? { phase: 'queued', sinceMs: queued?.queuedAtMs ?? nowMs } : phaseOf(worker)
+    return {
+      ...shown,
+      now,
+      pullPercent: now.phase === 'pulling' ? this.#fleet.pullPercent(shown.id) : null,
+      timeLine:
+        worker === null
+          ? [{ phase: 'queued', startedAtMs: now.sinceMs, ms: Math.max(0, nowMs - now.sinceMs) }]
+          : timeLineOf(worker, nowMs),
+      image: version === endpoint.version ? (template?.image ?? null) : null,
+      isolation: worker?.handle == null ? null : this.#ports.driver.isolation(worker.handle, worker.driver),
+    }
+  }
+}
+
+type ReportedShape = Omit<ReportedWorker, 'now' | 'pullPercent' | 'timeLine' | 'image' | 'isolation'>
+
+function asEnded(worker: Worker, endpoint: Endpoint): ReportedShape {
+  const { id, version } = worker
+  const reason = worker.exit?.cause ?? null
+  return { id, version, status: 'EXITED', isStale: version !== endpoint.version, held: 0, worker, queued: null, reason }
+}

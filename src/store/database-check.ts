@@ -1,0 +1,63 @@
+/** Looks at a database without changing anything in it, beside a server that may be running. */
+import { existsSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { Client } from 'pg'
+import { connectionConfig } from './engines/postgres-connection.ts'
+import { migrations } from './schema/migrations.ts'
+
+/** What was seen. */
+export interface DatabaseLook {
+  /** A sentence; null when all is well. */
+  readonly problem: string | null
+  /** Of the engine and the schema; null for a database that is not there yet. */
+  readonly version: string | null
+  /** Its clock in Unix milliseconds; null for a file. */
+  readonly nowMs: number | null
+}
+
+/** Looks at the file of an embedded database. */
+export function lookAtFile(file: string): DatabaseLook {
+  if (!existsSync(file)) return { problem: null, version: null, nowMs: null }
+  let database: DatabaseSync | null = null
+  try {
+    database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
+    const engine = String(database.prepare('SELECT sqlite_version() AS version').get()?.version)
+    const made = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get() !== undefined
+    const schema = made
+      ? Number(database.prepare('SELECT max(version) AS schema FROM migrations').get()?.schema ?? 0)
+      : 0
+    return { problem: tooNew(schema), version: `SQLite ${engine}, schema ${schema}`, nowMs: null }
+  } catch (error) {
+    return { problem: `it cannot be read: ${(error as Error).message}`, version: null, nowMs: null }
+  } finally {
+    database?.close()
+  }
+}
+
+/** Looks at a PostgreSQL. What it says may name a user, and never a password. */
+export async function lookAtPostgres(url: string): Promise<DatabaseLook> {
+  const client = new Client(connectionConfig(url))
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const [row] = (await client.query<{ now: number; version: string; made: boolean }>(LOOK)).rows
+    const found =
+      row?.made === true
+        ? await client.query<{ schema: number | null }>('SELECT max(version)::int AS schema FROM migrations')
+        : null
+    const schema = found?.rows[0]?.schema ?? 0
+    return { problem: tooNew(schema), version: `${row?.version}, schema ${schema}`, nowMs: row?.now ?? null }
+  } catch (error) {
+    return { problem: `it does not answer: ${(error as Error).message}`, version: null, nowMs: null }
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+const LOOK = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version,
+  to_regclass('migrations') IS NOT NULL AS made`
+
+function tooNew(schema: number): string | null {
+  const known = migrations.at(-1)?.version ?? 0
+  return schema > known ? `a newer version of Runyard made it (schema ${schema}, this version knows ${known})` : null
+}

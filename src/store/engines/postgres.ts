@@ -1,0 +1,207 @@
+import { Pool, type PoolClient } from 'pg'
+import { AppError } from '../../core/errors.ts'
+import type { Store } from '../../ports/store/store.ts'
+import type { Row, Statement, Steps } from '../operations/operation.ts'
+import { operationOf, storeOf } from '../operations/table.ts'
+import type { Migration } from '../schema/migration.ts'
+import { migrate } from '../schema/migrations.ts'
+import { addressOf, answer, connectionConfig, execute } from './postgres-connection.ts'
+import { afterCollisions, fromPostgres, isCollision, isTooManyConnections } from './postgres-errors.ts'
+import { unavailable } from './sqlite-errors.ts'
+
+/** How to open a store on PostgreSQL. */
+export interface PostgresOptions {
+  /** Such as `postgres://user:password@host:5432/database`. */
+  readonly url: string
+  /** Most connections at once. */
+  readonly connections?: number
+  /** The steps of the schema; all of them unless a test says otherwise. */
+  readonly migrations?: readonly Migration[]
+}
+
+const CONNECTIONS = 10
+/** Most calls that wait for a connection. */
+const MAX_WAITING = 10_000
+/** After so many calls it is tried again whether PostgreSQL allows as many connections as wanted. */
+const GROW_AFTER = 100
+/** How often an operation that collides with others is run in all. */
+const ATTEMPTS = 3
+
+/**
+ * Opens a store on PostgreSQL and brings its schema up to date.
+ * @throws AppError `unavailable` when the database cannot be reached, gives up durability or was made by a newer version
+ */
+export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+  const engine = new PostgresEngine(options)
+  try {
+    await engine.prepareDatabase(options.migrations)
+  } catch (error) {
+    await engine.close()
+    if (!(error instanceof AppError)) throw error
+    throw new AppError(error.code, `${error.message} (${addressOf(options.url)})`, { cause: error.cause })
+  }
+  return storeOf(
+    (name, args) => engine.call(name, args),
+    () => engine.close(),
+  )
+}
+
+/**
+ * Runs operations on connections of a pool: each write in a transaction of its own, each read of more than one statement
+ * on one picture of the database. A connection that fails is thrown away, so the pool mends itself once PostgreSQL is back.
+ */
+class PostgresEngine {
+  readonly #pool: Pool
+  readonly #wanted: number
+  #callsUntilGrowth = 0
+  /** Connections that came about; the pool counts those that it tries to make, too. */
+  readonly #live = new Set<PoolClient>()
+  readonly #open = new Set<Promise<unknown>>()
+  /** Reads that were seen to take several statements. */
+  readonly #severalReads = new Set<string>()
+  #closed = false
+
+  constructor({ url, connections = CONNECTIONS }: PostgresOptions) {
+    this.#wanted = connections
+    this.#pool = new Pool({ ...connectionConfig(url), max: connections })
+    // Connections fail while nobody uses them, too; the next call gets another one.
+    this.#pool.on('error', () => {})
+    this.#pool.on('connect', client => {
+      client.on('error', () => {})
+      this.#live.add(client)
+    })
+    this.#pool.on('remove', client => void this.#live.delete(client))
+  }
+
+  async prepareDatabase(migrations: readonly Migration[] | undefined): Promise<void> {
+    await this.#with(async client => {
+      for (const setting of ['synchronous_commit', 'fsync']) {
+        const [row] = await execute(client, { sql: `SHOW ${setting}`, params: [] })
+        if (row?.[setting] === 'off') {
+          throw unavailable(`PostgreSQL has ${setting} off, so it could lose what was acknowledged; turn it on`)
+        }
+      }
+      await begin(client)
+      await execute(client, { sql: LOCK_SCHEMA, params: [] })
+      await drive(migrate(migrations), statement => execute(client, statement))
+      await commit(client)
+    })
+  }
+
+  call(name: string, args: readonly unknown[]): Promise<unknown> {
+    const call = this.#run(name, args)
+    this.#open.add(call)
+    const forget = () => void this.#open.delete(call)
+    call.then(forget, forget)
+    return call
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await Promise.allSettled(this.#open)
+    await this.#pool.end()
+  }
+
+  async #run(name: string, args: readonly unknown[]): Promise<unknown> {
+    if (this.#closed) throw unavailable('it is closed')
+    if (this.#pool.waitingCount >= MAX_WAITING) throw unavailable('too many calls wait for PostgreSQL')
+    const { reads, steps } = operationOf(name)
+    if (reads) return this.#with(client => this.#read(client, name, () => steps(...args)))
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#with(client => write(client, steps(...args)))
+      } catch (error) {
+        if (!isCollision(error)) throw error
+        if (attempt === ATTEMPTS) throw afterCollisions(error)
+      }
+    }
+  }
+
+  /** One statement is consistent by itself. A read that turns out to have more starts again, on a picture that stays. */
+  async #read(client: PoolClient, name: string, start: () => Steps<unknown>): Promise<unknown> {
+    if (!this.#severalReads.has(name)) {
+      const steps = start()
+      let step = steps.next()
+      if (step.done !== true) step = steps.next(await answer(client, step.value))
+      if (step.done === true) return step.value
+      this.#severalReads.add(name)
+    }
+    await begin(client, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    const value = await drive(start(), statement => answer(client, statement))
+    await commit(client)
+    return value
+  }
+
+  async #with<Value>(use: (client: PoolClient) => Promise<Value>): Promise<Value> {
+    const client = await this.#connect()
+    let usable = false
+    try {
+      const value = await use(client)
+      usable = true
+      return value
+    } catch (error) {
+      usable = !isUnavailable(error) && (await rollBack(client))
+      throw error
+    } finally {
+      client.release(!usable)
+    }
+  }
+
+  /** Where PostgreSQL has no more connections, calls share those that there are. */
+  async #connect(): Promise<PoolClient> {
+    const { options } = this.#pool
+    if (options.max < this.#wanted && --this.#callsUntilGrowth <= 0) options.max = this.#wanted
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#pool.connect()
+      } catch (error) {
+        if (!isTooManyConnections(error) || this.#live.size === 0 || attempt === ATTEMPTS) throw fromPostgres(error)
+        options.max = this.#live.size
+        this.#callsUntilGrowth = GROW_AFTER
+      }
+    }
+  }
+}
+
+/** Servers that start together bring the schema up to date one after another. */
+const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
+
+async function write(client: PoolClient, steps: Steps<unknown>): Promise<unknown> {
+  await begin(client)
+  const value = await drive(steps, statement => answer(client, statement))
+  await commit(client)
+  return value
+}
+
+async function drive<Result>(
+  steps: Steps<Result>,
+  run: (statement: Statement) => Promise<readonly Row[]>,
+): Promise<Result> {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next(await run(step.value))
+  return step.value
+}
+
+async function begin(client: PoolClient, how = 'ISOLATION LEVEL READ COMMITTED'): Promise<void> {
+  await execute(client, { sql: `BEGIN ${how}`, params: [] })
+}
+
+/** When its answer is lost, the changes happened wholly or not at all, and the caller gets `unavailable`. */
+async function commit(client: PoolClient): Promise<void> {
+  await execute(client, { sql: 'COMMIT', params: [] })
+}
+
+/** Whether the connection can be used again. Outside a transaction PostgreSQL only warns. */
+async function rollBack(client: PoolClient): Promise<boolean> {
+  try {
+    await execute(client, { sql: 'ROLLBACK', params: [] })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'unavailable'
+}

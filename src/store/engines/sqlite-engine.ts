@@ -1,0 +1,277 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { touchDurably } from '../../disk/durable-file.ts'
+import { type Row, runSteps, type SqlValue, type Statement } from '../operations/operation.ts'
+import { operationOf } from '../operations/table.ts'
+import type { Migration } from '../schema/migration.ts'
+import { migrate } from '../schema/migrations.ts'
+import { forSqlite } from '../sql/dialect.ts'
+import { charactersOf } from './answer-size.ts'
+import { fromSqlite, unavailable } from './sqlite-errors.ts'
+
+/** An operation to run. */
+export interface OperationCall {
+  readonly name: string
+  readonly args: readonly unknown[]
+}
+
+/** What became of an operation. */
+export type Outcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
+
+/** What the engine has done so far. */
+export interface StoreStats {
+  readonly reads: number
+  readonly writes: number
+  /** Transactions made durable; each may carry many writes. */
+  readonly commits: number
+  /** Most writes that one commit carried. */
+  readonly largestBatch: number
+}
+
+/** How to open the engine. */
+export interface EngineOptions {
+  /** Path of the database, or `:memory:`. */
+  readonly file: string
+  /** The steps of the schema; all of them unless a test says otherwise. */
+  readonly migrations?: readonly Migration[]
+  /** The largest file of an earlier version that is rebuilt at the start, so that it can shrink later. */
+  readonly rebuiltBytes?: number
+  /** Runs instead of each commit of writes and is to call it; for tests and benchmarks of slow and broken disks. */
+  readonly aroundCommit?: (commit: () => void) => void
+}
+
+/** To this size the write-ahead log is cut when it begins anew; between checkpoints it can be larger. */
+export const MAX_JOURNAL_BYTES = 32 * 1024 * 1024
+const INCREMENTAL = 2
+const REBUILT_BYTES = 256 * 1024 * 1024
+
+/** Most writes that share one commit. */
+export const MAX_BATCH = 256
+/** From so many characters of answers on, the rest of the writes gets another commit: workers may be handed large jobs. */
+const MAX_ANSWERED = 8 * 1024 * 1024
+
+/** A database in memory with the whole schema and nothing else: tests open thousands, and the schema takes 50 ms. */
+let emptyInMemory: Uint8Array | null = null
+
+/**
+ * The store on SQLite: synchronous, one connection, one transaction at a time. Writes that are handed over together
+ * share one transaction and one flush, each in its own savepoint, so that one that fails takes no other with it.
+ */
+export class SqliteEngine {
+  /** The connection, for tests that look beneath. */
+  readonly database: DatabaseSync
+  readonly #statements = new Map<string, StatementSync>()
+  readonly #aroundCommit: (commit: () => void) => void
+  #stats = { reads: 0, writes: 0, commits: 0, largestBatch: 0 }
+
+  /** @throws AppError `unavailable` when the database cannot be opened or belongs to a newer version */
+  constructor({ file, migrations, rebuiltBytes, aroundCommit = commit => commit() }: EngineOptions) {
+    this.#aroundCommit = aroundCommit
+    try {
+      this.database = open(file)
+    } catch (error) {
+      throw fromSqlite(error)
+    }
+    const isUsual = file === ':memory:' && migrations === undefined
+    try {
+      if (isUsual && emptyInMemory !== null) this.database.deserialize(emptyInMemory)
+      this.#letShrink(rebuiltBytes ?? REBUILT_BYTES)
+      this.#prepareDatabase(file, migrations)
+      if (isUsual) emptyInMemory ??= this.database.serialize()
+    } catch (error) {
+      this.database.close()
+      throw fromSqlite(error)
+    }
+  }
+
+  /** What it has done so far. */
+  get stats(): StoreStats {
+    return { ...this.#stats }
+  }
+
+  /** Runs an operation that only reads. It sees what was committed. */
+  read({ name, args }: OperationCall): unknown {
+    this.#stats.reads += 1
+    try {
+      return this.#run(name, args)
+    } catch (error) {
+      throw fromSqlite(error)
+    }
+  }
+
+  /**
+   * Runs operations in one transaction, in their order. When it returns, what succeeded is on stable storage.
+   * @returns the outcomes of the first ones, at least of one; the others were not begun where answers are large
+   */
+  write(calls: readonly OperationCall[]): Outcome[] {
+    const only = calls[0]
+    if (only === undefined) return []
+    const outcomes =
+      calls.length === 1 ? [this.#alone(only)] : (this.#together(calls) ?? calls.map(call => this.#alone(call)))
+    this.#stats.writes += outcomes.length
+    this.#stats.largestBatch = Math.max(this.#stats.largestBatch, outcomes.length)
+    return outcomes
+  }
+
+  /** Ends all use. */
+  close(): void {
+    if (this.database.isOpen) this.database.close()
+  }
+
+  /**
+   * Lets the file give free space back (operation `upkeep.compact`). A new one can from the start; an older one has to be
+   * rebuilt, which takes as long as copying it. One that is too large for that, or has no room, works on as it is.
+   */
+  #letShrink(rebuiltBytes: number): void {
+    this.database.exec('PRAGMA auto_vacuum = INCREMENTAL')
+    if (this.#number('auto_vacuum') === INCREMENTAL || this.#number('page_count') === 0) return
+    if (this.#number('page_count') * this.#number('page_size') > rebuiltBytes) return
+    try {
+      this.database.exec('VACUUM')
+    } catch (error) {
+      if (fromSqlite(error) === error) throw error
+    }
+  }
+
+  #number(pragma: string): number {
+    return Number(this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma])
+  }
+
+  #prepareDatabase(file: string, migrations: readonly Migration[] | undefined): void {
+    this.database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
+    this.database.exec('PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY')
+    this.database.exec(`PRAGMA journal_size_limit = ${MAX_JOURNAL_BYTES}`)
+    this.#expect('journal_mode', file === ':memory:' ? 'memory' : 'wal')
+    this.#expect('synchronous', 2)
+    this.#expect('foreign_keys', 1)
+    this.database.exec('BEGIN IMMEDIATE')
+    try {
+      runSteps(migrate(migrations), statement => this.#answer(statement))
+      this.database.exec('COMMIT')
+    } finally {
+      this.#rollBack()
+      this.#statements.clear()
+    }
+  }
+
+  /** A setting that is not what was asked for would cost durability without a word. */
+  #expect(pragma: string, wanted: SqlValue): void {
+    const found = this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
+    if (found !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${found} instead of ${wanted}`)
+  }
+
+  #alone({ name, args }: OperationCall): Outcome {
+    try {
+      this.#exec('BEGIN IMMEDIATE')
+      const value = this.#run(name, args)
+      this.#commit()
+      return { ok: true, value }
+    } catch (error) {
+      return { ok: false, error: fromSqlite(error) }
+    } finally {
+      this.#rollBack()
+    }
+  }
+
+  /** Null when SQLite gave up the whole transaction because of one operation: then nothing of it has happened. */
+  #together(calls: readonly OperationCall[]): Outcome[] | null {
+    const outcomes: Outcome[] = []
+    let characters = 0
+    try {
+      this.#exec('BEGIN IMMEDIATE')
+      for (const call of calls) {
+        const outcome = this.#inSavepoint(call)
+        if (outcome === null) return null
+        outcomes.push(outcome)
+        characters += outcome.ok ? charactersOf(outcome.value) : 0
+        if (characters >= MAX_ANSWERED) break
+      }
+      this.#commit()
+      return outcomes
+    } catch (thrown) {
+      const error = fromSqlite(thrown)
+      return calls.map((_, index) => (outcomes[index]?.ok === false ? outcomes[index] : { ok: false, error }))
+    } finally {
+      this.#rollBack()
+    }
+  }
+
+  #inSavepoint({ name, args }: OperationCall): Outcome | null {
+    this.#exec('SAVEPOINT one')
+    try {
+      const value = this.#run(name, args)
+      this.#exec('RELEASE one')
+      return { ok: true, value }
+    } catch (error) {
+      if (!this.database.isTransaction) return null
+      this.#exec('ROLLBACK TO one')
+      this.#exec('RELEASE one')
+      return { ok: false, error: fromSqlite(error) }
+    }
+  }
+
+  /** A commit that fails is the store's failure, whatever the reason. */
+  #commit(): void {
+    try {
+      this.#aroundCommit(() => this.#exec('COMMIT'))
+    } catch (error) {
+      const known = fromSqlite(error)
+      throw known === error ? unavailable('its changes could not be made durable', error) : known
+    }
+    this.#stats.commits += 1
+  }
+
+  /** Ends what an error left open. SQLite ends a transaction even where it cannot undo it on a broken disk. */
+  #rollBack(): void {
+    if (!this.database.isTransaction) return
+    try {
+      this.database.exec('ROLLBACK')
+    } catch (error) {
+      if (this.database.isTransaction) throw error
+    }
+  }
+
+  #run(name: string, args: readonly unknown[]): unknown {
+    return runSteps(operationOf(name).steps(...args), statement => this.#answer(statement))
+  }
+
+  #answer({ sql, params }: Statement): readonly Row[] {
+    return this.#statement(sql).all(...params.map(bindable)) as unknown as readonly Row[]
+  }
+
+  #exec(sql: string): void {
+    this.#statement(sql).run()
+  }
+
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql)
+    if (known !== undefined) return known
+    const prepared = this.database.prepare(forSqlite(sql))
+    this.#statements.set(sql, prepared)
+    return prepared
+  }
+}
+
+function open(file: string): DatabaseSync {
+  // Made here, the file is for its owner alone; SQLite gives its journals the same permissions.
+  if (file !== ':memory:') touch(file)
+  return new DatabaseSync(file, {
+    timeout: 5_000,
+    enableForeignKeyConstraints: true,
+    enableDoubleQuotedStringLiterals: false,
+  })
+}
+
+function touch(file: string): void {
+  try {
+    touchDurably(file)
+  } catch (error) {
+    throw unavailable(`its database ${file} cannot be opened`, error)
+  }
+}
+
+/** SQLite would store what is missing as NULL without a word. */
+function bindable(value: SqlValue, index: number): SQLInputValue {
+  if (value === null || typeof value === 'string') return value
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  throw new TypeError(`parameter $${index + 1} cannot be ${typeof value === 'number' ? value : typeof value}`)
+}

@@ -1,0 +1,88 @@
+import { closeSync, fdatasyncSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Store } from '../../ports/store/store.ts'
+import { storeOf } from '../operations/table.ts'
+import type { Host } from './host.ts'
+import { MovingHost } from './moving-host.ts'
+import { SqliteEngine, type StoreStats } from './sqlite-engine.ts'
+import { type Gather, InlineHost } from './sqlite-inline.ts'
+import { ThreadHost } from './thread-host.ts'
+
+/** Where the engine runs: in the caller's thread, or beside it; `moving` begins inline and can be told to move. */
+export type StoreHost = 'inline' | 'thread' | 'moving'
+
+/** How to open a store on SQLite. */
+export interface SqliteOptions {
+  /** Path of the database, or `:memory:`. Its folder must exist. */
+  readonly file: string
+  readonly host: StoreHost
+  /** When an inline store flushes the writes that have come in; after a few microtasks unless given. */
+  readonly gather?: Gather
+}
+
+/** A store on SQLite. */
+export interface SqliteStore extends Store {
+  /** What its engine has done so far. */
+  stats(): Promise<StoreStats>
+  /** Whether its engine runs in a thread of its own now. */
+  runsBeside(): boolean
+  /** Moves a `moving` engine to a thread of its own, once; nothing for the others. @throws AppError `unavailable` */
+  moveToThread(): Promise<void>
+}
+
+/**
+ * Opens a store on SQLite and brings its schema up to date.
+ * @throws AppError `unavailable` when the database cannot be opened or was made by a newer version
+ */
+export async function openSqliteStore({ file, host, gather }: SqliteOptions): Promise<SqliteStore> {
+  if (host === 'thread') return sqliteStoreOn(await ThreadHost.open({ file }))
+  const inline = new InlineHost(new SqliteEngine({ file }), gather)
+  return sqliteStoreOn(host === 'inline' ? inline : new MovingHost(inline, () => ThreadHost.open({ file })))
+}
+
+/** The store of an engine that runs somewhere already. */
+export function sqliteStoreOn(host: Host): SqliteStore {
+  const store = storeOf(
+    (name, args) => host.call(name, args),
+    () => host.close(),
+  )
+  const moveToThread = async () => (host instanceof MovingHost ? host.move() : undefined)
+  const runsBeside = () => host instanceof ThreadHost || (host instanceof MovingHost && host.hasMoved)
+  return { ...store, stats: () => host.stats(), runsBeside, moveToThread }
+}
+
+const PROBES = 15
+
+/**
+ * How long the disk of this folder takes to make a small write durable, in milliseconds: the median of some probes.
+ * @param monotonic milliseconds that only grow
+ */
+export function measureFlushMs(folder: string, monotonic: () => number): number {
+  const path = join(folder, 'flush.probe')
+  const bytes = new Uint8Array(512)
+  const descriptor = openSync(path, 'w', 0o600)
+  try {
+    const times = Array.from({ length: PROBES }, () => {
+      const start = monotonic()
+      writeSync(descriptor, bytes)
+      fdatasyncSync(descriptor)
+      return monotonic() - start
+    })
+    return times.sort((a, b) => a - b)[Math.floor(PROBES / 2)]!
+  } finally {
+    closeSync(descriptor)
+    unlinkSync(path)
+  }
+}
+
+const SLOW_FLUSH_MS = 1
+
+/**
+ * Where the engine should run on a disk with this flush time. Inline saves the way to another thread and back, which
+ * costs more than a quick flush does; during a slow flush everything else in the process would stand still, so it goes
+ * to a thread. `bench/store.ts` measures both. What is large holds the caller's thread on any disk: whoever hears of it moves
+ * the engine (docs/adr/0035-scanning-large-bodies.md).
+ */
+export function chooseHost(flushMs: number): StoreHost {
+  return flushMs < SLOW_FLUSH_MS ? 'moving' : 'thread'
+}

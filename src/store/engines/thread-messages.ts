@@ -1,0 +1,63 @@
+import { AppError, type ErrorCode } from '../../core/errors.ts'
+import type { HostCall } from './host.ts'
+import type { Outcome, StoreStats } from './sqlite-engine.ts'
+
+/** What the thread is started with. */
+export interface ThreadData {
+  readonly file: string
+}
+
+/** A call with the number under which its answer comes. */
+export interface NumberedCall extends HostCall {
+  readonly id: number
+}
+
+/** How large answers are together. Those to reads and those to writes are counted apart, so that neither waits for the other. */
+export interface LargeAnswers {
+  readonly to: 'reads' | 'writes'
+  readonly characters: number
+}
+
+/** Main thread to store thread. */
+export type Request =
+  | { readonly kind: 'calls'; readonly calls: readonly NumberedCall[] }
+  | { readonly kind: 'stats'; readonly id: number }
+  | { readonly kind: 'taken'; readonly large: LargeAnswers }
+  | { readonly kind: 'close' }
+
+/** An answer whose error, if any, was made fit for cloning. */
+export type NumberedOutcome = Outcome & { readonly id: number }
+
+/** Store thread to main thread. */
+export type Response =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | {
+      readonly kind: 'outcomes'
+      readonly outcomes: readonly NumberedOutcome[]
+      /** Of large answers: the main thread says when it has taken them, so that only so many are on their way at once. */
+      readonly large?: LargeAnswers
+    }
+  | { readonly kind: 'stats'; readonly id: number; readonly stats: StoreStats }
+
+interface PackedAppError {
+  readonly appError: ErrorCode
+  readonly message: string
+  readonly cause: unknown
+}
+
+/** Cloning keeps no classes of ours, so an AppError travels as what it is made of. */
+export function packError(error: unknown): unknown {
+  if (!(error instanceof AppError)) return error
+  return { appError: error.code, message: error.message, cause: error.cause } satisfies PackedAppError
+}
+
+/** The counterpart of {@link packError}. */
+export function unpackError(packed: unknown): unknown {
+  if (!isPacked(packed)) return packed
+  return new AppError(packed.appError, packed.message, { cause: packed.cause })
+}
+
+function isPacked(value: unknown): value is PackedAppError {
+  return typeof value === 'object' && value !== null && 'appError' in value
+}

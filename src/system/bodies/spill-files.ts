@@ -1,0 +1,60 @@
+import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ensureFolder, removeDurably } from '../../disk/durable-file.ts'
+import type { Spill, SpilledBody } from '../../ports/spill.ts'
+
+/** What keeps bodies in files. */
+export interface SpillFilesOptions {
+  /** For nothing else: it is emptied at the start. */
+  readonly folder: string
+  readonly maxBytes: number
+}
+
+/**
+ * Keeps bodies in files without a name, which are gone with the process. What a process left that ended between making a file
+ * and taking its name away is removed now.
+ * @throws the system's error when the folder cannot be made
+ */
+export function createSpillFiles({ folder, maxBytes }: SpillFilesOptions): Spill {
+  removeDurably(folder)
+  ensureFolder(folder)
+  let made = 0
+  return {
+    maxBytes,
+    async create() {
+      made += 1
+      const path = join(folder, `body-${process.pid}-${made}`)
+      const file = await open(path, 'wx+', 0o600)
+      await unlink(path)
+      return spilledBody(file)
+    },
+  }
+}
+
+function spilledBody(file: FileHandle): SpilledBody {
+  let bytes = 0
+  let dropped: Promise<void> | null = null
+  return {
+    async append(piece) {
+      // A write may take less than it is given.
+      for (let at = 0; at < piece.byteLength; ) {
+        const { bytesWritten } = await file.write(piece, at, piece.byteLength - at, bytes)
+        at += bytesWritten
+        bytes += bytesWritten
+      }
+    },
+    async read() {
+      const whole = new Uint8Array(bytes)
+      for (let at = 0; at < bytes; ) {
+        const { bytesRead } = await file.read(whole, at, bytes - at, at)
+        if (bytesRead === 0) throw new Error('the file of a body is shorter than it was')
+        at += bytesRead
+      }
+      return whole
+    },
+    drop() {
+      dropped ??= file.close().catch(() => {})
+      return dropped
+    },
+  }
+}

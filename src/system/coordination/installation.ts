@@ -1,0 +1,24 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeDurably } from '../../disk/durable-file.ts'
+
+/** Names the installation of a data directory, by letters and digits, to whatever it makes outside of it. Is made once. */
+export function installationOf(dataDir: string): string {
+  const file = join(dataDir, 'installation')
+  const known = knownInstallation(dataDir)
+  if (known !== null) return known
+  const made = randomBytes(6).toString('hex')
+  writeDurably(file, `${made}\n`)
+  return made
+}
+
+/** The name of the installation of a data directory; null when it has none yet. */
+export function knownInstallation(dataDir: string): string | null {
+  try {
+    const text = readFileSync(join(dataDir, 'installation'), 'utf8').trim()
+    return /^[a-z0-9]{6,32}$/.test(text) ? text : null
+  } catch {
+    return null
+  }
+}

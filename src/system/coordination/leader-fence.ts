@@ -1,0 +1,58 @@
+import { AppError } from '../../core/errors.ts'
+import type { Driver } from '../../ports/driver.ts'
+import type { Leader } from '../../ports/leader.ts'
+import type { Store } from '../../ports/store/store.ts'
+import { operationOf } from '../../store/operations/table.ts'
+
+type Method = (...args: unknown[]) => Promise<unknown>
+
+const RETRY_AFTER_S = 2
+
+/** A store that only a leader changes. @returns one whose changes are `unavailable` to all others */
+export function fencedStore(store: Store, leader: Leader): Store {
+  const { close, ...parts } = store
+  const fenced = Object.entries(parts).map(([part, methods]) => {
+    const entries = Object.entries(methods as unknown as Record<string, Method>)
+    const wrap = ([name, run]: [string, Method]) => [
+      name,
+      operationOf(`${part}.${name}`).reads ? run : whileLeading(leader, run),
+    ]
+    return [part, Object.fromEntries(entries.map(wrap))]
+  })
+  return { ...(Object.fromEntries(fenced) as Omit<Store, 'close'>), close: () => close() }
+}
+
+/** A driver with which only a leader starts, adopts and ends workers; all may look. */
+export function fencedDriver(driver: Driver, leader: Leader): Driver {
+  return {
+    name: driver.name,
+    nameOf: image => driver.nameOf(image),
+    check: (...args) => driver.check(...args),
+    observe: worker => driver.observe(worker),
+    address: worker => driver.address(worker),
+    capacity: () => driver.capacity(),
+    keepsApart: () => driver.keepsApart(),
+    isolation: (handle, recorded) => driver.isolation(handle, recorded),
+    start: whileLeading(leader, driver.start.bind(driver)),
+    adopt: whileLeading(leader, driver.adopt.bind(driver)),
+    terminate: whileLeading(leader, driver.terminate.bind(driver)),
+    kill: whileLeading(leader, driver.kill.bind(driver)),
+    release: whileLeading(leader, driver.release.bind(driver)),
+    tidy: whileLeading(leader, driver.tidy.bind(driver)),
+  }
+}
+
+function whileLeading<Args extends readonly unknown[], Value>(
+  leader: Leader,
+  run: (...args: Args) => Promise<Value>,
+): (...args: Args) => Promise<Value> {
+  return async (...args) => {
+    if (!(await leader.confirm())) throw notLeading()
+    return run(...args)
+  }
+}
+
+function notLeading(): AppError {
+  const message = 'this server has lost its hold on the database for a moment and changes nothing meanwhile; try again'
+  return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S })
+}

@@ -1,0 +1,88 @@
+/** GPUs of AMD, as `amd-smi` or the older `rocm-smi` tells them. */
+import type { MachineGpu } from '../../core/placement/inventory.ts'
+import { type GpuReading, NO_TOOL } from './nvidia-gpus.ts'
+import { runTool, said, type ToolOptions } from './vendor-tool.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Asks the newer tool, and the older one where there is no newer. */
+export async function readAmd(options: ToolOptions): Promise<GpuReading> {
+  const run = await runTool('amd-smi', ['static', '--asic', '--vram', '--driver', '--json'], options)
+  if (run.state === 'missing') return readRocm(options)
+  if (run.state === 'failed') return { ...NO_TOOL, state: 'failed', problem: run.problem }
+  const list = await runTool('amd-smi', ['list', '--json'], options)
+  return readingOf('amd-smi', run.text, text => parseAmd(text, list.state === 'done' ? list.text : '[]'))
+}
+
+async function readRocm(options: ToolOptions): Promise<GpuReading> {
+  const args = ['--showproductname', '--showmeminfo', 'vram', '--showuniqueid', '--showdriverversion', '--json']
+  const run = await runTool('rocm-smi', args, options)
+  if (run.state === 'missing') return NO_TOOL
+  if (run.state === 'failed') return { ...NO_TOOL, state: 'failed', problem: run.problem }
+  return readingOf('rocm-smi', run.text, parseRocm)
+}
+
+function readingOf(tool: string, text: string, parse: (text: string) => MachineGpu[]): GpuReading {
+  try {
+    return { state: 'read', gpus: parse(text), lost: [], problem: null }
+  } catch {
+    return { ...NO_TOOL, state: 'failed', problem: `${tool} printed what cannot be read${said(text)}` }
+  }
+}
+
+/** The JSON of `amd-smi static` and `amd-smi list`. @throws for anything else */
+export function parseAmd(text: string, list: string): MachineGpu[] {
+  const ids = new Map(rowsOf(list).map(row => [Number(row.gpu), row.uuid]))
+  return rowsOf(text).flatMap(row => {
+    const [asic, vram, driver] = [fields(row.asic), fields(row.vram), fields(row.driver)]
+    const size = fields(vram.size)
+    const index = Number(row.gpu)
+    const memoryMb = Number(size.value) * (size.unit === 'GB' ? 1024 : 1)
+    return gpuOf(index, ids.get(index), asic.market_name, memoryMb / 1024, driver.version)
+  })
+}
+
+/** The JSON of `rocm-smi`. @throws for anything else */
+export function parseRocm(text: string): MachineGpu[] {
+  const whole = fields(JSON.parse(text))
+  const driver = fields(whole.system)['Driver version']
+  return Object.entries(whole).flatMap(([card, value]) => {
+    const index = /^card(\d+)$/.exec(card)?.[1]
+    if (index === undefined) return []
+    const row = fields(value)
+    const id = row['Unique ID']
+    const uuid = typeof id === 'string' && id.startsWith('0x') ? `GPU-${id.slice(2)}` : null
+    const memoryGb = Number(row['VRAM Total Memory (B)']) / 2 ** 30
+    return gpuOf(Number(index), uuid, row['Card Series'] ?? row['Card series'] ?? row['Device Name'], memoryGb, driver)
+  })
+}
+
+function gpuOf(index: number, uuid: unknown, name: unknown, memoryGb: number, driver: unknown): MachineGpu[] {
+  if (!Number.isInteger(index) || typeof name !== 'string' || !(memoryGb > 0)) return []
+  // Some versions leave the vendor out, by which a type is known to be one of AMD.
+  const full = /^\s*AMD\b/i.test(name) ? name : `AMD ${name}`
+  return [
+    {
+      ...{
+        index,
+        uuid: typeof uuid === 'string' ? uuid : null,
+        name: full,
+        vendor: 'AMD',
+        memoryGb: Math.round(memoryGb),
+      },
+      ...{ driver: typeof driver === 'string' ? driver : null, cuda: null, mig: null, problem: null },
+    },
+  ]
+}
+
+/** Newer versions put the list into an object. */
+function rowsOf(text: string): Fields[] {
+  const whole: unknown = JSON.parse(text)
+  const rows = Array.isArray(whole) ? whole : fields(whole).gpu_data
+  if (!Array.isArray(rows)) throw new SyntaxError('no list of GPUs')
+  return rows.map(fields)
+}
+
+function fields(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}

@@ -1,0 +1,166 @@
+import { availableParallelism, totalmem } from 'node:os'
+import { gpuKey, gpuSummary, type MachineGpu, type MachineParts } from '../../core/placement/inventory.ts'
+import type { Emit } from '../../events.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Machine } from '../../ports/machine.ts'
+import type { Notifier } from '../../ports/notifier.ts'
+import { readAmd } from './amd-gpus.ts'
+import { type GpuReading, problemOf, readNvidia } from './nvidia-gpus.ts'
+import type { ToolOptions } from './vendor-tool.ts'
+
+/** A tool that takes longer is taken for broken. */
+export const TOOL_MS = 10_000
+/** The machine is looked at again after this time, when somebody asks. */
+export const FRESH_MS = 30_000
+/** So much later than it was asked for: whoever asks is about to start a worker, and starting a tool would hold that up. */
+const LATER_MS = 200
+/** So long GPUs that cannot be read any more are taken for there still. */
+export const KEPT_MS = 600_000
+
+/** What {@link createMachine} needs. */
+export interface MachineOptions {
+  readonly clock: Clock
+  readonly notifier: Pick<Notifier, 'publish'>
+  readonly emit: Emit
+  /** Where tools are found; CUDA_VISIBLE_DEVICES limits which GPUs are given to workers. */
+  readonly env: NodeJS.ProcessEnv
+  readonly toolMs?: number
+}
+
+/** This machine: processors and memory as far as this process may use them, and the GPUs that the vendors' tools list. */
+export function createMachine(options: MachineOptions): Machine {
+  return new Here(options)
+}
+
+/** What is remembered of one vendor's GPUs. */
+interface Known {
+  gpus: readonly MachineGpu[]
+  /** When each was last read, in monotonic milliseconds. */
+  readonly seenMs: Map<string, number>
+}
+
+/** So long the line of {@link describeGpus} is waited for. */
+const SHOWN_WITHIN_MS = 2_000
+
+/** What GPUs there are and what that means for workers, as a line for people; comes within two seconds. */
+export async function describeGpus(
+  machine: Machine,
+  clock: Clock,
+  { requireGpu }: { requireGpu: boolean },
+): Promise<string> {
+  const late = new Promise<null>(resolve => void clock.after(SHOWN_WITHIN_MS, () => resolve(null)))
+  const parts = await Promise.race([machine.parts(), late])
+  if (parts === null) return 'GPUs: they are still being read'
+  const problem = parts.problem === null ? '' : ` (${parts.problem})`
+  if (parts.gpus.length > 0) return `GPUs: ${gpuSummary(parts.gpus)}${problem}`
+  const consequence = requireGpu
+    ? 'workers of GPU endpoints wait (--require-gpu)'
+    : 'workers of GPU endpoints run on the CPU; --require-gpu lets them wait instead'
+  return `GPUs: none${problem}; ${consequence}`
+}
+
+class Here implements Machine {
+  readonly #options: MachineOptions
+  readonly #vendors: readonly Known[] = [
+    { gpus: [], seenMs: new Map() },
+    { gpus: [], seenMs: new Map() },
+  ]
+  readonly #hung: ToolOptions['hung'] = new Map()
+  #parts: MachineParts | null = null
+  #reading: Promise<MachineParts> | null = null
+  #readMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: MachineOptions) {
+    this.#options = options
+  }
+
+  parts(): Promise<MachineParts> {
+    const isOld = this.#options.clock.monotonic() - this.#readMs >= FRESH_MS
+    if (isOld && this.#reading === null) {
+      const reading = this.#parts === null ? this.#read() : this.#later().then(() => this.#read())
+      this.#reading = reading.finally(() => {
+        this.#reading = null
+        this.#readMs = this.#options.clock.monotonic()
+      })
+    }
+    return this.#parts === null ? this.#reading! : Promise.resolve(this.#parts)
+  }
+
+  #later(): Promise<void> {
+    return new Promise(resolve => void this.#options.clock.after(LATER_MS, resolve))
+  }
+
+  async #read(): Promise<MachineParts> {
+    const { clock, env, toolMs = TOOL_MS } = this.#options
+    const memoryGb = Math.floor(ownMemory() / 2 ** 30)
+    const tool = { clock, env, timeoutMs: toolMs, hung: this.#hung }
+    const readings = await Promise.all([readNvidia(tool, memoryGb), readAmd(tool)])
+    const merged = readings.map((reading, index) => this.#merge(this.#vendors[index]!, reading))
+    const problems = [...merged.flatMap(({ problem }) => problem ?? [])]
+    const gpus = merged.flatMap(vendor => vendor.gpus).filter(visibleTo(env.CUDA_VISIBLE_DEVICES))
+    const parts: MachineParts = {
+      ...{ vcpus: availableParallelism(), memoryGb, gpus, problem: problems.length === 0 ? null : problems.join('; ') },
+      hadGpus: gpus.length > 0 || this.#parts?.hadGpus === true,
+    }
+    this.#tell(parts)
+    this.#parts = parts
+    return parts
+  }
+
+  /** What is told now, and what was told a while ago of GPUs that are not told of any more. */
+  #merge(
+    known: Known,
+    { state, gpus, lost, problem }: GpuReading,
+  ): { gpus: readonly MachineGpu[]; problem: string | null } {
+    const nowMs = this.#options.clock.monotonic()
+    const told = new Set(gpus.map(gpuKey))
+    const recent = known.gpus.filter(
+      gpu => !told.has(gpuKey(gpu)) && nowMs - (known.seenMs.get(gpuKey(gpu)) ?? 0) < KEPT_MS,
+    )
+    for (const key of told) known.seenMs.set(key, nowMs)
+    if (state === 'failed' || (state === 'missing' && known.gpus.length > 0)) {
+      known.gpus = recent
+      return { gpus: recent, problem: problem ?? 'the tool that tells of the GPUs is gone' }
+    }
+    const gone = recent.map(gpu => ({
+      ...gpu,
+      problem: isAmong(lost, gpu) ? 'it does not answer' : 'it is not listed any more',
+    }))
+    known.gpus = [...gpus, ...gone].sort((a, b) => a.index - b.index)
+    return {
+      gpus: known.gpus,
+      problem: problemOf(
+        known.gpus,
+        lost.filter(id => !gone.some(gpu => isAmong([id], gpu))),
+      ),
+    }
+  }
+
+  #tell(parts: MachineParts): void {
+    const { emit, notifier } = this.#options
+    const before = this.#parts
+    if (before !== null && JSON.stringify(before) === JSON.stringify(parts)) return
+    const { vcpus, memoryGb, gpus, problem } = parts
+    emit('machine.changed', { vcpus, memoryGb, gpus: gpuSummary(gpus) })
+    if (problem !== null && problem !== before?.problem) emit('machine.problem', { problem })
+    if (before !== null) notifier.publish('machine')
+  }
+}
+
+function isAmong(lost: readonly string[], { index, uuid }: MachineGpu): boolean {
+  return lost.some(id => id === uuid || id === String(index))
+}
+
+/** The GPUs that the variable names, by index or by the beginning of an id, as CUDA reads it; all where it is not set. */
+function visibleTo(variable: string | undefined): (gpu: MachineGpu) => boolean {
+  if (variable === undefined) return () => true
+  const names = variable.split(',').map(name => name.trim())
+  return ({ index, uuid }) =>
+    names.some(name => (/^\d+$/.test(name) ? Number(name) === index : name !== '' && uuid?.startsWith(name) === true))
+}
+
+/** Less than the machine has where this process may not use it all. */
+function ownMemory(): number {
+  const limit = process.constrainedMemory()
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
+}

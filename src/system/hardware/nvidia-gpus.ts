@@ -1,0 +1,116 @@
+/** GPUs of NVIDIA, as `nvidia-smi` tells them. */
+import type { MachineGpu } from '../../core/placement/inventory.ts'
+import { runTool, said, type ToolOptions } from './vendor-tool.ts'
+
+/** What a vendor's tool tells. */
+export interface GpuReading {
+  /** `missing` where there is no such tool; `failed` where nothing can be known from what it says. */
+  readonly state: 'missing' | 'failed' | 'read'
+  readonly gpus: readonly MachineGpu[]
+  /** GPUs that it lists and cannot read, by the index or id that it gives. */
+  readonly lost: readonly string[]
+  /** A sentence; null while all is well. */
+  readonly problem: string | null
+}
+
+/** No tool, no GPUs. */
+export const NO_TOOL: GpuReading = { state: 'missing', gpus: [], lost: [], problem: null }
+
+const QUERY = ['--query-gpu=index,uuid,name,memory.total,driver_version', '--format=csv,noheader,nounits']
+/** What the tool prints where a card does not tell something. */
+const UNTOLD = /^\[?(N\/A|Not Supported)\]?$/i
+/** What it prints in place of values of a card that does not answer any more. */
+const BROKEN = /ERR!|Unknown Error|GPU is lost|Unable to determine|requires reset/i
+
+/** Asks the tool. @param hostMemoryGb memory that cards without any of their own share */
+export async function readNvidia(options: ToolOptions, hostMemoryGb: number): Promise<GpuReading> {
+  const list = await runTool('nvidia-smi', QUERY, options)
+  if (list.state === 'missing') return NO_TOOL
+  const cards = parseCards(list.text, hostMemoryGb)
+  if (cards.gpus.length === 0 && cards.lost.length === 0) {
+    if (/no devices were found/i.test(list.text)) return { ...NO_TOOL, state: 'read' }
+    const problem = list.state === 'failed' ? list.problem : `nvidia-smi printed what cannot be read${said(list.text)}`
+    return { state: 'failed', gpus: [], lost: [], problem }
+  }
+  const [details, names] = await Promise.all([
+    runTool('nvidia-smi', ['-q', '-x'], options),
+    runTool('nvidia-smi', ['-L'], options),
+  ])
+  const gpus = withParts(withDetails(cards.gpus, textOf(details)), textOf(names))
+  return { state: 'read', gpus, lost: cards.lost, problem: problemOf(gpus, cards.lost) }
+}
+
+/** The lines of a query for index, id, name, MiB and driver; `lost` are those that hold no values. */
+export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineGpu[]; lost: string[] } {
+  const gpus: MachineGpu[] = []
+  const lost: string[] = []
+  for (const line of text.split('\n').map(each => each.trim())) {
+    const words = /^(\d+), *([^,]+), *(.+), *([^,]+), *([^,]+)$/.exec(line)
+    const [, index = '', uuid = '', name = '', memory = '', driver = ''] = words ?? []
+    const unread = words === null || BROKEN.test(line) || UNTOLD.test(name) || !/^GPU-/.test(uuid)
+    if (words === null && !BROKEN.test(line)) continue
+    if (unread || !(/^\d+$/.test(memory) || UNTOLD.test(memory))) {
+      lost.push(/^GPU-/.test(uuid) ? uuid : index === '' ? (/GPU ?([\w:.]*\w)/.exec(line)?.[1] ?? '?') : index)
+      continue
+    }
+    gpus.push({
+      ...{ index: Number(index), uuid, name, vendor: 'NVIDIA', driver, cuda: null, mig: null, problem: null },
+      memoryGb: UNTOLD.test(memory) ? hostMemoryGb : Math.round(Number(memory) / 1024),
+    })
+  }
+  return { gpus, lost }
+}
+
+/** Adds what the long report says: CUDA, and what is wrong with a card. */
+export function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGpu[] {
+  const cuda = /<cuda_version>\s*(\d+\.\d+)/.exec(xml)?.[1] ?? null
+  const cards = xml.split(/<gpu id=/).slice(1)
+  return gpus.map(gpu => {
+    const card = cards.find(text => gpu.uuid !== null && text.includes(`<uuid>${gpu.uuid}</uuid>`)) ?? ''
+    const tag = (name: string) => new RegExp(`<${name}>([^<]*)</${name}>`).exec(card)?.[1]?.trim() ?? ''
+    const recovery = tag('gpu_recovery_action')
+    const problem =
+      tag('remapped_row_failure') === 'Yes'
+        ? 'its memory has failed'
+        : /^(Reset|Reboot|Drain and Reset)$/i.test(recovery)
+          ? `its driver asks for a ${recovery.toLowerCase()}`
+          : null
+    // Only for what follows: a card in this mode is no GPU, its parts are.
+    const mig = tag('current_mig') === 'Enabled' ? 'on' : null
+    return { ...gpu, cuda, problem, mig }
+  })
+}
+
+/** Puts the parts in place of cards that are parted, as `nvidia-smi -L` names them. */
+export function withParts(gpus: readonly MachineGpu[], names: string): MachineGpu[] {
+  const parts = new Map<string, { profile: string; uuid: string }[]>()
+  let card = ''
+  for (const line of names.split('\n')) {
+    card = /^GPU \d+:.*\(UUID: (GPU-[^)]+)\)/.exec(line)?.[1] ?? card
+    const part = /^\s+MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)]+)\)/.exec(line)
+    if (part !== null) parts.set(card, [...(parts.get(card) ?? []), { profile: part[1]!, uuid: part[2]! }])
+  }
+  return gpus.flatMap(gpu => {
+    const own = parts.get(gpu.uuid ?? '') ?? []
+    if (own.length === 0) {
+      return [
+        gpu.mig === null ? gpu : { ...gpu, mig: null, problem: gpu.problem ?? 'MIG is on, and it has no instances' },
+      ]
+    }
+    return own.map(({ profile, uuid }) => ({
+      ...{ ...gpu, uuid, mig: profile, name: `${gpu.name} MIG ${profile}` },
+      memoryGb: Number(/(\d+)gb/.exec(profile)?.[1] ?? gpu.memoryGb),
+    }))
+  })
+}
+
+function textOf(run: Awaited<ReturnType<typeof runTool>>): string {
+  return run.state === 'missing' ? '' : run.text
+}
+
+/** What is wrong with single cards, in one sentence. */
+export function problemOf(gpus: readonly MachineGpu[], lost: readonly string[]): string | null {
+  const bad = gpus.filter(({ problem }) => problem !== null).map(({ index, problem }) => `GPU ${index}: ${problem}`)
+  const all = [...bad, ...lost.map(id => `GPU ${id} does not answer`)]
+  return all.length === 0 ? null : all.join('; ')
+}

@@ -1,0 +1,62 @@
+import { Agent, request } from 'node:http'
+import type { Answer } from '../../core/balancing/health-check.ts'
+import type { SocketAddress } from '../../core/workers/socket-address.ts'
+import type { Probes } from '../../ports/probe.ts'
+
+/** How much of an answer's body is read, and thrown away, before the connection is cut. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** Health checks over HTTP/1.1. Each has a connection of its own, so that none is answered by what an earlier one left. */
+export function createProbes(): Probes {
+  const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY })
+  return { probe: (address, path, timeoutMs) => probe(agent, address, path, timeoutMs) }
+}
+
+function probe(
+  agent: Agent,
+  { host, port, socket: socketPath }: SocketAddress,
+  path: string,
+  timeoutMs: number,
+): Promise<Answer> {
+  const { promise, resolve } = Promise.withResolvers<Answer>()
+  const headers = { 'user-agent': 'runyard-health', accept: '*/*', connection: 'close' }
+  const call = request({ agent, host, port, path, method: 'GET', headers, ...(socketPath && { socketPath }) })
+  const timer = setTimeout(() => {
+    resolve({ problem: `no answer within ${timeoutMs / 1000} s`, refused: false })
+    call.destroy()
+  }, timeoutMs)
+  call.on('error', error => resolve(problemOf(error)))
+  call.on('close', () => {
+    clearTimeout(timer)
+    resolve({ problem: 'the connection was closed before an answer', refused: false })
+  })
+  // What a worker answers to an upgrade is no answer to a health check.
+  call.on('upgrade', (_answer, socket) => socket.destroy())
+  call.on('response', answer => {
+    resolve({ status: answer.statusCode ?? 0 })
+    let bytes = 0
+    answer.on('data', (part: Buffer) => {
+      bytes += part.length
+      if (bytes > MAX_BODY_BYTES) call.destroy()
+    })
+    answer.on('error', () => {})
+  })
+  call.end()
+  return promise
+}
+
+/** An attempt at several addresses fails with an error that has no message of its own. */
+function problemOf(thrown: NodeJS.ErrnoException): Answer {
+  const errors: NodeJS.ErrnoException[] = thrown instanceof AggregateError ? thrown.errors : [thrown]
+  const refused = errors.length > 0 && errors.every(({ code }) => code === 'ECONNREFUSED' || code === 'ENOENT')
+  if (refused) return { problem: 'nothing listens there', refused }
+  const { code, message } = errors[0] ?? thrown
+  return { problem: WORDS[code ?? ''] ?? (message === '' ? (code ?? thrown.name) : message), refused }
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNRESET: 'the connection was cut before an answer',
+  EPIPE: 'the connection was cut before an answer',
+  EHOSTUNREACH: 'its address cannot be reached',
+  ENETUNREACH: 'its network cannot be reached',
+}

@@ -1,0 +1,22 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { givenKeyProblems } from '../../core/accounts/given-key.ts'
+import { AppError } from '../../core/errors.ts'
+import { writeDurably } from '../../disk/durable-file.ts'
+
+/**
+ * The server's own API key: the given one, else that of the file, else a new one. The file has it afterwards, whatever happens to the
+ * machine, so that only then a database may know it.
+ * @param given null for none
+ * @throws AppError `invalid` when the file has one that is too easy to guess
+ */
+export function keepApiKey(file: string, given: string | null): string {
+  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  const key = given ?? (known === '' ? `rpa_${randomBytes(24).toString('base64url')}` : known)
+  const [problem] = givenKeyProblems(key)
+  if (problem !== undefined) {
+    throw new AppError('invalid', `the API key in ${file} ${problem}; delete the file to get a new key`)
+  }
+  if (key !== known) writeDurably(file, `${key}\n`)
+  return key
+}

@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { AppError } from '../../core/errors.ts'
+import { createDurably, writeDurably } from '../../disk/durable-file.ts'
+import { KEY_BYTES } from './vault.ts'
+
+/** The keys of an installation: the first one seals, all open. */
+export type MasterKeys = readonly [Buffer, ...Buffer[]]
+
+/**
+ * The keys that a server uses: those that it was given and then those of the file, which is made when there are none.
+ * A file with two keys is that of a rotation that is not over.
+ * @param given in base64, from the environment
+ * @throws AppError `internal` when the file does not hold keys
+ */
+export function loadMasterKeys(file: string, given: readonly string[]): MasterKeys {
+  const keys = given.map(text => Buffer.from(text, 'base64'))
+  const stored = keys.length > 0 && !existsSync(file) ? [] : readOrCreate(file)
+  return [...keys, ...stored] as unknown as MasterKeys
+}
+
+/**
+ * Puts a new key in front of the file's own, so that what is sealed from now on is sealed with it. Where a rotation was
+ * begun before, that one goes on.
+ */
+export function beginRotation(file: string): MasterKeys {
+  const keys = readOrCreate(file)
+  if (keys.length > 1) return keys
+  const both: MasterKeys = [randomBytes(KEY_BYTES), keys[0]]
+  replaceFile(file, both)
+  return both
+}
+
+/** Drops all keys of the file but the first. */
+export function endRotation(file: string): void {
+  replaceFile(file, readOrCreate(file).slice(0, 1))
+}
+
+function readOrCreate(file: string): MasterKeys {
+  createDurably(file, randomBytes(KEY_BYTES))
+  const bytes = readFileSync(file)
+  const count = bytes.length / KEY_BYTES
+  if (count === 1 || count === 2) {
+    return Array.from({ length: count }, (_, n) =>
+      Buffer.from(bytes.subarray(n * KEY_BYTES, (n + 1) * KEY_BYTES)),
+    ) as unknown as MasterKeys
+  }
+  throw new AppError(
+    'internal',
+    `${file} has ${bytes.length} bytes and an encryption key has ${KEY_BYTES}; ` +
+      'restore it from a backup, or, if no secrets are stored yet, delete it and start again',
+  )
+}
+
+/** At each moment the file has the old keys or the new ones. */
+function replaceFile(file: string, keys: readonly Buffer[]): void {
+  writeDurably(file, Buffer.concat(keys))
+}

@@ -1,0 +1,36 @@
+import { AppError } from '../../core/errors.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Store } from '../../ports/store/store.ts'
+
+type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>
+
+/**
+ * A store that tells how long each of its calls took.
+ * @param told gets the name of the operation, such as `jobs.claim`, and whether the store could not do it
+ */
+export function measuredStore(
+  store: Store,
+  clock: Clock,
+  told: (operation: string, tookMs: number, unavailable: boolean) => void,
+): Store {
+  const { close, ...parts } = store
+  const measured =
+    (operation: string, run: Methods[string]) =>
+    async (...args: unknown[]) => {
+      const startMs = clock.monotonic()
+      try {
+        const value = await run?.(...args)
+        told(operation, clock.monotonic() - startMs, false)
+        return value
+      } catch (error) {
+        told(operation, clock.monotonic() - startMs, error instanceof AppError && error.code === 'unavailable')
+        throw error
+      }
+    }
+  const groups = Object.entries(parts).filter(([, methods]) => typeof methods === 'object')
+  const wrapped = groups.map(([part, methods]) => {
+    const entries = Object.entries(methods as unknown as Methods)
+    return [part, Object.fromEntries(entries.map(([name, run]) => [name, measured(`${part}.${name}`, run)]))]
+  })
+  return { ...(Object.fromEntries(wrapped) as Omit<Store, 'close'>), close: () => close() }
+}

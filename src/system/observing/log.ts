@@ -1,0 +1,130 @@
+import pino, { type Logger } from 'pino'
+import type { Emit, EventName, Events } from '../../events.ts'
+import { SparseLines, type Timer } from './log-rate-limit.ts'
+
+/** A level of pino, or `silent`. */
+export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+/** Events that are worth more or less than a line at level info. */
+const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
+  'key.failed': 'warn',
+  'right.refused': 'warn',
+  'job.accepted': 'debug',
+  'job.moved': 'debug',
+  'job.expired': 'debug',
+  'job.result_ignored': 'warn',
+  'job.body_dropped': 'warn',
+  'webhook.delivered': 'debug',
+  'webhook.failed': 'warn',
+  'worker.start_failed': 'error',
+  'worker.problem': 'warn',
+  'worker.avoided': 'warn',
+  'worker.clamped': 'warn',
+  'machine.problem': 'warn',
+  'leader.changed': 'warn',
+  'loop.failed': 'error',
+  'gateway.passed': 'debug',
+  'request.answered': 'debug',
+  'request.failed': 'error',
+}
+
+/**
+ * The log on standard error: JSON lines for programs, or a readable line an event for people.
+ * @param readable whether people read it
+ */
+export function createLog(level: Level, readable: boolean): Logger {
+  const options = {
+    level,
+    base: null,
+    timestamp: rememberedTime(),
+    formatters: { level: (label: string) => ({ level: label }) },
+  }
+  return readable
+    ? pino(options, { write: line => void process.stderr.write(readableLine(line)) })
+    : pino(options, new Lines(pino.destination({ dest: 2, sync: true })))
+}
+
+/** How the lines of the access log end: what an event is called comes last. */
+const ACCESS = `"msg":"${'gateway.passed' satisfies EventName}"}\n`
+const MOST_WAITING = 65_536
+
+/**
+ * Writes lines at once, but for those of the access log: each request has one, and a call of the system for each of them would
+ * cost more than all else of the line. They are written together, before any other line and at the end of the turn at the latest.
+ */
+export class Lines {
+  readonly #out: { write(text: string): unknown }
+  #waiting = ''
+
+  constructor(out: { write(text: string): unknown }) {
+    this.#out = out
+    process.once('exit', this.#flush)
+  }
+
+  write(line: string): void {
+    const waits = line.endsWith(ACCESS)
+    if (this.#waiting === '' && waits) setImmediate(this.#flush)
+    this.#waiting += line
+    if (!waits || this.#waiting.length > MOST_WAITING) this.#flush()
+  }
+
+  readonly #flush = (): void => {
+    const text = this.#waiting
+    if (text === '') return
+    this.#waiting = ''
+    this.#out.write(text)
+  }
+}
+
+/** Lines of one millisecond, which are many where there is an access log, share its text. */
+function rememberedTime(): () => string {
+  let latestMs = 0
+  let text = ''
+  return () => {
+    const nowMs = Date.now()
+    if (nowMs !== latestMs) {
+      latestMs = nowMs
+      text = `,"time":"${new Date(nowMs).toISOString()}"`
+    }
+    return text
+  }
+}
+
+/** What anybody can make happen as often as he likes has at most one line a minute for each of these. */
+const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string } = {
+  'key.failed': ({ address }) => address,
+  'right.refused': ({ keyId }) => keyId,
+}
+
+function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
+  if (name === 'worker.exited' && 'asked' in fields && !fields.asked) return 'warn'
+  // Of jobs there may be many in a second.
+  if (name === 'change.made' && 'surface' in fields && fields.surface === 'jobs') return 'debug'
+  return LEVELS[name] ?? 'info'
+}
+
+/** Writes each event into the log; those that strangers cause again and again in one line a minute, with their count. */
+export function logEvents(log: Logger, after: Timer = startTimer): Emit {
+  const sparse = new SparseLines<EventName>((name, fields) => write(name, fields), after)
+  const write = (name: EventName, fields: object) => {
+    log[levelOf(name, fields)](fields, name)
+  }
+  return (name, fields) => {
+    const about = SPARSE[name]?.(fields)
+    if (about === undefined) write(name, fields)
+    else sparse.add(name, about, fields)
+  }
+}
+
+/** What it counts is lost with the process, which does not wait for it. */
+function startTimer(ms: number, callback: () => void): void {
+  setTimeout(callback, ms).unref()
+}
+
+function readableLine(line: string): string {
+  const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
+  const rest = Object.entries(fields).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  return `${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${msg}  ${rest.join(' ')}\n`
+}

@@ -1,0 +1,264 @@
+/**
+ * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set when somebody asks. The
+ * names and labels are those of docs/reference/metrics.md; a test compares the two.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { EndpointId } from '../../core/ids.ts'
+import type { EndpointLoad } from '../../core/scaling/scale.ts'
+import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
+import type { Emit, EventName, Events } from '../../events.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Metrics, Passing } from '../../ports/metrics.ts'
+import { EndpointLabels } from './endpoint-labels.ts'
+import { PassedMetrics } from './gateway-metrics.ts'
+
+/** What {@link createMetrics} is given. */
+export interface MetricsOptions {
+  readonly clock: Clock
+  /** Whether to show memory, CPU and event loop of this process. */
+  readonly ofProcess: boolean
+  /** Most endpoints with series of their own. */
+  readonly maxEndpoints?: number
+}
+
+/** Metrics that are told of everything they count. */
+export interface CountingMetrics extends Metrics {
+  /** A reader of the event stream. */
+  readonly emit: Emit
+  /** A call of the store has ended. */
+  storeCalled(operation: string, tookMs: number, unavailable: boolean): void
+}
+
+const MAX_ENDPOINTS = 200
+const ENDS = { COMPLETED: 'completed', FAILED: 'failed', TIMED_OUT: 'timed_out', CANCELLED: 'cancelled' } as const
+const RESULTS = [...Object.values(ENDS), 'expired']
+const KINDS = ['input', 'output', 'stream']
+const PASSING_STATES = ['requests', 'sockets', 'waiting'] as const
+const QUEUE_STATES = ['queued', 'low_priority', 'in_progress']
+const WORKER_STATES = ['starting', 'idle', 'running', 'draining', 'stopping'] as const
+
+/** Seconds. Jobs wait and run for anything from milliseconds to days. */
+const JOB_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200]
+const REQUEST_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 100]
+const COLD_START_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
+const STORE_BUCKETS = [0.000_1, 0.001, 0.005, 0.01, 0.05, 0.25, 1, 5]
+
+/** Metrics in a registry of their own. */
+export function createMetrics(options: MetricsOptions): CountingMetrics {
+  return new PrometheusMetrics(options)
+}
+
+type Labelled = Counter | Gauge | Histogram
+type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
+
+class PrometheusMetrics implements CountingMetrics {
+  readonly #clock: Clock
+  readonly #registry = new Registry()
+  readonly #labels: EndpointLabels
+  /** Metrics with an endpoint, each with the names and values of its other label. */
+  readonly #ofEndpoints: { metric: Labelled; label: string | null; values: readonly string[] }[] = []
+  readonly #passed: PassedMetrics
+  readonly #readers: Readers
+  readonly #up: Gauge
+  readonly #storeCalls: Histogram
+  readonly #storeUnavailable: Counter
+
+  constructor({ clock, ofProcess, maxEndpoints = MAX_ENDPOINTS }: MetricsOptions) {
+    this.#clock = clock
+    this.#labels = new EndpointLabels(maxEndpoints, endpoint => this.#remove(endpoint))
+    if (ofProcess) collectDefaultMetrics({ register: this.#registry })
+    this.#passed = new PassedMetrics(this.#registry)
+    this.#readers = { ...this.#jobReaders(), ...this.#workerReaders(), ...this.#otherReaders() }
+    const registers = [this.#registry]
+    this.#up = new Gauge({
+      registers,
+      name: 'runyard_store_up',
+      help: 'Whether the store could be read for this scrape',
+    })
+    this.#storeCalls = new Histogram({
+      ...{ registers, name: 'runyard_store_call_seconds', help: 'Calls of the store', labelNames: ['operation'] },
+      buckets: STORE_BUCKETS,
+    })
+    this.#storeUnavailable = new Counter({
+      ...{ registers, name: 'runyard_store_unavailable_total', help: 'Calls that the store could not do' },
+    })
+    this.#gauges = this.#createGauges()
+  }
+
+  readonly emit: Emit = (name, fields) => this.#readers[name]?.(fields)
+
+  storeCalled(operation: string, tookMs: number, unavailable: boolean): void {
+    this.#storeCalls.observe({ operation }, tookMs / 1_000)
+    if (unavailable) this.#storeUnavailable.inc()
+  }
+
+  async expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => Passing) {
+    this.#up.set(loads === null ? 0 : 1)
+    this.#gauges(loads ?? [], passing)
+    if (loads !== null) this.#labels.existing(new Set(loads.map(({ endpointId }) => endpointId)))
+    return { contentType: this.#registry.contentType, text: await this.#registry.metrics() }
+  }
+
+  readonly #gauges: (loads: readonly EndpointLoad[], passing: (id: EndpointId) => Passing) => void
+
+  #createGauges(): (loads: readonly EndpointLoad[], passing: (id: EndpointId) => Passing) => void {
+    const jobs = this.#gauge('runyard_queue_jobs', 'Jobs that are not done', 'state', QUEUE_STATES)
+    const oldest = this.#gauge('runyard_queue_oldest_seconds', 'How long the first job in line has waited')
+    const workers = this.#gauge('runyard_workers', 'Workers that have not ended', 'state', WORKER_STATES)
+    const nowPassing = this.#gauge('runyard_gateway_passing', 'What passes now', 'state', PASSING_STATES)
+    return (loads, passing) => {
+      for (const gauge of [jobs, oldest, workers, nowPassing]) gauge.reset()
+      const nowMs = this.#clock.now()
+      const waits = new Map<string, number>()
+      for (const load of loads) {
+        const endpoint = this.#labels.of(load.endpointId)
+        const { queued, queuedLowPriority, inProgress, headQueuedAtMs } = load.queue
+        for (const [index, count] of [queued, queuedLowPriority, inProgress].entries()) {
+          jobs.inc({ endpoint, state: QUEUE_STATES[index]! }, count)
+        }
+        const now = passing(load.endpointId)
+        const { idle, running, draining } = load.workers
+        // Those that drain have some, or they would be stopped.
+        const busy = Math.min(idle, Math.max(0, now.busyWorkers - draining))
+        const states = { ...load.workers, idle: idle - busy, running: running + busy }
+        for (const state of WORKER_STATES) workers.inc({ endpoint, state }, states[state])
+        if (this.#passed.has(load.endpointId) || now.requests + now.sockets > 0) {
+          for (const state of PASSING_STATES) nowPassing.inc({ endpoint, state }, now[state])
+        }
+        const wait = headQueuedAtMs === null ? 0 : Math.max(0, nowMs - headQueuedAtMs) / 1_000
+        waits.set(endpoint, Math.max(wait, waits.get(endpoint) ?? 0))
+      }
+      for (const [endpoint, wait] of waits) oldest.set({ endpoint }, wait)
+    }
+  }
+
+  #jobReaders(): Readers {
+    const submitted = this.#counter('runyard_jobs_submitted_total', 'Jobs that were accepted')
+    const finished = this.#counter('runyard_jobs_finished_total', 'Jobs that ended', 'result', RESULTS)
+    const retried = this.#counter('runyard_jobs_retried_total', 'Jobs that a client queued again')
+    const lost = this.#counter('runyard_attempts_lost_total', 'Attempts that were lost with their worker')
+    const ignored = this.#counter('runyard_results_ignored_total', 'Results that came too late to count')
+    const bytes = this.#counter('runyard_job_bytes_total', 'Bytes of attempts that ended', 'kind', KINDS)
+    const delay = this.#histogram('runyard_job_delay_seconds', 'How long jobs waited in line for an attempt')
+    const execution = this.#histogram('runyard_job_execution_seconds', 'How long attempts ran, lost ones left out')
+    const used = (endpoint: string, usage: Events['job.expired']['usage']) => {
+      const { inputBytes, outputBytes, streamBytes, executionMs, attempts, lostAttempts } = usage
+      for (const [index, count] of [inputBytes, outputBytes, streamBytes].entries()) {
+        if (count > 0) bytes.inc({ endpoint, kind: KINDS[index]! }, count)
+      }
+      if (lostAttempts > 0) lost.inc({ endpoint }, lostAttempts)
+      else if (attempts > 0) execution.observe({ endpoint }, executionMs / 1_000)
+    }
+    return {
+      'job.accepted': ({ endpointId }) => submitted.inc({ endpoint: this.#labels.of(endpointId) }),
+      'job.moved': ({ endpointId, transition, to, waitedMs, usage }) => {
+        const endpoint = this.#labels.of(endpointId)
+        if (waitedMs !== undefined) delay.observe({ endpoint }, waitedMs / 1_000)
+        if (transition === 'retry') retried.inc({ endpoint })
+        if (to in ENDS) finished.inc({ endpoint, result: ENDS[to as keyof typeof ENDS] })
+        if (usage !== undefined) used(endpoint, usage)
+      },
+      'job.expired': ({ endpointId, usage }) => {
+        const endpoint = this.#labels.of(endpointId)
+        if (usage.expired > 0) finished.inc({ endpoint, result: 'expired' })
+        used(endpoint, usage)
+      },
+      'job.result_ignored': ({ endpointId }) => ignored.inc({ endpoint: this.#labels.of(endpointId) }),
+    }
+  }
+
+  #workerReaders(): Readers {
+    const created = this.#counter('runyard_workers_created_total', 'Workers that were to be started')
+    const failed = this.#counter('runyard_worker_start_failures_total', 'Workers that could not be started')
+    const cold = this.#histogram(
+      'runyard_worker_cold_start_seconds',
+      'From the decision for a worker to its first request',
+    )
+    // Not by endpoint: with the phases that would be too many series.
+    const phase = new Histogram({
+      registers: [this.#registry],
+      ...{ name: 'runyard_worker_cold_start_phase_seconds', help: 'How long each phase of a cold start took' },
+      ...{ labelNames: ['phase'], buckets: COLD_START_BUCKETS },
+    })
+    const exited = this.#counter('runyard_workers_exited_total', 'Workers that have ended', 'asked', ['true', 'false'])
+    return {
+      'worker.created': ({ endpointId }) => created.inc({ endpoint: this.#labels.of(endpointId) }),
+      'worker.start_failed': ({ endpointId }) => failed.inc({ endpoint: this.#labels.of(endpointId) }),
+      'worker.moved': ({ endpointId, coldStartMs, phases }) => {
+        if (coldStartMs !== undefined) cold.observe({ endpoint: this.#labels.of(endpointId) }, coldStartMs / 1_000)
+        if (phases === undefined) return
+        for (const name of COLD_START_PHASES) phase.observe({ phase: name }, phases[name] / 1_000)
+      },
+      'worker.exited': ({ endpointId, asked }) =>
+        exited.inc({ endpoint: this.#labels.of(endpointId), asked: String(asked) }),
+    }
+  }
+
+  #otherReaders(): Readers {
+    const registers = [this.#registry]
+    const hooks = this.#counter('runyard_webhooks_total', 'Webhooks that are over', 'result', ['delivered', 'failed'])
+    const requests = new Counter({
+      ...{ registers, name: 'runyard_http_requests_total', help: 'Requests that were answered' },
+      labelNames: ['surface', 'status'],
+    })
+    const took = new Histogram({
+      ...{ registers, name: 'runyard_http_request_seconds', help: 'Until an answer began; holding a request counts' },
+      ...{ labelNames: ['surface'], buckets: REQUEST_BUCKETS },
+    })
+    const loops = new Counter({
+      ...{ registers, name: 'runyard_loop_failures_total', help: 'Steps of loops that failed', labelNames: ['loop'] },
+    })
+    const keys = new Counter({
+      ...{ registers, name: 'runyard_key_failures_total', help: 'Keys that were not valid' },
+      labelNames: ['reason'],
+    })
+    const rights = new Counter({
+      ...{ registers, name: 'runyard_rights_refused_total', help: 'Requests of valid keys that lacked a right' },
+      labelNames: ['right'],
+    })
+    return {
+      'key.failed': ({ reason, count }) => keys.inc({ reason }, count),
+      'right.refused': ({ right }) => rights.inc({ right }),
+      'webhook.delivered': ({ endpointId }) =>
+        hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'delivered' }),
+      'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'failed' }),
+      'gateway.passed': passed => this.#passed.count(this.#labels.of(passed.endpointId), passed),
+      'endpoint.deleted': ({ endpointId }) => this.#labels.drop(endpointId),
+      'request.answered': ({ surface, status, tookMs }) => {
+        requests.inc({ surface: surface ?? 'none', status: `${Math.floor(status / 100)}xx` })
+        took.observe({ surface: surface ?? 'none' }, tookMs / 1_000)
+      },
+      'loop.failed': ({ loop }) => loops.inc({ loop }),
+    }
+  }
+
+  #counter(name: string, help: string, label: string | null = null, values: readonly string[] = []): Counter {
+    return this.#noted(new Counter(this.#described(name, help, label)), label, values)
+  }
+
+  #gauge(name: string, help: string, label: string | null = null, values: readonly string[] = []): Gauge {
+    return this.#noted(new Gauge(this.#described(name, help, label)), label, values)
+  }
+
+  #histogram(name: string, help: string): Histogram {
+    return this.#noted(new Histogram({ ...this.#described(name, help, null), buckets: JOB_BUCKETS }), null, [])
+  }
+
+  #described(name: string, help: string, label: string | null) {
+    const labelNames = ['endpoint', ...(label === null ? [] : [label])]
+    return { name, help, labelNames, registers: [this.#registry] }
+  }
+
+  #noted<Metric extends Labelled>(metric: Metric, label: string | null, values: readonly string[]): Metric {
+    this.#ofEndpoints.push({ metric, label, values })
+    return metric
+  }
+
+  #remove(endpoint: EndpointId | string): void {
+    this.#passed.remove(endpoint)
+    for (const { metric, label, values } of this.#ofEndpoints) {
+      if (label === null) metric.remove({ endpoint })
+      else for (const value of values) metric.remove({ endpoint, [label]: value })
+    }
+  }
+}

@@ -1,0 +1,289 @@
+/** Workers append to `<folder>/<worker>.log` by themselves. What is beside it is described in worker-log-output.ts. */
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { WorkerId } from '../../core/ids.ts'
+import { ensureFolder } from '../../disk/durable-file.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { LogLine, LogPage, LogReader, WorkerLogs } from '../../ports/worker-logs.ts'
+import { type EndedLine, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
+import { BLOCK_BYTES, LogOutput } from './worker-log-output.ts'
+
+const POLL_MS = 200
+const PAGE_BYTES = 64 * 1024
+/** How far back `since` reaches. */
+const SINCE_BYTES = 256 * 1024
+/** How long an output is kept whose worker may have been too new for the list of those to keep. */
+const NEW_WORKER_MS = 60_000
+/** Outputs whose journals are held in memory. */
+const MAX_OPEN = 256
+
+/** What {@link createWorkerLogs} needs. */
+export interface WorkerLogsOptions {
+  /** The folder of the outputs; it is made when it is missing. */
+  readonly folder: string
+  readonly clock: Clock
+  /** The size from which `trim` cuts an output; 8 MiB unless given. */
+  readonly maxBytes?: number
+}
+
+/**
+ * Outputs in files, one for each worker, readable by the owner only. `trim` keeps between half the limit and one and a half of
+ * it of each, and removes none whose path was asked for in the last minute.
+ */
+export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: WorkerLogsOptions): WorkerLogs {
+  ensureFolder(folder)
+  const outputs = new Outputs(folder, clock)
+  const watches = new Watches(outputs, clock)
+  const askedAt = new Map<string, number>()
+
+  return {
+    path(worker) {
+      askedAt.set(worker, clock.monotonic())
+      return outputs.fileOf(worker)
+    },
+    tail: (worker, lines) => readTail(outputs, worker, lines),
+    reader: (worker, from) => new FileReader(outputs, worker, from),
+    startOfLast: (worker, lines) => startOfLast(outputs, worker, lines),
+    async startOfTime(worker, tsMs) {
+      const output = outputs.of(worker)
+      output.look()
+      return output.startOf(tsMs)
+    },
+    watch: (worker, listener) => watches.add(worker, listener),
+    since: (worker, from) => readSince(outputs, worker, from),
+    async trim(keep) {
+      for (const [worker, asked] of askedAt) {
+        if (clock.monotonic() - asked >= NEW_WORKER_MS) askedAt.delete(worker)
+      }
+      for (const worker of workersIn(folder)) {
+        if (keep.has(worker as WorkerId) || askedAt.has(worker)) outputs.trim(worker, maxBytes)
+        else outputs.remove(worker)
+      }
+    },
+  }
+}
+
+function workersIn(folder: string): Set<string> {
+  const names = readdirSync(folder).flatMap(name => /^(.+)\.log(?:\.1|\.at)?(?:\.new)?$/.exec(name)?.[1] ?? [])
+  return new Set(names)
+}
+
+/** The outputs in a folder, those used last in memory. */
+class Outputs {
+  readonly #folder: string
+  readonly #clock: Clock
+  readonly #open = new Map<string, LogOutput>()
+  /** Sizes at the last trim. */
+  readonly #sizes = new Map<string, number>()
+
+  constructor(folder: string, clock: Clock) {
+    this.#folder = folder
+    this.#clock = clock
+  }
+
+  fileOf(worker: string): string {
+    return join(this.#folder, `${worker}.log`)
+  }
+
+  of(worker: string): LogOutput {
+    const known = this.#open.get(worker)
+    const output = known ?? new LogOutput(this.fileOf(worker), () => this.#clock.now())
+    this.#open.delete(worker)
+    this.#open.set(worker, output)
+    const [oldest] = this.#open.keys()
+    if (this.#open.size > MAX_OPEN) this.#open.delete(oldest!)
+    return output
+  }
+
+  /** Looks at an output that has changed, and cuts one that is too long. */
+  trim(worker: string, maxBytes: number): void {
+    const size = statSync(this.fileOf(worker), { throwIfNoEntry: false })?.size ?? -1
+    if (this.#sizes.get(worker) === size) return
+    const output = this.of(worker)
+    output.tidy()
+    output.look()
+    if (size > maxBytes) output.cut(maxBytes)
+    this.#sizes.set(worker, size > maxBytes ? 0 : size)
+  }
+
+  remove(worker: string): void {
+    this.of(worker).remove()
+    this.#open.delete(worker)
+    this.#sizes.delete(worker)
+  }
+}
+
+/** Looks at the outputs that somebody watches, each once for all of them. */
+class Watches {
+  readonly #outputs: Outputs
+  readonly #clock: Clock
+  readonly #watched = new Map<WorkerId, { end: number; readonly listeners: Set<() => void> }>()
+  #polls = false
+
+  constructor(outputs: Outputs, clock: Clock) {
+    this.#outputs = outputs
+    this.#clock = clock
+  }
+
+  add(worker: WorkerId, listener: () => void): () => void {
+    const watched = this.#watched.get(worker) ?? { end: this.#outputs.of(worker).look(), listeners: new Set() }
+    this.#watched.set(worker, watched)
+    // The same function may watch twice.
+    const own = () => listener()
+    watched.listeners.add(own)
+    this.#pollLater()
+    return () => {
+      watched.listeners.delete(own)
+      if (watched.listeners.size === 0 && this.#watched.get(worker) === watched) this.#watched.delete(worker)
+    }
+  }
+
+  #pollLater(): void {
+    if (this.#polls || this.#watched.size === 0) return
+    this.#polls = true
+    this.#clock.after(POLL_MS, () => {
+      this.#polls = false
+      for (const [worker, watched] of this.#watched) {
+        const end = this.#end(worker) ?? watched.end
+        if (end === watched.end) continue
+        watched.end = end
+        for (const listener of [...watched.listeners]) listener()
+      }
+      this.#pollLater()
+    })
+  }
+
+  /** A file that cannot be looked at shows itself to whoever reads it. */
+  #end(worker: WorkerId): number | null {
+    try {
+      return this.#outputs.of(worker).look()
+    } catch {
+      return null
+    }
+  }
+}
+
+class FileReader implements LogReader {
+  readonly #outputs: Outputs
+  readonly #worker: string
+  readonly #assembler = new LineAssembler()
+  /** What was asked for; lines up to here were given. */
+  #behind: number
+  /** Where the next block stands; null before the first. */
+  #position: number | null = null
+
+  constructor(outputs: Outputs, worker: string, from: number) {
+    this.#outputs = outputs
+    this.#worker = worker
+    this.#behind = from
+  }
+
+  async next(how: 'open' | 'over' = 'open'): Promise<LogPage> {
+    const output = this.#outputs.of(this.#worker)
+    const end = output.look()
+    let missed = 0
+    if (this.#position === null) {
+      this.#behind = Math.min(this.#behind, end)
+      missed = Math.max(0, output.oldest - this.#behind)
+      this.#position = await lineStart(output, Math.max(this.#behind, output.oldest))
+    }
+    const lines: EndedLine[] = []
+    let position = this.#position
+    for (let left = PAGE_BYTES; left > 0 && position < end; ) {
+      const { block, start } = await output.read(position)
+      if (start > position) {
+        this.#assembler.reset()
+        missed += start - position
+      }
+      position = start + block.length
+      left -= block.length
+      lines.push(...this.#assembler.push(block, start))
+      if (block.length === 0) break
+    }
+    this.#position = position
+    const more = position < end
+    if (how === 'over' && !more) lines.push(...this.#assembler.finish(position))
+    const given = lines.filter(line => line.position > this.#behind)
+    this.#behind = given.at(-1)?.position ?? this.#behind
+    const placed = given.map(line => ({
+      ...{ line: line.line, jobId: line.jobId, position: line.position },
+      tsMs: output.timeAt(line.end),
+    }))
+    return { lines: placed, position: this.#behind, more, missed }
+  }
+}
+
+/** The beginning of the line in which a position stands, where that is not too far in front of it. */
+async function lineStart(output: LogOutput, position: number): Promise<number> {
+  const reach = Math.max(output.oldest, position - MAX_LINE_BYTES - 2)
+  for (let end = position; end > reach; ) {
+    const { block, start } = await blockBefore(output, end, reach)
+    const newline = block.lastIndexOf(0x0a)
+    if (newline !== -1) return start + newline + 1
+    if (start >= end || block.length === 0) break
+    end = start
+  }
+  return reach === output.oldest ? reach : position
+}
+
+/** What stands in front of a position, in one of the files. */
+async function blockBefore(output: LogOutput, end: number, reach: number): Promise<{ block: Buffer; start: number }> {
+  const from = Math.max(reach, end - BLOCK_BYTES)
+  let found = await output.read(from, end - from)
+  // It may stand in both files, and what is in front of the second comes with the next call.
+  while (found.start + found.block.length < end && found.block.length > 0) {
+    const next = await output.read(found.start + found.block.length, end - found.start - found.block.length)
+    if (next.block.length === 0) break
+    found =
+      next.start === found.start + found.block.length
+        ? { block: Buffer.concat([found.block, next.block]), start: found.start }
+        : next
+  }
+  return found
+}
+
+async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
+  const output = outputs.of(worker)
+  let left = lines + 1
+  for (let end = output.look(); end > output.oldest; ) {
+    const { block, start } = await blockBefore(output, end, output.oldest)
+    for (let from = block.lastIndexOf(0x0a); from !== -1; from = from === 0 ? -1 : block.lastIndexOf(0x0a, from - 1)) {
+      left -= 1
+      if (left === 0) return start + from + 1
+    }
+    if (start >= end || block.length === 0) break
+    end = start
+  }
+  return output.oldest
+}
+
+async function readTail(outputs: Outputs, worker: string, lines: number): Promise<LogLine[]> {
+  if (lines <= 0) return []
+  const end = outputs.of(worker).look()
+  const reader = new FileReader(outputs, worker, await startOfLast(outputs, worker, lines))
+  let found: LogLine[] = []
+  for (let more = true; more; ) {
+    const page = await reader.next('over')
+    found = [...found, ...page.lines.map(({ line, jobId }) => ({ line, jobId }))].slice(-lines)
+    more = page.more && page.position < end
+  }
+  return found
+}
+
+async function readSince(
+  outputs: Outputs,
+  worker: string,
+  from: number | null,
+): Promise<{ lines: LogLine[]; position: number }> {
+  const output = outputs.of(worker)
+  const end = output.look()
+  const first = Math.max(from ?? 0, end - SINCE_BYTES)
+  const reader = new FileReader(outputs, worker, first)
+  const lines: LogLine[] = []
+  for (;;) {
+    const page = await reader.next()
+    lines.push(...page.lines.map(({ line, jobId }) => ({ line, jobId })))
+    // An output may grow faster than it is read.
+    if (!page.more || page.position >= end) return { lines, position: page.position }
+  }
+}
