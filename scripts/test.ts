@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
-import { containerFiles, leftOut } from '../test/wire/container-suite.ts'
+import { containerFiles, leftOut } from '../test/wire/support/container-suite.ts'
 
 interface Counts {
   readonly tests: number
@@ -55,20 +55,27 @@ const FILE_MS = 900_000
  * since they cost the others nothing.
  */
 const WAITING = [
-  'worker-faults',
-  'batch',
-  'relay-hang',
-  'python-surface',
-  'floods-slow',
-  'relay-process',
-  'relay',
+  'faults/worker-faults',
+  'clients/batch',
+  'faults/relay-hang',
+  'clients/python-surface',
+  'faults/floods-slow',
+  'faults/relay-process',
+  'faults/relay',
   'attacks/body-that-kills-the-server',
   'attacks/webhook-targets',
 ].map(wireFile)
 const SLOW = [
-  ...['outage', 'restart', 'old-sdks', 'floods', 'python-worker', 'torture', 'node-worker', 'postgres-trouble'].map(
-    wireFile,
-  ),
+  ...[
+    'faults/outage',
+    'faults/restart',
+    'clients/old-sdks',
+    'faults/floods',
+    'workers/python-worker',
+    'faults/torture',
+    'workers/node-worker',
+    'faults/postgres-trouble',
+  ].map(wireFile),
   ...['simulator', 'mutants', 'regressions', 'line-mutants'].map(name => `test/sim/${name}.test.ts`),
   'test/model/lifecycle.test.ts',
 ]
@@ -77,9 +84,9 @@ const rank = (file: string) => (ORDER.includes(file) ? ORDER.indexOf(file) : ORD
 const slowestFirst = (kept: (file: string) => boolean) => files.filter(kept).sort((a, b) => rank(a) - rank(b))
 
 /** Starts and stops a container engine, so that nothing may run in containers meanwhile. */
-const stopsEngine = (file: string) => /^test\/(wire|contract)\/(driver-)?docker/.test(file)
+const stopsEngine = (file: string) => /^test\/(?:wire\/docker\/|drivers\/docker\/|contract\/driver-docker)/.test(file)
 /** Measures throughput: no two at once. */
-const isGateway = (file: string) => /^test\/wire\/gateway/.test(file)
+const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
 const isWaiting = (file: string) => WAITING.includes(file)
 const isWire = (file: string) =>
   file.startsWith('test/wire/') && ![stopsEngine, isGateway, isWaiting].some(is => is(file))

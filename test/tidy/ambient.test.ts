@@ -111,7 +111,7 @@ test('the walls stand where the table of laws puts them', () => {
     'src/app.ts',
     'src/drivers/process/process.ts',
     'sim/clock.ts',
-    'test/core/job.test.ts',
+    'test/core/jobs/job.test.ts',
   ]
   const outside = [
     'src/system/clock.ts',

@@ -1,9 +1,9 @@
 import { test } from 'node:test'
-import { containerFiles, OF_CONTAINERS, WITH_CONTAINERS, WITHOUT_CONTAINERS } from '../wire/container-suite.ts'
+import { containerFiles, OF_CONTAINERS, WITH_CONTAINERS, WITHOUT_CONTAINERS } from '../wire/support/container-suite.ts'
 import { assertNone, files, read } from './files.ts'
 
 const ofContainers = (path: string) => OF_CONTAINERS.some(name => path.startsWith(`test/wire/${name}`))
-const wire = files.filter(path => /^test\/wire\/[^/]+\.test\.ts$/.test(path) && !ofContainers(path))
+const wire = files.filter(path => /^test\/wire\/[^/]+\/[^/]+\.test\.ts$/.test(path) && !ofContainers(path))
 const pathOf = (name: string) => `test/wire/${name}.test.ts`
 
 test('every wire test says whether it runs with workers in containers', () => {

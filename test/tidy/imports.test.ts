@@ -91,7 +91,7 @@ const allowed: [path: string, source: string][] = [
   ['src/cli/commands/serve.ts', "import { main } from '../../main/server.ts'"],
   ['sim/clock.ts', "import { notifier } from '../src/system/coordination/notifier.ts'"],
   ['sim/run.ts', "import { parseArgs } from 'node:util'"],
-  ['test/core/job.test.ts', "import { job } from '../../src/core/jobs/job.ts'"],
+  ['test/core/jobs/job.test.ts', "import { job } from '../../src/core/jobs/job.ts'"],
   ['bench/jobs.ts', "import anything from '@some/package'"],
 ]
 

@@ -1,0 +1,203 @@
+/** What endpoints cost: the same sums through every surface, in any buckets, for their owner alone. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NO_PRICES, type PriceList, readPrices } from '../../../src/core/accounts/prices.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId, type WorkerId } from '../../../src/core/ids.ts'
+import type { Clock } from '../../../src/ports/clock.ts'
+import type { Store } from '../../../src/ports/store/store.ts'
+import { Billing } from '../../../src/services/accounts/billing.ts'
+import { EXIT, workerOf } from '../../contract/store-world.ts'
+import { aGpu, aMachine } from '../../support/machines.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+function priced(list: object): PriceList {
+  const reading = readPrices(JSON.stringify(list))
+  assert.ok('prices' in reading)
+  return reading.prices
+}
+
+const PRICES = priced({ gpu: { ADA_24: 3.6 }, cpu: { default: 0.5 } })
+
+async function bill(rig: Rig, query = '', key?: string) {
+  const { status, json, text } = await rig.ask(
+    'GET',
+    `/v2/billing/serverless${query}`,
+    key === undefined ? {} : { key },
+  )
+  assert.equal(status, 200, text)
+  return json
+}
+
+/** A worker that was there from one instant to another, ready after its start, and has ended. */
+async function pastWorker(rig: Rig, endpointId: EndpointId, startMs: number, readyMs: number, endMs: number) {
+  const id = `past${startMs}` as WorkerId
+  const { workers } = rig.store
+  const times = { createdAtMs: startMs, owner: DEFAULT_OWNER, endpointId }
+  assert.ok(await workers.insert(workerOf(id, times), `token of ${id}`))
+  await workers.seen(id, 1, null, readyMs)
+  await workers.exited(id, EXIT, endMs)
+}
+
+test('a worker is paid for from its first request on, up to now, in the hours in which it ran', async t => {
+  const rig = await openRig(t, { prices: PRICES })
+  rig.machine = aMachine([aGpu(0), aGpu(1)])
+  await rig.clock.advance(HOUR - (rig.clock.now() % HOUR) - 4 * MINUTE)
+  const fields = { instanceIds: undefined, gpuIds: 'ADA_24', gpuCount: 2 }
+  const { endpoint, worker } = await rig.endpointWithWorker(fields)
+  await rig.clock.advance(MINUTE - 40)
+  const job = await rig.submit(endpoint)
+  assert.equal(await worker.takeJob(), job)
+  await rig.clock.advance(2 * MINUTE)
+  const { records, metadata } = await bill(rig, '?bucketSize=hour&lastN=1')
+  assert.equal(records.length, 1)
+  const [{ serverlessId, totalAmount, gpuAmount, cpuAmount, usage }] = records
+  assert.deepEqual([serverlessId, totalAmount, gpuAmount, cpuAmount], [endpoint, 0.24, 0.24, 0])
+  assert.deepEqual([usage.runningMs, usage.idleMs, usage.billedMs], [2 * MINUTE, 0, 2 * MINUTE])
+  assert.equal(metadata.totals.totalAmount, 0.24)
+  await worker.done(job)
+  await rig.clock.advance(2 * MINUTE)
+  const hours = (await bill(rig, '?bucketSize=hour&lastN=2')).records
+  assert.deepEqual(
+    hours.map((record: { totalAmount: number }) => record.totalAmount),
+    [0.36, 0.12],
+  )
+  assert.equal(hours[0].usage.jobs.completed, 1)
+  assert.equal(hours[0].endTime, hours[1].startTime)
+})
+
+test('buckets of every size have the same total, to which their records add up', async t => {
+  const rig = await openRig(t, { prices: priced({ cpu: { default: 0.333333 }, gpu: { default: 1.000007 } }) })
+  const first = await rig.endpoint()
+  const second = await rig.endpoint({ instanceIds: undefined, gpuIds: 'ADA_24' })
+  const [from, to] = [Date.UTC(2022, 11, 30, 5), Date.UTC(2023, 0, 28)]
+  await pastWorker(rig, first, from + 1, from + 1_001, from + 60 * HOUR + 17)
+  await pastWorker(rig, first, from + 55 * HOUR + 3, from + 55 * HOUR + 3, from + 400 * HOUR + 999)
+  await pastWorker(rig, second, from + 20 * HOUR, from + 21 * HOUR + 7, to)
+  const time = `startTime=${new Date(from).toISOString()}&endTime=${new Date(to).toISOString()}`
+  const sums = []
+  for (const size of ['hour', 'day', 'week', 'month', 'year']) {
+    const { records, metadata } = await bill(rig, `?bucketSize=${size}&${time}`)
+    const micros = records.map(({ totalAmount }: { totalAmount: number }) => Math.round(totalAmount * 1e6))
+    const sum = micros.reduce((a: number, b: number) => a + b, 0)
+    assert.equal(sum, Math.round(metadata.totals.totalAmount * 1e6), size)
+    assert.deepEqual([metadata.recordCount, metadata.uniqueServerlessCount], [records.length, 2])
+    sums.push(metadata.totals)
+  }
+  for (const sum of sums) assert.deepEqual(sum, sums[0])
+  const one = await bill(rig, `?serverlessId=${second}&bucketSize=year&${time}`)
+  const amounts = one.records.map((record: { startTime: string; gpuAmount: number }) => [
+    record.startTime,
+    record.gpuAmount,
+  ])
+  const newYear = Date.UTC(2023, 0)
+  const cost = (ms: number) => Math.round((1_000_007 * ms) / HOUR) / 1e6
+  assert.deepEqual(amounts, [
+    ['2022-01-01T00:00:00Z', cost(newYear - from - 21 * HOUR - 7)],
+    ['2023-01-01T00:00:00Z', cost(to - newYear)],
+  ])
+})
+
+test('what would make more records than an answer can have is refused', async () => {
+  const read = async () => ({ sums: [], nextMs: 1 })
+  const store = { usage: { jobs: read, workers: read } } as unknown as Store
+  const billing = new Billing({ store, clock: { now: () => 0 } as Clock }, NO_PRICES)
+  await assert.rejects(billing.bill(DEFAULT_OWNER, { size: 'day' }, null), {
+    code: 'invalid',
+    message: 'this makes more records than one answer can have; ask for less time, larger buckets or one endpoint',
+  })
+})
+
+test('without prices everything costs nothing, and what was used is told all the same', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  void worker.take()
+  await rig.clock.advance(20_000)
+  const { records } = await bill(rig)
+  assert.deepEqual([records[0].serverlessId, records[0].totalAmount], [endpoint, 0])
+  assert.equal(records[0].usage.idleMs, 20_000)
+  assert.equal((await rig.graphql('{ myself { currentSpendPerHr } }')).myself.currentSpendPerHr, 0)
+  const gpus = (await rig.ask('GET', '/v2/catalog/gpus')).json.gpus
+  const rtx = gpus.find((gpu: { id: string }) => gpu.id === 'NVIDIA GeForce RTX 4090')
+  assert.equal(rtx.price.serverless, 1.116)
+})
+
+test('an installation with prices shows them in its catalogue', async t => {
+  const rig = await openRig(t, { prices: PRICES })
+  const price = async (path: string) => (await rig.ask('GET', `/v2/catalog/${path}`)).json.price
+  assert.equal((await price('gpus/NVIDIA%20GeForce%20RTX%204090')).serverless, 3.6)
+  assert.equal((await price('gpus/NVIDIA%20B200')).serverless, 0)
+  assert.equal((await price('cpus/cpu3c')).serverlessPerVcpu, 0.5)
+})
+
+test('the query says what was looked at, snapped outward, and all that is wrong with it is told at once', async t => {
+  const rig = await openRig(t)
+  const { query } = (
+    await bill(rig, '?startTime=2026-05-03T12:30:00%2B02:00&endTime=2026-05-17T00:00:00Z&bucketSize=week')
+  ).metadata
+  assert.deepEqual(query, {
+    ...{ startTime: '2026-04-27T00:00:00Z', endTime: '2026-05-18T00:00:00Z', bucketSize: 'week', serverlessId: null },
+  })
+  const wrong = async (text: string) => {
+    const { status, json } = await rig.ask('GET', `/v2/billing/serverless?${text}`)
+    assert.equal(status, 400, text)
+    return json.errors.map((sentence: string) => sentence.split(/: /)[0])
+  }
+  assert.deepEqual(await wrong('startTime=yesterday&endTime=2026-05-17&bucketSize=minute&lastN=0'), [
+    ...['query.startTime', 'query.endTime', 'query.bucketSize', 'query.lastN', 'query.lastN'],
+  ])
+  assert.deepEqual(await wrong('lastN=5&startTime=2026-05-01T00:00:00Z'), ['query.lastN'])
+  assert.deepEqual(await wrong('startTime=2026-05-02T00:00:00Z&endTime=2026-05-01T00:00:00Z'), ['query.startTime'])
+  assert.deepEqual(await wrong('bucketSize=hour&startTime=1990-05-02T00:00:00Z'), ['query.bucketSize'])
+  assert.deepEqual(await wrong('lastN=1001'), ['query.lastN'])
+})
+
+test('each account sees its own bills, also of endpoints that are gone, and read-only keys see them too', async t => {
+  const rig = await openRig(t, { prices: PRICES })
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  void worker.take()
+  await rig.clock.advance(6 * MINUTE)
+  const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })
+  assert.equal((await rig.ask('DELETE', `/v2/serverless/${endpoint}`)).status, 204)
+  await rig.clock.advance(MINUTE)
+  for (const query of ['', `?serverlessId=${endpoint}`]) {
+    assert.deepEqual((await bill(rig, query, stranger)).records, [])
+    assert.equal((await bill(rig, query, reader)).records.length, 1)
+  }
+  assert.deepEqual((await bill(rig, '?serverlessId=nothing')).metadata.totals, {
+    ...{ totalAmount: 0, gpuAmount: 0, cpuAmount: 0, diskAmount: 0, feeAmount: 0 },
+  })
+})
+
+test('version 1 shows the same amounts as a bare list, and nothing for pods and volumes', async t => {
+  const rig = await openRig(t, { prices: PRICES })
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  void worker.take()
+  await rig.clock.advance(6 * MINUTE)
+  const [record] = (await bill(rig)).records
+  const v1 = async (path: string) => (await rig.ask('GET', `/v1/billing/${path}`)).json
+  assert.deepEqual(await v1(`endpoints?endpointId=${endpoint}&grouping=endpointId`), [
+    {
+      ...{ time: record.startTime, endpointId: endpoint, amount: record.totalAmount },
+      ...{ timeBilledMs: record.usage.billedMs, diskSpaceBilledGb: 0 },
+    },
+  ])
+  assert.equal(record.totalAmount, 0.1)
+  assert.deepEqual([await v1('pods'), await v1('networkvolumes')], [[], []])
+  assert.equal((await rig.ask('GET', '/v1/billing/endpoints?bucketSize=x')).status, 400)
+})
+
+test('what is spent an hour is what the workers that run now cost', async t => {
+  const rig = await openRig(t, { prices: PRICES })
+  const spend = async () =>
+    (await rig.graphql('{ myself { clientBalance currentSpendPerHr } }')).myself.currentSpendPerHr
+  assert.equal(await spend(), 0)
+  const { worker } = await rig.endpointWithWorker()
+  assert.equal(await spend(), 0, 'a worker that starts is free')
+  void worker.take()
+  await rig.clock.settle()
+  assert.equal(await spend(), 1)
+})

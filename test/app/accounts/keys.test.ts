@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Caller, callerOf, FULL_SCOPE, type KeyScope } from '../../../src/core/accounts/permission.ts'
+import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../../src/core/ids.ts'
+import { KEY, openRig, type Rig } from '../../support/rig.ts'
+import { servicesOf } from '../../support/services.ts'
+
+const READ_ONLY: KeyScope = { type: 'read-only' }
+/** The services of these tests are those of another server than the one that is asked. */
+const OTHER_SERVERS_MS = 5_001
+const MANAGER: KeyScope = { type: 'restricted', management: 'write', jobs: 'none' }
+
+/** The caller of a key that the rig knows. */
+async function callerWith(rig: Rig, key = KEY): Promise<Caller> {
+  return callerOf((await rig.store.keys.findByHash(rig.vault.hash(key)))!)
+}
+
+const statusOf = async (rig: Rig, key: string, endpoint: EndpointId) =>
+  (await rig.ask('GET', `/v2/${endpoint}/health`, { key })).status
+
+test('a key is shown once, opens what its scope says, and is kept as a hash with a hint', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const { keys } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const { key, record } = await keys.create(caller, { name: 'reader', scope: READ_ONLY })
+  assert.match(key, /^rpa_[\w-]{32}$/)
+  assert.equal(record.hint, key.slice(0, 8))
+  assert.ok(!('hash' in record))
+  assert.equal(await statusOf(rig, key, endpoint), 200)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/run`, { key, body: { input: {} } })).status, 403)
+  assert.deepEqual(await keys.find(caller, record.id), { ...record, lastUsedAtMs: rig.clock.now() })
+  assert.deepEqual((await keys.list(caller)).map(({ name, kind }) => [name, kind]).sort(), [
+    ['reader', 'user'],
+    ['test', 'server'],
+  ])
+  const { rows } = { rows: JSON.stringify(await rig.store.keys.list(DEFAULT_OWNER)) }
+  assert.ok(!rows.includes(key) && !JSON.stringify(rig.events).includes(key))
+})
+
+test('nobody makes a key with more rights, a longer life or fewer limits than the own one has', async t => {
+  const rig = await openRig(t)
+  const { keys } = servicesOf(rig)
+  const endsAtMs = rig.clock.now() + 60_000
+  await rig.addKey('rpa_manager', { scope: MANAGER, expiresAtMs: endsAtMs })
+  const manager = await callerWith(rig, 'rpa_manager')
+  const of = (scope: KeyScope, expiresAtMs: number | null = endsAtMs) => ({ name: 'new', scope, expiresAtMs })
+  const forbidden = { code: 'forbidden' }
+  for (const scope of [FULL_SCOPE, READ_ONLY, { type: 'restricted', management: 'none', jobs: 'read' } as const]) {
+    await assert.rejects(keys.create(manager, of(scope)), forbidden, JSON.stringify(scope))
+  }
+  await assert.rejects(keys.create(manager, of(MANAGER, null)), forbidden)
+  await assert.rejects(keys.create(manager, of(MANAGER, endsAtMs + 1)), forbidden)
+  await assert.rejects(keys.create(manager, { ...of(MANAGER), exempt: true }), forbidden)
+  await assert.rejects(keys.create(manager, { ...of(MANAGER), account: 'x' as OwnerId }), { code: 'not_found' })
+  const { record } = await keys.create(manager, of(MANAGER))
+  await assert.rejects(keys.update(manager, record.id, { scope: FULL_SCOPE }), forbidden)
+  await assert.rejects(keys.update(manager, record.id, { expiresAtMs: null }), forbidden)
+  await rig.addKey('rpa_full')
+  const full = (await rig.store.keys.findByHash(rig.vault.hash('rpa_full')))!
+  for (const refused of [keys.update(manager, full.id, { disabled: true }), keys.remove(manager, full.id)]) {
+    await assert.rejects(refused, forbidden)
+  }
+})
+
+test('everything wrong with a key is said at once', async t => {
+  const rig = await openRig(t)
+  const { keys } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const scope = { type: 'restricted', management: 'none', jobs: { nowhere: 'read' } } as unknown as KeyScope
+  await assert.rejects(keys.create(caller, { name: ' ', scope, expiresAtMs: rig.clock.now() }), {
+    code: 'invalid',
+    failures: ['name must not be empty', 'the expiry must be in the future', 'endpoint nowhere not found'],
+  })
+})
+
+test('a key that is disabled or revoked is refused from the next request on', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const caller = await callerWith(rig)
+  // The use cases of the control plane itself, since it is its cache that must be told.
+  const { keys } = rig.services
+  const { key, record } = await keys.create(caller, { name: 'k', scope: FULL_SCOPE })
+  assert.equal(await statusOf(rig, key, endpoint), 200)
+  await keys.update(caller, record.id, { disabled: true })
+  assert.equal(await statusOf(rig, key, endpoint), 401)
+  await keys.update(caller, record.id, { disabled: false })
+  assert.equal(await statusOf(rig, key, endpoint), 200)
+  await keys.update(caller, record.id, { scope: MANAGER })
+  assert.equal(await statusOf(rig, key, endpoint), 403)
+  await keys.remove(caller, record.id)
+  assert.equal(await statusOf(rig, key, endpoint), 401)
+  await assert.rejects(keys.find(caller, record.id), { code: 'not_found' })
+})
+
+test('another server notices within five seconds that a key was revoked', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const caller = await callerWith(rig)
+  const elsewhere = servicesOf(rig).keys
+  const { key, record } = await elsewhere.create(caller, { name: 'k', scope: FULL_SCOPE })
+  assert.equal(await statusOf(rig, key, endpoint), 200)
+  await elsewhere.remove(caller, record.id)
+  await rig.clock.advance(5_000)
+  assert.equal(await statusOf(rig, key, endpoint), 401)
+})
+
+test('the key of the server, and the last one of the operator, cannot be lost by accident', async t => {
+  const rig = await openRig(t)
+  const { keys, access } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const own = await keys.find(caller, caller.keyId)
+  assert.equal(own.kind, 'server')
+  for (const refused of [
+    keys.remove(caller, own.id),
+    keys.update(caller, own.id, { disabled: true }),
+    keys.update(caller, own.id, { scope: READ_ONLY }),
+  ]) {
+    await assert.rejects(refused, { code: 'conflict', message: /the key of the server itself/ })
+  }
+  const { record } = await keys.create(caller, { name: 'second', scope: FULL_SCOPE })
+  await rig.store.keys.remove(DEFAULT_OWNER, own.id)
+  for (const refused of [
+    keys.remove(caller, record.id),
+    keys.update(caller, record.id, { disabled: true }),
+    keys.update(caller, record.id, { expiresAtMs: rig.clock.now() + 1_000 }),
+  ]) {
+    await assert.rejects(refused, { code: 'conflict', message: /last key with all rights/ })
+  }
+  await access.ensureKey(DEFAULT_OWNER, 'main', 'rpa_from_the_environment')
+  await keys.remove(caller, record.id)
+})
+
+test('of all keys of the operator that are taken away at once, one stays', async t => {
+  const rig = await openRig(t)
+  const { keys } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const made: KeyId[] = []
+  for (const name of ['a', 'b', 'c', 'd']) made.push((await keys.create(caller, { name, scope: FULL_SCOPE })).record.id)
+  await rig.store.keys.remove(DEFAULT_OWNER, caller.keyId)
+  const [a, b, c, d] = made as [KeyId, KeyId, KeyId, KeyId]
+  const ends = await Promise.allSettled([
+    keys.remove(caller, a),
+    keys.update(caller, b, { disabled: true }),
+    keys.update(caller, c, { scope: READ_ONLY }),
+    keys.update(caller, d, { expiresAtMs: rig.clock.now() + 1_000 }),
+  ])
+  const refused = ends.filter(({ status }) => status === 'rejected')
+  assert.equal(refused.length, 1)
+  assert.match(String((refused[0] as PromiseRejectedResult).reason), /last key with all rights/)
+  const left = (await keys.list(caller)).filter(
+    ({ scope, disabled, expiresAtMs }) => scope.type === 'all' && !disabled && expiresAtMs === null,
+  )
+  assert.equal(left.length, 1)
+})
+
+test('the key that a server is started with has all rights, whatever became of its record', async t => {
+  const rig = await openRig(t)
+  const { access } = servicesOf(rig)
+  const key = await rig.addKey('rpa_disabled', { disabled: true, scope: READ_ONLY, expiresAtMs: 1 })
+  await access.ensureKey(DEFAULT_OWNER, 'main', key)
+  assert.ok((await access.authenticate(key)).operator)
+  await assert.rejects(access.authenticate(KEY), { code: 'unauthorized' })
+})
+
+test('the use of a key is noted at most once a minute, and a store that fails does not disturb it', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const key = await rig.addKey('rpa_used')
+  const lastUsed = async () => (await rig.store.keys.findByHash(rig.vault.hash(key)))?.lastUsedAtMs
+  assert.equal(await lastUsed(), null)
+  const before = rig.calls('keys.used')
+  const startMs = rig.clock.now()
+  for (let n = 0; n < 10; n += 1) {
+    assert.equal(await statusOf(rig, key, endpoint), 200)
+    await rig.clock.advance(5_999)
+  }
+  assert.deepEqual([rig.calls('keys.used') - before, await lastUsed()], [1, startMs])
+  await rig.clock.advance(1_000)
+  rig.failNext('keys.used', 'before')
+  assert.equal(await statusOf(rig, key, endpoint), 200)
+  assert.equal(await lastUsed(), startMs)
+})
+
+test('an endpoint has a key that opens its jobs and nothing else, is in a list of its own, and goes with it', async t => {
+  const rig = await openRig(t)
+  const { keys, endpoints } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const [mine, other] = [await rig.endpoint(), await rig.endpoint()]
+  const endpoint = await endpoints.find(DEFAULT_OWNER, mine)
+  const count = (await keys.list(caller)).length
+  const [key, same] = await Promise.all([keys.ofEndpoint(caller, endpoint), keys.ofEndpoint(caller, endpoint)])
+  assert.match(key!, /^rpa_/)
+  assert.deepEqual([same, await keys.ofEndpoint(caller, endpoint)], [key, key])
+  assert.equal((await keys.list(caller)).length, count)
+  assert.deepEqual(
+    (await keys.listOfEndpoints(caller)).items.map(({ endpointId, kind }) => [endpointId, kind]),
+    [[mine, 'endpoint']],
+  )
+  assert.equal((await rig.ask('POST', `/v2/${mine}/run`, { key, body: { input: {} } })).status, 200)
+  assert.equal(await statusOf(rig, key!, other), 403)
+  assert.equal((await rig.ask('GET', `/v2/serverless/${mine}`, { key })).status, 403)
+  await endpoints.remove(DEFAULT_OWNER, mine, true)
+  assert.equal(await rig.store.keys.findByHash(rig.vault.hash(key!)), null)
+})
+
+test('who may not write the jobs of an endpoint, or has a key that ends, does not get to see the key of the endpoint', async t => {
+  const rig = await openRig(t)
+  const { keys, endpoints } = servicesOf(rig)
+  const endpoint = await endpoints.find(DEFAULT_OWNER, await rig.endpoint())
+  await rig.addKey('rpa_reader', { scope: READ_ONLY })
+  await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  await rig.addKey('rpa_guest', { expiresAtMs: rig.clock.now() + 60_000 })
+  for (const key of ['rpa_reader', 'rpa_stranger', 'rpa_guest']) {
+    assert.equal(await keys.ofEndpoint(await callerWith(rig, key), endpoint), null, key)
+  }
+})
+
+test('the key of an endpoint is revoked, and nobody makes another but by rotating it', async t => {
+  const rig = await openRig(t)
+  const { keys, endpoints } = servicesOf(rig)
+  const caller = await callerWith(rig)
+  const id = await rig.endpoint()
+  const endpoint = await endpoints.find(DEFAULT_OWNER, id)
+  const first = (await keys.ofEndpoint(caller, endpoint))!
+  assert.equal(await statusOf(rig, first, id), 200)
+  const { items } = await keys.listOfEndpoints(caller)
+  for (const _ of [1, 2]) await keys.remove(caller, items[0]!.id)
+  await rig.clock.advance(OTHER_SERVERS_MS)
+  assert.equal(await statusOf(rig, first, id), 401)
+  assert.equal(await keys.ofEndpoint(caller, endpoint), null)
+  assert.equal((await keys.listOfEndpoints(caller)).items[0]?.disabled, true)
+  await assert.rejects(keys.update(caller, items[0]!.id, { disabled: false }), { code: 'conflict' })
+  const { key, record } = await keys.rotateOfEndpoint(caller, endpoint)
+  assert.equal(await keys.ofEndpoint(caller, endpoint), key)
+  assert.equal(await statusOf(rig, key, id), 200)
+  const next = await keys.rotateOfEndpoint(caller, endpoint)
+  await rig.clock.advance(OTHER_SERVERS_MS)
+  assert.deepEqual([await statusOf(rig, key, id), await statusOf(rig, next.key, id)], [401, 200])
+  await assert.rejects(keys.find(caller, record.id), { code: 'not_found' })
+  const told = rig.happened('key.revoked').map(({ keyId, by }) => [keyId, by])
+  assert.deepEqual(told, [
+    [items[0]!.id, caller.keyId],
+    [record.id, caller.keyId],
+  ])
+})
+
+test('only a key without an end that may write the jobs of an endpoint rotates the key of it', async t => {
+  const rig = await openRig(t)
+  const id = await rig.endpoint()
+  const manager: KeyScope = { type: 'restricted', management: 'write', jobs: 'read' }
+  await rig.addKey('rpa_manager', { scope: manager })
+  await rig.addKey('rpa_guest', { expiresAtMs: rig.clock.now() + 60_000 })
+  await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  await rig.addKey('rpa_reader', { scope: READ_ONLY })
+  const ask = async (key: string) => rig.ask('POST', `/v2/serverless/${id}/rotate-key`, { key })
+  assert.deepEqual(
+    await Promise.all(
+      ['rpa_manager', 'rpa_guest', 'rpa_stranger', 'rpa_reader'].map(async key => (await ask(key)).status),
+    ),
+    [403, 403, 404, 403],
+  )
+  const { status, json } = await ask(KEY)
+  assert.deepEqual([status, json.endpoint], [201, id])
+  assert.equal(await statusOf(rig, json.key, id), 200)
+  const listed = await rig.ask('GET', '/v2/account/endpoint-keys')
+  assert.deepEqual(
+    listed.json.keys.map((key: { id: string; endpoint: string }) => [key.id, key.endpoint]),
+    [[json.id, id]],
+  )
+  assert.ok(!listed.text.includes(json.key))
+  assert.equal((await rig.ask('DELETE', `/v2/account/keys/${json.id}`)).status, 204)
+  assert.equal(await statusOf(rig, json.key, id), 401)
+})
+
+test('an operator makes accounts and keys for them, which see their own objects alone', async t => {
+  const rig = await openRig(t)
+  const { keys, accounts } = servicesOf(rig)
+  const operator = await callerWith(rig)
+  const { id } = await accounts.create(operator, 'Ada')
+  const { key } = await keys.create(operator, { name: 'first', scope: FULL_SCOPE, account: id })
+  const ada = await callerWith(rig, key)
+  assert.deepEqual([ada.owner, ada.operator], [id, false])
+  const endpoint = await rig.endpoint()
+  assert.equal(await statusOf(rig, key, endpoint), 404)
+  assert.deepEqual(
+    (await accounts.list(operator)).map(({ name }) => name),
+    ['operator', 'Ada'],
+  )
+  assert.equal((await accounts.update(operator, id, { name: 'Ada L.' })).name, 'Ada L.')
+  assert.deepEqual(
+    (await keys.list(operator, id)).map(({ name }) => name),
+    ['first'],
+  )
+  for (const refused of [accounts.create(ada, 'x'), accounts.list(ada), accounts.update(ada, id, { name: 'x' })]) {
+    await assert.rejects(refused, { code: 'forbidden' })
+  }
+  for (const refused of [
+    accounts.find(ada, DEFAULT_OWNER),
+    keys.list(ada, DEFAULT_OWNER),
+    keys.find(ada, operator.keyId),
+    keys.create(ada, { name: 'x', scope: READ_ONLY, account: DEFAULT_OWNER }),
+    keys.create(operator, { name: 'x', scope: READ_ONLY, account: 'none' as OwnerId }),
+    keys.find(operator, 'none' as KeyId),
+  ]) {
+    await assert.rejects(refused, { code: 'not_found' })
+  }
+  assert.equal((await accounts.find(ada, id)).id, id)
+  const mine = await keys.create(ada, { name: 'second', scope: READ_ONLY })
+  assert.equal(mine.record.owner, id)
+  await keys.remove(operator, ada.keyId)
+})
+
+test('an account keeps its public SSH keys', async t => {
+  const rig = await openRig(t)
+  const { accounts } = servicesOf(rig)
+  assert.deepEqual(await accounts.sshKeys(DEFAULT_OWNER), [])
+  const keys = ['ssh-ed25519 AAAA me', 'ecdsa-sha2-nistp256 AAAA']
+  assert.deepEqual(await accounts.replaceSshKeys(DEFAULT_OWNER, keys), keys)
+  assert.deepEqual(await accounts.sshKeys(DEFAULT_OWNER), keys)
+  await assert.rejects(accounts.replaceSshKeys(DEFAULT_OWNER, ['x']), { code: 'invalid' })
+  assert.deepEqual(await accounts.sshKeys('stranger' as OwnerId), [])
+})

@@ -1,0 +1,90 @@
+/** Limits of accounts: what is refused, with which words, and what goes on. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { GivenLimits } from '../../../src/core/accounts/quotas.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+const ACCOUNTS = '/v2/account/accounts'
+
+/** A second account on a rig, with an endpoint that no worker serves. */
+async function stranger(context: TestContext, accountLimits: GivenLimits) {
+  const rig = await openRig(context, { accountLimits })
+  const { id } = (await rig.ask('POST', ACCOUNTS, { body: { name: 'Ada' } })).json
+  const { key } = (await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: id } })).json
+  const make = (workersMin = 0) => makeEndpoint(rig, key, workersMin)
+  return { rig, id, key, make }
+}
+
+function makeEndpoint(rig: Rig, key: string, workersMin: number) {
+  const body = {
+    ...{ name: 'hers', type: 'QUEUE', image: 'image:1', cpu: [{ id: 'cpu3c', vcpuCount: 2 }] },
+    ...{ scaling: { type: 'QUEUE_DELAY', queueDelay: 4 }, workers: { min: workersMin, max: 64 } },
+  }
+  return rig.ask('POST', '/v2/serverless', { key, body })
+}
+
+test('waiting jobs of an account are limited, with a 429 that says so, and more come in when some are gone', async t => {
+  const { rig, key, make } = await stranger(t, { queuedJobs: 2 })
+  const { id } = (await make()).json
+  await rig.ask('PATCH', `/v2/serverless/${id}`, { key, body: { workers: { min: 0, max: 0 } } })
+  const submit = () => rig.ask('POST', `/v2/${id}/run`, { key, body: { input: {} } })
+  assert.deepEqual([(await submit()).status, (await submit()).status], [200, 200])
+  const refused = await submit()
+  assert.equal(refused.status, 429)
+  assert.match(refused.text, /queuedJobs of 2 waiting jobs is reached; wait until some are done, purge a queue/)
+  assert.equal(refused.headers.get('retry-after'), '5')
+  await rig.ask('POST', `/v2/${id}/purge-queue`, { key })
+  await rig.clock.advance(5_000)
+  assert.equal((await submit()).status, 200)
+  assert.equal((await rig.ask('GET', `${ACCOUNTS}/own/quotas`, { key })).json.quotas.queuedJobs.limit, 2)
+})
+
+test('what waited before a start of the server counts after it', async t => {
+  const { rig, key, make } = await stranger(t, { queuedMb: 1 })
+  const { id } = (await make()).json
+  await rig.ask('PATCH', `/v2/serverless/${id}`, { key, body: { workers: { min: 0, max: 0 } } })
+  const submit = () => rig.ask('POST', `/v2/${id}/run`, { key, body: { input: { text: 'x'.repeat(600_000) } } })
+  assert.equal((await submit()).status, 200)
+  await rig.crash()
+  await rig.start()
+  await rig.ask('GET', `${ACCOUNTS}/own/quotas`, { key })
+  const refused = await submit()
+  assert.equal(refused.status, 429)
+  assert.match(refused.text, /queuedMb of 1 MB of waiting inputs/)
+})
+
+test('objects and workersMin of an account are limited with a 409, also when many are made at once', async t => {
+  const { rig, key, make } = await stranger(t, { objects: 2, workersMin: 3 })
+  const answers = await Promise.all([make(2), make(2), make(0)])
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 409])
+  const refused = answers.find(({ status }) => status === 409)
+  assert.match(refused?.text ?? '', /limit workersMin of 3 for all endpoints together would be passed with 4/)
+  assert.match((await make(0)).text, /limit objects of 2 endpoints is reached; delete some/)
+  const kept = answers.find(({ status }) => status === 201)?.json.id
+  const raised = await rig.ask('PATCH', `/v2/serverless/${kept}`, { key, body: { workers: { min: 9, max: 64 } } })
+  assert.equal(raised.status, 409)
+})
+
+test('an operator gives an account limits of its own, which nobody else changes', async t => {
+  const { rig, id, key, make } = await stranger(t, { objects: 0 })
+  assert.equal((await make()).status, 409)
+  const limits = { objects: null, workers: 0 }
+  assert.equal((await rig.ask('PATCH', `${ACCOUNTS}/own`, { key, body: { limits } })).status, 403)
+  assert.equal((await rig.ask('PATCH', `${ACCOUNTS}/${id}`, { body: { limits: { objects: -1 } } })).status, 400)
+  const changed = await rig.ask('PATCH', `${ACCOUNTS}/${id}`, { body: { limits } })
+  assert.deepEqual([changed.status, changed.json.limits], [200, limits])
+  const made = await make(3)
+  assert.equal(made.status, 201)
+  await rig.clock.advance(10_000)
+  await rig.ask('POST', `/v2/${made.json.id}/run`, { key, body: { input: {} } })
+  await rig.clock.advance(10_000)
+  assert.equal((await rig.alive(made.json.id)).length, 0)
+  const why = await rig.ask('GET', `/v2/${made.json.id}/explain`, { key })
+  assert.match(why.text, /limit of 0 workers that its account may have at once is reached/)
+})
+
+test("the operator's account has no limits unless it gives itself some", async t => {
+  const rig = await openRig(t, { accountLimits: { objects: 0, workersMin: 0, queuedJobs: 0 } })
+  const endpoint = await rig.endpoint({ workersMin: 1 })
+  await rig.submit(endpoint)
+})

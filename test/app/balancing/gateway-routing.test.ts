@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { routing } from '../../../src/server/mount.ts'
+
+const OPTIONS = { domain: 'lb.example', ownHosts: ['api.lb.example'] }
+
+/** Endpoint, prefix and path; null where the request is for the rest of the server. */
+function routeOf(host: string | undefined, url: string, options: Parameters<typeof routing>[0] = OPTIONS) {
+  const route = routing(options)({ url, headers: host === undefined ? {} : { host } })
+  return route === null ? null : [route.endpointId, route.prefix, route.path]
+}
+
+test('an endpoint is the first label of a host below localhost or the domain, in any spelling', () => {
+  for (const host of ['e1.localhost', 'e1.localhost:8080', 'E1.LocalHost.', 'e1.localhost.:80', 'e1.lb.example:443']) {
+    assert.deepEqual(routeOf(host, '/v2/serverless?a=1'), ['e1', null, '/v2/serverless?a=1'], host)
+  }
+  for (const host of ['localhost', '.localhost', 'a.b.localhost', 'e-1.localhost', 'docs.localhost', 'e1localhost']) {
+    assert.equal(routeOf(host, '/'), null, host)
+  }
+  assert.equal(routeOf('e1.other.example', '/'), null)
+  assert.equal(routeOf('e1.lb.example', '/', { domain: null, ownHosts: [] }), null)
+  assert.equal(routeOf(undefined, '/'), null)
+  assert.equal(routeOf('[::1]:8080', '/'), null)
+})
+
+test('where one domain is below the other, the longest that fits counts', () => {
+  const options = { domain: 'x.localhost', ownHosts: [] }
+  assert.deepEqual(routeOf('e1.x.localhost:8080', '/a', options), ['e1', null, '/a'])
+  assert.deepEqual(routeOf('e1.localhost:8080', '/a', options), ['e1', null, '/a'])
+  assert.deepEqual(routeOf('E1.X.localhost.', '/a', { ...options, domain: 'X.Localhost' }), ['e1', null, '/a'])
+  assert.equal(routeOf('x.localhost:8080', '/a', options), null, 'the domain itself is no endpoint')
+  assert.equal(routeOf('e1.e2.x.localhost', '/a', options), null)
+})
+
+test("the server's own hosts are never endpoints", () => {
+  assert.equal(routeOf('API.lb.example:8080', '/v2/serverless'), null)
+  assert.deepEqual(routeOf('api.lb.example', '/lb/e1/a'), ['e1', '/lb/e1', '/a'])
+})
+
+test('an endpoint is the segment behind /lb/, and all that follows is its path byte for byte', () => {
+  const cases: readonly [string, string][] = [
+    ['/lb/e1', '/'],
+    ['/lb/e1/', '/'],
+    ['/lb/e1?a=%2F', '/?a=%2F'],
+    ['/lb/e1//a/../b%20?x=/lb/e2', '//a/../b%20?x=/lb/e2'],
+  ]
+  for (const [url, path] of cases) assert.deepEqual(routeOf('127.0.0.1:8080', url), ['e1', '/lb/e1', path], url)
+  for (const url of ['/lb', '/lb/', '/lb//x', '/lb/E1/', '/lb/e-1/', '/lb/%65/', '/LB/e1/', '/v2/lb/e1', '*', '']) {
+    assert.equal(routeOf('127.0.0.1:8080', url), null, url)
+  }
+})
+
+test('a host wins over the path, and the authority of an absolute target over the host', () => {
+  assert.deepEqual(routeOf('e1.localhost', '/lb/e2/a'), ['e1', null, '/lb/e2/a'])
+  assert.deepEqual(routeOf('e1.localhost', 'http://e2.localhost:8080/a?b'), ['e2', null, '/a?b'])
+  assert.deepEqual(routeOf('e1.localhost', 'HTTP://127.0.0.1/lb/e2/a'), ['e2', '/lb/e2', '/a'])
+  assert.deepEqual(routeOf('other', 'http://e2.localhost'), ['e2', null, '/'])
+  assert.deepEqual(routeOf('other', 'http://e2.localhost?q'), ['e2', null, '/?q'])
+  assert.equal(routeOf('e1.localhost', 'http://127.0.0.1/v2/serverless'), null)
+})

@@ -1,0 +1,119 @@
+/** Looks at an endpoint overlap. Whatever order they end in, the gateway is told of it as it is now. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { NO_TRAFFIC } from '../../../src/core/balancing/traffic.ts'
+import type { EndpointId } from '../../../src/core/ids.ts'
+import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
+import type { Store } from '../../../src/ports/store/store.ts'
+import { Balancing } from '../../../src/services/balancing/balancing.ts'
+import { balancedEndpoint } from '../../support/balanced.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+/** A look whose read of the store is answered when the test says so. */
+interface Look {
+  readonly done: Promise<EndpointSnapshot | null>
+  /** The store answers with the endpoint as it was when the look began. */
+  answer(): Promise<void>
+}
+
+async function openLooks(t: TestContext) {
+  const rig: Rig = await openRig(t)
+  const id: EndpointId = await balancedEndpoint(rig, { workersMin: 1 })
+  await rig.clock.advance(5_000)
+  let gate: Promise<void> = Promise.resolve()
+  const store = {
+    workers: rig.store.workers,
+    templates: rig.store.templates,
+    endpoints: {
+      snapshot: async (of: EndpointId) => {
+        const opened = gate
+        const read = await rig.store.endpoints.snapshot(of)
+        await opened
+        return read
+      },
+    },
+  } as unknown as Store
+  const told: string[] = []
+  const balancing = new Balancing(
+    { store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier },
+    {
+      keep: (_, targets) => void told.push(`keep ${targets.length}`),
+      outage: () => {},
+      forget: () => void told.push('forget'),
+      load: () => NO_TRAFFIC,
+      busyMs: () => 0,
+    },
+  )
+  const begin = async (): Promise<Look> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    gate = promise
+    const done = balancing.look(id)
+    gate = Promise.resolve()
+    // It has read what there is.
+    await rig.clock.settle()
+    const answer = async () => {
+      resolve()
+      await done
+    }
+    return { done, answer }
+  }
+  const remove = async () => assert.equal((await rig.ask('DELETE', `/v2/serverless/${id}`)).status, 204)
+  const becomes = async (type: 'QB' | 'LB') => {
+    const scaler = { scalerType: 'REQUEST_COUNT', scalerValue: 4 }
+    await rig.change(id, { type, ...scaler })
+  }
+  return { rig, id, balancing, told, begin, remove, becomes }
+}
+
+test('a look that began before the endpoint was deleted tells nothing of it once it is forgotten', async t => {
+  const { rig, balancing, told, begin, remove, id } = await openLooks(t)
+  await balancing.look(id)
+  const early = await begin()
+  await remove()
+  assert.equal(await balancing.look(id), null)
+  assert.deepEqual(told, ['keep 1', 'forget'])
+  await early.answer()
+  await rig.clock.settle()
+  assert.deepEqual(told, ['keep 1', 'forget'])
+  assert.deepEqual(balancing.workers(), [], 'nobody is asked for its health any more')
+  assert.equal(await balancing.look(id), null)
+  assert.deepEqual(told, ['keep 1', 'forget'])
+})
+
+test('a look that was the first one, too', async t => {
+  const { balancing, told, begin, remove, id } = await openLooks(t)
+  const early = await begin()
+  await remove()
+  await balancing.look(id)
+  await early.answer()
+  assert.deepEqual([told, balancing.workers()], [[], []])
+})
+
+test('one that became a queue, and a load balancer again, is told of as it is', async t => {
+  const { balancing, told, begin, becomes, id } = await openLooks(t)
+  const balanced = await begin()
+  await becomes('QB')
+  const queue = await begin()
+  await queue.answer()
+  await balanced.answer()
+  assert.equal(told.length, 0)
+  const late = await begin()
+  await becomes('LB')
+  await balancing.look(id)
+  await late.answer()
+  assert.deepEqual(
+    told.map(text => text.split(' ')[0]),
+    ['keep'],
+  )
+})
+
+test('of two looks the one that began later is told last, and its settings stay', async t => {
+  const { rig, balancing, told, begin, id } = await openLooks(t)
+  const early = await begin()
+  await rig.change(id, { env: [{ key: 'RUNYARD_MAX_CONCURRENCY', value: '3' }] })
+  const late = await balancing.look(id)
+  assert.equal(late?.requests?.maxConcurrency, 3)
+  await early.answer()
+  assert.equal(told.length, 1)
+  assert.equal((await balancing.snapshot(id))?.requests?.maxConcurrency, 3)
+})

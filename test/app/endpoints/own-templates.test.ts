@@ -1,0 +1,159 @@
+/** Endpoints that show what they run as their own, over templates that may be shared. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ENDPOINT_DEFAULTS, type EndpointConfig } from '../../../src/core/endpoints/endpoint.ts'
+import { REST_NAMES } from '../../../src/core/endpoints/field-names.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId, type TemplateId } from '../../../src/core/ids.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+import { servicesOf } from '../../support/services.ts'
+
+const { scaler, ...defaults } = ENDPOINT_DEFAULTS
+const CONFIG: EndpointConfig = {
+  ...{ ...defaults, name: 'mine', scaler: scaler.QUEUE, locations: [], networkVolumeIds: [], env: {} },
+  compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] },
+}
+const ME = DEFAULT_OWNER
+
+const templateNames = async (rig: Rig) => (await rig.store.templates.list(ME)).map(({ name }) => name)
+
+test('an endpoint with a template of its own shows it in no list, and takes it along', async t => {
+  const rig = await openRig(t)
+  const { endpoints } = servicesOf(rig)
+  const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1', env: { A: '1' } })
+  const endpoint = await endpoints.find(ME, id)
+  const template = (await endpoints.withTemplate(endpoint.owner, endpoint.id)).template
+  assert.deepEqual(
+    [template.image, template.env, template.isServerless, template.volumeGb, template.diskGb, template.listed],
+    ['image:1', { A: '1' }, true, 0, 10, false],
+  )
+  assert.deepEqual(await templateNames(rig), [])
+  await endpoints.remove(ME, id, true)
+  assert.equal(await rig.store.templates.find(ME, template.id), null)
+})
+
+test('everything wrong with an endpoint and its own template is said at once, in the words of REST', async t => {
+  const rig = await openRig(t)
+  const { endpoints } = servicesOf(rig, REST_NAMES)
+  const config = { ...CONFIG, name: '', workersMin: 3, workersMax: 1 }
+  await assert.rejects(endpoints.createWithOwnTemplate(ME, config, { image: ' ', diskGb: 0 }), {
+    code: 'invalid',
+    failures: [
+      ...['name must not be empty', 'workers.min (3) must not exceed workers.max (1)', 'image must not be empty'],
+      'disk must be an integer of at least 1',
+    ],
+  })
+  assert.deepEqual(await rig.store.endpoints.ids(), [])
+})
+
+test('a change of what an endpoint runs makes one new version, and a change of nothing makes none', async t => {
+  const rig = await openRig(t)
+  const { endpoints } = servicesOf(rig)
+  const { id, templateId } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
+  const changed = await endpoints.updateOwnTemplate(ME, id, { flashboot: 'FLASHBOOT' }, { image: 'image:2' })
+  assert.deepEqual([changed.version, changed.templateId], [2, templateId])
+  assert.equal((await endpoints.withTemplate(changed.owner, changed.id)).template.image, 'image:2')
+  const same = await endpoints.updateOwnTemplate(ME, id, { name: 'renamed' }, { image: 'image:2' })
+  assert.deepEqual([same.version, same.name], [2, 'renamed'])
+})
+
+test('a change of what a linked endpoint runs copies the template, and leaves the others alone', async t => {
+  const rig = await openRig(t)
+  const { endpoints, templates } = servicesOf(rig)
+  const shared = await rig.template({ name: 'shared', env: [{ key: 'T', value: '1' }] })
+  const linked = await rig.endpoint({ templateId: shared, env: [] })
+  const other = await endpoints.create(ME, CONFIG, shared)
+  await endpoints.update(ME, linked, { env: { E: '1' } })
+  const changed = await endpoints.updateOwnTemplate(ME, linked, {}, { env: { N: '2' } })
+  assert.notEqual(changed.templateId, shared)
+  const own = (await endpoints.withTemplate(changed.owner, changed.id)).template
+  assert.deepEqual([own.env, changed.env, own.listed], [{ N: '2' }, {}, false])
+  assert.deepEqual((await templates.find(ME, shared)).env, { T: '1' })
+  assert.equal((await endpoints.find(ME, other.id)).version, 1)
+  assert.equal(changed.version, 3)
+  assert.deepEqual(await templateNames(rig), ['shared'])
+  await endpoints.update(ME, linked, { templateId: shared })
+  assert.equal(await rig.store.templates.find(ME, own.id), null, 'nobody has the copy any more')
+})
+
+test('an unlisted template that a second endpoint was linked to is copied, too', async t => {
+  const rig = await openRig(t)
+  const { endpoints } = servicesOf(rig)
+  const first = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
+  const second = await endpoints.create(ME, CONFIG, first.templateId)
+  const changed = await endpoints.updateOwnTemplate(ME, second.id, {}, { image: 'image:2' })
+  assert.notEqual(changed.templateId, first.templateId)
+  assert.equal((await endpoints.withTemplate(ME, first.id)).template.image, 'image:1')
+})
+
+test('a change that is made of what there is sees what others have changed meanwhile', async t => {
+  const rig = await openRig(t)
+  const { endpoints } = servicesOf(rig)
+  const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1', env: { N: '0' } })
+  const count = () =>
+    endpoints.updateOwnTemplate(
+      ME,
+      id,
+      ({ workersMax }) => ({ workersMax: workersMax + 1 }),
+      (_, { env }) => ({ env: { N: String(Number(env.N) + 1) } }),
+    )
+  await Promise.all([count(), count(), count()])
+  const endpoint = await endpoints.find(ME, id)
+  assert.deepEqual([endpoint.workersMax, endpoint.version], [6, 4])
+  assert.deepEqual((await endpoints.withTemplate(endpoint.owner, endpoint.id)).template.env, { N: '3' })
+})
+
+test('an idleTimeout that would have no effect is refused where it is given', async t => {
+  const rig = await openRig(t)
+  const { endpoints } = servicesOf(rig, REST_NAMES)
+  const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
+  const requests = { scaler: { type: 'REQUEST_COUNT', requestCount: 2 } } as const
+  await assert.rejects(endpoints.updateOwnTemplate(ME, id, { ...requests, idleTimeoutS: 9 }), {
+    message: 'workers.idleTimeout does not apply to a queue that scales on requestCount',
+  })
+  await endpoints.updateOwnTemplate(ME, id, requests)
+  assert.equal((await endpoints.find(ME, id)).idleTimeoutS, 10, 'it is kept')
+})
+
+test('a template in use stays serverless', async t => {
+  const rig = await openRig(t)
+  const { endpoints, templates } = servicesOf(rig)
+  const { templateId } = await endpoints.find(ME, await rig.endpoint())
+  await assert.rejects(templates.update(ME, templateId, { isServerless: false }), { code: 'invalid' })
+})
+
+test('a public template is seen by others without its registry, and changed by its owner alone', async t => {
+  const rig = await openRig(t)
+  const { endpoints, templates } = servicesOf(rig)
+  const stranger = 'stranger' as OwnerId
+  const { templateId } = await endpoints.find(ME, await rig.endpoint())
+  await assert.rejects(templates.findVisible(stranger, templateId), { code: 'not_found' })
+  await templates.update(ME, templateId, { isPublic: true })
+  const seen = await templates.findVisible(stranger, templateId)
+  assert.deepEqual([seen.image, seen.registry], ['image:1', null])
+  assert.deepEqual(
+    (await templates.listPublic()).items.map(({ id }) => id),
+    [templateId],
+  )
+  for (const refused of [
+    templates.find(stranger, templateId),
+    templates.update(stranger, templateId, { image: 'x' }),
+    templates.remove(stranger, templateId),
+  ]) {
+    await assert.rejects(refused, { code: 'not_found' })
+  }
+})
+
+test('lists of endpoints and templates come in pages', async t => {
+  const rig = await openRig(t)
+  const { endpoints, templates } = servicesOf(rig)
+  const made: EndpointId[] = []
+  for (let n = 0; n < 3; n += 1) made.push(await rig.endpoint())
+  const first = await endpoints.list(ME, { limit: 2 })
+  const second = await endpoints.list(ME, { limit: 2, cursor: first.nextCursor })
+  const ids = [...first.items, ...second.items].map(({ id }) => id)
+  assert.deepEqual([ids.sort(), second.nextCursor], [made.sort(), null])
+  for (let n = 0; n < 2; n += 1) await rig.template()
+  assert.equal((await templates.list(ME, { limit: 1 })).items.length, 1)
+  await assert.rejects(endpoints.list(ME, { cursor: '?' }), { message: /^cursor is not one/ })
+  await assert.rejects(templates.remove(ME, 'none' as TemplateId), { code: 'not_found' })
+})

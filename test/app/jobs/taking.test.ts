@@ -1,0 +1,345 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EndpointId, JobId } from '../../../src/core/ids.ts'
+import { type Answer, openRig, type Rig, type RigWorker } from '../../support/rig.ts'
+
+/** An endpoint with this many workers, each of which has asked for a job once and waits. */
+async function idleWorkers(rig: Rig, count: number) {
+  const endpoint = await rig.endpoint({ workersMin: count, workersMax: count })
+  await rig.clock.advance(100)
+  const workers = rig.fleet.started
+    .slice(-count)
+    .map((_, index) => rig.worker(rig.fleet.started.length - count + index))
+  const polls = workers.map(worker => worker.take())
+  await rig.clock.settle()
+  return { endpoint, workers, polls }
+}
+
+/** Those of the held polls that have been answered, once nothing moves any more. */
+async function answered(rig: Rig, polls: readonly Promise<Answer>[]): Promise<Answer[]> {
+  const answers: Answer[] = []
+  for (const poll of polls) void poll.then(answer => answers.push(answer))
+  await rig.clock.settle()
+  return answers
+}
+
+test('a hundred idle workers and one job: exactly one gets it, and few try', async t => {
+  const rig = await openRig(t)
+  const { endpoint, polls } = await idleWorkers(rig, 100)
+  const before = rig.calls('jobs.claim')
+  const id = await rig.submit(endpoint)
+  const answers = await answered(rig, polls)
+  assert.deepEqual(
+    answers.map(({ json }) => json?.id),
+    [id],
+  )
+  const tried = rig.calls('jobs.claim') - before
+  assert.ok(tried <= 3, `${tried} claims for one job`)
+})
+
+test('a hundred idle workers and a hundred jobs at once: each gets one', async t => {
+  const rig = await openRig(t)
+  const { endpoint, polls } = await idleWorkers(rig, 100)
+  const before = rig.calls('jobs.claim')
+  await Promise.all(polls.map(() => rig.submit(endpoint)))
+  const answers = await answered(rig, polls)
+  assert.equal(new Set(answers.map(({ json }) => json?.id)).size, 100)
+  const tried = rig.calls('jobs.claim') - before
+  assert.ok(tried <= 210, `${tried} claims for a hundred jobs`)
+})
+
+test('the worker that waits longest gets the next job', async t => {
+  const rig = await openRig(t)
+  const { endpoint, workers, polls } = await idleWorkers(rig, 3)
+  for (const [index, worker] of workers.entries()) {
+    const id = await rig.submit(endpoint)
+    assert.equal((await polls[index])!.json.id, id)
+    assert.equal((await rig.job(endpoint, id)).workerId, worker.id)
+  }
+})
+
+test('a poll is held for 25 seconds and then answered 204', async t => {
+  const rig = await openRig(t)
+  const { polls } = await idleWorkers(rig, 1)
+  await rig.clock.advance(24_900)
+  assert.deepEqual(await answered(rig, polls), [])
+  await rig.clock.advance(100)
+  assert.equal((await polls[0])!.status, 204)
+})
+
+test('a poll that ends takes no job with it: the next worker in line gets the one that came just then', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
+  await rig.clock.advance(100)
+  const connection = new AbortController()
+  const first = rig.worker(0).take({ signal: connection.signal })
+  await rig.clock.settle()
+  const second = rig.worker(1).take()
+  await rig.clock.settle()
+  const submitted = rig.submit(endpoint)
+  connection.abort()
+  assert.equal((await second).json.id, await submitted)
+  assert.equal((await first).status, 204)
+})
+
+test('a batch leaves enough for the other workers', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMin: 3, workersMax: 3 })
+  await rig.clock.advance(100)
+  for (let number = 0; number < 9; number += 1) await rig.submit(endpoint)
+  const sizes: number[] = []
+  for (const index of [0, 1, 2]) sizes.push((await rig.worker(index).take({ batch: 10 })).json.length)
+  assert.deepEqual(sizes, [3, 2, 2])
+})
+
+test('a batch is one job while others wait in line, and a fair share for the last of them', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
+  await rig.clock.advance(100)
+  const polls = [rig.worker(0).take({ batch: 10 }), rig.worker(1).take({ batch: 10 })]
+  await rig.clock.settle()
+  await Promise.all([1, 2, 3, 4].map(() => rig.submit(endpoint)))
+  const sizes = (await Promise.all(polls)).map(({ json }) => json.length)
+  assert.deepEqual(sizes, [1, 2])
+})
+
+test('the only worker gets as many as it asks for, in order', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const ids: JobId[] = []
+  for (let number = 0; number < 5; number += 1) ids.push(await rig.submit(endpoint))
+  const batch = (await worker.take({ batch: 4 })).json as { id: JobId }[]
+  assert.deepEqual(
+    batch.map(({ id }) => id),
+    ids.slice(0, 4),
+  )
+  assert.equal((await worker.record()).capacity, 4)
+})
+
+test('a batch that never reached its worker is back as a whole, in order', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const ids = [await rig.submit(endpoint), await rig.submit(endpoint), await rig.submit(endpoint)]
+  assert.equal((await worker.take({ batch: 3, delivered: false })).json.length, 3)
+  await rig.clock.settle()
+  const again = (await worker.take({ batch: 3 })).json as { id: JobId }[]
+  assert.deepEqual(
+    again.map(({ id }) => id),
+    ids,
+  )
+})
+
+/** A worker that holds a job and waits for more while it is drained, as a concurrent handler does. */
+async function drainingWorker(rig: Rig): Promise<{ endpoint: EndpointId; old: RigWorker; held: JobId }> {
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 2 })
+  const held = await rig.submit(endpoint)
+  assert.equal(await worker.takeJob(), held)
+  await rig.change(endpoint, { env: [{ key: 'NEW', value: '1' }] })
+  await rig.clock.advance(100)
+  assert.equal((await worker.record()).state, 'DRAINING')
+  return { endpoint, old: worker, held }
+}
+
+test('a worker that is drained gets no more jobs', async t => {
+  const rig = await openRig(t)
+  const { endpoint, old } = await drainingWorker(rig)
+  const poll = old.take({ busy: true })
+  const id = await rig.submit(endpoint)
+  await rig.clock.advance(1_000)
+  assert.equal((await rig.job(endpoint, id)).status, 'IN_QUEUE')
+  await rig.clock.advance(25_000)
+  assert.equal((await poll).status, 204)
+})
+
+test('a drained worker that waits for jobs keeps none from the workers behind it in line', async t => {
+  const rig = await openRig(t)
+  const { endpoint, old } = await drainingWorker(rig)
+  const oldPoll = old.take({ busy: true })
+  await rig.clock.settle()
+  const poll = rig.worker(-1).take()
+  await rig.clock.settle()
+  const id = await rig.submit(endpoint)
+  const answers = await answered(rig, [poll])
+  assert.deepEqual(
+    answers.map(({ json }) => json?.id),
+    [id],
+  )
+  await rig.clock.advance(25_000)
+  assert.equal((await oldPoll).status, 204)
+})
+
+test('a worker that is drained while it stands first in line keeps no job from those behind it', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 2 })
+  await rig.submit(endpoint)
+  await worker.takeJob()
+  const oldPoll = worker.take({ busy: true })
+  await rig.clock.settle()
+  await rig.change(endpoint, { env: [{ key: 'NEW', value: '1' }] })
+  await rig.clock.advance(100)
+  const poll = rig.worker(-1).take()
+  await rig.clock.settle()
+  const id = await rig.submit(endpoint)
+  assert.equal((await answered(rig, [poll]))[0]?.json.id, id)
+  await rig.clock.advance(25_000)
+  await oldPoll
+})
+
+test('the poll of a worker that is told to end is answered at once', async t => {
+  const rig = await openRig(t, { onTerminate: () => {} })
+  const { endpoint, polls } = await idleWorkers(rig, 1)
+  await rig.change(endpoint, { workersMin: 0, workersMax: 0 })
+  await rig.clock.advance(100)
+  assert.deepEqual(
+    (await answered(rig, polls)).map(({ status }) => status),
+    [204],
+  )
+})
+
+test('a worker that has ended is slowed down, not fed', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  rig.fleet.exit(worker.id, { code: 1 })
+  await rig.clock.advance(100)
+  await rig.submit(endpoint)
+  const { status, headers } = await worker.take()
+  assert.deepEqual([status, headers.get('retry-after')], [429, '5'])
+})
+
+test('a worker that asks to be refreshed gets no more jobs and is replaced', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const [first, second] = [await rig.submit(endpoint), await rig.submit(endpoint)]
+  await worker.takeJob()
+  await worker.done(first, { output: 1, stopPod: true })
+  await rig.clock.advance(100)
+  assert.ok(rig.fleet.terminated.has(worker.id))
+  const end = await worker.record()
+  assert.deepEqual([end.state, end.stopReason], ['EXITED', 'refresh'])
+  assert.equal(await rig.worker(-1).takeJob(), second)
+})
+
+test('the token of a worker opens the calls of its own endpoint and nothing else', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  const other = await rig.endpoint()
+  const key = worker.spec.protocolEnv.RUNPOD_AI_API_KEY!
+  assert.equal((await rig.ask('GET', `/v2/${other}/job-take/x`, { key })).status, 401)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/job-take/x`, { key: 'rpw_wrong' })).status, 401)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/job-take/x`, { key: null })).status, 401)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/run`, { key, body: { input: {} } })).status, 401)
+  assert.equal((await rig.ask('GET', `/v2/serverless/${endpoint}`, { key })).status, 401)
+})
+
+test('a worker that still lists a job which it was told to stop is told again', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const id = await rig.submit(endpoint)
+  assert.equal(await worker.takeJob(), id)
+  const first = worker.stops()
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+  assert.deepEqual((await first).json, { jobsToStop: [id] })
+  const second = worker.stops()
+  await worker.ping([id])
+  assert.deepEqual((await second).json, { jobsToStop: [id] })
+})
+
+test('a retried job is not stopped because its last attempt was, and is when it is cancelled itself', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const id = await rig.submit(endpoint, { input: {}, policy: { executionTimeout: 5_000 } })
+  assert.equal(await worker.takeJob(), id)
+  const first = worker.stops()
+  await rig.clock.advance(6_000)
+  assert.equal((await rig.status(endpoint, id)).json.status, 'TIMED_OUT')
+  assert.deepEqual((await first).json, { jobsToStop: [id] })
+  await rig.ask('POST', `/v2/${endpoint}/retry/${id}`)
+  assert.equal(await worker.takeJob(), id)
+  const poll = worker.stops()
+  await rig.clock.advance(3_000)
+  assert.deepEqual(await rig.store.stops.pending(worker.id), [])
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+  assert.deepEqual((await poll).json, { jobsToStop: [id] })
+})
+
+test('a job that is retried goes to no worker that has yet to stop its last attempt, and to that one once it has', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const id = await rig.submit(endpoint, { input: {}, policy: { executionTimeout: 5_000 } })
+  const other = await rig.submit(endpoint)
+  const taken = (await worker.take({ batch: 2 })).json.map((job: { id: JobId }) => job.id)
+  assert.deepEqual(taken, [id, other])
+  await rig.clock.advance(6_000)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/retry/${id}`)).status, 200)
+  const held = worker.take({ batch: 2, busy: true })
+  await rig.clock.advance(1_000)
+  assert.equal((await rig.status(endpoint, id)).json.status, 'IN_QUEUE')
+  await worker.stops()
+  await worker.ping([other])
+  assert.equal((await held).status, 204, 'it may say with the next one that it has let go')
+  assert.deepEqual((await worker.take({ batch: 2, busy: true })).json[0].id, id)
+})
+
+const python = (version: string) => ({ 'user-agent': `RunPod-Python-SDK/${version} (Linux; x86_64)` })
+
+/** A worker for several jobs at once whose only one was cancelled, on an SDK that cannot be told to stop it. */
+async function withCancelled(rig: Rig, version: string) {
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const unwanted = await rig.submit(endpoint)
+  assert.equal((await worker.take({ batch: 3, headers: python(version) })).json[0].id, unwanted)
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${unwanted}`)
+  const more = () => worker.take({ batch: 2, busy: true, headers: python(version) })
+  return { endpoint, worker, unwanted, more }
+}
+
+for (const version of ['1.7.4', '1.7.13', '1.8.1', '1.9.0']) {
+  test(`${version} begins no job beside a cancelled one: it gets none, and is replaced for the next one after 5 s`, async t => {
+    const rig = await openRig(t)
+    const { endpoint, worker, more } = await withCancelled(rig, version)
+    const next = await rig.submit(endpoint)
+    void more()
+    await rig.clock.advance(7_000)
+    assert.equal((await worker.record()).stopReason, 'cancelled_job')
+    const { lostAttempts, status } = await rig.job(endpoint, next)
+    assert.deepEqual([status, lostAttempts], ['IN_QUEUE', 0])
+    assert.equal(await rig.worker(-1).takeJob(), next)
+  })
+}
+
+test('1.8.1 gets jobs again as soon as the cancelled one has ended', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, unwanted, more } = await withCancelled(rig, '1.8.1')
+  const next = await rig.submit(endpoint)
+  const poll = more()
+  await rig.clock.advance(500)
+  await worker.done(unwanted)
+  assert.deepEqual(
+    (await poll).json.map(({ id }: { id: JobId }) => id),
+    [next],
+  )
+})
+
+for (const version of ['1.6.2', '1.7.0', '1.9.1', '1.12.0']) {
+  test(`${version} begins jobs beside a cancelled one, so it gets them`, async t => {
+    const rig = await openRig(t)
+    const { endpoint, more } = await withCancelled(rig, version)
+    const next = await rig.submit(endpoint)
+    assert.deepEqual(
+      (await more()).json.map(({ id }: { id: JobId }) => id),
+      [next],
+    )
+  })
+}
+test('a batch of large jobs has as many as fit into one answer, at least one, and the rest comes with the next', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  const text = 'x'.repeat(9 * 1024 * 1024)
+  const ids: JobId[] = []
+  for (let n = 0; n < 5; n += 1) ids.push(await rig.submit(endpoint, { input: { text } }))
+  const taken: string[][] = []
+  for (let got = 0; got < ids.length; got += taken.at(-1)!.length) {
+    const { json } = await worker.take({ batch: 10, busy: got > 0 })
+    taken.push(json.map(({ id }: { id: string }) => id))
+  }
+  assert.deepEqual(taken, [ids.slice(0, 3), ids.slice(3)])
+})

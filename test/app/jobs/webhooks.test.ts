@@ -1,0 +1,305 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { test } from 'node:test'
+import { MAX_CALLS, MAX_CALLS_PER_ENDPOINT } from '../../../src/control/webhook-dispatcher.ts'
+import type { EndpointId, JobId } from '../../../src/core/ids.ts'
+import type { OutboundCall } from '../../support/fake-outbound.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+const URL_ = 'https://example.com/hook'
+const DAY_MS = 24 * 60 * 60_000
+
+/** A job with a webhook that waits, and nothing that takes it. */
+async function waiting(rig: Rig, url = URL_): Promise<{ endpoint: EndpointId; id: JobId }> {
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  return { endpoint, id: await rig.submit(endpoint, { input: {}, webhook: url }) }
+}
+
+/** A job with a webhook that has just been cancelled. */
+async function ended(rig: Rig): Promise<{ endpoint: EndpointId; id: JobId }> {
+  const job = await waiting(rig)
+  assert.equal((await rig.ask('POST', `/v2/${job.endpoint}/cancel/${job.id}`)).status, 200)
+  return job
+}
+
+async function deliveries(rig: Rig, endpoint: EndpointId, id: JobId) {
+  const { status, json, text } = await rig.ask('GET', `/v2/${endpoint}/webhooks/${id}`)
+  assert.equal(status, 200, text)
+  return json.deliveries
+}
+
+function since(calls: readonly OutboundCall[]): number[] {
+  return calls.map(({ atMs }) => Math.floor((atMs - calls[0]!.atMs) / 1_000))
+}
+
+function verifies(call: OutboundCall, key: string): boolean {
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature } = call.headers
+  const secret = Buffer.from(key.replace('whsec_', ''), 'base64')
+  const wanted = createHmac('sha256', secret).update(`${id}.${timestamp}.${call.body}`).digest('base64')
+  return signature === `v1,${wanted}`
+}
+
+test('each final state is told, with the payload that the status has', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const submit = (policy: object = {}) => rig.submit(endpoint, { input: {}, policy, webhook: URL_ })
+  const told = async (id: JobId, status: string) => {
+    await rig.clock.advance(50)
+    const call = rig.outbound.calls.at(-1)
+    const view = await rig.status(endpoint, id)
+    assert.equal(call?.body, view.text)
+    assert.deepEqual([view.json.status, call?.url, call?.headers['content-type']], [status, URL_, 'application/json'])
+    assert.deepEqual(
+      (await deliveries(rig, endpoint, id)).map((one: { state: string }) => one.state),
+      ['DELIVERED'],
+    )
+  }
+  await submit()
+  const completed = await worker.takeJob()
+  await worker.done(completed, { output: { big: 1 } })
+  await told(completed, 'COMPLETED')
+  await submit()
+  const failed = await worker.takeJob()
+  await worker.done(failed, { error: 'no' })
+  await told(failed, 'FAILED')
+  const cancelled = await submit()
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${cancelled}`)
+  await told(cancelled, 'CANCELLED')
+  const purged = await submit()
+  await rig.ask('POST', `/v2/${endpoint}/purge-queue`)
+  await told(purged, 'CANCELLED')
+  await submit({ executionTimeout: 5_000 })
+  const late = await worker.takeJob()
+  await rig.clock.advance(6_000)
+  await told(late, 'TIMED_OUT')
+  assert.equal(rig.outbound.calls.length, 5)
+  assert.equal(rig.happened('webhook.delivered').length, 5)
+})
+
+test('a job that expires before it is done, and those of a deleted endpoint, are told too', async t => {
+  const rig = await openRig(t)
+  const { endpoint } = await waiting(rig)
+  const expiring = await rig.submit(endpoint, { input: {}, webhook: URL_, policy: { ttl: 10_000 } })
+  await rig.clock.advance(11_500)
+  const [expired] = rig.outbound.calls
+  const told = JSON.parse(expired!.body)
+  assert.deepEqual([told.id, told.status, told.error], [expiring, 'TIMED_OUT', 'the job was not done within its ttl'])
+  await rig.graphql(`mutation { deleteEndpoint(id: "${endpoint}") }`)
+  await rig.clock.advance(100)
+  assert.equal(JSON.parse(rig.outbound.calls[1]!.body).status, 'CANCELLED')
+  assert.equal(rig.outbound.calls.length, 2)
+})
+
+test('a receiver is tried at 0, 10 and 20 seconds, and what came of it can be seen', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = () => (rig.outbound.calls.length === 2 ? { problem: 'connect ECONNREFUSED' } : { status: 500 })
+  const { endpoint, id } = await ended(rig)
+  await rig.clock.advance(5_000)
+  const [pending] = await deliveries(rig, endpoint, id)
+  assert.equal(pending.state, 'PENDING')
+  assert.ok(Date.parse(pending.nextTryAt) > rig.clock.now())
+  await rig.clock.advance(60_000)
+  const { calls } = rig.outbound
+  assert.deepEqual(since(calls), [0, 10, 20])
+  assert.equal(new Set(calls.map(({ headers }) => headers['webhook-id'])).size, 1)
+  const [over] = await deliveries(rig, endpoint, id)
+  assert.deepEqual([over.state, over.jobStatus, over.nextTryAt], ['FAILED', 'CANCELLED', undefined])
+  assert.deepEqual(
+    over.tries.map(({ status, error }: { status?: number; error?: string }) => status ?? error),
+    [500, 'connect ECONNREFUSED', 500],
+  )
+  assert.deepEqual(
+    over.tries.map(({ at }: { at: string }) => Date.parse(at)),
+    calls.map(({ atMs }) => atMs),
+  )
+  const [event, ...more] = rig.happened('webhook.failed')
+  assert.deepEqual([event?.tries, event?.problem, more.length], [3, 'the receiver answered 500', 0])
+})
+
+test('only 200 is success: other answers of the 200s and redirects are tried again', async t => {
+  const rig = await openRig(t)
+  const answers = [204, 302, 200]
+  rig.outbound.answer = () => ({ status: answers[rig.outbound.calls.length - 1]! })
+  const { endpoint, id } = await ended(rig)
+  await rig.clock.advance(60_000)
+  assert.equal(rig.outbound.calls.length, 3)
+  assert.equal((await deliveries(rig, endpoint, id))[0].state, 'DELIVERED')
+  assert.equal(rig.happened('webhook.delivered')[0]?.tries, 3)
+})
+
+test('a receiver that never answers is given up after 10 seconds a try', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = () => null
+  const { endpoint, id } = await ended(rig)
+  await rig.clock.advance(70_000)
+  assert.deepEqual(since(rig.outbound.calls), [0, 20, 40])
+  assert.ok(rig.outbound.calls.every(({ signal }) => signal.aborted))
+  const [{ tries }] = await deliveries(rig, endpoint, id)
+  assert.deepEqual([tries[0].error, tries[0].tookMs], ['no answer within 10 s', 10_000])
+})
+
+test('the signature verifies with the key of the endpoint, also after a new one was made', async t => {
+  const rig = await openRig(t)
+  const { endpoint, id } = await ended(rig)
+  await rig.clock.advance(50)
+  const path = `/v2/${endpoint}/webhook-key`
+  const first = await rig.ask('GET', path)
+  assert.match(first.json.key, /^whsec_[A-Za-z0-9+/]{43}=$/)
+  assert.equal(first.headers.get('cache-control'), 'no-store')
+  assert.ok(verifies(rig.outbound.calls[0]!, first.json.key))
+  assert.equal(rig.outbound.calls[0]!.headers['webhook-timestamp'], String(Math.floor(rig.clock.now() / 1000)))
+  const second = await rig.ask('POST', path)
+  assert.notEqual(second.json.key, first.json.key)
+  assert.equal((await rig.ask('GET', path)).json.key, second.json.key)
+  const next = await rig.submit(endpoint, { input: {}, webhook: URL_ })
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${next}`)
+  await rig.clock.advance(50)
+  const call = rig.outbound.calls[1]!
+  assert.ok(verifies(call, second.json.key) && !verifies(call, first.json.key))
+  assert.notEqual(call.headers['webhook-id'], rig.outbound.calls[0]!.headers['webhook-id'])
+  assert.ok(!JSON.stringify(rig.events).includes(second.json.key), id)
+})
+
+test('the key is for those who may change the endpoint, and the list for those who may read its jobs', async t => {
+  const rig = await openRig(t)
+  const { endpoint, id } = await ended(rig)
+  const scopes = [
+    ['reader', { type: 'restricted', management: 'read', jobs: 'read' }],
+    ['manager', { type: 'restricted', management: 'write', jobs: 'none' }],
+  ] as const
+  const seen: Record<string, number[]> = {}
+  for (const [name, scope] of scopes) {
+    const key = await rig.addKey(name, { scope })
+    const list = await rig.ask('GET', `/v2/${endpoint}/webhooks/${id}`, { key })
+    const read = await rig.ask('GET', `/v2/${endpoint}/webhook-key`, { key })
+    const rotate = await rig.ask('POST', `/v2/${endpoint}/webhook-key`, { key })
+    seen[name] = [list.status, read.status, rotate.status]
+  }
+  assert.deepEqual(seen, { reader: [200, 403, 403], manager: [403, 200, 200] })
+  assert.equal((await rig.ask('DELETE', `/v2/${endpoint}/webhook-key`)).status, 405)
+  assert.equal((await rig.ask('GET', `/v2/nowhere/webhook-key`)).status, 404)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/webhooks/unknown`)).status, 404)
+  const without = await rig.submit(endpoint)
+  assert.deepEqual(await deliveries(rig, endpoint, without), [])
+})
+
+test('a restart between tries goes on where it was, and one in the middle of a try makes it again', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = ({ atMs }) => (atMs < rig.clock.startMs + 15_000 ? { status: 500 } : null)
+  const { endpoint, id } = await ended(rig)
+  await rig.clock.advance(5_000)
+  await rig.crash()
+  await rig.clock.advance(15_000)
+  await rig.start()
+  await rig.clock.advance(1_000)
+  assert.equal(rig.outbound.calls.length, 2, 'it was due meanwhile, so it is called at once')
+  await rig.crash()
+  rig.outbound.answer = () => ({ status: 200 })
+  await rig.start()
+  await rig.clock.advance(1_000)
+  const [over] = await deliveries(rig, endpoint, id)
+  assert.deepEqual([over.state, over.tries.length, rig.outbound.calls.length], ['DELIVERED', 2, 3])
+})
+
+test('a stop waits a moment for calls that are being made', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = () => null
+  await ended(rig)
+  await rig.clock.advance(50)
+  let stopped = false
+  const stopping = rig.stop().then(() => {
+    stopped = true
+  })
+  await rig.clock.advance(1_500)
+  assert.equal(stopped, false)
+  await rig.clock.advance(1_500)
+  await stopping
+  assert.equal(rig.outbound.calls[0]!.signal.aborted, true)
+  await rig.start()
+})
+
+test('an end that the store did not take is not told; one that it took is, although nobody said so', async t => {
+  for (const fault of ['before', 'after'] as const) {
+    const rig = await openRig(t)
+    const { endpoint, id } = await waiting(rig)
+    rig.failNext('jobOutcomes.cancel', fault)
+    assert.equal((await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)).status, 503)
+    await rig.clock.advance(6_000)
+    assert.equal(rig.outbound.calls.length, fault === 'before' ? 0 : 1)
+  }
+})
+
+test('a try that the store could not keep is kept later and not made again', async t => {
+  for (const fault of ['before', 'after'] as const) {
+    const rig = await openRig(t)
+    const { endpoint, id } = await waiting(rig)
+    rig.failNext('webhooks.recordTry', fault, 2)
+    await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+    await rig.clock.advance(20_000)
+    assert.equal(rig.outbound.calls.length, 1)
+    const [over] = await deliveries(rig, endpoint, id)
+    assert.deepEqual([over.state, over.tries.length], ['DELIVERED', 1])
+    assert.equal(rig.happened('webhook.delivered').length, 1)
+  }
+})
+
+test('a lost notification and a store that fails for a while delay a delivery and lose none', async t => {
+  const rig = await openRig(t)
+  rig.loses = topic => topic === 'webhooks'
+  const { endpoint, id } = await waiting(rig)
+  for (const method of ['webhooks.due', 'webhooks.open', 'webhooks.ensureKey'] as const) rig.failNext(method, 'before')
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+  await rig.clock.advance(20_000)
+  assert.equal((await deliveries(rig, endpoint, id))[0].state, 'DELIVERED')
+})
+
+test('calls at once are bounded, and an endpoint whose receiver hangs holds up no other', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = ({ url }) => (url.includes('slow') ? null : { status: 200 })
+  const cancelAll = async (count: number, url: string) => {
+    const endpoint = await rig.endpoint({ workersMax: 0 })
+    for (let n = 0; n < count; n += 1) await rig.submit(endpoint, { input: {}, webhook: url })
+    await rig.ask('POST', `/v2/${endpoint}/purge-queue`)
+    await rig.clock.advance(50)
+  }
+  await cancelAll(5, 'https://slow.example')
+  assert.equal(rig.outbound.calls.length, MAX_CALLS_PER_ENDPOINT)
+  await cancelAll(6, 'https://quick.example')
+  await rig.clock.advance(100)
+  assert.equal(rig.outbound.calls.length, MAX_CALLS_PER_ENDPOINT + 6)
+  for (let n = 0; n < 8; n += 1) await cancelAll(3, 'https://slow.example')
+  assert.equal(
+    rig.outbound.calls.filter(({ url, signal }) => url.includes('slow') && !signal.aborted).length,
+    MAX_CALLS,
+  )
+  await rig.clock.advance(1_000_000)
+  assert.equal(rig.outbound.calls.filter(({ url }) => url.includes('slow')).length, (5 + 8 * 3) * 3)
+})
+
+test('a retry of the job does not change what is told of its first end', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  rig.outbound.answer = () => ({ status: rig.outbound.calls.length === 1 ? 500 : 200 })
+  const id = await rig.submit(endpoint, { input: {}, webhook: URL_ })
+  await worker.takeJob()
+  await worker.done(id, { error: 'no' })
+  await rig.clock.advance(50)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/retry/${id}`)).status, 200)
+  await worker.takeJob()
+  await worker.done(id, { output: 'yes' })
+  await rig.clock.advance(12_000)
+  const statuses = rig.outbound.calls.map(({ body }) => JSON.parse(body).status)
+  assert.deepEqual(statuses, ['FAILED', 'COMPLETED', 'FAILED'])
+  assert.equal(rig.outbound.calls[0]!.body, rig.outbound.calls[2]!.body)
+})
+
+test('deliveries stay visible for a day after they are over', async t => {
+  const rig = await openRig(t)
+  const { endpoint, id } = await ended(rig)
+  await rig.clock.advance(50)
+  await rig.clock.leap(DAY_MS - 60_000)
+  assert.equal((await deliveries(rig, endpoint, id)).length, 1)
+  await rig.clock.leap(120_000)
+  await rig.clock.advance(61_000)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/webhooks/${id}`)).status, 404)
+})

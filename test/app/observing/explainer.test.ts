@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EndpointId } from '../../../src/core/ids.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+interface Page {
+  readonly explanations: { readonly kind: string; readonly id: string; readonly name: string; readonly cause: string }[]
+  readonly pagination: { readonly nextCursor: string | null; readonly hasNextPage: boolean }
+}
+
+async function page(rig: Rig, query = ''): Promise<Page> {
+  const { status, json } = await rig.ask('GET', `/ops/why${query}`)
+  assert.equal(status, 200)
+  return json
+}
+
+/** So many endpoints besides this one, made in the store. */
+async function copies(rig: Rig, id: EndpointId, count: number): Promise<void> {
+  const endpoint = (await rig.store.endpoints.find(id))!
+  for (let number = 1; number <= count; number += 1) {
+    const copy = { id: `copy${String(number).padStart(10, '0')}` as EndpointId, name: `copy ${number}` }
+    await rig.store.endpoints.insert({ ...endpoint, ...copy, createdAtMs: endpoint.createdAtMs + number })
+  }
+}
+
+test('why nothing happens is told of all endpoints page by page, with a bounded number of reads for each', async t => {
+  const rig = await openRig(t)
+  const first = await rig.endpoint()
+  await rig.clock.advance(100)
+  await copies(rig, first, 230)
+  const seen: string[] = []
+  let cursor: string | null = null
+  do {
+    const before = rig.calls('endpoints.snapshot')
+    const { explanations, pagination }: Page = await page(rig, cursor === null ? '' : `?cursor=${cursor}`)
+    assert.ok(explanations.length <= 100)
+    assert.ok(rig.calls('endpoints.snapshot') - before <= 100)
+    for (const row of explanations) assert.deepEqual([row.kind, row.cause], ['endpoint', 'nothing_waits'])
+    seen.push(...explanations.map(({ id }) => id))
+    cursor = pagination.nextCursor
+    assert.equal(pagination.hasNextPage, cursor !== null)
+  } while (cursor !== null)
+  assert.equal(seen[0], first)
+  assert.equal(new Set(seen).size, 231)
+})
+
+test('a page of explanations has as many as are asked for, within the limit', async t => {
+  const rig = await openRig(t)
+  const first = await rig.endpoint()
+  await copies(rig, first, 3)
+  const { explanations, pagination } = await page(rig, '?limit=2')
+  assert.deepEqual([explanations.length, pagination.hasNextPage], [2, true])
+  const rest = await page(rig, `?limit=2&cursor=${pagination.nextCursor}`)
+  assert.deepEqual([rest.explanations.length, rest.pagination.nextCursor], [2, null])
+  for (const query of ['limit=0', 'limit=101', 'limit=many', 'limit=', 'cursor=nowhere']) {
+    const { status, json } = await rig.ask('GET', `/ops/why?${query}`)
+    assert.equal(status, 400, query)
+    assert.match(json.error, query.startsWith('limit') ? /from 1 to 100/ : /cursor/)
+  }
+})
+
+test('an endpoint that is deleted while all are explained is left out', async t => {
+  const rig = await openRig(t)
+  const [first, second] = [await rig.endpoint(), await rig.endpoint()]
+  const { list } = rig.store.endpoints
+  rig.store.endpoints.list = async (...args) => {
+    const found = await list(...args)
+    await rig.store.endpoints.remove(first, rig.clock.now())
+    return found
+  }
+  const { explanations } = await page(rig)
+  assert.deepEqual(
+    explanations.map(({ id }) => id),
+    [second],
+  )
+})

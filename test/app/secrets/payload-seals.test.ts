@@ -1,0 +1,63 @@
+/** Inputs, URLs and variables in the store, where the operator wants them sealed. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inputPlace, webhookUrlPlace } from '../../../src/core/secrets/seal-place.ts'
+import { PayloadSeals } from '../../../src/services/secrets/payload-seals.ts'
+import { resealAll, sealPlain } from '../../../src/services/secrets/re-encryption.ts'
+import { createVault } from '../../../src/system/keys/vault.ts'
+import { openRig } from '../../support/rig.ts'
+
+const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+const vault = createVault(OLD)
+const [on, off] = [new PayloadSeals(vault, true), new PayloadSeals(vault, false)]
+
+test('what is sealed opens at its place, whatever is chosen now, and nowhere else', () => {
+  const sealed = on.sealed('{"a":1}', inputPlace('j1'))
+  assert.doesNotMatch(sealed, /"a"/)
+  for (const seals of [on, off]) {
+    assert.equal(seals.opened(sealed, inputPlace('j1')), '{"a":1}')
+    for (const other of [inputPlace('j2'), webhookUrlPlace('j1')])
+      assert.throws(() => seals.opened(sealed, other), { code: 'internal' })
+  }
+  assert.equal(off.sealed('{"a":1}', inputPlace('j1')), '{"a":1}')
+  const { A: moved } = on.sealedVariables('me', { A: 'x' })
+  assert.throws(() => on.openedVariables('me', { B: moved! }), { code: 'internal' })
+  assert.throws(() => on.openedVariables('you', { A: moved! }), { code: 'internal' })
+})
+
+test('a variable that did not change keeps its sealed text, and so counts as the same', () => {
+  const before = on.sealedVariables('me', { A: 'x', B: 'y' })
+  const after = on.sealedVariables('me', { A: 'x', B: 'z' }, before)
+  assert.equal(after.A, before.A)
+  assert.notEqual(after.B, before.B)
+  assert.deepEqual(on.openedVariables('me', after), { A: 'x', B: 'z' })
+})
+
+test('a variable that looks sealed is kept as it was given', () => {
+  for (const seals of [on, off]) {
+    const stored = seals.sealedVariables('me', { A: 'sealed:v3.mine' })
+    assert.deepEqual(seals.openedVariables('me', stored), { A: 'sealed:v3.mine' })
+  }
+})
+
+test('plain variables and URLs are sealed in the store, inputs are not, and all is sealed anew with another key', async t => {
+  const rig = await openRig(t)
+  const template = await rig.template({ env: [{ key: 'TOKEN', value: 'hidden' }] })
+  const endpoint = await rig.endpoint()
+  const id = await rig.submit(endpoint, { input: { a: 1 }, webhook: 'https://example.com/hidden' })
+  const ports = { store: rig.store, vault }
+  assert.ok((await sealPlain(ports)) >= 2)
+  assert.equal(await sealPlain(ports), 0)
+  const listed = async (kind: 'templates' | 'jobWebhooks' | 'jobInputs') => await rig.store.seals.list(kind, '', 9)
+  assert.deepEqual([await listed('jobInputs'), (await listed('jobWebhooks')).map(text => text.id)], [[], [id]])
+  const next = createVault(NEW, OLD)
+  const { resealed, unreadable } = await resealAll({ store: rig.store, vault: next })
+  assert.ok(resealed >= 2 && unreadable === 0)
+  const [url] = await listed('jobWebhooks')
+  const alone = new PayloadSeals(createVault(NEW), false)
+  assert.equal(alone.opened(url!.sealed, webhookUrlPlace(id)), 'https://example.com/hidden')
+  const [found] = await listed('templates')
+  assert.equal(found?.id, template)
+  const { env } = JSON.parse(found!.sealed)
+  assert.deepEqual(alone.openedVariables(found!.row, env), { TOKEN: 'hidden' })
+})

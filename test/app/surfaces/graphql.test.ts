@@ -1,0 +1,204 @@
+/** GraphQL as a surface: what it takes, what it bounds, what browsers get. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { SCHEMA_FILE, schemaFile } from '../../../scripts/schema.ts'
+import { DEFAULT_OWNER, type EndpointId, type TemplateId } from '../../../src/core/ids.ts'
+import { endpointOf, templateOf } from '../../contract/store-world.ts'
+import { type Answer, type Asking, openRig, type Rig } from '../../support/rig.ts'
+
+/** A request with this document. */
+function post(rig: Rig, query: string, asking: Asking = {}): Promise<Answer> {
+  return rig.ask('POST', '/graphql', { ...asking, body: { query } })
+}
+
+/** The first sentence with which a document is refused. */
+async function refusal(rig: Rig, query: string, asking: Asking = {}): Promise<string> {
+  const { json } = await post(rig, query, asking)
+  assert.ok(json.errors !== undefined, 'it was not refused')
+  return json.errors[0].message
+}
+
+test('the file with the schema says what the server serves', () => {
+  assert.equal(readFileSync(SCHEMA_FILE, 'utf8'), schemaFile(), 'run ./bin/node scripts/schema.ts')
+})
+
+test('a document may be neither deep, nor long, nor full of aliases, nor dear', async t => {
+  const rig = await openRig(t)
+  const deep = `{ myself { endpoints { template ${'{ a '.repeat(20)}${'}'.repeat(20)} } } }`
+  const aliases = Array.from({ length: 51 }, (_, index) => `a${index}: myself { id }`).join(' ')
+  const dear = Array.from(
+    { length: 50 },
+    (_, index) => `a${index}: myself { endpoints { pods { machine { location } } } }`,
+  )
+  const long = Array.from({ length: 20_001 }, () => 'id').join(' ')
+  assert.match(await refusal(rig, deep), /depth limit of 12 exceeded/i)
+  assert.match(await refusal(rig, `{ ${aliases} }`), /^Aliases limit of 50 exceeded, found 51/)
+  assert.match(await refusal(rig, `{ ${dear.join(' ')} }`), /^Query Cost limit of 1000 exceeded/)
+  assert.match(await refusal(rig, `{ myself { ${long} } }`), /more than? 20000 tokens|more that 20000 tokens/)
+  for (const query of [deep, `{ ${aliases} }`, `{ ${dear.join(' ')} }`]) {
+    assert.equal((await post(rig, query)).status, 200, 'clients read the sentence only then')
+  }
+})
+
+test('without a key a request is small, with one a secret of many megabytes goes through', async t => {
+  const rig = await openRig(t)
+  const query = 'mutation ($input: SecretCreateInput!) { secretCreate(input: $input) { name } }'
+  const body = { query, variables: { input: { name: 'BIG', value: 'x'.repeat(15 * 1024 * 1024) } } }
+  assert.equal((await rig.ask('POST', '/graphql', { body, key: null })).status, 413)
+  assert.deepEqual((await rig.ask('POST', '/graphql', { body })).json, { data: { secretCreate: { name: 'BIG' } } })
+})
+
+test('a query may come by GET, a mutation not', async t => {
+  const rig = await openRig(t)
+  const get = (query: string) => rig.ask('GET', `/graphql?query=${encodeURIComponent(query)}`)
+  const { status, json } = await get('{ myself { id } }')
+  assert.deepEqual([status, json], [200, { data: { myself: { id: DEFAULT_OWNER } } }])
+  const refused = await get('mutation { secretCreate(input: { name: "a", value: "b" }) { id } }')
+  assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'POST'])
+  assert.match(refused.json.errors[0].message, /POST/)
+  assert.deepEqual(await rig.store.secrets.list(DEFAULT_OWNER), [])
+})
+
+test('a mistake in a document is told with the place where it is', async t => {
+  const rig = await openRig(t)
+  for (const query of ['mutation {', '{ nosuch }', '{ myself { id } ', '']) {
+    const { status, json } = await post(rig, query)
+    assert.ok([200, 400].includes(status), query)
+    assert.equal(typeof json.errors[0].message, 'string')
+    assert.equal(json.data, undefined)
+  }
+})
+
+test('anybody can ask for the schema', async t => {
+  const rig = await openRig(t)
+  const query = '{ __schema { queryType { name } types { name fields { name type { ofType { ofType { name } } } } } } }'
+  for (const asking of [{}, { key: null }]) {
+    const { json } = await post(rig, query, asking)
+    assert.equal(json.data.__schema.queryType.name, 'Query')
+  }
+})
+
+test('a browser gets GraphiQL, which loads nothing from elsewhere and knows no key', async t => {
+  const rig = await openRig(t)
+  const headers = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+  const page = await rig.ask('GET', '/graphql', { headers, key: null })
+  assert.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html; charset=utf-8'])
+  const policy = page.headers.get('content-security-policy') ?? ''
+  assert.match(policy, /^default-src 'none'; .*connect-src 'self'/)
+  assert.doesNotMatch(policy, /http|\*/)
+  assert.ok(page.text.includes('<title>Runyard GraphQL</title>'))
+  assert.ok(!page.text.includes('rpa_test'))
+  const data = await rig.ask('GET', '/graphql?query={myself{id}}', { headers: { accept: '*/*' }, key: null })
+  assert.deepEqual(data.json, { data: { myself: null } })
+})
+
+test('the headers that GraphiQL starts with make an anonymous caller, not one with a bad key', async t => {
+  const rig = await openRig(t)
+  const { status, json } = await post(rig, '{ myself { id } }', { key: null, headers: { authorization: 'Bearer ' } })
+  assert.deepEqual([status, json], [200, { data: { myself: null } }])
+})
+
+test('what goes wrong inside is told without a cause, and the log has it', async t => {
+  const rig = await openRig(t)
+  rig.failNext('secrets.list', 'before')
+  const away = await post(rig, '{ myself { secrets { id } } }')
+  assert.equal(away.status, 503)
+  assert.equal(away.json.errors.length, 1)
+  assert.equal(rig.happened('request.failed').length, 1)
+})
+
+test('a thousand endpoints with their templates, workers and volumes take few reads', async t => {
+  const rig = await openRig(t)
+  const owner = DEFAULT_OWNER
+  for (let n = 0; n < 1_000; n += 1) {
+    const own = templateOf(`t${n}`, { owner, listed: n % 2 === 0, name: `name ${n}` })
+    await rig.store.endpoints.insert(endpointOf(`e${n}`, { owner, templateId: own.id, workersMax: 0 }), own)
+  }
+  const reads = ['templates.find', 'workers.list', 'volumes.find'] as const
+  const before = reads.map(name => rig.calls(name))
+  const { endpoints } = (
+    await rig.graphql(
+      '{ myself { endpoints { id templateId template { id name } pods { id } networkVolume { id } } } }',
+    )
+  ).myself
+  assert.equal(endpoints.length, 1_000)
+  for (const { templateId, template } of endpoints) assert.equal(template.id, templateId)
+  assert.deepEqual(
+    reads.map((name, index) => rig.calls(name) - before[index]!),
+    [0, 0, 0],
+  )
+  assert.equal(rig.calls('templates.ofEndpoints'), 1)
+})
+
+test('each endpoint has a key that opens its jobs and nothing else', async t => {
+  const rig = await openRig(t)
+  const [one, other] = [await rig.endpoint(), await rig.endpoint()]
+  const query = '{ myself { endpoints { id aiKey } } }'
+  const { endpoints } = (await rig.graphql(query)).myself
+  const key = endpoints.find(({ id }: { id: EndpointId }) => id === one).aiKey
+  assert.match(key, /^rpa_/)
+  assert.deepEqual((await rig.graphql(query)).myself.endpoints, endpoints, 'it stays the same')
+  const run = { body: { input: {} }, key }
+  assert.equal((await rig.ask('POST', `/v2/${one}/run`, run)).status, 200)
+  assert.equal((await rig.ask('POST', `/v2/${other}/run`, run)).status, 403)
+  assert.match(await refusal(rig, '{ myself { id } }', { key }), /no read right/)
+  const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })
+  const seen = await post(rig, query, { key: reader })
+  assert.deepEqual(
+    seen.json.data.myself.endpoints.map(({ aiKey }: { aiKey: string | null }) => aiKey),
+    [null, null],
+  )
+})
+
+test('a key that may only read changes nothing', async t => {
+  const rig = await openRig(t)
+  const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })
+  const create = 'mutation { secretCreate(input: { name: "a", value: "b" }) { id } }'
+  const { status, json } = await post(rig, create, { key: reader })
+  assert.deepEqual([status, json.data], [200, { secretCreate: null }])
+  assert.match(json.errors[0].message, /no write right/)
+  assert.equal((await post(rig, create, { key: null })).status, 401)
+})
+
+const UNSUPPORTED = [
+  'mutation { podFindAndDeployOnDemand(input: { name: "a", cloudType: ALL, dataCenterId: null, env: [{ key: "a" }] }) { id imageName env machineId machine { podHostId } } }',
+  'mutation { deployCpuPod(input: { name: "a", instanceId: "cpu3c-2-4" }) { id } }',
+  'mutation { podStop(input: { podId: "a" }) { id desiredStatus } }',
+  'mutation { podResume(input: { podId: "a", gpuCount: 1 }) { id desiredStatus imageName env machineId machine { podHostId } } }',
+  'mutation { podTerminate(input: { podId: "a" }) }',
+]
+
+for (const query of UNSUPPORTED) {
+  test(`there are no pods: ${query.slice(11, 40)}`, async t => {
+    const rig = await openRig(t)
+    const { status, json } = await post(rig, query)
+    assert.equal(status, 200)
+    assert.equal(json.errors[0].message, 'not supported: Runyard runs serverless endpoints, not pods')
+    assert.deepEqual(await rig.graphql('{ myself { pods { id desiredStatus } } pod(input: { podId: "a" }) { id } }'), {
+      myself: { pods: [] },
+      pod: null,
+    })
+  })
+}
+
+test('a template of another account is seen when it is public, without its registry', async t => {
+  const rig = await openRig(t)
+  const { id: registry } = (
+    await rig.graphql('mutation { saveRegistryAuth(input: { name: "hub", username: "u", password: "p" }) { id } }')
+  ).saveRegistryAuth
+  const id = await rig.template({ isPublic: true, containerRegistryAuthId: registry })
+  const hidden = await rig.template()
+  const query = `query ($id: String!) { podTemplate(id: $id) { id containerRegistryAuthId isPublic }
+    podTemplates(input: { isRunpod: false }) { id } }`
+  const mine = await rig.graphql(query, { id })
+  assert.deepEqual(mine.podTemplate, { id, containerRegistryAuthId: registry, isPublic: true })
+  const ask = async (wanted: TemplateId) =>
+    (await rig.ask('POST', '/graphql', { key: null, body: { query, variables: { id: wanted } } })).json.data
+  assert.deepEqual(await ask(id), {
+    podTemplate: { id, containerRegistryAuthId: null, isPublic: true },
+    podTemplates: [{ id }],
+  })
+  assert.equal((await ask(hidden)).podTemplate, null)
+  assert.deepEqual((await rig.graphql('{ podTemplates(input: { isRunpod: true }) { id } }')).podTemplates, [])
+})

@@ -1,0 +1,88 @@
+/** Folders that a server was given: one endpoint each, whatever their workers run in. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DEFAULT_OWNER, type TemplateId } from '../../../src/core/ids.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+const folder = {
+  name: 'My Model',
+  path: '/handlers/My Model',
+  repository: 'runyard-folder/my-model-1a2b3c4d',
+  type: 'QUEUE',
+  tag: null,
+} as const
+
+async function imageOf(rig: Rig, id: TemplateId): Promise<string | undefined> {
+  return (await rig.store.templates.find(DEFAULT_OWNER, id))?.image
+}
+
+test('a folder is found again by the next start', async t => {
+  const rig = await openRig(t)
+  const first = await rig.services.folderEndpoint(folder)
+  assert.equal(first.id, 'mymodel')
+  assert.equal(await imageOf(rig, first.templateId), 'dir:/handlers/My Model')
+  const second = await rig.services.folderEndpoint(folder)
+  assert.deepEqual([second.id, second.version], [first.id, first.version])
+})
+
+test('a folder that has nothing to run for its kind of endpoint is refused, and leaves nothing behind', async t => {
+  const check = (_: string, __: string, type?: string) => (type === 'LOAD_BALANCER' ? 'it has no server.py' : null)
+  const rig = await openRig(t, { check })
+  await assert.rejects(
+    rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' }),
+    /^AppError: it has no server.py$/,
+  )
+  assert.deepEqual(await rig.store.templates.list(DEFAULT_OWNER), [])
+  await rig.services.folderEndpoint(folder)
+})
+
+test('an image that was built anew is a new version, and the same image is none', async t => {
+  const rig = await openRig(t)
+  const first = await rig.services.folderEndpoint({ ...folder, tag: 'aaaaaaaaaaaa' })
+  assert.equal(await imageOf(rig, first.templateId), `${folder.repository}:aaaaaaaaaaaa`)
+  const same = await rig.services.folderEndpoint({ ...folder, tag: 'aaaaaaaaaaaa' })
+  assert.equal(same.version, first.version)
+  const next = await rig.services.folderEndpoint({ ...folder, tag: 'bbbbbbbbbbbb' })
+  assert.deepEqual([next.id, next.version], [first.id, first.version + 1])
+  assert.equal(await imageOf(rig, first.templateId), `${folder.repository}:bbbbbbbbbbbb`)
+})
+
+test('a folder that goes from processes to containers and back stays the same endpoint', async t => {
+  const rig = await openRig(t)
+  const first = await rig.services.folderEndpoint(folder)
+  const id = await rig.submit(first.id)
+  await rig.clock.advance(40)
+  const process = rig.worker(-1)
+  assert.equal(process.spec.image, 'dir:/handlers/My Model')
+  assert.equal(await process.takeJob(), id)
+  const built = await rig.services.folderEndpoint({ ...folder, tag: 'aaaaaaaaaaaa' })
+  assert.equal(built.id, first.id)
+  await process.done(id)
+  const next = await rig.submit(first.id)
+  await rig.clock.advance(2_000)
+  const container = rig.worker(-1)
+  assert.equal(container.spec.image, `${folder.repository}:aaaaaaaaaaaa`)
+  assert.equal(await container.takeJob(), next)
+  assert.equal((await rig.services.folderEndpoint(folder)).id, first.id)
+})
+
+test('two folders of one name have an endpoint each', async t => {
+  const rig = await openRig(t)
+  const one = await rig.services.folderEndpoint(folder)
+  const other = { ...folder, path: '/other/My Model', repository: 'runyard-folder/my-model-ffffffff' }
+  const two = await rig.services.folderEndpoint(other)
+  assert.notEqual(one.id, two.id)
+  assert.equal((await rig.services.folderEndpoint(other)).id, two.id)
+})
+
+test('a folder with a server is a load-balancing endpoint, and one that is given as the other thing becomes that', async t => {
+  const rig = await openRig(t)
+  const first = await rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' })
+  assert.deepEqual([first.id, first.type, first.scaler], ['mymodel', 'LOAD_BALANCER', REQUESTS])
+  const queue = await rig.services.folderEndpoint(folder)
+  assert.deepEqual([queue.id, queue.type, queue.version], ['mymodel', 'QUEUE', first.version + 1])
+  await rig.submit(queue.id)
+  await assert.rejects(rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' }), { code: 'conflict' })
+})
+
+const REQUESTS = { type: 'REQUEST_COUNT', requestCount: 4 }

@@ -1,0 +1,57 @@
+/** What the relay says about calls that were cut off when a server ended. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openRig } from '../../support/rig.ts'
+
+async function holding(t: Parameters<typeof openRig>[0]) {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const id = await rig.submit(endpoint)
+  return { rig, endpoint, worker, id }
+}
+
+test('a job whose answer was lost with the server goes to the same worker again, uncounted', async t => {
+  const { rig, endpoint, worker, id } = await holding(t)
+  const sinceMs = rig.clock.now() - 1
+  assert.equal(await worker.takeJob(), id)
+  await rig.crash()
+  await rig.start()
+  assert.equal((await worker.undelivered(sinceMs)).status, 204)
+  const back = await rig.job(endpoint, id)
+  assert.deepEqual([back.status, back.attempt, back.lostAttempts], ['IN_QUEUE', 0, 0])
+  assert.equal(await worker.takeJob(), id)
+  await worker.done(id, { output: 1 })
+  assert.equal((await rig.job(endpoint, id)).status, 'COMPLETED')
+})
+
+test('a job that was claimed before the lost answer stays with its worker', async t => {
+  const { rig, endpoint, worker, id } = await holding(t)
+  assert.equal(await worker.takeJob(), id)
+  await rig.clock.advance(10)
+  await worker.undelivered(rig.clock.now())
+  assert.equal((await rig.job(endpoint, id)).status, 'IN_PROGRESS')
+})
+
+test('another worker cannot give the job back', async t => {
+  const { rig, endpoint, worker, id } = await holding(t)
+  const other = (await rig.endpointWithWorker({ workersMax: 1 })).worker
+  assert.equal(await worker.takeJob(), id)
+  await other.undelivered(0)
+  assert.equal((await rig.job(endpoint, id)).status, 'IN_PROGRESS')
+})
+
+test('a chunk that is sent again after a cut is kept once, also among others like it', async t => {
+  const { rig, endpoint, worker, id } = await holding(t)
+  await worker.takeJob()
+  await worker.chunk(id, { output: 'x' })
+  await worker.chunk(id, { output: 'x' })
+  const again = (copies: number) => worker.chunk(id, { output: 'x' }, { 'x-runyard-again': String(copies) })
+  await again(2)
+  await again(3)
+  await again(3)
+  const { json } = await rig.ask('GET', `/v2/${endpoint}/stream/${id}`)
+  assert.deepEqual(
+    json.stream.map((item: { output: string }) => item.output),
+    ['x', 'x', 'x'],
+  )
+})

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { accountFailures, sshKeyFailures } from '../../../src/core/accounts/account.ts'
+import {
+  type AccessLevel,
+  callerOf,
+  endpointScope,
+  FULL_SCOPE,
+  isWithin,
+  type KeyScope,
+  MAX_SCOPE_ENDPOINTS,
+  mayManage,
+  mayUseJobs,
+  scopeFailures,
+} from '../../../src/core/accounts/permission.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId } from '../../../src/core/ids.ts'
+import { keyOf } from '../../contract/store-world.ts'
+
+const MINE = 'mine' as EndpointId
+const OTHER = 'constructor' as EndpointId
+const READ_ONLY: KeyScope = { type: 'read-only' }
+
+/** What a level lets its holder do. */
+const MATRIX: [has: AccessLevel, read: boolean, write: boolean][] = [
+  ['none', false, false],
+  ['read', true, false],
+  ['write', true, true],
+]
+
+for (const [has, read, write] of MATRIX) {
+  test(`the level ${has} ${read ? 'lets' : 'does not let'} read and ${write ? 'lets' : 'does not let'} write`, () => {
+    for (const other of ['none', 'read', 'write'] as const) {
+      const manager = { scope: { type: 'restricted', management: has, jobs: other } } as const
+      assert.deepEqual([mayManage(manager, 'read'), mayManage(manager, 'write')], [read, write])
+      for (const jobs of [has, { [MINE]: has }]) {
+        const user = { scope: { type: 'restricted', management: other, jobs } } as const
+        assert.deepEqual([mayUseJobs(user, 'read', MINE), mayUseJobs(user, 'write', MINE)], [read, write])
+      }
+    }
+  })
+}
+
+test('a key for some endpoints reaches the jobs of no other, and of none when it names none', () => {
+  const jobs = { [MINE]: 'write', other: 'read' } as Record<EndpointId, AccessLevel>
+  const some = { scope: { type: 'restricted', management: 'write', jobs } } as const
+  assert.deepEqual([mayUseJobs(some, 'write', MINE), mayUseJobs(some, 'read', OTHER)], [true, false])
+  const [read, write] = [
+    mayUseJobs(some, 'read', 'other' as EndpointId),
+    mayUseJobs(some, 'write', 'other' as EndpointId),
+  ]
+  assert.deepEqual([read, write], [true, false])
+  assert.ok(mayManage(some, 'write'))
+  assert.ok(!mayUseJobs({ scope: { type: 'restricted', management: 'none', jobs: {} } }, 'read', MINE))
+})
+
+test('all rights open everything, and those to read open everything to read', () => {
+  const all = { scope: FULL_SCOPE }
+  assert.ok(mayManage(all, 'write') && mayUseJobs(all, 'write', MINE) && mayUseJobs(all, 'write', OTHER))
+  const reader = { scope: READ_ONLY }
+  assert.ok(mayManage(reader, 'read') && mayUseJobs(reader, 'read', MINE))
+  assert.ok(!mayManage(reader, 'write') && !mayUseJobs(reader, 'write', MINE))
+})
+
+test('an operator is who has all rights of the first account', () => {
+  assert.ok(callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE })).operator)
+  assert.ok(!callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: READ_ONLY })).operator)
+  assert.ok(!callerOf(keyOf('1', { owner: 'else' as OwnerId, scope: FULL_SCOPE })).operator)
+  const nearly = { type: 'restricted', management: 'write', jobs: 'write' } as const
+  assert.ok(!callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: nearly })).operator)
+})
+
+const levels = fc.constantFrom<AccessLevel>('none', 'read', 'write')
+const places = ['mine', 'other', 'third'] as EndpointId[]
+const scopes = fc.oneof(
+  fc.constant<KeyScope>(FULL_SCOPE),
+  fc.constant<KeyScope>(READ_ONLY),
+  fc.record({
+    type: fc.constant('restricted' as const),
+    management: levels,
+    jobs: fc.oneof(levels, fc.dictionary(fc.constantFrom(...places), levels)),
+  }) as fc.Arbitrary<KeyScope>,
+)
+
+test('a scope within another opens nothing that the other does not', () => {
+  fc.assert(
+    fc.property(scopes, scopes, (inner, outer) => {
+      fc.pre(isWithin(inner, outer))
+      for (const level of ['read', 'write'] as const) {
+        assert.ok(!mayManage({ scope: inner }, level) || mayManage({ scope: outer }, level))
+        for (const id of [...places, OTHER]) {
+          assert.ok(!mayUseJobs({ scope: inner }, level, id) || mayUseJobs({ scope: outer }, level, id))
+        }
+      }
+      assert.ok(inner.type !== 'all' || outer.type === 'all')
+    }),
+  )
+})
+
+test('every scope is within itself and within all rights', () => {
+  fc.assert(fc.property(scopes, scope => isWithin(scope, scope) && isWithin(scope, FULL_SCOPE)))
+})
+
+test('the scope of an endpoint is for its jobs alone', () => {
+  const scope = { scope: endpointScope(MINE) }
+  assert.ok(mayUseJobs(scope, 'write', MINE) && !mayUseJobs(scope, 'read', OTHER) && !mayManage(scope, 'read'))
+})
+
+test('a scope names a bounded number of endpoints', () => {
+  const jobs = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`e${n}`, 'read' as const]))
+  const scope = (count: number): KeyScope => ({ type: 'restricted', management: 'none', jobs: jobs(count) })
+  assert.deepEqual(scopeFailures(scope(MAX_SCOPE_ENDPOINTS)), [])
+  assert.deepEqual(scopeFailures(scope(MAX_SCOPE_ENDPOINTS + 1)), ['a key can name at most 1000 endpoints'])
+  assert.deepEqual(scopeFailures(FULL_SCOPE), [])
+})
+
+test('an account has a name, and SSH keys of the usual form', () => {
+  assert.deepEqual(accountFailures('a'), [])
+  assert.deepEqual([accountFailures(' ').length, accountFailures('x'.repeat(192)).length], [1, 1])
+  assert.deepEqual(sshKeyFailures(['ssh-ed25519 AAAA me@home', 'sk-ssh-ed25519@openssh.com AAAA=', 'ecdsa-x A/+b']), [])
+  assert.deepEqual(sshKeyFailures(['ssh-ed25519 AAAA', 'rsa AAAA', 'ssh-rsa', 'ssh-rsa A\nssh-rsa B']), [
+    ...[2, 3, 4].map(number => `SSH key ${number} is not of the form: type key comment`),
+  ])
+  assert.equal(sshKeyFailures(Array(101).fill('x')).length, 1)
+})

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  countWorker,
+  flavorOf,
+  HOUR_MS,
+  hourOf,
+  NO_JOB_USAGE,
+  usageOfMove,
+  type WorkerMeter,
+} from '../../../src/core/accounts/usage.ts'
+import { JOB_STATUSES, TRANSITIONS, type Transition } from '../../../src/core/jobs/job.ts'
+import { UNPLACED } from '../../../src/core/placement/placement.ts'
+
+const T0 = 1_700_000_000_000
+const span = { waitingSinceMs: T0, startedAtMs: T0 + 10, inputBytes: 3, outputBytes: 5, streamBytes: 7 }
+
+test('an instant falls into the hour of UTC that it is in', () => {
+  assert.equal(hourOf(Date.UTC(2026, 4, 1, 13, 59, 59, 999)), Date.UTC(2026, 4, 1, 13))
+  assert.equal(hourOf(Date.UTC(2026, 4, 1, 13)), Date.UTC(2026, 4, 1, 13))
+  assert.equal(hourOf(-1), -HOUR_MS)
+})
+
+test('every transition that ends an attempt counts one, and no other does', () => {
+  for (const transition of Object.keys(TRANSITIONS) as Transition[]) {
+    for (const to of JOB_STATUSES) {
+      if (!(TRANSITIONS[transition].to as readonly string[]).includes(to)) continue
+      const { attempts } = usageOfMove(transition, to, span, T0 + 30)
+      const ends = !['claim', 'release', 'retry'].includes(transition)
+      assert.equal(attempts, ends ? 1 : 0, `${transition} to ${to}`)
+    }
+  }
+})
+
+test('times that a clock set back would make negative are none', () => {
+  const { queuedMs, executionMs } = usageOfMove('finish', 'COMPLETED', { ...span, waitingSinceMs: T0 + 20 }, T0)
+  assert.deepEqual([queuedMs, executionMs], [0, 0])
+  assert.deepEqual(usageOfMove('purge', 'CANCELLED', { ...span, startedAtMs: null, outputBytes: 0 }, T0 - 1), {
+    ...NO_JOB_USAGE,
+    cancelled: 1,
+  })
+})
+
+test('the time of a worker counts for what it was given of the machine', () => {
+  const gpu = {
+    kind: 'gpu',
+    pools: ['ADA_24'],
+    excludedTypes: [],
+    allowedCudaVersions: [],
+    minCudaVersion: null,
+  } as const
+  const card = { index: 0, uuid: null, type: 'NVIDIA L4', memoryGb: 24 }
+  const two = { ...UNPLACED, gpus: [card, { ...card, index: 1 }], pool: 'AMPERE_24' }
+  assert.equal(flavorOf(two, { ...gpu, count: 2 }), 'gpu:AMPERE_24:2')
+  assert.equal(flavorOf(UNPLACED, { ...gpu, count: 2 }), 'cpu:any')
+  const small = { ...UNPLACED, vcpus: 2, memoryMb: 4_096, flavor: 'cpu3c' }
+  const configs = [{ flavor: 'cpu3g', vcpuCount: 32 }]
+  assert.equal(flavorOf(small, { kind: 'cpu', configs }), 'cpu:cpu3c:2')
+})
+
+test('where nobody knows what a worker was given, its time counts for the first hardware that its endpoint names', () => {
+  const gpu = { kind: 'gpu', excludedTypes: [], allowedCudaVersions: [], minCudaVersion: null } as const
+  assert.equal(flavorOf(null, { ...gpu, pools: ['ADA_24', 'AMPERE_16'], count: 2 }), 'gpu:ADA_24:2')
+  assert.equal(flavorOf(null, { ...gpu, pools: [], count: 1 }), 'gpu:any:1')
+  assert.equal(flavorOf(null, { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 4 }] }), 'cpu:cpu3c:4')
+  assert.equal(flavorOf(null, { kind: 'cpu', configs: [] }), 'cpu:any')
+})
+
+test('a clock that was set far ahead makes a bounded count', () => {
+  const meter: WorkerMeter = { readyAtMs: 5, idleMs: 0, idleSinceMs: 5, countedUntilMs: 0, countedIdleMs: 0 }
+  const { hours, countedUntilMs } = countWorker(meter, T0)
+  assert.ok(hours.length <= 31 * 24 + 1)
+  assert.equal(countedUntilMs, T0)
+})
+
+test('however a time is cut into counts, its parts add up to it and none is negative', () => {
+  const instants = fc.array(fc.integer({ min: 0, max: 5 * HOUR_MS }), { minLength: 2, maxLength: 12 })
+  fc.assert(
+    fc.property(instants, fc.option(fc.nat(5 * HOUR_MS), { nil: null }), fc.nat(HOUR_MS), (cuts, ready, idleAfter) => {
+      let meter: WorkerMeter = {
+        readyAtMs: ready === null ? null : T0 + ready,
+        ...{ idleMs: 0, idleSinceMs: null, countedUntilMs: T0, countedIdleMs: 0 },
+      }
+      let [starting, running, idle] = [0, 0, 0]
+      for (const cut of cuts) {
+        const idleFrom = T0 + (ready ?? 0) + idleAfter
+        const untilMs = T0 + cut
+        meter = { ...meter, idleSinceMs: untilMs >= idleFrom ? idleFrom : null }
+        const count = countWorker(meter, untilMs)
+        for (const { usage } of count.hours) {
+          assert.ok(Math.min(usage.startingMs, usage.runningMs, usage.idleMs) >= 0)
+          starting += usage.startingMs
+          running += usage.runningMs
+          idle += usage.idleMs
+        }
+        meter = { ...meter, countedUntilMs: count.countedUntilMs, countedIdleMs: count.countedIdleMs }
+      }
+      const passed = Math.max(...cuts)
+      const readyFor = ready === null ? 0 : Math.max(0, passed - ready)
+      assert.equal(starting + running + idle, passed)
+      assert.equal(running + idle, readyFor)
+      assert.equal(idle, Math.max(0, readyFor - idleAfter))
+    }),
+  )
+})

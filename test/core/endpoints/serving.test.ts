@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  maxConcurrencyOf,
+  servingFailures,
+  servingOf,
+  servingProblem,
+  servingWithSecrets,
+  shownHealthPath,
+} from '../../../src/core/endpoints/serving.ts'
+
+test('a worker serves port 80 and answers at /ping unless its variables say something else', () => {
+  assert.deepEqual(servingOf({}), { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 })
+  assert.deepEqual(servingOf({ PORT: '8000' }), {
+    port: 8000,
+    healthPort: 8000,
+    healthPath: '/ping',
+    initTimeoutMs: 480_000,
+  })
+  assert.deepEqual(servingOf({ PORT: '8000', PORT_HEALTH: '8001', HEALTH_CHECK_PATH: '/well?deep=1' }), {
+    ...{ port: 8000, healthPort: 8001, healthPath: '/well?deep=1', initTimeoutMs: 480_000 },
+  })
+  assert.equal(servingOf({ RUNPOD_INIT_TIMEOUT: '1200' }).initTimeoutMs, 1_200_000)
+  assert.equal(servingProblem({ PORT: '65535', PORT_HEALTH: '1', HEALTH_CHECK_PATH: '/' }), null)
+})
+
+test('the number of requests at once is limited only where a variable says so', () => {
+  assert.equal(maxConcurrencyOf({}), null)
+  assert.equal(maxConcurrencyOf({ RUNYARD_MAX_CONCURRENCY: '8' }), 8)
+  assert.equal(servingProblem({ RUNYARD_MAX_CONCURRENCY: '8' }), null)
+})
+
+const WRONG: [Record<string, string>, RegExp][] = [
+  ...['0', '65536', '', ' 80', '80.0', '-1', '1e3', 'http'].flatMap((text): [Record<string, string>, RegExp][] => [
+    [{ PORT: text }, /^the variable PORT must be a port from 1 to 65535, not '/],
+    [{ PORT_HEALTH: text }, /^the variable PORT_HEALTH must be a port from 1 to 65535, not '/],
+  ]),
+  ...['', 'ping', 'http://host/ping', '/a b', '/a\r\nx: y', '/ä', '/a#b', `/${'x'.repeat(2_000)}`].map(
+    (text): [Record<string, string>, RegExp] => [
+      { HEALTH_CHECK_PATH: text },
+      /must be a path that begins with a slash/,
+    ],
+  ),
+  ...['0', '-1', '', 'many', '1.5', '1000001'].map((text): [Record<string, string>, RegExp] => [
+    { RUNYARD_MAX_CONCURRENCY: text },
+    /^the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to 1000000, not '/,
+  ]),
+  ...['0', '-1', '', '5m', '86401'].map((text): [Record<string, string>, RegExp] => [
+    { RUNPOD_INIT_TIMEOUT: text },
+    /^the variable RUNPOD_INIT_TIMEOUT must be a number of seconds from 1 to 86400, not '/,
+  ]),
+]
+
+for (const [env, sentence] of WRONG) {
+  test(`${JSON.stringify(env).slice(0, 60)} is refused with a sentence, and counts as not given`, () => {
+    assert.match(servingProblem(env)!, sentence)
+    assert.deepEqual(servingOf(env), servingOf({}))
+    assert.equal(maxConcurrencyOf(env), null)
+  })
+}
+
+test('all that is wrong is said at once', () => {
+  const wrong = { PORT: '0', RUNYARD_MAX_CONCURRENCY: 'all', OTHER: '0' }
+  assert.match(
+    servingProblem(wrong)!,
+    /^the variable PORT must .*, not '0'; the variable RUNYARD_\w+ must .*, not 'all'$/,
+  )
+  assert.equal(servingFailures(wrong).length, 2)
+})
+
+test('a path that refers to a secret stays a reference, where it is kept and where it is shown', () => {
+  const saved = { PORT: '{{ RUNPOD_SECRET_port }}', HEALTH_CHECK_PATH: '/up?t={{ RUNPOD_SECRET_t }}' }
+  const serving = servingWithSecrets(saved, { PORT: '8000', HEALTH_CHECK_PATH: '/up?t=hidden' })
+  assert.deepEqual([serving.port, serving.healthPort, serving.healthPath], [8_000, 8_000, saved.HEALTH_CHECK_PATH])
+  assert.equal(shownHealthPath(saved), '/up?t=%7B%7B%20RUNPOD_SECRET_t%20%7D%7D')
+  assert.equal(shownHealthPath({ HEALTH_CHECK_PATH: '{{RUNPOD_SECRET_t}}' }), '/%7B%7BRUNPOD_SECRET_t%7D%7D')
+  assert.equal(shownHealthPath({ HEALTH_CHECK_PATH: '/a%20b?c' }), '/a%20b?c')
+})
+
+test('a value that comes from a secret is not repeated, the secret is named', () => {
+  const saved = { PORT: '{{ RUNPOD_SECRET_a }}{{ RUNPOD_SECRET_b }}', RUNYARD_MAX_CONCURRENCY: 'all' }
+  assert.equal(
+    servingProblem({ ...saved, PORT: 'hidden' }, saved),
+    'the variable PORT must be a port from 1 to 65535, which the value of the secret a, b is not; ' +
+      "the variable RUNYARD_MAX_CONCURRENCY must be an integer from 1 to 1000000, not 'all'",
+  )
+  assert.match(servingProblem(saved)!, /^the variable PORT must be a port from 1 to 65535, which /)
+})
+
+test('at saving no value is repeated, and none is judged that stays as it was or refers to a secret', () => {
+  assert.deepEqual(servingFailures({ PORT: 'hunter2' }), ['the variable PORT must be a port from 1 to 65535'])
+  assert.deepEqual(servingFailures({ PORT: '0' }, { PORT: '0' }), [])
+  assert.equal(servingFailures({ PORT: '0' }, { PORT: '00' }).length, 1)
+  assert.deepEqual(servingFailures({ PORT: '{{ RUNPOD_SECRET_PORT }}', HEALTH_CHECK_PATH: 'a{{RUNPOD_SECRET_x}}' }), [])
+})

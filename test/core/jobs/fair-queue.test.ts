@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { BatchId } from '../../../src/core/ids.ts'
+import { type BatchTurn, takeTurns, type WaitingLine } from '../../../src/core/jobs/fair-queue.ts'
+
+const batch = (id: string, position: number, waiting: number): BatchTurn => ({ id: id as BatchId, position, waiting })
+const lineOf = (heads: number[], batches: BatchTurn[]): WaitingLine => ({ heads, tail: heads.at(-1) ?? null, batches })
+
+/** Who gets each turn, one claim after another: the number of the head, or the id of a batch. */
+function sequence(line: WaitingLine): (number | string)[] {
+  const order: (number | string)[] = []
+  let rest = line
+  for (;;) {
+    const turns = takeTurns(rest, 1)
+    const [served] = turns.batches
+    if (turns.single === 1) order.push(line.heads.length - rest.heads.length)
+    else if (served !== undefined) order.push(served.id)
+    else return order
+    rest = after(rest, turns)
+  }
+}
+
+function after(line: WaitingLine, turns: ReturnType<typeof takeTurns>): WaitingLine {
+  const heads = line.heads.slice(turns.single)
+  const batches = line.batches.map(one => {
+    const served = turns.batches.find(({ id }) => id === one.id)
+    return served === undefined ? one : { ...one, position: served.position, waiting: one.waiting - served.take }
+  })
+  return { heads, tail: heads.length === 0 ? null : line.tail, batches }
+}
+
+test('without batches the line is first in, first out', () => {
+  assert.deepEqual(takeTurns(lineOf([3, 5, 8], []), 2), { single: 2, batches: [] })
+  assert.deepEqual(takeTurns(lineOf([], []), 2), { single: 0, batches: [] })
+})
+
+test('a batch gives way to all who wait as soon as one of its requests was handed out', () => {
+  assert.deepEqual(sequence(lineOf([10, 20], [batch('a', 5, 4)])), ['a', 0, 1, 'a', 'a', 'a'])
+  assert.deepEqual(sequence(lineOf([10, 20], [batch('a', 15, 2)])), [0, 'a', 1, 'a'])
+})
+
+test('batches take turns among themselves, whoever came first', () => {
+  const batches = [batch('a', 1, 3), batch('b', 2, 2), batch('c', 3, 1)]
+  assert.deepEqual(sequence(lineOf([], batches)), ['a', 'b', 'c', 'a', 'b', 'a'])
+})
+
+test('a batch of which nothing waits has no turn, and at one place the job comes before the batch, then the smaller id', () => {
+  const batches = [batch('b', 4, 1), batch('a', 4, 1), batch('empty', 1, 0)]
+  assert.deepEqual(sequence(lineOf([4], batches)), [0, 'a', 'b'])
+})
+
+const LINES = fc
+  .record({
+    heads: fc.array(fc.nat(100), { maxLength: 20 }),
+    batches: fc.array(fc.record({ position: fc.nat(100), waiting: fc.nat(12) }), { maxLength: 5 }),
+  })
+  .map(({ heads, batches }) =>
+    lineOf(
+      heads.sort((a, b) => a - b),
+      batches.map(({ position, waiting }, index) => batch(`b${index}`, position, waiting)),
+    ),
+  )
+
+test('a job waits for at most one request of each batch, however many requests wait', () => {
+  fc.assert(
+    fc.property(LINES, line => {
+      const order = sequence(line)
+      for (const [index] of line.heads.entries()) {
+        const before = order.slice(0, order.indexOf(index))
+        for (const { id } of line.batches) assert.ok(before.filter(who => who === id).length <= 1)
+        assert.equal(before.filter(who => typeof who === 'number').length, index)
+      }
+    }),
+  )
+})
+
+test('everybody who waits gets a turn, and while two batches wait none is more than one turn ahead', () => {
+  fc.assert(
+    fc.property(LINES, line => {
+      const order = sequence(line)
+      const count = (who: number | string, until = order.length) => order.slice(0, until).filter(x => x === who).length
+      assert.equal(order.length, line.heads.length + line.batches.reduce((sum, { waiting }) => sum + waiting, 0))
+      for (const a of line.batches) {
+        for (const b of line.batches) {
+          const both = order.findIndex((_, at) => count(a.id, at) >= a.waiting || count(b.id, at) >= b.waiting)
+          for (let at = 0; at < both; at += 1) assert.ok(Math.abs(count(a.id, at) - count(b.id, at)) <= 1)
+        }
+      }
+    }),
+  )
+})
+
+test('several jobs at once are the same ones as one by one', () => {
+  fc.assert(
+    fc.property(LINES, fc.nat(30), (line, limit) => {
+      const turns = takeTurns(line, limit)
+      const first = sequence(line).slice(0, limit)
+      assert.equal(turns.single, first.filter(who => typeof who === 'number').length)
+      for (const { id } of line.batches) {
+        const take = turns.batches.find(served => served.id === id)?.take ?? 0
+        assert.equal(take, first.filter(who => who === id).length)
+      }
+    }),
+  )
+})

@@ -1,0 +1,181 @@
+/** What is said of a machine, by what was found on it. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as diagnosis from '../../../src/core/observing/diagnosis.ts'
+import type { ContainerReach } from '../../../src/core/workers/container-reach.ts'
+
+const GB = 1_000_000_000
+const folder: diagnosis.DataDirFacts = {
+  path: '/data',
+  kind: 'folder',
+  writable: true,
+  mode: 0o700,
+  freeBytes: 100 * GB,
+}
+const engine: diagnosis.EngineState = {
+  ...{ address: 'unix:///run/docker.sock', problem: null, product: 'docker', version: '28.2.2', apiVersion: '1.50' },
+  ...{ storageDriver: 'overlay2', cgroupVersion: '2', rootless: false, missingLimits: [], freeBytes: 100 * GB },
+  ...{ skewMs: 12, hasNvidiaRuntime: false },
+}
+const noGpus: diagnosis.GpuFacts = { nvidia: [], problem: null, nvidiaDriver: false, amd: false, hasCdi: false }
+const port: diagnosis.PortFacts = { host: '127.0.0.1', port: 8080, serverUrl: null, problem: null, holder: null }
+const network = { name: 'runyard-abc', isolated: true }
+const gateway: ContainerReach = {
+  ...{ how: 'gateway', listenOn: '172.18.0.1', host: '172.18.0.1', extraHosts: [], serving: 'direct' },
+}
+
+/** Each finding as one line. */
+const said = (...found: (diagnosis.Finding | diagnosis.Finding[])[]) =>
+  found
+    .flat()
+    .map(
+      ({ check, state, message, action }) => `${state} ${check}: ${message}${action === null ? '' : ` -> ${action}`}`,
+    )
+
+/** What the lines begin with. */
+function begins(lines: readonly string[], wanted: readonly string[]): void {
+  assert.deepEqual(
+    lines.map((line, index) => line.slice(0, wanted[index]?.length ?? 0)),
+    wanted,
+  )
+}
+
+test('a machine where all is well has nothing but good lines', () => {
+  const all = [
+    ...[
+      diagnosis.ofNode('26.10.0'),
+      ...diagnosis.ofDataDir(folder),
+      diagnosis.ofOpenFiles(20_000),
+      diagnosis.ofPort(port),
+    ],
+    diagnosis.ofMemory({ totalBytes: 16 * 2 ** 30, freeBytes: 8 * 2 ** 30 }),
+    ...diagnosis.ofDatabase({ kind: 'PostgreSQL', problem: null, version: '17.1, schema 8', skewMs: -40 }),
+    ...[...diagnosis.ofEngine(engine), diagnosis.ofGpus(noGpus, engine), diagnosis.ofNetwork(gateway, network, null)],
+    diagnosis.ofProbe({ what: 'reached', image: 'busybox:1' }, { platform: 'linux' }),
+  ]
+  assert.deepEqual(new Set(all.map(({ state }) => state)), new Set(['ok']))
+  assert.ok(all.every(({ action }) => action === null))
+})
+
+test('whatever fails or warns says what to do', () => {
+  const lines = [
+    diagnosis.ofNode('22.1.0'),
+    ...diagnosis.ofDataDir({ ...folder, writable: false, freeBytes: 1 }),
+    diagnosis.ofMemory({ totalBytes: 2 ** 30, freeBytes: 2 ** 20 }),
+    diagnosis.ofOpenFiles(256),
+    diagnosis.ofPort({ ...port, problem: 'EADDRINUSE' }),
+    ...diagnosis.ofDatabase({
+      kind: 'file',
+      problem: 'it cannot be read: file is not a database',
+      version: null,
+      skewMs: null,
+    }),
+    ...diagnosis.ofEngine(null),
+    ...diagnosis.ofEngine({ ...engine, problem: 'EACCES' }),
+    diagnosis.ofGpus({ ...noGpus, nvidia: ['H200'] }, engine),
+    diagnosis.ofProbe({ what: 'unreached', image: 'busybox:1', said: 'timed out' }, { platform: 'linux' }),
+  ]
+  for (const { check, state, action } of lines) {
+    assert.ok(state === 'fail' || state === 'warn', check)
+    assert.ok(action !== null && action.length > 5, check)
+  }
+})
+
+test('a data directory is made, private and writable, or it is said why not', () => {
+  const line = (facts: Partial<diagnosis.DataDirFacts>) => said(diagnosis.ofDataDir({ ...folder, ...facts })[0]!)[0]!
+  assert.equal(line({ kind: 'missing', mode: null }), 'ok data directory: /data is made by the first start')
+  assert.match(line({ kind: 'missing', writable: false }), /^fail .*cannot be written by this user/)
+  assert.match(line({ kind: 'other' }), /^fail .*is not a folder/)
+  assert.match(line({ mode: 0o755 }), /^warn .*can be read by others -> chmod 700/)
+})
+
+test('a disk has room, is nearly full, is full, or says nothing', () => {
+  const state = (freeBytes: number | null) => diagnosis.ofDataDir({ ...folder, freeBytes })[1]!.state
+  assert.deepEqual([100 * GB, 4 * GB, 0.5 * GB, null].map(state), ['ok', 'warn', 'fail', 'skip'])
+})
+
+test('memory and open files have two limits each', () => {
+  const memory = (freeMb: number) => diagnosis.ofMemory({ totalBytes: 2 ** 34, freeBytes: freeMb * 2 ** 20 }).state
+  assert.deepEqual([512, 511, 128, 127].map(memory), ['ok', 'warn', 'warn', 'fail'])
+  const files = (limit: number | null) => diagnosis.ofOpenFiles(limit).state
+  assert.deepEqual([4096, 1024, 511, null].map(files), ['ok', 'warn', 'fail', 'skip'])
+})
+
+test('a port is free, the own server has it, or it is said who or what is in the way', () => {
+  const line = (facts: Partial<diagnosis.PortFacts>) => said(diagnosis.ofPort({ ...port, ...facts }))[0]!
+  assert.equal(line({ serverUrl: 'http://127.0.0.1:8080' }), 'ok server: it runs and answers at http://127.0.0.1:8080')
+  assert.match(line({ problem: 'EADDRINUSE', holder: 'pid 7 (nginx)' }), /port 8080 is in use by pid 7 \(nginx\)/)
+  assert.match(line({ problem: 'EACCES', port: 80 }), /may not listen on port 80 -> give a --port above 1023/)
+  assert.match(line({ problem: 'EADDRNOTAVAIL', host: '203.0.113.9' }), /203\.0\.113\.9 is no address of this machine/)
+  assert.match(line({ problem: 'EWEIRD' }), /cannot listen .*EWEIRD/)
+})
+
+test('clocks that differ are told from those that agree, in both directions', () => {
+  const clock = (skewMs: number) => said(diagnosis.ofEngine({ ...engine, skewMs }).at(-1)!)[0]!
+  assert.equal(clock(1_999), 'ok clock: the clock of the engine agrees with this one')
+  assert.match(clock(-2_000), /^warn clock: .* 2\.0 s behind this one -> let both be set over the network/)
+  assert.match(clock(31_000), /^fail clock: .* 31\.0 s ahead of this one/)
+  const postgres = diagnosis.ofDatabase({ kind: 'PostgreSQL', problem: null, version: '17', skewMs: 5_000 })
+  begins(said(postgres), ['ok database: PostgreSQL answers', 'warn clock: the clock of PostgreSQL is 5.0 s ahead'])
+})
+
+test('an engine that cannot be called says why by the code of the system', () => {
+  const line = (problem: string) => said(diagnosis.ofEngine({ ...engine, problem }))[0]!
+  assert.match(line('EACCES'), /this user may not use .* -> add the user to the group/)
+  assert.match(line('ENOENT'), /nothing answers .* -> start the engine/)
+  assert.match(line('ETIMEDOUT'), /nothing answers .*ETIMEDOUT/)
+})
+
+test('what an engine lacks is said, each for itself', () => {
+  const lacking = diagnosis.ofEngine({
+    ...{ ...engine, apiVersion: '1.39', storageDriver: 'vfs', missingLimits: ['cpu', 'pids'], rootless: true },
+    freeBytes: GB,
+  })
+  begins(said(lacking), [
+    ...['fail engine: Docker 28.2.2, without root speaks API 1.39 only', 'warn engine storage: vfs'],
+    ...[
+      'warn engine limits: containers cannot be limited in cpu, pids -> delegate',
+      'fail engine disk: 1.0 GB',
+      'ok clock',
+    ],
+  ])
+})
+
+test('GPUs are for containers only where the engine can hand them on', () => {
+  const cards = { ...noGpus, nvidia: ['NVIDIA H200', 'NVIDIA H200'], nvidiaDriver: true }
+  const line = (gpus: diagnosis.GpuFacts, state: diagnosis.EngineState | null) =>
+    said(diagnosis.ofGpus(gpus, state))[0]!
+  assert.match(line(cards, engine), /^fail gpu: 2 \(NVIDIA H200\), which .* -> install the NVIDIA Container Toolkit/)
+  assert.equal(line(cards, { ...engine, hasNvidiaRuntime: true }), 'ok gpu: 2 (NVIDIA H200), for containers too')
+  assert.equal(line({ ...cards, hasCdi: true }, engine), 'ok gpu: 2 (NVIDIA H200), for containers too')
+  assert.equal(line(cards, null), 'ok gpu: 2 (NVIDIA H200)')
+  assert.match(line({ ...noGpus, nvidiaDriver: true }, engine), /^warn gpu: .*lists no card/)
+  assert.match(line({ ...noGpus, amd: true }, engine), /^ok gpu: an AMD GPU/)
+  const hangs = 'nvidia-smi did not end within 10 s'
+  assert.match(
+    line({ ...noGpus, problem: hangs }, engine),
+    /^warn gpu: nvidia-smi did not end within 10 s -> run that tool/,
+  )
+  assert.match(line({ ...cards, problem: 'GPU 1 does not answer' }, null), /^warn gpu: 2 can be read; GPU 1 does not/)
+})
+
+test('a way that is not there is split into what is wrong and what to do', () => {
+  const none: ContainerReach = {
+    how: 'none',
+    problem: 'the engine is on another machine; give --docker-worker-address x',
+  }
+  assert.deepEqual(said(diagnosis.ofNetwork(none, network, null)), [
+    'fail network: containers cannot reach this server: the engine is on another machine -> give --docker-worker-address x',
+  ])
+  begins(said(diagnosis.ofNetwork(gateway, { name: 'mine', isolated: false }, null)), [
+    'warn network: containers in mine reach each other',
+  ])
+  begins(said(diagnosis.ofNetwork(null, null, "the engine has no network 'mine'")), [
+    "fail network: the engine has no network 'mine'",
+  ])
+})
+
+test('what could not be tested is neither good nor bad', () => {
+  const found = diagnosis.ofProbe({ what: 'untested', why: 'the engine has no image' }, { platform: 'linux' })
+  assert.deepEqual(said(found), ['skip reachability: not tested: the engine has no image'])
+})

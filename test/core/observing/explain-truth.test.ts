@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { WorkerId } from '../../../src/core/ids.ts'
+import {
+  type ExplainContext,
+  type Explanation,
+  explainEndpoint,
+  WAIT_CAUSES,
+} from '../../../src/core/observing/explain.ts'
+import { desiredWorkers } from '../../../src/core/scaling/scale.ts'
+import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
+
+const CHECK = 'its check gpu failed: no card'
+const ago = fc.integer({ min: 0, max: 100_000 }).map(ms => NOW - ms)
+const maybe = fc.option(ago, { nil: null })
+const version = fc.constantFrom(1, 1, 1, 0)
+
+const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
+  state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING'),
+  problem: fc.constantFrom(null, null, null, CHECK, 'nothing was heard from it for 35 s'),
+  ...{ version, held: fc.nat(3), createdAtMs: ago, placedAtMs: maybe, startedAtMs: maybe, pullStartedAtMs: maybe },
+})
+const anyExit = fc
+  .record({
+    stopReason: fc.constantFrom(null, null, 'idle', 'hung_start', 'unhealthy', 'wedged'),
+    startedAtMs: maybe,
+    ...{ version, exitedAtMs: ago, jobsFinished: fc.nat(1) },
+    cause: fc.constantFrom('exited with code 1', 'was killed: out of memory', 'manifest unknown'),
+  })
+  .map(({ cause, ...fields }) => anExit(fields as Partial<Worker>, { cause, code: null }))
+
+const anySituation = fc.record({
+  endpoint: fc.record({ workersMin: fc.nat(2), workersMax: fc.nat(4) }),
+  queue: fc
+    .record({
+      ...{ queued: fc.nat(5), queuedLowPriority: fc.nat(2), inProgress: fc.nat(5), headQueuedAtMs: ago },
+      suspectsQueued: fc.constantFrom(0, 0, 1, 5),
+    })
+    .map(queue => ({ ...queue, suspectsQueued: Math.min(queue.queued, queue.suspectsQueued) })),
+  averageExecutionMs: fc.option(fc.integer({ min: 1, max: 100_000 }), { nil: null }),
+  workers: fc.array(anyWorker, { maxLength: 8 }),
+  exits: fc.array(anyExit, { maxLength: 4 }),
+  queuedWorkers: fc.array(
+    fc.record({
+      ...{ queuedAtMs: ago, version, resource: fc.constantFrom('gpu', 'memory', 'account_workers', 'account_gpus') },
+      reason: fc.constantFrom('no GPU is free', 'no memory is free', 'the limit of 2 workers is reached'),
+    }),
+    { maxLength: 7 },
+  ),
+  full: fc.boolean(),
+  startProblem: fc.constantFrom(null, null, null, 'there is no folder'),
+})
+
+type Situation = typeof anySituation extends fc.Arbitrary<infer Of> ? Of : never
+
+function snapshotOf({ endpoint, queue, averageExecutionMs, workers, exits, queuedWorkers }: Situation) {
+  const queued = queuedWorkers.map((fields, index) => aQueued({ id: `q${index + 1}` as WorkerId, ...fields }))
+  const ended = exits.map((exit, index) => ({ ...exit, id: `x${index + 1}` as WorkerId }))
+  return aSnapshot({ endpoint, queue, averageExecutionMs, workers, exits: ended, queuedWorkers: queued })
+}
+
+/** What must be so for a cause to be named, said anew here: what a person would find when looking. */
+function truthOf({ cause }: Explanation, situation: Situation): boolean {
+  const { workers, endpoint, queue, exits, queuedWorkers } = snapshotOf(situation)
+  const current = workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
+  const has = (state: string) => current.some(worker => worker.state === state)
+  const backoff = crashBackoff(exits, endpoint.version)
+  const waits = queue.queued + queue.queuedLowPriority > 0
+  if (cause === 'nothing_waits') return !waits && queue.inProgress === 0
+  if (cause === 'running' && !waits) return queue.inProgress > 0
+  if (!waits) return false
+  if ((cause === 'paused') !== (endpoint.workersMax === 0)) return false
+  const wants = desiredWorkers(snapshotOf(situation), NOW).desired > current.length
+  const noRoom = queuedWorkers.length > 0 || situation.full
+  switch (cause) {
+    case 'paused':
+      return true
+    case 'image_error':
+      return situation.startProblem !== null || (backoff.last?.startedAtMs === null && !has('READY'))
+    case 'crash_loop':
+    case 'out_of_memory':
+    case 'hung_start':
+      return backoff.last !== null && !has('READY')
+    case 'fitness_failed':
+    case 'unhealthy':
+      return (backoff.last !== null && !has('READY')) || current.some(({ problem }) => problem !== null)
+    case 'worker_starting':
+      return has('STARTING')
+    case 'worker_restarting':
+      return workers.length >= endpoint.workersMax && current.length === 0
+    case 'max_reached':
+      return workers.length >= endpoint.workersMax
+    case 'no_capacity':
+      return noRoom && current.length === 0 && wants
+    case 'throttled':
+      return noRoom && current.length > 0 && wants
+    case 'running':
+      return has('READY')
+    case 'runs_alone':
+      return queue.suspectsQueued === queue.queued && (has('READY') || workers.length >= endpoint.workersMax)
+    case 'low_priority':
+      return queue.queued === 0 && current.length === 0
+    case 'about_to_start':
+      return queue.queued > 0 && current.length === 0
+    default:
+      return false
+  }
+}
+
+test('of whatever situation exactly one cause is named, and it and all that is said about it is true', () => {
+  const seen = new Set<string>()
+  fc.assert(
+    fc.property(anySituation, situation => {
+      const context: ExplainContext = {
+        capacity: { freeWorkers: situation.full ? 0 : null, bound: 'the limit of 2 workers' },
+        ...{ startProblem: situation.startProblem, nowMs: NOW, pullPercent: () => 12 },
+      }
+      const snapshot = snapshotOf(situation)
+      const found = explainEndpoint(snapshot, context)
+      seen.add(found.cause)
+      assert.ok(WAIT_CAUSES.includes(found.cause))
+      assert.ok(truthOf(found, situation), `${found.cause}: ${found.summary}`)
+      const { summary, evidence, notes, sinceMs } = found
+      const known = new Set<string>(
+        [...snapshot.workers, ...snapshot.exits, ...snapshot.queuedWorkers].map(({ id }) => id),
+      )
+      for (const text of [summary, ...evidence, ...notes]) {
+        assert.doesNotMatch(text, /undefined|null|NaN|Infinity|-\d/)
+        for (const [, id] of text.matchAll(/\bworker ([wxq]\d+)\b/g)) assert.ok(known.has(id!), text)
+        for (const [, id] of text.matchAll(/\bworker (\w+) downloads its image \(12 %\)/g)) {
+          assert.notEqual(snapshot.workers.find(worker => worker.id === id)?.pullStartedAtMs, null)
+        }
+      }
+      if (sinceMs !== null) assert.ok(sinceMs <= NOW)
+      if (found.cause === 'max_reached') {
+        const numbers = /workersMax is (\d+), and there (?:is|are) (\d+) workers? with (\d+) running/.exec(summary)
+        const { endpoint, workers, queue } = snapshot
+        assert.deepEqual(numbers?.slice(1).map(Number), [endpoint.workersMax, workers.length, queue.inProgress])
+      }
+      const inSeconds = /starts in (\d+) s/.exec(summary)?.[1]
+      if (inSeconds !== undefined) {
+        const { untilMs } = crashBackoff(snapshot.exits, snapshot.endpoint.version)
+        assert.equal(Number(inSeconds), Math.ceil((untilMs - NOW) / 1000))
+      }
+    }),
+    // A seed with which every cause comes up.
+    { numRuns: 3_000, seed: 7 },
+  )
+  // Those that need more than an endpoint are tried elsewhere.
+  const elsewhere = [
+    'finished',
+    'batch_turn',
+    'engine_away',
+    'secret_missing',
+    'volume_missing',
+    'settings_invalid',
+    'never_healthy',
+  ]
+  const missed = WAIT_CAUSES.filter(cause => !seen.has(cause) && !elsewhere.includes(cause))
+  assert.deepEqual(missed, [])
+})

@@ -1,0 +1,360 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import type { Endpoint } from '../../../src/core/endpoints/endpoint.ts'
+import { servingProblem } from '../../../src/core/endpoints/serving.ts'
+import type { BatchId, WorkerId } from '../../../src/core/ids.ts'
+import {
+  type ExplainContext,
+  explainEndpoint,
+  explainJob,
+  WAIT_CAUSES,
+  type WaitCause,
+} from '../../../src/core/observing/explain.ts'
+import { type Placement, UNPLACED } from '../../../src/core/placement/placement.ts'
+import type { WorkerLoad } from '../../../src/core/workers/worker.ts'
+import { missingSecretsText, missingVolumeText } from '../../../src/core/workers/worker-failure.ts'
+import { aJob, anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
+
+type Fields = Parameters<typeof aSnapshot>[0]
+
+const context = (fields: Partial<ExplainContext> = {}): ExplainContext => ({
+  ...{ capacity: { freeWorkers: null, bound: 'nothing' }, startProblem: null, nowMs: NOW },
+  ...fields,
+})
+const FULL = { capacity: { freeWorkers: 0, bound: 'the limit of 2 workers' } }
+const one = { queued: 1, headQueuedAtMs: NOW - 3_000 }
+/** One that has waited longer than the queue delay, which is 4 s. */
+const late = { queued: 1, inProgress: 1, headQueuedAtMs: NOW - 5_000 }
+const STARTING: Partial<WorkerLoad> = {
+  ...{ state: 'STARTING', placedAtMs: NOW - 60_000, startedAtMs: null, readyAtMs: null, idleSinceMs: null },
+}
+
+function waiting(reason: string) {
+  return aQueued({ queuedAtMs: NOW - 4_000, reason })
+}
+
+/** A worker whose process or container could not be started. */
+function neverStarted(cause: string) {
+  return anExit({ startedAtMs: null, readyAtMs: null }, { code: null, signal: null, cause })
+}
+
+/** What the driver or the settings say before anything is started. */
+function startProblems(): [WaitCause, string, Fields, Partial<ExplainContext>][] {
+  const problems: [WaitCause, string][] = [
+    ['image_error', "folder '/srv/x' does not exist"],
+    ['engine_away', 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock'],
+    ['secret_missing', missingSecretsText(['HF'])],
+    ['volume_missing', missingVolumeText('v1')],
+    ['settings_invalid', servingProblem({ PORT: '0' })!],
+  ]
+  return problems.map(([cause, startProblem]) => [
+    cause,
+    `no worker can be started: ${startProblem}`,
+    { queue: one },
+    { startProblem },
+  ])
+}
+
+/** A situation for each cause, with what is said about it. */
+const situations: [cause: WaitCause, summary: string, fields: Fields, around?: Partial<ExplainContext>][] = [
+  ['nothing_waits', 'no job is waiting', {}],
+  ['running', '2 jobs running, none waiting', { queue: { inProgress: 2 } }],
+  [
+    'paused',
+    'mine is paused: workersMax is 0, so jobs are accepted and wait',
+    { queue: one, endpoint: { workersMax: 0 } },
+  ],
+  ...startProblems(),
+  ['crash_loop', 'the last worker exited with code 1; the next one starts in 1 s', { queue: one, exits: [anExit()] }],
+  [
+    'crash_loop',
+    'the last 2 workers crashed; the last one exited with code 1; the next one starts in 2 s',
+    { queue: one, exits: [anExit(), anExit()] },
+  ],
+  [
+    'crash_loop',
+    'the last worker exited with code 1; worker w1 is being started, for 5 s',
+    {
+      ...{ queue: one, exits: [anExit({ exitedAtMs: NOW - 9_000 })] },
+      workers: [{ state: 'STARTING', startedAtMs: null, readyAtMs: null, placedAtMs: NOW - 5_000 }],
+    },
+  ],
+  [
+    'image_error',
+    'the last worker could not be started: manifest for a/b:1 not found; the next one starts in 1 s',
+    { queue: one, exits: [neverStarted('manifest for a/b:1 not found')] },
+  ],
+  [
+    'out_of_memory',
+    'the last worker was killed since it used more than its memory limit of 4 GB; the next one starts in 1 s',
+    { queue: one, exits: [anExit({}, { cause: 'was killed since it used more than its memory limit of 4 GB' })] },
+  ],
+  [
+    'fitness_failed',
+    'the last worker was ended because its check gpu failed: no card; the next one starts in 1 s',
+    {
+      queue: one,
+      exits: [anExit({ stopReason: 'unhealthy' }, { cause: 'was ended because its check gpu failed: no card' })],
+    },
+  ],
+  [
+    'fitness_failed',
+    'worker w1 is unhealthy, gets no job and is replaced: its check gpu failed: no card',
+    { queue: one, workers: [{ state: 'STARTING', problem: 'its check gpu failed: no card' }] },
+  ],
+  [
+    'unhealthy',
+    'worker w1 is unhealthy, gets no job and is replaced: nothing was heard from it for 35 s',
+    { queue: one, workers: [{ problem: 'nothing was heard from it for 35 s' }] },
+  ],
+  [
+    'hung_start',
+    'the last worker was ended because it did not ask for a job within 420 s of its start; the next one starts in 1 s',
+    {
+      queue: one,
+      exits: [
+        anExit(
+          { stopReason: 'hung_start' },
+          { cause: 'was ended because it did not ask for a job within 420 s of its start' },
+        ),
+      ],
+    },
+  ],
+  [
+    'never_healthy',
+    'the last worker was ended because it was not healthy within 480 s of its start: nothing listens on port 80; the next one starts in 1 s',
+    {
+      queue: one,
+      exits: [
+        anExit(
+          { stopReason: 'never_healthy' },
+          { cause: 'was ended because it was not healthy within 480 s of its start: nothing listens on port 80' },
+        ),
+      ],
+    },
+  ],
+  ['worker_starting', 'worker w1 is being started, for 60 s', { queue: one, workers: [STARTING] }],
+  [
+    'worker_starting',
+    'worker w1 downloads its image (43 %), for 12 s',
+    { queue: one, workers: [{ ...STARTING, pullStartedAtMs: NOW - 12_000 }] },
+    { pullPercent: () => 42.7 },
+  ],
+  [
+    'worker_starting',
+    'worker w1 downloads its image, for 12 s',
+    { queue: one, workers: [{ ...STARTING, pullStartedAtMs: NOW - 12_000 }] },
+  ],
+  [
+    'worker_starting',
+    'worker w1 runs and has not asked for a job yet, for 59 s',
+    { queue: one, workers: [{ ...STARTING, startedAtMs: NOW - 59_000 }] },
+  ],
+  ['worker_starting', 'worker w2 is being started, for 60 s', { queue: one, workers: [{ held: 1 }, STARTING] }],
+  [
+    'worker_restarting',
+    '2 workers, 1 of an older version, finish 1 job and end before new ones start',
+    {
+      ...{ queue: one, endpoint: { workersMax: 2 } },
+      workers: [{ state: 'DRAINING', stopReason: 'outdated', held: 1, version: 0 }, { state: 'STOPPING' }],
+    },
+  ],
+  [
+    'max_reached',
+    'workersMax is 1, and there is 1 worker with 1 running job',
+    { queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] },
+  ],
+  [
+    'max_reached',
+    'workersMax is 2, and there are 2 workers with 3 running jobs; a job takes 12 s on average',
+    {
+      ...{ queue: { ...one, inProgress: 3 }, endpoint: { workersMax: 2 }, averageExecutionMs: 12_345 },
+      workers: [{ held: 1 }, { held: 2 }],
+    },
+  ],
+  ['no_capacity', 'there is no room for a worker: the limit of 2 workers', { queue: one }, FULL],
+  [
+    'no_capacity',
+    'there is no room for a worker: all 2 GPUs of ADA_24 are taken',
+    { queue: one, queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')] },
+  ],
+  [
+    'throttled',
+    'more than 1 worker is wanted, and there is no room for another one: all 2 GPUs of ADA_24 are taken',
+    {
+      ...{ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }], averageExecutionMs: 60_000 },
+      queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')],
+    },
+  ],
+  ['low_priority', '3 jobs of low priority in line; they never start a worker', { queue: { queuedLowPriority: 3 } }],
+  ['about_to_start', '1 job waiting; a worker is about to be started for mine', { queue: one }],
+  [
+    'running',
+    '1 worker is ready; it is enough for the wait that the scaler allows',
+    { queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] },
+  ],
+  [
+    'running',
+    '1 worker is ready; more are wanted',
+    { queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }], averageExecutionMs: 60_000 },
+  ],
+  [
+    'running',
+    '1 worker is ready; more are wanted since the first job has waited longer than the queue delay of 4 s',
+    { queue: late, workers: [{ held: 1 }], averageExecutionMs: 100 },
+  ],
+  [
+    'running',
+    '2 workers are ready; the first job has waited longer than the queue delay of 4 s; another one is started in 3 s if it still waits',
+    {
+      ...{ queue: { ...late, queued: 2, inProgress: 2 }, averageExecutionMs: 100 },
+      workers: [{ held: 1 }, { held: 1, readyAtMs: NOW - 1_000 }],
+    },
+  ],
+  [
+    'running',
+    '1 worker is ready; the first job has waited longer than the queue delay of 4 s, and there is a worker for each job',
+    { queue: { ...late, inProgress: 0 }, workers: [{ held: 0 }], averageExecutionMs: 100 },
+  ],
+]
+
+for (const [cause, summary, fields, around] of situations) {
+  test(`a waiting job is explained: ${summary}`, () => {
+    const explanation = explainEndpoint(aSnapshot(fields), context(around))
+    assert.deepEqual([explanation.cause, explanation.summary], [cause, summary])
+  })
+}
+
+test('every cause that there is can be the explanation of something', () => {
+  const reached = new Set<WaitCause>(situations.map(([cause]) => cause))
+  reached.add(explainJob(aJob({ status: 'COMPLETED' }), aSnapshot({}), context()).cause)
+  const busy = aSnapshot({ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] })
+  reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, before: 3 }).cause)
+  reached.add(explainJob(aJob({ lostAttempts: 2 }), busy, context()).cause)
+  assert.deepEqual([...reached].sort(), [...WAIT_CAUSES].sort())
+})
+
+test('the guide tells of every cause', () => {
+  const guide = readFileSync(new URL('../../../docs/guides/why.md', import.meta.url), 'utf8')
+  for (const cause of WAIT_CAUSES) assert.ok(guide.includes(`\`${cause}\``), cause)
+})
+
+test('whatever a job waits for, there is something to do about it and something that shows it', () => {
+  for (const [cause, summary, fields, around] of situations) {
+    const { action, evidence } = explainEndpoint(aSnapshot(fields), context(around))
+    if (fields.queue === undefined || summary.endsWith('none waiting')) continue
+    assert.ok(action !== null && action.length > 5, `${cause} has no action`)
+    assert.ok(evidence.length > 0 && evidence.every(line => line !== ''), `${cause} has no evidence`)
+  }
+})
+
+test('of many workers the evidence names a few and counts the rest', () => {
+  const workers = Array.from({ length: 12 }, () => STARTING)
+  const { evidence } = explainEndpoint(aSnapshot({ queue: one, workers, endpoint: { workersMax: 20 } }), context())
+  assert.deepEqual([evidence.length, evidence[5]], [6, 'and 7 more'])
+})
+
+test('work that was to be done on GPUs and is done on the CPU is noted', () => {
+  const compute = { kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 1 } as unknown as Endpoint['compute']
+  const notes = (placement: Placement | null) =>
+    explainEndpoint(aSnapshot({ endpoint: { compute }, workers: [{ placement }] }), context()).notes
+  assert.deepEqual(notes(UNPLACED), ['mine asks for GPUs (ADA_24), and 1 worker of it has none and runs on the CPU'])
+  const card = { index: 0, uuid: null, type: 'card', memoryGb: 24 }
+  assert.deepEqual(notes({ ...UNPLACED, gpus: [card], pool: 'ADA_24' }), [])
+  assert.deepEqual(notes(null), [])
+  const none = explainEndpoint(aSnapshot({ endpoint: { compute }, queue: one }), context({ noGpus: true }))
+  assert.deepEqual(none.notes, ['this machine has no GPU, so workers of mine run on the CPU'])
+})
+
+test('where a worker has the port that the next ones want, it is said: as the cause, and as a note while it works', () => {
+  const cause = 'exited with code 1; port 8001, which its variable VLLM_PORT names, is in use by another worker'
+  const exits = [anExit({}, { cause })]
+  const alone = explainEndpoint(aSnapshot({ queue: one, exits }), context())
+  assert.ok(alone.summary.includes(cause), alone.summary)
+  assert.match(alone.action ?? '', /workersMax to 1/)
+  const beside = explainEndpoint(aSnapshot({ queue: one, exits, workers: [{}] }), context())
+  assert.match(beside.notes[0] ?? '', /^another worker exited with code 1; port 8001, .* workersMax to 1/)
+})
+
+test('an endpoint that is to keep workers ready and cannot says so although no job waits', () => {
+  const exits = [anExit()]
+  const { cause, notes } = explainEndpoint(aSnapshot({ endpoint: { workersMin: 1 }, exits }), context())
+  assert.deepEqual(
+    [cause, notes],
+    [
+      'nothing_waits',
+      ['1 worker is to be kept ready, but the last worker exited with code 1; the next one starts in 1 s'],
+    ],
+  )
+  assert.deepEqual(explainEndpoint(aSnapshot({ exits }), context()).notes, [])
+})
+
+test('a request of a batch waits for the turn of its batch where workers work, and for what they lack where they do not', () => {
+  const batch = { batchId: 'b' as BatchId, before: 3 }
+  const explain = (fields: Fields) => explainJob(aJob(), aSnapshot({ queue: one, ...fields }), context(), batch)
+  const turn = '; batch b takes turns with the other jobs, and 3 of its requests come before this one'
+  const full = explain({ queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] })
+  const max = 'workersMax is 1, and there is 1 worker with 1 running job'
+  assert.deepEqual([full.cause, full.summary], ['batch_turn', `${max}${turn}`])
+  assert.equal(full.action, 'wait, or raise workersMax')
+  assert.equal(explain({ workers: [{ held: 1 }] }).cause, 'batch_turn')
+  assert.equal(explain({ endpoint: { workersMax: 0 } }).cause, 'paused')
+  assert.equal(explain({ workers: [{ state: 'STARTING' }] }).cause, 'worker_starting')
+})
+
+test('of several causes the one is named whose mending would change something', () => {
+  const exits = [anExit()]
+  const cause = (fields: Fields, around?: Partial<ExplainContext>) =>
+    explainEndpoint(aSnapshot({ queue: one, ...fields }), context(around)).cause
+  const problem = { startProblem: 'x', ...FULL }
+  assert.equal(cause({ endpoint: { workersMax: 0 }, exits }, problem), 'paused')
+  assert.equal(cause({ exits }, problem), 'image_error')
+  assert.equal(cause({ exits }, FULL), 'crash_loop')
+  assert.equal(cause({ workers: [{ state: 'STARTING' }] }, FULL), 'worker_starting')
+  assert.equal(cause({ endpoint: { workersMax: 1 }, workers: [{ held: 1 }] }, FULL), 'max_reached')
+})
+
+test('workers of another version or that still work are no crash loop', () => {
+  const cause = (fields: Fields) => explainEndpoint(aSnapshot({ queue: one, ...fields }), context()).cause
+  assert.equal(cause({ exits: [anExit({ version: 0 })] }), 'about_to_start')
+  assert.equal(cause({ exits: [anExit({ stopReason: 'idle' })] }), 'about_to_start')
+  assert.equal(cause({ exits: [anExit()], workers: [{ held: 1 }] }), 'running')
+  assert.equal(cause({ exits: [anExit()], workers: [{ held: 1, version: 0 }] }), 'crash_loop')
+})
+
+test('a crash loop shows the last output, since when, and what to do', () => {
+  const exits = [anExit({ exitedAtMs: NOW - 5_000 }, { lastLines: ['a', "No module named 'x'"] })]
+  const { summary, action, sinceMs, evidence } = explainEndpoint(aSnapshot({ queue: one, exits }), context())
+  assert.equal(summary, 'the last worker exited with code 1')
+  assert.match(action!, /install the Python module 'x'/)
+  assert.deepEqual([sinceMs, evidence], [NOW - 5_000, ['a', "No module named 'x'"]])
+})
+
+test('a job says what its endpoint waits for, how often it was lost, where it runs, and how it ended', () => {
+  const paused = aSnapshot({ queue: one, endpoint: { workersMax: 0 } })
+  const waiting = explainJob(aJob({ lostAttempts: 1 }), paused, context())
+  assert.equal(waiting.cause, 'paused')
+  assert.match(waiting.summary, /; it was queued again after 1 lost attempt\(s\)$/)
+  const alone = explainJob(aJob({ lostAttempts: 2 }), paused, context())
+  assert.equal(alone.cause, 'paused')
+  assert.match(alone.summary, /; it runs alone, because its worker was lost twice while it ran$/)
+  assert.equal(explainJob(aJob({ queuedAtMs: NOW - 7 }), aSnapshot({}), context()).sinceMs, NOW - 7)
+  const fields = { status: 'IN_PROGRESS', attempt: 3, workerId: 'w7' as WorkerId, startedAtMs: NOW - 9 } as const
+  const running = explainJob(aJob(fields), paused, context())
+  assert.deepEqual(
+    [running.cause, running.summary, running.sinceMs],
+    ['running', 'attempt 3 runs on worker w7', NOW - 9],
+  )
+  const failed = explainJob(aJob({ status: 'FAILED', error: 'boom', finishedAtMs: NOW }), paused, context())
+  assert.deepEqual([failed.cause, failed.summary, failed.sinceMs], ['finished', 'the job is FAILED: boom', NOW])
+  assert.equal(explainJob(aJob({ status: 'CANCELLED' }), paused, context()).summary, 'the job is CANCELLED')
+})
+
+test('a limit of the account is what a job waits for, with what helps', () => {
+  const reason = 'the limit of 2 workers that its account may have at once is reached'
+  const queued = aQueued({ queuedAtMs: NOW - 4_000, reason, resource: 'account_workers' })
+  const explanation = explainEndpoint(aSnapshot({ queue: late, queuedWorkers: [queued] }), context())
+  assert.match(explanation.summary, /limit of 2 workers that its account may have/)
+  assert.match(explanation.action ?? '', /ask the operator for a higher limit/)
+})

@@ -1,0 +1,281 @@
+/** What is true of every sharing of a machine. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { EndpointId } from '../../../src/core/ids.ts'
+import { cataloged, gpuKey, type MachineGpu } from '../../../src/core/placement/inventory.ts'
+import { placeWorkers, TURN_DWELLS } from '../../../src/core/placement/place.ts'
+import { type Placement, UNPLACED } from '../../../src/core/placement/placement.ts'
+import { hasCuda } from '../../../src/core/placement/placement-fit.ts'
+import type { Occupant, PlaceInput, Tenant } from '../../../src/core/placement/placement-input.ts'
+import { aGpu, aMachine } from '../../support/machines.ts'
+import { anOccupant, aTenant, cpus, given, gpus, placeInput } from '../../support/placing.ts'
+import { randomSeed } from '../../support/random-seed.ts'
+import { NOW } from '../../support/snapshots.ts'
+
+const TYPES = ['NVIDIA GeForce RTX 4090', 'NVIDIA L4', 'NVIDIA RTX A5000', 'NVIDIA H200', 'NVIDIA Whatever']
+const POOLS = ['ADA_24', 'AMPERE_24', 'HOPPER_141', 'AMPERE_80']
+const IDS = ['a', 'b', 'c', 'd']
+const OPTIONS = { seed: randomSeed, numRuns: 400 }
+
+const GPU = fc.record({
+  name: fc.constantFrom(...TYPES),
+  cuda: fc.constantFrom(null, '11.8', '12.4'),
+  problem: fc.constantFrom(null, null, null, 'it is broken'),
+  mig: fc.constantFrom(null, null, null, '1g.24gb'),
+})
+const COMPUTE = fc.oneof(
+  fc
+    .record({
+      pools: fc.uniqueArray(fc.constantFrom(...POOLS), { minLength: 1 }),
+      excludedTypes: fc.subarray(TYPES, { maxLength: 2 }),
+      count: fc.integer({ min: 1, max: 3 }),
+      minCudaVersion: fc.constantFrom(null, null, '12.0'),
+    })
+    .map(gpus),
+  fc.array(fc.constantFrom(1, 2, 4, 16), { minLength: 1, maxLength: 2 }).map(counts => cpus(...counts)),
+)
+const TENANT = fc.record({
+  compute: COMPUTE,
+  wanted: fc.nat(3),
+  workersMin: fc.nat(1),
+  sinceMs: fc.nat(600_000).map(ago => NOW - ago),
+  hasWork: fc.boolean(),
+  limited: fc.boolean(),
+})
+const WORKER = fc.record({
+  endpoint: fc.constantFrom(...IDS),
+  phase: fc.constantFrom('starting', 'idle', 'busy', 'leaving'),
+  readyMs: fc.nat(90_000),
+  cards: fc.nat(3),
+  vcpus: fc.nat(8),
+})
+
+interface Raw {
+  readonly cards: readonly Partial<MachineGpu>[]
+  readonly tenants: readonly Partial<Tenant>[]
+  readonly workers: readonly {
+    readonly endpoint: string
+    readonly phase: Occupant['phase']
+    readonly readyMs: number
+    readonly cards: number
+    readonly vcpus: number
+  }[]
+  readonly freeWorkers: number | null
+}
+
+/** A machine on which nothing has been given twice. */
+function situation({ cards, tenants, workers, freeWorkers }: Raw): PlaceInput {
+  const parts = aMachine(cards.map((card, index) => aGpu(index, card.name, card)))
+  const left = parts.gpus.map((_, index) => index)
+  const occupants = workers.map(({ endpoint, phase, readyMs, cards: count, vcpus }, n) => {
+    const own = given(...left.splice(0, count))
+    const placement = own.gpus.length > 0 ? own : { ...UNPLACED, vcpus, memoryMb: vcpus * 1024 }
+    const times = { readyAtMs: phase === 'starting' ? null : NOW - readyMs, idleSinceMs: phase === 'idle' ? NOW : null }
+    return anOccupant(`w${n}`, endpoint, { placement, phase, ...times })
+  })
+  const all = IDS.map((id, index) => aTenant(id, tenants[index] ?? { wanted: 0 }))
+  return placeInput({ parts, occupants, tenants: all, freeWorkers, rules: { cpuOvercommit: 1, memoryOvercommit: 1 } })
+}
+
+const RAW = fc.record({
+  cards: fc.array(GPU, { maxLength: 6 }),
+  tenants: fc.array(TENANT, { minLength: 1, maxLength: 4 }),
+  workers: fc.array(WORKER, { maxLength: 6 }),
+  freeWorkers: fc.option(fc.nat(4)),
+})
+const SITUATIONS = RAW.map(situation)
+
+const keysOf = ({ gpus: all }: Placement) => all.map(gpuKey)
+const sumOf = (placements: readonly Placement[], of: (placement: Placement) => number | null) =>
+  placements.reduce((sum, placement) => sum + (of(placement) ?? 0), 0)
+
+test('no GPU is given twice, and none that is unwell, excluded, of another pool or too old', () => {
+  fc.assert(
+    fc.property(SITUATIONS, input => {
+      const { placed } = placeWorkers(input)
+      const keys = [
+        ...input.occupants.flatMap(({ placement }) => placement ?? []),
+        ...placed.map(p => p.placement),
+      ].flatMap(keysOf)
+      assert.equal(new Set(keys).size, keys.length)
+      for (const { endpointId, placement } of placed) {
+        const { compute } = input.tenants.find(({ id }) => id === endpointId)!
+        if (compute.kind === 'cpu' || placement.gpus.length === 0) continue
+        assert.equal(placement.gpus.length, compute.count)
+        for (const { uuid } of placement.gpus) {
+          const card = cataloged(input.parts.gpus.find(gpu => gpu.uuid === uuid)!)
+          assert.equal(card.pool, placement.pool)
+          assert.ok(compute.pools.includes(card.pool) && !compute.excludedTypes.includes(card.type))
+          assert.ok(card.gpu.problem === null && hasCuda(card.gpu.cuda, compute))
+        }
+      }
+    }),
+    OPTIONS,
+  )
+})
+
+test('no more workers are placed than are wanted or than there is room for, and containers within what may be promised', () => {
+  fc.assert(
+    fc.property(SITUATIONS, input => {
+      const { placed } = placeWorkers(input)
+      assert.ok(placed.length <= (input.capacity.freeWorkers ?? placed.length))
+      for (const { id, wanted } of input.tenants) {
+        assert.ok(placed.filter(({ endpointId }) => endpointId === id).length <= wanted)
+      }
+      const limited = placed.filter(({ endpointId, placement }) => {
+        return placement.vcpus !== null && input.tenants.find(({ id }) => id === endpointId)!.limited
+      })
+      if (limited.length === 0 || limited.length < placed.length) return
+      const all = [...input.occupants.flatMap(({ placement }) => placement ?? []), ...placed.map(p => p.placement)]
+      assert.ok(
+        sumOf(all, p => p.vcpus) <= input.parts.vcpus && sumOf(all, p => p.memoryMb) <= input.parts.memoryGb * 1024,
+      )
+    }),
+    OPTIONS,
+  )
+})
+
+test('a single demand is placed whenever there is a place for it', () => {
+  fc.assert(
+    fc.property(SITUATIONS, COMPUTE, (input, compute) => {
+      const { placed, unplaced } = placeWorkers({ ...input, tenants: [aTenant('x', { compute })] })
+      const used = new Set(input.occupants.flatMap(({ placement }) => (placement === null ? [] : keysOf(placement))))
+      const fits = () => {
+        if (compute.kind === 'cpu') {
+          const taken = input.occupants.flatMap(({ placement }) => placement ?? [])
+          return compute.configs.some(({ vcpuCount }) => {
+            const vcpus = Math.min(vcpuCount, 8)
+            const memoryMb = Math.min(vcpuCount * 2, 32) * 1024
+            return sumOf(taken, p => p.vcpus) + vcpus <= 8 && sumOf(taken, p => p.memoryMb) + memoryMb <= 32 * 1024
+          })
+        }
+        if (input.parts.gpus.length === 0) return true
+        return compute.pools.some(pool => {
+          const free = input.parts.gpus.map(cataloged).filter(({ gpu, type, pool: own }) => {
+            const isFit =
+              gpu.problem === null && hasCuda(gpu.cuda, compute) && (compute.count === 1 || gpu.mig === null)
+            return isFit && own === pool && !compute.excludedTypes.includes(type) && !used.has(gpuKey(gpu))
+          })
+          return free.length >= compute.count
+        })
+      }
+      const expected = (input.capacity.freeWorkers ?? 1) >= 1 && fits()
+      assert.equal(placed.length, expected ? 1 : 0)
+      assert.equal(unplaced.length, expected ? 0 : 1)
+    }),
+    OPTIONS,
+  )
+})
+
+test('who makes room is ready for long enough, has no work, and is not kept by the min of its endpoint', () => {
+  fc.assert(
+    fc.property(SITUATIONS, input => {
+      const { evictions, placed } = placeWorkers(input)
+      const tenantOf = (id: EndpointId) => input.tenants.find(tenant => tenant.id === id)!
+      for (const { workerId, endpointId, for: by, afterJob } of evictions) {
+        const worker = input.occupants.find(one => one.workerId === workerId)!
+        assert.notEqual(endpointId, by)
+        assert.ok(worker.readyAtMs !== null && NOW - worker.readyAtMs >= input.rules.dwellMs)
+        if (!afterJob) assert.ok(worker.phase === 'idle' && !tenantOf(endpointId).hasWork)
+        else {
+          assert.ok(worker.phase === 'idle' || worker.phase === 'busy')
+          assert.ok(NOW - tenantOf(by).sinceMs >= TURN_DWELLS * input.rules.dwellMs)
+          assert.ok(!placed.some(one => one.endpointId === by))
+        }
+      }
+      for (const { id, workersMin } of input.tenants) {
+        const stay = input.occupants.filter(({ endpointId, phase }) => endpointId === id && phase !== 'leaving')
+        const gone = evictions.filter(({ endpointId }) => endpointId === id).length
+        assert.ok(gone === 0 || stay.length - gone >= workersMin)
+      }
+      assert.equal(new Set(evictions.map(({ workerId }) => workerId)).size, evictions.length)
+    }),
+    OPTIONS,
+  )
+})
+
+test('every worker that is wanted is placed or refused with a reason', () => {
+  fc.assert(
+    fc.property(SITUATIONS, input => {
+      const { placed, unplaced } = placeWorkers(input)
+      for (const { id, wanted } of input.tenants) {
+        const refused = unplaced.filter(({ endpointId }) => endpointId === id)
+        const count = refused.reduce((sum, one) => sum + one.count, 0)
+        assert.equal(placed.filter(({ endpointId }) => endpointId === id).length + count, wanted)
+        for (const { reason } of refused) assert.match(reason, /^\S.{10,}\S$/)
+      }
+    }),
+    OPTIONS,
+  )
+})
+
+test('the order in which things are told of changes nothing', () => {
+  fc.assert(
+    fc.property(SITUATIONS, input => {
+      const turned = { ...input, tenants: [...input.tenants].reverse(), occupants: [...input.occupants].reverse() }
+      const { placed, unplaced, evictions } = placeWorkers(input)
+      const again = placeWorkers(turned)
+      assert.deepEqual(again.placed, placed)
+      assert.deepEqual(again.evictions.length > 0, evictions.length > 0)
+      assert.deepEqual(
+        again.unplaced.map(({ endpointId }) => endpointId),
+        unplaced.map(({ endpointId }) => endpointId),
+      )
+    }),
+    OPTIONS,
+  )
+})
+
+/** A worker in the run of a shared machine, with the second at which it ends. */
+interface Running extends Occupant {
+  readonly endsAtS: number
+}
+
+const LONGEST_S = 60
+const DWELL_S = 30
+
+test('nobody starves: who waits longest is passed at most once by each other, and nobody waits for more than a turn of each', () => {
+  const wish = fc.record({ count: fc.integer({ min: 1, max: 4 }), wanted: fc.integer({ min: 1, max: 3 }) })
+  const wishes = fc.array(wish, { minLength: 2, maxLength: 5 })
+  const parts = aMachine(Array.from({ length: 4 }, (_, index) => aGpu(index)))
+  const run = (endpoints: readonly { count: number; wanted: number }[], lengths: Iterator<number>) => {
+    const sinceS = endpoints.map(() => 0)
+    const passed = endpoints.map(() => 0)
+    let running: Running[] = []
+    const have = (n: number) =>
+      running.filter(({ endpointId, phase }) => endpointId === `e${n}` && phase !== 'leaving').length
+    for (let second = 0; second < 300; second += 1) {
+      const nowMs = NOW + second * 1_000
+      running = running.filter(({ endsAtS }) => endsAtS > second)
+      const tenants = endpoints.map(({ count, wanted }, n) => {
+        const fields = { compute: gpus({ count }), wanted: Math.max(0, wanted - have(n)), hasWork: true }
+        return aTenant(`e${n}`, { ...fields, sinceMs: NOW + sinceS[n]! * 1_000 })
+      })
+      const starving = [...endpoints.keys()].filter(n => !running.some(({ endpointId }) => endpointId === `e${n}`))
+      const [first] = starving
+        .filter(n => second - sinceS[n]! >= DWELL_S)
+        .sort((a, b) => sinceS[a]! - sinceS[b]! || a - b)
+      const { placed, evictions } = placeWorkers(placeInput({ parts, occupants: running, tenants, nowMs }))
+      const leaving = new Set(evictions.map(({ workerId }) => workerId))
+      running = running.map(worker => (leaving.has(worker.workerId) ? { ...worker, phase: 'leaving' } : worker))
+      for (const [nth, { endpointId, placement }] of placed.entries()) {
+        if (first !== undefined && endpointId !== `e${first}`) passed[first]! += 1
+        const worker = anOccupant(`w${second}-${nth}`, endpointId, { placement, readyAtMs: nowMs })
+        running.push({ ...worker, endsAtS: second + lengths.next().value })
+      }
+      for (const [n, { wanted }] of endpoints.entries()) {
+        if (placed.some(({ endpointId }) => endpointId === `e${n}`) || have(n) >= wanted) {
+          sinceS[n] = second
+          passed[n] = 0
+        } else if (have(n) === 0) {
+          assert.ok(passed[n]! < endpoints.length, `e${n} was passed ${passed[n]} times`)
+          const limitS = endpoints.length * (LONGEST_S + DWELL_S)
+          assert.ok(second - sinceS[n]! <= limitS, `e${n} has waited ${second - sinceS[n]!} s`)
+        }
+      }
+    }
+  }
+  const lengths = fc.infiniteStream(fc.integer({ min: 1, max: LONGEST_S }))
+  fc.assert(fc.property(wishes, lengths, run), { seed: randomSeed, numRuns: 12 })
+})

@@ -1,0 +1,403 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { OwnerId } from '../../../src/core/ids.ts'
+import { placeWorkers } from '../../../src/core/placement/place.ts'
+import { UNPLACED } from '../../../src/core/placement/placement.ts'
+import { aGpu, aMachine } from '../../support/machines.ts'
+import { anIdle, anOccupant, aTenant, cpus, given, gpus, placed, placeInput } from '../../support/placing.ts'
+import { NOW } from '../../support/snapshots.ts'
+
+const L4 = 'NVIDIA L4'
+const rtx = (count: number) => Array.from({ length: count }, (_, index) => aGpu(index))
+const refusal = (situation: Parameters<typeof placed>[0]) => placed(situation).refused[0]
+
+describe('GPUs', () => {
+  test('a worker gets whole GPUs of a pool of its endpoint, and another worker gets others', () => {
+    const parts = aMachine(rtx(3))
+    const tenants = [aTenant('a', { compute: gpus({ count: 2 }) }), aTenant('b', { sinceMs: NOW + 1 })]
+    assert.deepEqual(placed({ parts, tenants }).placed, ['a: 0,1', 'b: 2'])
+    const [first] = placeWorkers(placeInput({ parts, tenants })).placed
+    assert.deepEqual(first?.placement, given(0, 1))
+  })
+
+  test('the order of the pools is that of priority, and the next one stands in where one is full', () => {
+    const parts = aMachine([aGpu(0, L4), aGpu(1), aGpu(2, L4)])
+    const both = gpus({ pools: ['ADA_24', 'AMPERE_24'] })
+    assert.deepEqual(placed({ parts, tenants: [aTenant('a', { compute: both, wanted: 3 })] }).placed, [
+      'a: 1',
+      'a: 0',
+      'a: 2',
+    ])
+  })
+
+  test('all GPUs of a worker are of one pool, and of one type where that is possible', () => {
+    const parts = aMachine([aGpu(0, 'NVIDIA RTX A5000'), aGpu(1, L4), aGpu(2), aGpu(3, L4)])
+    const two = (pools: string[]) => placed({ parts, tenants: [aTenant('a', { compute: gpus({ pools, count: 2 }) })] })
+    assert.deepEqual(two(['AMPERE_24']).placed, ['a: 1,3'])
+    assert.deepEqual(two(['ADA_24', 'AMPERE_24']).placed, ['a: 1,3'])
+    const three = aTenant('a', { compute: gpus({ pools: ['AMPERE_24'], count: 3 }) })
+    assert.deepEqual(placed({ parts, tenants: [three] }).placed, ['a: 0,1,3'])
+  })
+
+  test('a small demand leaves the larger group of a type whole', () => {
+    const parts = aMachine([aGpu(0, L4), aGpu(1, L4), aGpu(2, 'NVIDIA RTX A5000')])
+    assert.deepEqual(placed({ parts, tenants: [aTenant('a', { compute: gpus({ pools: ['AMPERE_24'] }) })] }).placed, [
+      'a: 2',
+    ])
+  })
+
+  test('excluded types are not given', () => {
+    const parts = aMachine([aGpu(0, L4), aGpu(1, 'NVIDIA RTX A5000')])
+    const compute = gpus({ pools: ['AMPERE_24'], excludedTypes: [L4] })
+    assert.deepEqual(placed({ parts, tenants: [aTenant('a', { compute })] }).placed, ['a: 1'])
+    assert.equal(
+      refusal({ parts: aMachine([aGpu(0, L4)]), tenants: [aTenant('a', { compute })] }),
+      'a gpu_type: there is no GPU of pool AMPERE_24 without the types NVIDIA L4: this machine has 1 x NVIDIA L4 (pool AMPERE_24)',
+    )
+  })
+
+  test('a lowest CUDA version and a list of versions bind cards whose driver tells its own', () => {
+    const parts = aMachine([aGpu(0, L4, { cuda: '12.2' })])
+    const wants = (fields: object) => ({
+      parts,
+      tenants: [aTenant('a', { compute: gpus({ pools: ['AMPERE_24'], ...fields }) })],
+    })
+    assert.deepEqual(placed(wants({ minCudaVersion: '12.2' })).placed, ['a: 0'])
+    assert.deepEqual(placed(wants({ allowedCudaVersions: ['11.8', '12.2'] })).placed, ['a: 0'])
+    assert.equal(
+      refusal(wants({ minCudaVersion: '12.4' })),
+      'a cuda: the GPUs of type NVIDIA L4 have CUDA 12.2, at least 12.4 is wanted',
+    )
+    assert.equal(
+      refusal(wants({ allowedCudaVersions: ['12.0', '12.1'] })),
+      'a cuda: the GPUs of type NVIDIA L4 have CUDA 12.2, one of 12.0, 12.1 is wanted',
+    )
+    const silent = aMachine([aGpu(0, L4, { cuda: null })])
+    assert.deepEqual(placed({ ...wants({ minCudaVersion: '12.4' }), parts: silent }).placed, ['a: 0'])
+  })
+
+  test('parts of a card are GPUs for workers with one, and not to be put together', () => {
+    const mig = (index: number, n: number) =>
+      aGpu(index, `NVIDIA A100-SXM4-80GB MIG 3g.40gb`, { mig: '3g.40gb', uuid: `MIG-${n}`, memoryGb: 40 })
+    const parts = aMachine([mig(0, 1), mig(0, 2)])
+    const compute = gpus({ pools: ['ADA_32_PRO'] })
+    const tenants = [aTenant('a', { compute, wanted: 2 })]
+    const uuids = placeWorkers(placeInput({ parts, tenants })).placed.map(({ placement }) => placement.gpus[0]?.uuid)
+    assert.deepEqual(uuids, ['MIG-1', 'MIG-2'])
+    assert.match(
+      refusal({ parts, tenants: [aTenant('a', { compute: { ...compute, count: 2 } })] }) ?? '',
+      /^a gpu_count: no machine has 2 GPUs of pool ADA_32_PRO: .*; parts of a card cannot be used together$/,
+    )
+  })
+
+  test('a card that is not well is not given, and is told of where there is no other', () => {
+    const sick = aGpu(0, undefined, { problem: 'its memory has failed' })
+    assert.deepEqual(placed({ parts: aMachine([sick, aGpu(1)]), tenants: [aTenant('a')] }).placed, ['a: 1'])
+    assert.equal(
+      refusal({ parts: aMachine([sick]), tenants: [aTenant('a')] }),
+      'a gpu_type: GPU 0 (NVIDIA GeForce RTX 4090) cannot be used: its memory has failed',
+    )
+  })
+
+  test('a worker keeps its GPU when cards are counted anew, since its id says which one it is', () => {
+    const parts = aMachine([aGpu(0, undefined, { uuid: 'GPU-1' }), aGpu(1, undefined, { uuid: 'GPU-7' })])
+    const occupants = [anOccupant('w', 'b', { placement: given(1) })]
+    assert.deepEqual(placed({ parts, occupants, tenants: [aTenant('a')] }).placed, ['a: 1'])
+  })
+
+  test('nobody gets a GPU while a worker of an older version may use any', () => {
+    const occupants = [anOccupant('old', 'b', { placement: null })]
+    const { placed: none, refused } = placed({ parts: aMachine(rtx(2)), occupants, tenants: [aTenant('a')] })
+    assert.deepEqual(none, [])
+    assert.match(refused[0] ?? '', /^a gpu: worker old was started by an older version and may use any GPU/)
+  })
+})
+
+describe('reasons', () => {
+  test('a GPU that others have: how many, and which endpoints have them', () => {
+    const parts = aMachine([aGpu(0), aGpu(1, L4)])
+    const l4 = { ...given(1), pool: 'AMPERE_24' }
+    const occupants = [anOccupant('w1', 'chat', { placement: given(0) }), anOccupant('w2', 'images', { placement: l4 })]
+    const compute = gpus({ pools: ['ADA_24', 'AMPERE_24'] })
+    assert.equal(
+      refusal({ parts, occupants, tenants: [aTenant('a', { compute }), aTenant('chat', { wanted: 0 })] }),
+      'a gpu: no free GPU of pools ADA_24, AMPERE_24: 2 of 2 in use by endpoints chat, images',
+    )
+  })
+
+  test('the endpoints of other accounts are not named', () => {
+    const owner = 'somebody else' as OwnerId
+    const occupants = [anOccupant('w1', 'secret', { owner, placement: given(0) })]
+    assert.equal(
+      refusal({ parts: aMachine(rtx(1)), occupants, tenants: [aTenant('a')] }),
+      'a gpu: no free GPU of pool ADA_24: 1 of 1 in use by other accounts',
+    )
+  })
+
+  test('more GPUs than any machine has, and pools that it does not have', () => {
+    const parts = aMachine(rtx(2))
+    assert.equal(
+      refusal({ parts, tenants: [aTenant('a', { compute: gpus({ count: 8 }) })] }),
+      'a gpu_count: no machine has 8 GPUs of pool ADA_24: this machine has 2 x NVIDIA GeForce RTX 4090 (pool ADA_24)',
+    )
+    assert.equal(
+      refusal({ parts, tenants: [aTenant('a', { compute: gpus({ pools: ['HOPPER_141'] }) })] }),
+      'a gpu_type: there is no GPU of pool HOPPER_141: this machine has 2 x NVIDIA GeForce RTX 4090 (pool ADA_24)',
+    )
+  })
+
+  test('the limit of workers, in the words of the driver', () => {
+    assert.equal(
+      refusal({ freeWorkers: 0, tenants: [aTenant('a', { compute: cpus(2) })] }),
+      'a workers: the limit of the test',
+    )
+  })
+})
+
+describe('without a GPU', () => {
+  test('an installation that has never had one runs workers of GPU endpoints on the CPU', () => {
+    const decision = placeWorkers(placeInput({ tenants: [aTenant('a', { compute: gpus({ count: 4 }) })] }))
+    assert.deepEqual(decision.placed[0]?.placement, UNPLACED)
+  })
+
+  test('they wait where a GPU is required, and where there was one that cannot be read now', () => {
+    const tenants = [aTenant('a')]
+    assert.equal(
+      refusal({ tenants, rules: { requireGpu: true } }),
+      'a gpu_type: there is no GPU of pool ADA_24: this machine has no GPU',
+    )
+    const gone = aMachine([], { hadGpus: true, problem: 'nvidia-smi ended with code 9' })
+    assert.equal(
+      refusal({ tenants, parts: gone }),
+      'a gpu_type: there is no GPU of pool ADA_24: this machine has no GPU (nvidia-smi ended with code 9)',
+    )
+  })
+})
+
+describe('CPUs', () => {
+  const rules = { cpuOvercommit: 1, memoryOvercommit: 1 }
+  const has = (vcpus: number, memoryMb: number) => ({ ...UNPLACED, vcpus, memoryMb })
+
+  test('a worker gets the vCPUs and the memory of its flavor as limits', () => {
+    const [first] = placeWorkers(placeInput({ tenants: [aTenant('a', { compute: cpus(4) })] })).placed
+    assert.deepEqual(first?.placement, { ...UNPLACED, vcpus: 4, memoryMb: 8_192, flavor: 'cpu3c' })
+    assert.equal(first?.clamped, null)
+  })
+
+  test('configurations stand in for each other in their order', () => {
+    const occupants = [anOccupant('w', 'b', { placement: has(4, 4_096) })]
+    assert.deepEqual(placed({ occupants, rules, tenants: [aTenant('a', { compute: cpus(8, 4, 2) })] }).placed, [
+      'a: 4 vCPUs',
+    ])
+  })
+
+  test('more than the whole machine is clamped to it, and said', () => {
+    const [first] = placeWorkers(placeInput({ rules, tenants: [aTenant('a', { compute: cpus(32) })] })).placed
+    assert.deepEqual([first?.placement.vcpus, first?.placement.memoryMb], [8, 32_768])
+    assert.equal(
+      first?.clamped,
+      '32 vCPUs and 64 GB are asked for (cpu3c), and the whole machine has less; the worker gets 8 vCPUs and 32 GB',
+    )
+  })
+
+  test('containers are promised no more than the machine has, times what may be promised', () => {
+    const occupants = [anOccupant('w', 'b', { placement: has(7, 7_168) })]
+    const tenants = [aTenant('a', { compute: cpus(2), wanted: 12 })]
+    assert.equal(
+      refusal({ occupants, rules, tenants }),
+      'a cpu: 2 vCPUs are wanted, and 7 of the 8 that may be promised are taken by endpoint b',
+    )
+    const { placed: four } = placed({ occupants, rules: { ...rules, cpuOvercommit: 2 }, tenants })
+    assert.equal(four.length, 4)
+    const full = [anOccupant('w', 'b', { placement: has(1, 31 * 1024) })]
+    assert.equal(
+      refusal({ occupants: full, rules, tenants }),
+      'a memory: 4 GB of memory are wanted, and 31 GB of the 32 GB that may be promised are taken by endpoint b',
+    )
+  })
+
+  test('processes are not held to limits, so they start beside each other and count for containers', () => {
+    const tenants = [aTenant('a', { compute: cpus(8), limited: false, wanted: 3 })]
+    assert.equal(placed({ rules, tenants }).placed.length, 3)
+    const occupants = [anOccupant('w', 'b', { placement: has(8, 16_384) })]
+    assert.equal(placed({ rules, occupants, tenants: [aTenant('a', { compute: cpus(2) })] }).placed.length, 0)
+  })
+})
+
+describe('turns', () => {
+  const one = aMachine(rtx(1))
+  const both = (a: object, b: object) => [aTenant('a', a), aTenant('b', b)]
+
+  test('workers below the min of their endpoint come first', () => {
+    const tenants = both({ sinceMs: NOW - 60_000 }, { workersMin: 1 })
+    assert.deepEqual(placed({ parts: one, tenants }).placed, ['b: 0'])
+  })
+
+  test('then who has the smallest part of what it wants, and then who waits longest', () => {
+    const occupants = [anOccupant('w', 'a', { placement: given(0) })]
+    const parts = aMachine(rtx(2))
+    assert.deepEqual(placed({ parts, occupants, tenants: both({ sinceMs: NOW - 9 }, {}) }).placed, ['b: 1'])
+    assert.deepEqual(placed({ parts: one, tenants: both({}, { sinceMs: NOW - 1 }) }).placed, ['b: 0'])
+    assert.deepEqual(placed({ parts, tenants: both({ wanted: 5 }, { wanted: 2 }) }).placed, ['a: 0', 'b: 1'])
+  })
+})
+
+describe('making room', () => {
+  const one = aMachine(rtx(1))
+  const waits = (waitedMs = 0, fields = {}) => [
+    aTenant('a', { sinceMs: NOW - waitedMs, ...fields }),
+    aTenant('b', { wanted: 0 }),
+  ]
+  const idle = (readyMs: number, fields = {}) => [
+    anIdle('w', 'b', { placement: given(0), readyAtMs: NOW - readyMs, ...fields }),
+  ]
+
+  test('an idle worker that has had its time makes room, and is asked once', () => {
+    const first = placed({ parts: one, occupants: idle(30_000), tenants: waits() })
+    assert.deepEqual(first.evicted, ['w for a'])
+    assert.match(first.refused[0] ?? '', /in use by endpoint b; it gets the room of a worker that is ending$/)
+    const leaving = idle(30_000, { phase: 'leaving' })
+    assert.deepEqual(placed({ parts: one, occupants: leaving, tenants: waits() }).evicted, [])
+  })
+
+  test('one that is not ready for long stays, and is looked at again when its time is over', () => {
+    const early = placed({ parts: one, occupants: idle(29_000), tenants: waits() })
+    assert.deepEqual([early.evicted, early.wakeInMs], [[], 1_000])
+    assert.deepEqual(
+      placed({ parts: one, occupants: idle(2_000), tenants: waits(), rules: { dwellMs: 2_000 } }).evicted,
+      ['w for a'],
+    )
+  })
+
+  test('one that its endpoint keeps by its min stays, and one that is about to take a job', () => {
+    const tenants = (fields: object) => [aTenant('a'), aTenant('b', { wanted: 0, ...fields })]
+    const situation = { parts: one, occupants: idle(60_000) }
+    assert.deepEqual(placed({ ...situation, tenants: tenants({ workersMin: 1 }) }).evicted, [])
+    assert.deepEqual(placed({ ...situation, tenants: tenants({ hasWork: true }) }).evicted, [])
+  })
+
+  test('a busy one stays', () => {
+    const occupants = [anOccupant('w', 'b', { placement: given(0) })]
+    assert.deepEqual(placed({ parts: one, occupants, tenants: waits(299_000) }).evicted, [])
+  })
+
+  test('where somebody has waited for ten dwells without any worker, a busy one ends after its job', () => {
+    const occupants = [anOccupant('w', 'b', { placement: given(0) })]
+    const long = placed({ parts: one, occupants, tenants: waits(300_000) })
+    assert.deepEqual(long.evicted, ['w for a after its job'])
+    assert.match(long.refused[0] ?? '', /it gets the room of a worker that ends after its job$/)
+    const kept = [aTenant('a', { sinceMs: NOW - 900_000 }), aTenant('b', { wanted: 0, workersMin: 1 })]
+    assert.deepEqual(placed({ parts: one, occupants, tenants: kept }).evicted, [])
+  })
+
+  test('no more make room than is needed, and only those that have what is needed', () => {
+    const parts = aMachine([...rtx(3), aGpu(3, L4)])
+    const occupants = [
+      anIdle('l4', 'b', { placement: { ...given(3), pool: 'AMPERE_24' }, idleSinceMs: NOW - 9_000 }),
+      anIdle('w0', 'b', { placement: given(0), idleSinceMs: NOW - 8_000 }),
+      anIdle('w12', 'b', { placement: given(1, 2), idleSinceMs: NOW - 7_000 }),
+    ]
+    const wants = (count: number) => waits(0, { compute: gpus({ count }) })
+    assert.deepEqual(placed({ parts, occupants, tenants: wants(1) }).evicted, ['w0 for a'])
+    assert.deepEqual(placed({ parts, occupants, tenants: wants(2) }).evicted, ['w12 for a'])
+    assert.deepEqual(placed({ parts, occupants, tenants: wants(3) }).evicted, ['w0 for a', 'w12 for a'])
+  })
+
+  test('room for a worker as such is made, too, and room in memory', () => {
+    const compute = cpus(2)
+    const occupants = [anIdle('w', 'b', { placement: { ...UNPLACED, vcpus: 2, memoryMb: 30 * 1024 } })]
+    assert.deepEqual(placed({ freeWorkers: 0, occupants, tenants: waits(0, { compute }) }).evicted, ['w for a'])
+    const rules = { memoryOvercommit: 1 }
+    assert.deepEqual(placed({ rules, occupants, tenants: waits(0, { compute }) }).evicted, ['w for a'])
+  })
+
+  test('two who wait get two rooms, and the second does not count on that of the first', () => {
+    const occupants = [anIdle('w0', 'b', { placement: given(0) }), anIdle('w1', 'b', { placement: given(1) })]
+    const tenants = [aTenant('a', { sinceMs: NOW - 1 }), aTenant('c'), aTenant('b', { wanted: 0 })]
+    assert.deepEqual(placed({ parts: aMachine(rtx(2)), occupants, tenants }).evicted, ['w0 for a', 'w1 for c'])
+  })
+
+  test('who needs several GPUs and has waited keeps the free ones, so that small demands do not pass it for ever', () => {
+    const occupants = [anOccupant('w', 'b', { placement: given(0) })]
+    const tenants = (waitedMs: number, workersMin = 0) => [
+      aTenant('a', { sinceMs: NOW - waitedMs, compute: gpus({ count: 2 }) }),
+      aTenant('b', { wanted: 0, workersMin }),
+      aTenant('c'),
+    ]
+    const parts = aMachine(rtx(2))
+    assert.deepEqual(placed({ parts, occupants, tenants: tenants(29_999) }).placed, ['c: 1'])
+    const later = placed({ parts, occupants, tenants: tenants(30_000) })
+    assert.deepEqual(later.placed, [])
+    assert.match(
+      later.refused[1] ?? '',
+      /^c gpu: no free GPU of pool ADA_24: 1 of 2 in use by endpoint b, 1 of 2 kept for endpoint a$/,
+    )
+    assert.deepEqual(placed({ parts, occupants, tenants: tenants(30_000, 1) }).placed, ['c: 1'], 'it waits in vain')
+  })
+})
+
+describe('accounts', () => {
+  const parts = aMachine()
+  const B = 'other' as OwnerId
+  const cpu = { compute: cpus(1) }
+  const one = { workers: 2, gpus: null }
+
+  test('an account gets no more workers than its limit, with the reason, and others go on', () => {
+    const occupants = [anOccupant('w1', 'a'), anOccupant('w2', 'a', { phase: 'leaving' })]
+    const tenants = [aTenant('a', { ...cpu, wanted: 3 }), aTenant('b', { ...cpu, owner: B, wanted: 1 })]
+    const quotas = new Map([['owner' as OwnerId, one]])
+    const decision = placed({ parts, occupants, tenants, quotas })
+    assert.deepEqual(decision.placed, ['b: 1 vCPUs'])
+    assert.deepEqual(decision.refused, [
+      'a account_workers: the limit of 2 workers that its account may have at once is reached; it gets the room of a worker that is ending',
+    ])
+  })
+
+  test('GPUs of an account are bounded apart', () => {
+    const machine = aMachine(rtx(4))
+    const quotas = new Map([['owner' as OwnerId, { workers: null, gpus: 2 }]])
+    const decision = placed({ parts: machine, tenants: [aTenant('a', { wanted: 4 })], quotas })
+    assert.deepEqual(decision.placed, ['a: 0', 'a: 1'])
+    assert.deepEqual(decision.refused, [
+      'a account_gpus: the limit of 2 GPUs that its account may have at once is reached',
+    ])
+  })
+
+  test('an idle worker of another endpoint of the account makes room within its limit, and none of other accounts', () => {
+    const occupants = [anIdle('w0', 'c', { owner: B }), anIdle('w1', 'b'), anOccupant('w2', 'b')]
+    const tenants = [
+      aTenant('a', { ...cpu, hasWork: true }),
+      aTenant('b', { ...cpu, wanted: 0 }),
+      aTenant('c', { ...cpu, owner: B, wanted: 0 }),
+    ]
+    const quotas = new Map([['owner' as OwnerId, one]])
+    assert.deepEqual(placed({ parts, occupants, tenants, quotas }).evicted, ['w1 for a'])
+  })
+
+  test('of two accounts the one with fewer workers comes first, also before workersMin of the other', () => {
+    const greedy = aTenant('a', { ...cpu, workersMin: 64, wanted: 64, sinceMs: NOW - 1 })
+    const modest = aTenant('b', { ...cpu, owner: B, wanted: 2, hasWork: true })
+    const decision = placed({ parts, tenants: [greedy, modest], freeWorkers: 4 })
+    assert.deepEqual([...decision.placed].sort(), ['a: 1 vCPUs', 'a: 1 vCPUs', 'b: 1 vCPUs', 'b: 1 vCPUs'])
+  })
+
+  test('workers that an account keeps idle by workersMin make room for work of an account with fewer, and for no mere minimum', () => {
+    const occupants = ['w1', 'w2', 'w3'].map(id => anIdle(id, 'a'))
+    const keeper = aTenant('a', { ...cpu, workersMin: 3, wanted: 0 })
+    const evicted = (fields: object) =>
+      placed({
+        ...{ parts, occupants, freeWorkers: 0 },
+        tenants: [keeper, aTenant('b', { ...cpu, owner: B, ...fields })],
+      }).evicted
+    assert.deepEqual(evicted({ hasWork: true }), ['w1 for b'])
+    assert.deepEqual(evicted({ workersMin: 1 }), [])
+    assert.deepEqual(
+      placed({
+        ...{ parts, occupants, freeWorkers: 0 },
+        tenants: [keeper, aTenant('b', { ...cpu, hasWork: true })],
+      }).evicted,
+      [],
+      'its own account keeps them',
+    )
+  })
+})

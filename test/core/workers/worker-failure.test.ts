@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { WorkerExit } from '../../../src/core/workers/worker.ts'
+import {
+  adviceFor,
+  adviceForStart,
+  type CrashCause,
+  crashCauseOf,
+  missingSecretsText,
+  missingVolumeText,
+  startFailureOf,
+} from '../../../src/core/workers/worker-failure.ts'
+import { EngineError, engineError, startRefusal } from '../../../src/drivers/docker/engine-error.ts'
+import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
+import { anExit } from '../../support/snapshots.ts'
+
+const CUDA = 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB'
+const OLD_DRIVER = 'RuntimeError: The NVIDIA driver on your system is too old (found version 11040)'
+const GATED = '401 Client Error: Unauthorized for url: https://huggingface.co/meta/x/resolve/main/config.json'
+const STUCK = 'was ended because it pinged for 115 s without asking for a job, so its loop is stuck'
+
+const VLLM_TAKEN =
+  'was ended because it did not ask for a job within 420 s; port 8001, which its variable VLLM_PORT names, is in use by another worker'
+
+const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
+  ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
+  ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
+  ['a missing module of Node', { lastLines: ["Error: Cannot find module 'zod'"] }, /npm install zod/],
+  ['a file that Python cannot open', { lastLines: ["can't open file '/x/handler.py'"] }, /name files that exist/],
+  ['a folder that is gone', { lastLines: ['sh: No such file or directory'] }, /name files that exist/],
+  ['a full GPU', { lastLines: [CUDA, 'Traceback'] }, /memory of the GPU.*gpu\.count/],
+  ['a full memory, by Python', { lastLines: ['MemoryError'] }, /too little memory/],
+  [
+    'a full memory, by Node',
+    { lastLines: ['FATAL ERROR: Reached heap limit - JavaScript heap out of memory'] },
+    /too little/,
+  ],
+  ['a full memory, by the engine', { code: 137, cause: 'was killed: out of memory (limit 4096 MB)' }, /more memory/],
+  ['a port in use', { lastLines: ['Error: listen EADDRINUSE: address already in use :::8000'] }, /variable PORT/],
+  ['a port in use, by Python', { lastLines: ['OSError: [Errno 98] Address already in use'] }, /variable PORT/],
+  ['a port that another worker has', { cause: VLLM_TAKEN }, /workersMax to 1, .* the one in VLLM_PORT/],
+  [
+    'a port that another program has',
+    { cause: 'exited with code 1; port 5432, which its variable DB_PORT names, is in use by another program' },
+    /if the worker is to listen on the port in DB_PORT/,
+  ],
+  [
+    'the port of a service, and another reason',
+    {
+      cause: 'exited with code 1; port 5432, which its variable DB_PORT names, is in use by another program',
+      lastLines: ["ModuleNotFoundError: No module named 'psycopg'"],
+    },
+    /pip install psycopg/,
+  ],
+  ['a program for another processor', { lastLines: ['exec /run.sh: exec format error'] }, /--platform linux\/amd64/],
+  ['a driver that is too old', { lastLines: [OLD_DRIVER] }, /update the driver/],
+  ['no GPU', { lastLines: ['RuntimeError: No CUDA GPUs are available'] }, /gpu\.pools/],
+  [
+    'a missing library',
+    { lastLines: ['ImportError: libGL.so.1: cannot open shared object file'] },
+    /library libGL\.so\.1/,
+  ],
+  ['a gated model', { lastLines: [GATED] }, /HF_TOKEN/],
+  ['a full disk', { lastLines: ['OSError: [Errno 28] No space left on device'] }, /disk is full/],
+  ['no network', { lastLines: ['socket.gaierror: [Errno -3] Temporary failure in name resolution'] }, /network/],
+  [
+    'a file it may not read',
+    { lastLines: ["PermissionError: [Errno 13] Permission denied: '/data'"] },
+    /owner and mode/,
+  ],
+  ['code 126', { code: 126 }, /chmod \+x/],
+  ['code 127', { code: 127 }, /PATH of the image/],
+  ['code 137', { code: 137 }, /often because memory ran out/],
+  ['code 139', { code: 139 }, /SIGSEGV/],
+  ['code 143', { code: 143 }, /not by Runyard/],
+  ['an abort', { code: null, signal: 'SIGABRT' }, /native library/],
+  ['a fault in native code', { code: null, signal: 'SIGSEGV' }, /pin their versions/],
+  ['a kill from outside', { code: null, signal: 'SIGKILL' }, /often because memory ran out/],
+  [
+    'a hung start',
+    { signal: 'SIGKILL', cause: 'was ended because it did not ask for a job within 420 s' },
+    /RUNPOD_INIT_TIMEOUT/,
+  ],
+  [
+    'a full container disk',
+    { signal: 'SIGKILL', cause: 'was killed because it wrote more than the 5 GB of its container disk' },
+    /raise the container disk/,
+  ],
+  ['a failed check', { cause: 'exited with code 1 because its check gpu failed: x' }, /mend what the fitness check/],
+  ['a stuck loop', { signal: 'SIGKILL', cause: STUCK }, /concurrency_modifier/],
+  [
+    'silence',
+    { signal: 'SIGKILL', cause: 'was ended because nothing was heard from it for 35 s' },
+    /neither works nor answers/,
+  ],
+  ['an end without an error', { code: 0 }, /must call start\(\) and keep running/],
+  ['anything else', { code: 3, lastLines: ['ValueError: x'] }, /read its output/],
+]
+
+for (const [what, exit, advice] of ends) {
+  test(`after ${what} there is advice`, () => {
+    assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines: [], ...exit }), advice)
+  })
+}
+
+test('a file that a command names and that is not there is no package to install', () => {
+  const lastLines = ["Error: Cannot find module '/srv/worker/handler.mjs'"]
+  assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines }), /name files that exist/)
+})
+
+test('output that was made to be slow to read does not hold the server up', () => {
+  const evil = ["No module named '", 'lib', "Cannot find package '", '401 Client Error', '\u001b['].map(part =>
+    part.repeat(200_000 / part.length),
+  )
+  for (const line of evil) {
+    adviceFor({ code: 1, signal: null, cause: line, lastLines: Array(20).fill(line) })
+    adviceForStart(line)
+    assert.equal(startFailureOf(line), 'image_error')
+  }
+})
+
+/** What an engine's refusal becomes. */
+function refused(message: string): string {
+  return startRefusal(new EngineError(message, 500, false)).message
+}
+
+const starts: [problem: string, cause: CrashCause, advice: RegExp][] = [
+  [missingSecretsText(['A', 'B']), 'secret_missing', /runyard secrets create/],
+  [missingVolumeText('vol1'), 'volume_missing', /networkVolumes/],
+  [
+    'Cannot connect to the Docker daemon at unix:///run/docker.sock. Is it running?',
+    'engine_away',
+    /start the container engine/,
+  ],
+  ['connect ENOENT /var/run/docker.sock', 'engine_away', /start the container engine/],
+  ["image 'a' needs a container engine, and none is configured", 'image_error', /dir:<folder>/],
+  ['manifest for a/b:1 not found: manifest unknown: manifest unknown', 'image_error', /name and the tag/],
+  ['No such image: a:1', 'image_error', /name and the tag/],
+  [
+    "pull access denied for a/b, repository does not exist or may require 'docker login': denied: requested access to the resource is denied",
+    'image_error',
+    /registry credential/,
+  ],
+  [
+    'Head "https://r/v2/a/manifests/1": unauthorized: incorrect username or password',
+    'image_error',
+    /registry credential/,
+  ],
+  ['Get "https://r/v2/": dial tcp: lookup r: no such host', 'image_error', /reaches the registry/],
+  [
+    'Get "https://r/v2/": net/http: request canceled while waiting (Client.Timeout exceeded)',
+    'image_error',
+    /reaches the registry/,
+  ],
+  [
+    'Get "https://r:5000/v2/": dial tcp 10.0.0.1:5000: connect: connection refused',
+    'image_error',
+    /reaches the registry/,
+  ],
+  ['no matching manifest for linux/arm64/v8 in the manifest list entries', 'image_error', /--platform/],
+  ['exec /run: exec format error', 'image_error', /--platform/],
+  ['OCI runtime create failed: exec: "/run.sh": permission denied: unknown', 'image_error', /chmod \+x/],
+  ['exec: "serve": executable file not found in $PATH: unknown', 'image_error', /command in args/],
+  ['write /var/lib/docker/tmp: no space left on device', 'image_error', /free disk space/],
+  ['could not select device driver "" with capabilities: [[gpu]]', 'image_error', /container toolkit/],
+  [
+    refused('error gathering device information while adding custom device "/dev/kfd": no such file'),
+    'image_error',
+    /amdgpu/,
+  ],
+  [refused('container create: stat /dev/dri/renderD129: no such file or directory'), 'image_error', /amdgpu/],
+  [
+    refused('container-init binary not found on the host: stat /x: no such file or directory'),
+    'image_error',
+    /catatonit/,
+  ],
+  ['Podman 4.3.1 gives containers no GPUs of NVIDIA when it is asked over its API', 'image_error', /newer Podman/],
+  [
+    'a container of a load-balancing endpoint cannot be started: its engine is on another machine, and this server would not reach what it serves',
+    'image_error',
+    /engine of this machine/,
+  ],
+  ["folder '/x' is outside of the process roots: /srv", 'image_error', /--process-root/],
+  [
+    "folder '/x' has no server.py, server.ts, server.mjs or server.js, and args gives no command",
+    'image_error',
+    /put such a file into the folder/,
+  ],
+  ['something else', 'image_error', /save the template/],
+]
+
+for (const [problem, cause, advice] of starts) {
+  test(`a start that fails with "${problem.slice(0, 60)}" is ${cause}, with advice`, () => {
+    assert.equal(startFailureOf(problem), cause)
+    assert.match(adviceForStart(problem), advice)
+    const never = anExit({ startedAtMs: null, readyAtMs: null }, { code: null, cause: problem })
+    assert.equal(crashCauseOf(never), cause)
+  })
+}
+
+/** What the driver of containers says, in its own words. */
+const refusals: [thrown: object, cause: CrashCause, advice: RegExp][] = [
+  [{ code: 'ENOENT' }, 'engine_away', /start the container engine/],
+  [{ code: 'ECONNREFUSED' }, 'engine_away', /start the container engine/],
+  [{ message: 'socket hang up' }, 'engine_away', /start the container engine/],
+  [{ statusCode: 503, message: 'shutting down' }, 'engine_away', /start the container engine/],
+  [{ statusCode: 500, message: 'could not select device driver "nvidia"' }, 'image_error', /container toolkit/],
+  [{ statusCode: 400, message: 'No command specified' }, 'image_error', /command in args/],
+  [{ statusCode: 500, message: 'exec: "x": executable file not found in $PATH' }, 'image_error', /command in args/],
+  [{ statusCode: 500, message: 'exec: "/x": permission denied: unknown' }, 'image_error', /chmod \+x/],
+  [{ statusCode: 500, message: 'exec format error' }, 'image_error', /--platform/],
+  [{ statusCode: 500, message: 'no space left on device' }, 'image_error', /free disk space/],
+]
+
+test('of what the engine says its own words are kept, and not those of the library before them', () => {
+  const thrown = { statusCode: 500, message: '(HTTP code 500) unexpected - dial tcp: lookup r.io: no such host ' }
+  assert.equal(engineError(thrown).message, 'dial tcp: lookup r.io: no such host')
+})
+
+test('what the driver of containers says of a start is understood', () => {
+  for (const [thrown, cause, advice] of refusals) {
+    const { message } = startRefusal(thrown)
+    assert.equal(startFailureOf(message), cause, message)
+    assert.match(adviceForStart(message), advice, message)
+  }
+})
+
+/** Its sentences about downloads, as `pull` makes them. */
+const pulls: [said: string, advice: RegExp][] = [
+  ['r.io wants a credential, and the template names none (unauthorized)', /registry credential/],
+  ['r.io does not accept the credential of the template (unauthorized)', /registry credential/],
+  ['r.io has no such image, or it is private and the template names no credential (denied)', /registry credential/],
+  ['r.io has no such image (manifest unknown)', /name and the tag/],
+  ['r.io cannot be reached (dial tcp: lookup r.io: no such host)', /reaches the registry/],
+  ['nothing came for 5 minutes', /reaches the registry/],
+  ['it was not built for a machine of this kind (no matching manifest for linux/arm64)', /--platform/],
+  ['r.io allows no more downloads for now (toomanyrequests)', /allows more downloads/],
+  ['there is no space left on the disk of the container engine (no space left on device)', /free disk space/],
+]
+
+test('what the driver of containers says of a download is understood', () => {
+  for (const [said, advice] of pulls) {
+    const problem = `image 'r.io/a:1' cannot be downloaded: ${said}`
+    assert.equal(startFailureOf(problem), 'image_error', problem)
+    assert.match(adviceForStart(problem), advice, problem)
+  }
+})
+
+const ENDED: ContainerEnd = {
+  ...{ code: 1, outOfMemory: false, withEngine: false, asked: false, memoryMb: 512, tail: '', architecture: 'amd64' },
+}
+const init = (reason: string) => `[FATAL tini (7)] exec /run.sh failed: ${reason}`
+
+const containerEnds: [what: string, end: Partial<ContainerEnd>, cause: CrashCause, advice: RegExp][] = [
+  ['too much memory', { code: 137, outOfMemory: true }, 'out_of_memory', /more memory/],
+  ['too much memory of the machine', { code: 137, outOfMemory: true, memoryMb: null }, 'out_of_memory', /more memory/],
+  [
+    'a program that is not there',
+    { code: 127, tail: init('No such file or directory') },
+    'image_error',
+    /command in args/,
+  ],
+  ['a program that is not executable', { code: 126, tail: init('Permission denied') }, 'image_error', /chmod \+x/],
+  ['a program for another processor', { code: 126, tail: init('Exec format error') }, 'image_error', /--platform/],
+  ['the end of its engine', { code: 137, withEngine: true }, 'engine_away', /log of the engine/],
+  ['an end of its own', { code: 3 }, 'crash_loop', /read its output/],
+]
+
+for (const [what, end, cause, advice] of containerEnds) {
+  test(`after ${what} of a container the cause is ${cause}, with advice`, () => {
+    const ended = anExit({}, { ...containerExit({ ...ENDED, ...end }), lastLines: [] })
+    assert.equal(crashCauseOf(ended), cause, ended.exit?.cause ?? '')
+    assert.match(adviceFor(ended.exit!), advice)
+  })
+}
+
+test('a worker whose start was not recorded since the server ended just then has not failed to start', () => {
+  const gone = anExit({ startedAtMs: null }, { code: null, cause: 'ended while the server was away' })
+  assert.equal(crashCauseOf(gone), 'crash_loop')
+})

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Worker } from '../../../src/core/workers/worker.ts'
+import { workerStory } from '../../../src/core/workers/worker-history.ts'
+import { aWorker, NOW } from '../../support/snapshots.ts'
+
+const born: Partial<Worker> = { createdAtMs: NOW, startedAtMs: null, readyAtMs: null, sdk: null, exitedAtMs: null }
+const told = (fields: Partial<Worker>) =>
+  workerStory(aWorker({ ...born, ...fields })).map(({ atMs, line }) => `${atMs - NOW} ${line}`)
+
+test('the story of a worker has each thing that was done with it, at its instant', () => {
+  const started = { startedAtMs: NOW + 40, readyAtMs: NOW + 1_250, sdk: 'sdk/1' }
+  const stopped = { stopReason: 'idle', stopRequestedAtMs: NOW + 20_000, stoppingAtMs: NOW + 30_000 } as const
+  const exit = { code: 0, signal: null, cause: 'exited with code 0', lastLines: [] }
+  assert.deepEqual(told({ ...started, ...stopped, exit, exitedAtMs: NOW + 31_000, jobsFinished: 3 }), [
+    '0 created for version 1 of endpoint endpoint, driver mock',
+    '40 started after 40 ms',
+    '1250 asked for its first job 1250 ms after it was created, with sdk/1',
+    '20000 gets no more jobs: it was idle for the idle timeout',
+    '30000 told to end',
+    '31000 exited with code 0, after 3 finished jobs',
+  ])
+})
+
+test('a worker that could not be started says why, and one that was ended because of a problem says which', () => {
+  const exit = { code: null, signal: null, cause: "cannot start 'x': permission denied", lastLines: [] }
+  assert.deepEqual(told({ exit, exitedAtMs: NOW + 5 }).slice(1), [
+    "5 could not be started: cannot start 'x': permission denied",
+  ])
+  const problem = { problem: 'its loop is stuck', problemAtMs: NOW + 7, stopReason: 'wedged' } as const
+  assert.deepEqual(told({ ...problem, stopRequestedAtMs: NOW + 8, stoppingAtMs: NOW + 8 }).slice(1), [
+    '7 problem: its loop is stuck',
+    '8 told to end: its loop is stuck',
+  ])
+})
+
+test('lines only ever follow those that were told before', () => {
+  const life: Partial<Worker>[] = [
+    {},
+    { startedAtMs: NOW + 1 },
+    { problem: 'p', problemAtMs: NOW + 2 },
+    { readyAtMs: NOW + 3 },
+    { stopReason: 'idle', stopRequestedAtMs: NOW + 4 },
+    { stoppingAtMs: NOW + 5 },
+    { exitedAtMs: NOW + 5, exit: { code: 1, signal: null, cause: 'exited with code 1', lastLines: [] } },
+  ]
+  let record: Partial<Worker> = {}
+  let before: string[] = []
+  for (const step of life) {
+    record = { ...record, ...step }
+    const now = told(record)
+    assert.deepEqual(now.slice(0, before.length), before)
+    assert.equal(now.length, before.length + 1)
+    before = now
+  }
+})

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { WorkerId } from '../../../src/core/ids.ts'
+import { exitCause, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../../src/core/workers/worker-status.ts'
+import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
+
+const statuses: [what: string, fields: Partial<WorkerLoad>, status: string, ready: boolean][] = [
+  ['holds a job', { held: 1 }, 'RUNNING', true],
+  ['holds a job and drains', { held: 1, state: 'DRAINING' }, 'RUNNING', true],
+  ['waits for a job', {}, 'IDLE', true],
+  ['was told to end and holds none', { state: 'STOPPING' }, 'IDLE', false],
+  ['has not asked for a job', { state: 'STARTING', readyAtMs: null }, 'INITIALIZING', false],
+  ['ends without ever having asked', { state: 'STOPPING', readyAtMs: null }, 'INITIALIZING', false],
+  ['reports a problem', { problem: 'its check gpu failed', held: 1 }, 'UNHEALTHY', false],
+  ['reports a problem while it starts', { problem: 'x', state: 'STARTING', readyAtMs: null }, 'UNHEALTHY', false],
+]
+
+for (const [what, fields, status, ready] of statuses) {
+  test(`a worker that ${what} is ${status}${ready ? ' and ready' : ''}`, () => {
+    const [shown] = shownWorkers(aSnapshot({ workers: [fields] }))
+    assert.deepEqual([shown?.status, isReady(shown!)], [status, ready])
+  })
+}
+
+test('a worker without a place is THROTTLED with the reason, and one of an older version is stale', () => {
+  const queued = aQueued({ version: 0 })
+  const [shown] = shownWorkers(aSnapshot({ queuedWorkers: [queued] }))
+  assert.deepEqual([shown?.status, shown?.reason, shown?.isStale], ['THROTTLED', 'no GPU is free', true])
+})
+
+test('the last worker that crashed is shown as UNHEALTHY until another one works in its place', () => {
+  const exits = [anExit({ id: 'x' as WorkerId })]
+  const ids = (workers: Partial<WorkerLoad>[]) => shownWorkers(aSnapshot({ workers, exits })).map(({ id }) => id)
+  assert.deepEqual(ids([]), ['x'])
+  assert.deepEqual(ids([{ state: 'STARTING', readyAtMs: null }]), ['x', 'w1'])
+  assert.deepEqual(ids([{}]), ['w1'])
+  const shown = (fields: Parameters<typeof anExit>[0]) => shownWorkers(aSnapshot({ exits: [anExit(fields)] })).length
+  assert.deepEqual([shown({}), shown({ stopReason: 'idle' }), shown({ version: 0 })], [1, 0, 0])
+})
+
+const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
+  state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING'),
+  held: fc.nat(2),
+  problem: fc.constantFrom(null, null, 'its check gpu failed'),
+  readyAtMs: fc.constantFrom(null, NOW),
+})
+
+test('whatever workers there are, each has one status, and the counts sum to their number', () => {
+  fc.assert(
+    fc.property(fc.array(anyWorker), fc.boolean(), fc.nat(3), (workers, crash, waiting) => {
+      const queuedWorkers = Array.from({ length: waiting }, (_, index) => aQueued({ id: `q${index}` as WorkerId }))
+      const shown = shownWorkers(
+        aSnapshot({ workers, queuedWorkers, exits: crash ? [anExit({ id: 'x' as WorkerId })] : [] }),
+      )
+      const { running, idle, initializing, throttled, unhealthy, total, ready } = countWorkers(shown)
+      assert.equal(running + idle + initializing + throttled + unhealthy, total)
+      assert.equal(total, shown.length)
+      assert.equal(throttled, waiting)
+      assert.ok(ready <= running + idle && ready >= running)
+      assert.ok(shown.every(({ status }) => WORKER_STATUSES.includes(status)))
+      assert.equal(new Set(shown.map(({ id }) => id)).size, shown.length)
+    }),
+  )
+})
+
+test('what may be behind the end of a worker is told where it failed and was of no use', () => {
+  const observed = { cause: 'exited with code 1', suspicion: 'port 8001 is in use' }
+  const fresh = { problem: null, stopReason: null, readyAtMs: null, jobsFinished: 0, serves: null }
+  assert.equal(exitCause(fresh, observed), 'exited with code 1; port 8001 is in use')
+  assert.equal(exitCause(fresh, { cause: 'exited with code 1' }), 'exited with code 1')
+  assert.equal(
+    exitCause({ ...fresh, problem: 'it did not ask for a job within 420 s', stopReason: 'hung_start' }, observed),
+    'was ended because it did not ask for a job within 420 s; port 8001 is in use',
+  )
+  assert.equal(exitCause({ ...fresh, stopReason: 'idle' }, observed), 'exited with code 1')
+  assert.equal(exitCause({ ...fresh, readyAtMs: 1, jobsFinished: 3 }, observed), 'exited with code 1')
+})

@@ -1,0 +1,181 @@
+/** That the output of a container is copied once and whole, whatever its order and wherever the copying is cut off. */
+import assert from 'node:assert/strict'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import fc from 'fast-check'
+import type { Engine, EngineCall } from '../../../src/drivers/docker/engine.ts'
+import { LogCopy } from '../../../src/drivers/docker/logs/log-copy.ts'
+import type { LogEntry } from '../../../src/drivers/docker/logs/log-frames.ts'
+import { BEGIN, LogPosition } from '../../../src/drivers/docker/logs/log-position.ts'
+import { systemClock } from '../../../src/system/clock.ts'
+
+const START_S = 1_700_000_000
+
+/** The next piece of output of a stream: whole lines, or parts of a long one, which all have the time of the first. */
+interface Piece {
+  readonly stream: 1 | 2
+  readonly ends: boolean
+  /** How long after the one before, in tenths of a second. */
+  readonly later: number
+}
+
+/** What an engine keeps of the pieces: entries in the order in which they came to be written. */
+function entriesOf(pieces: readonly Piece[]): LogEntry[] {
+  const begun = new Map<number, string>()
+  let tenths = START_S * 10
+  return pieces.map(({ stream, ends, later }, number) => {
+    tenths += later
+    const now = `${String(Math.floor(tenths / 10)).padStart(12, '0')}.${tenths % 10}${String(number).padStart(8, '0')}`
+    const at = begun.get(stream) ?? now
+    if (ends) begun.delete(stream)
+    else begun.set(stream, at)
+    return { at, stream, text: Buffer.from(`${number}${ends ? '\n' : ' '}`) }
+  })
+}
+
+const since = (entries: readonly LogEntry[], second: number) =>
+  entries.filter(({ at }) => Number(at.split('.')[0]) >= second)
+
+const pieces = fc.array(
+  fc.record({
+    stream: fc.constantFrom(1 as const, 2 as const),
+    ends: fc.boolean(),
+    later: fc.integer({ min: 0, max: 40 }),
+  }),
+  { maxLength: 120 },
+)
+
+test('each entry is new once, however often the output is asked for, although times are not in order', () => {
+  fc.assert(
+    fc.property(pieces, fc.array(fc.integer({ min: 0, max: 40 })), (all, cuts) => {
+      const entries = entriesOf(all)
+      const read: LogEntry[] = []
+      let place = BEGIN
+      let written = 0
+      for (const cut of [...cuts, Number.POSITIVE_INFINITY]) {
+        // Another server, which knows the place alone.
+        const position = new LogPosition(place)
+        position.begin()
+        written = Math.min(entries.length, written + cut)
+        for (const entry of since(entries.slice(0, written), place.since)) if (position.isNew(entry)) read.push(entry)
+        place = position.place
+      }
+      assert.deepEqual(read, entries)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('a place stays behind at most some seconds with output, even while a line never ends', () => {
+  const all = Array.from({ length: 5_000 }, (_, n) => ({ stream: 1 as const, ends: n > 0 && n % 2 === 0, later: 10 }))
+  const entries = entriesOf([{ stream: 2, ends: false, later: 0 }, ...all])
+  const position = new LogPosition(BEGIN)
+  position.begin()
+  for (const entry of entries) assert.ok(position.isNew(entry))
+  assert.ok(position.place.since > START_S + 1_000, String(position.place.since))
+})
+
+test('where the engine has thrown the oldest entries away, the newer ones are still read once', () => {
+  const entries = entriesOf(Array.from({ length: 60 }, () => ({ stream: 1 as const, ends: true, later: 1 })))
+  const first = new LogPosition(BEGIN)
+  first.begin()
+  for (const entry of entries.slice(0, 40)) first.isNew(entry)
+  const next = new LogPosition(first.place)
+  next.begin()
+  const fresh = since(entries, first.place.since)
+    .slice(15)
+    .filter(entry => next.isNew(entry))
+  assert.deepEqual(fresh, entries.slice(40))
+})
+
+/** An engine that hands out entries, and breaks off after some. */
+function playedEngine(entries: () => readonly LogEntry[], most: () => number): Engine {
+  const stream = async ({ query }: EngineCall) => {
+    const wanted = since(entries(), Number(query?.since)).slice(0, most())
+    const frames = wanted.map(({ at, stream: number, text }) => {
+      const [seconds, nanos] = at.split('.')
+      const time = `${new Date(Number(seconds) * 1000).toISOString().slice(0, 19)}.${nanos}Z `
+      const head = Buffer.alloc(8)
+      head[0] = number
+      head.writeUInt32BE(time.length + text.length, 4)
+      return Buffer.concat([head, Buffer.from(time), text])
+    })
+    const bytes = Buffer.concat(frames)
+    async function* chunks() {
+      for (let at = 0; at < bytes.length; at += 50) yield bytes.subarray(at, at + 50)
+    }
+    return Object.assign(chunks(), { destroy: () => {} })
+  }
+  return { stream } as unknown as Engine
+}
+
+function copying(context: TestContext, entries: readonly LogEntry[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-copy-'))
+  context.after(() => rmSync(folder, { recursive: true }))
+  const [logFile, noteFile] = [join(folder, 'log'), join(folder, 'note')]
+  return {
+    ...{ logFile, noteFile },
+    /** A server copies the first entries and is gone. */
+    async copy(written: number) {
+      const engine = playedEngine(
+        () => entries.slice(0, written),
+        () => Number.POSITIVE_INFINITY,
+      )
+      const copy = new LogCopy({ engine, clock: systemClock, container: 'c', logFile, noteFile })
+      await copy.finish(5_000)
+    },
+    text: () => readFileSync(logFile, 'utf8'),
+  }
+}
+
+const LINES = entriesOf(Array.from({ length: 90 }, (_, n) => ({ stream: 1 as const, ends: true, later: n % 3 })))
+const whole = (from = 0) =>
+  LINES.slice(from)
+    .map(({ text }) => String(text))
+    .join('')
+
+test('a copy goes on where the one before ended', async context => {
+  const machine = copying(context, LINES)
+  for (const written of [10, 10, 40, 90]) await machine.copy(written)
+  assert.equal(machine.text(), whole())
+})
+
+test('what was written after the last note is not written again', async context => {
+  const machine = copying(context, LINES)
+  await machine.copy(30)
+  // The server was killed between a line and the note about it, and in the middle of another line.
+  appendFileSync(
+    machine.logFile,
+    `${LINES.slice(30, 50)
+      .map(({ text }) => String(text))
+      .join('')}${String(LINES[50]?.text).slice(0, 1)}`,
+  )
+  await machine.copy(90)
+  assert.equal(machine.text(), whole())
+})
+
+test('a log that was cut meanwhile is gone on with', async context => {
+  const machine = copying(context, LINES)
+  await machine.copy(30)
+  truncateSync(machine.logFile)
+  await machine.copy(60)
+  assert.equal(
+    machine.text(),
+    LINES.slice(30, 60)
+      .map(({ text }) => String(text))
+      .join(''),
+  )
+  await machine.copy(90)
+  assert.equal(machine.text(), whole(30))
+})
+
+test('without a readable note nothing is there twice', async context => {
+  const machine = copying(context, LINES)
+  await machine.copy(30)
+  truncateSync(machine.noteFile, 5)
+  await machine.copy(90)
+  assert.equal(machine.text(), whole())
+  assert.equal(statSync(machine.noteFile).mode & 0o777, 0o600)
+})

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { lstat, mkdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import type { VolumeId, WorkerId } from '../../../src/core/ids.ts'
+import { VolumeLink } from '../../../src/drivers/process/volume-link.ts'
+import { exitOf } from '../../contract/driver.ts'
+import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+
+describe('the link to the network volume of process workers', { timeout: 60_000 }, () => {
+  let machine: Machine
+  let path: string
+  beforeEach(async () => {
+    machine = await openMachine()
+    path = join(machine.folder, 'runpod-volume')
+    for (const id of ['one', 'two']) await mkdir(join(machine.folder, 'volumes', id), { recursive: true })
+  })
+  afterEach(() => machine.close())
+
+  const volume = (id: string) => ({ id: id as VolumeId, path: join(machine.folder, 'volumes', id) })
+  const isGone = () => assert.rejects(lstat(path), { code: 'ENOENT' })
+
+  async function started(id: string, driver = machine.driver()) {
+    const plain = machine.spec('', { volume: volume(id) })
+    const spec = { ...plain, protocolEnv: { ...plain.protocolEnv, RUNPOD_VOLUME_PATH: volume(id).path } }
+    await driver.start(spec)
+    await machine.life(spec.workerId)
+    const end = async () => {
+      await driver.kill(spec.workerId)
+      await exitOf(machine.notifier, driver, spec.workerId)
+      await driver.release(spec.workerId)
+    }
+    const lines = async () => (await machine.logs.tail(spec.workerId, 5)).map(({ line }) => line)
+    return { workerId: spec.workerId, end, lines }
+  }
+
+  test('is there while a worker runs that has the volume, and goes with the last one, not with what it leads to', async () => {
+    const driver = machine.driver()
+    await writeFile(join(volume('one').path, 'model'), 'model')
+    const first = await started('one', driver)
+    const second = await started('one', driver)
+    assert.equal(await readFile(join(path, 'model'), 'utf8'), 'model')
+    await first.end()
+    assert.equal(await readlink(path), volume('one').path)
+    await second.end()
+    await isGone()
+    assert.equal(await readFile(join(volume('one').path, 'model'), 'utf8'), 'model')
+  })
+
+  test('leads to one volume at a time, and a worker that has another one is told so', async () => {
+    const driver = machine.driver()
+    const first = await started('one', driver)
+    const second = await started('two', driver)
+    assert.equal(await readlink(path), volume('one').path)
+    const told = `runyard: ${path} is not the network volume of this worker, which is in RUNPOD_VOLUME_PATH`
+    assert.deepEqual([await first.lines(), await second.lines()], [[], [told]])
+    await first.end()
+    const third = await started('two', driver)
+    assert.deepEqual([await readlink(path), await third.lines()], [volume('two').path, []])
+  })
+
+  test('never takes the place of what somebody else has put there', async () => {
+    await mkdir(join(machine.folder, 'other'))
+    await symlink(join(machine.folder, 'other'), path)
+    const worker = await started('one')
+    assert.equal((await worker.lines()).length, 1)
+    await worker.end()
+    assert.equal(await readlink(path), join(machine.folder, 'other'))
+    const folder = join(machine.folder, 'folder')
+    await mkdir(folder)
+    const link = new VolumeLink({ path: folder, root: join(machine.folder, 'volumes') })
+    assert.match((await link.hold('w' as WorkerId, volume('one').path)) ?? '', /is not the network volume/)
+    await link.release('w' as WorkerId)
+    await link.tidy()
+    assert.ok((await lstat(folder)).isDirectory())
+  })
+
+  test('is nowhere where the server may not make it, and leads to nothing but volumes', async () => {
+    const root = join(machine.folder, 'volumes')
+    const nowhere = new VolumeLink({ path: join(machine.folder, 'missing', 'link'), root })
+    assert.equal(await nowhere.hold('w' as WorkerId, volume('one').path), null)
+    const link = new VolumeLink({ path, root })
+    assert.equal(await link.hold('w' as WorkerId, '/etc'), null)
+    await isGone()
+  })
+
+  test('is held by a worker that the next server takes over, and removed where none needs it', async () => {
+    const worker = await started('one')
+    const next = machine.driver()
+    assert.ok(await next.adopt(worker.workerId, null))
+    await next.tidy(new Set(), new Set())
+    assert.equal(await readlink(path), volume('one').path)
+    await next.kill(worker.workerId)
+    await exitOf(machine.notifier, next, worker.workerId)
+    await next.release(worker.workerId)
+    await isGone()
+    await symlink(volume('two').path, path)
+    await machine.driver().tidy(new Set(), new Set())
+    await isGone()
+  })
+})

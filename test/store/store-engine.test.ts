@@ -1,0 +1,280 @@
+/** What the engine of the SQLite store promises beneath the port: shared commits, and nothing half done. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import { openSqliteStore, type SqliteStore, sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
+import {
+  type EngineOptions,
+  MAX_BATCH,
+  MAX_JOURNAL_BYTES,
+  SqliteEngine,
+} from '../../src/store/engines/sqlite-engine.ts'
+import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
+import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from '../contract/store-world.ts'
+
+const unavailable = { name: 'AppError', code: 'unavailable' }
+
+function folderOf(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-engine-'))
+  context.after(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+async function begin(options: Partial<EngineOptions> = {}): Promise<{ engine: SqliteEngine; store: SqliteStore }> {
+  const engine = new SqliteEngine({ file: ':memory:', ...options })
+  const store = sqliteStoreOn(new InlineHost(engine))
+  await new World(store).begin()
+  return { engine, store }
+}
+
+const insertMany = (store: SqliteStore, count: number) =>
+  Promise.all(Array.from({ length: count }, (_, n) => store.jobs.insert(jobOf(`job-${n}`, { position: T0 + n }))))
+
+for (const host of ['inline', 'thread'] as const) {
+  test(`${host}: writes that arrive together share commits, each at most ${MAX_BATCH}`, async context => {
+    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    await new World(store).begin()
+    const before = await store.stats()
+    await insertMany(store, 1_000)
+    const after = await store.stats()
+    assert.equal(after.writes - before.writes, 1_000)
+    assert.equal(after.commits - before.commits, Math.ceil(1_000 / MAX_BATCH))
+    assert.equal(after.largestBatch, MAX_BATCH)
+    await store.close()
+  })
+
+  test(`${host}: takes of large jobs that come together share no commit, and each gets its job`, async context => {
+    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    const world = new World(store)
+    await world.begin()
+    const input = JSON.stringify('x'.repeat(5 * 1024 * 1024))
+    const workers = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6'] as const
+    for (const [n, id] of workers.entries()) {
+      await world.worker(id)
+      await world.job(`job-${n}`, { position: T0 + n, input })
+    }
+    const before = await store.stats()
+    const claims = await Promise.all(workers.map(id => world.claim(id as typeof W1)))
+    const after = await store.stats()
+    assert.deepEqual(
+      claims.map(([job]) => job?.id),
+      workers.map((_, n) => `job-${n}`),
+    )
+    assert.equal(after.commits - before.commits, 3, 'at most about 8 MiB are answered at once')
+    await store.close()
+  })
+
+  test(`${host}: what was acknowledged is there after the file is opened again`, async context => {
+    const file = join(folderOf(context), 'db')
+    const first = await openSqliteStore({ file, host })
+    const world = new World(first)
+    await world.begin()
+    await world.holder(W1, 'a')
+    await world.finish('a')
+    const job = await world.read('a')
+    const snapshot = await world.snapshot()
+    await first.close()
+    const second = await openSqliteStore({ file, host })
+    assert.deepEqual(await second.jobs.find(E1, jobId('a'), T0), job)
+    assert.deepEqual(await second.endpoints.snapshot(E1), snapshot)
+    await second.close()
+  })
+
+  test(`${host}: closing finishes what was asked for before, and refuses what comes after`, async context => {
+    const file = join(folderOf(context), 'db')
+    const store = await openSqliteStore({ file, host })
+    await new World(store).begin()
+    const inserted = insertMany(store, 300)
+    const closed = store.close()
+    assert.ok((await inserted).every(kept => kept))
+    await closed
+    await assert.rejects(store.endpoints.list(OWNER), unavailable)
+    await assert.rejects(store.jobs.insert(jobOf('late')), unavailable)
+    await store.close()
+  })
+
+  test(`${host}: a write that fails takes no other of its batch with it`, async context => {
+    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    await new World(store).begin()
+    const before = await store.stats()
+    const [first, twice, last] = await Promise.allSettled([
+      store.jobs.insert(jobOf('a')),
+      store.endpoints.insert(endpointOf(E1)),
+      store.jobs.insert(jobOf('b')),
+    ])
+    assert.deepEqual([first, last], Array(2).fill({ status: 'fulfilled', value: true }))
+    assert.match(String(twice?.status === 'rejected' && twice.reason), /the id e1 is taken/)
+    assert.equal((await store.stats()).commits - before.commits, 1)
+    await store.close()
+  })
+
+  test(`${host}: a parameter that is missing is refused, not stored as NULL`, async context => {
+    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    await new World(store).begin()
+    const job = { ...jobOf('a'), policy: undefined as unknown as string }
+    await assert.rejects(store.jobs.insert(job), /parameter \$6 cannot be undefined/)
+    assert.equal(await store.jobs.find(E1, jobId('a'), T0), null)
+    await store.close()
+  })
+}
+
+test('a commit that fails rejects all of its batch, and nothing of it is there', async () => {
+  let broken = false
+  const { store } = await begin({
+    aroundCommit: commit => {
+      if (broken) throw new Error('the flush failed')
+      commit()
+    },
+  })
+  broken = true
+  const results = await Promise.allSettled([store.jobs.insert(jobOf('a')), store.jobs.insert(jobOf('b'))])
+  for (const result of results) {
+    assert.equal(result.status, 'rejected')
+    assert.equal(result.reason.code, 'unavailable')
+    assert.equal(result.reason.cause.message, 'the flush failed')
+  }
+  await assert.rejects(store.jobs.insert(jobOf('c')), unavailable)
+  broken = false
+  assert.equal((await store.endpoints.snapshot(E1))?.queue.queued, 0)
+  assert.equal(await store.jobs.insert(jobOf('a')), true)
+})
+
+test('a full disk refuses what does not fit, keeps what does, and works again when there is room', async context => {
+  const { engine, store } = await begin({ file: join(folderOf(context), 'db') })
+  const pages = Number(engine.database.prepare('PRAGMA page_count').get()?.page_count)
+  engine.database.exec(`PRAGMA max_page_count = ${pages + 2}`)
+  const huge = jobOf('huge', { input: JSON.stringify('x'.repeat(100_000)) })
+  const before = await store.endpoints.snapshot(E1)
+  await assert.rejects(store.jobs.insert(huge), { ...unavailable, message: /its disk is full/ })
+  assert.deepEqual(await store.endpoints.snapshot(E1), before)
+  const results = await Promise.allSettled([
+    store.jobs.insert(jobOf('before')),
+    store.jobs.insert(huge),
+    store.jobs.insert(jobOf('after')),
+  ])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+  assert.equal((await store.endpoints.snapshot(E1))?.queue.queued, 2)
+  engine.database.exec('PRAGMA max_page_count = 100000')
+  assert.equal(await store.jobs.insert(huge), true)
+  const stored = engine.database.prepare("SELECT length(input) AS length FROM jobs WHERE id = 'huge'").get()
+  assert.equal(stored?.length, huge.input.length)
+  assert.deepEqual(engine.database.prepare('PRAGMA integrity_check').all(), [
+    Object.assign(Object.create(null), { integrity_check: 'ok' }),
+  ])
+  await store.close()
+})
+
+test('an operation of several statements that fails in the middle leaves nothing', async context => {
+  const { engine, store } = await begin({ file: join(folderOf(context), 'db') })
+  const world = new World(store)
+  await world.holder(W1, 'a')
+  const before = [await world.read('a'), await world.snapshot()]
+  engine.database.exec(`CREATE TEMP TRIGGER fail BEFORE UPDATE ON main.endpoint_counters
+    BEGIN SELECT RAISE(ABORT, 'no counting'); END`)
+  await assert.rejects(world.finish('a'), /no counting/)
+  assert.deepEqual([await world.read('a'), await world.snapshot()], before)
+  const [failed, kept] = await Promise.allSettled([world.finish('a'), world.job('b')])
+  assert.deepEqual([failed?.status, kept?.status], ['rejected', 'fulfilled'])
+  assert.deepEqual(await world.read('a'), before[0])
+  engine.database.exec('DROP TRIGGER fail')
+  assert.equal((await world.finish('a'))?.job.status, 'COMPLETED')
+  await store.close()
+})
+
+test('a database that another process has locked is unavailable until it is free', async context => {
+  const file = join(folderOf(context), 'db')
+  const { engine, store } = await begin({ file })
+  engine.database.exec('PRAGMA busy_timeout = 0')
+  const other = new DatabaseSync(file)
+  other.exec('BEGIN IMMEDIATE')
+  await assert.rejects(store.jobs.insert(jobOf('a')), { ...unavailable, message: /locked by another process/ })
+  assert.equal((await store.endpoints.list(OWNER)).length, 1)
+  other.exec('ROLLBACK')
+  other.close()
+  assert.equal(await store.jobs.insert(jobOf('a')), true)
+  await store.close()
+})
+
+const pragma = (engine: SqliteEngine, name: string) =>
+  Number(Object.values(engine.database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+
+/** Jobs of 4 KiB that are gone a moment later. */
+async function burst(store: SqliteStore, count: number, nowMs: number): Promise<void> {
+  const input = JSON.stringify('x'.repeat(4_096))
+  const times = { queuedAtMs: nowMs, expiresAtMs: nowMs + 1_000 }
+  const jobs = Array.from({ length: count }, (_, n) => jobOf(`job-${nowMs}-${n}`, { input, ...times }))
+  await Promise.all(jobs.map(job => store.jobs.insert(job)))
+  while ((await store.jobOutcomes.removeExpired(nowMs + 1_000, 500)).more);
+}
+
+test('the file shrinks after a burst, by a bounded step at a time', async context => {
+  const file = join(folderOf(context), 'db')
+  const { engine, store } = await begin({ file })
+  await burst(store, 8_000, T0)
+  const after = pragma(engine, 'page_count')
+  assert.ok(after > 8_000, `${after} pages`)
+  for (let pages = after, more = true; more; ) {
+    more = await store.upkeep.compact()
+    const left = pragma(engine, 'page_count')
+    assert.ok(left < pages && pages - left <= 1_100, `from ${pages} to ${left} pages at once`)
+    pages = left
+  }
+  assert.ok(pragma(engine, 'page_count') < 2_000)
+  assert.equal(await store.upkeep.compact(), false, 'and what is left is kept for the next jobs')
+  await store.close()
+  assert.ok(statSync(file).size < 2_000 * 4_096)
+})
+
+test('bursts of the same size do not let the file grow, and its journal has a limit', async context => {
+  const file = join(folderOf(context), 'db')
+  const { engine, store } = await begin({ file })
+  await burst(store, 3_000, T0)
+  const first = pragma(engine, 'page_count')
+  for (let round = 1; round < 6; round += 1) await burst(store, 3_000, T0 + round * 10_000)
+  assert.ok(pragma(engine, 'page_count') <= first * 1.05)
+  assert.ok(statSync(`${file}-wal`).size <= MAX_JOURNAL_BYTES)
+  await store.close()
+})
+
+test('a journal that a long reader of another process let grow is cut once that has ended', async context => {
+  const file = join(folderOf(context), 'db')
+  const { store } = await begin({ file })
+  const reader = new DatabaseSync(file)
+  reader.exec('BEGIN')
+  reader.prepare('SELECT COUNT(*) FROM jobs').get()
+  await burst(store, 12_000, T0)
+  assert.ok(statSync(`${file}-wal`).size > MAX_JOURNAL_BYTES, 'nothing can be taken from under a reader')
+  reader.exec('COMMIT')
+  reader.close()
+  await burst(store, 500, T0 + 10_000)
+  await burst(store, 500, T0 + 20_000)
+  assert.ok(statSync(`${file}-wal`).size <= MAX_JOURNAL_BYTES)
+  await store.close()
+})
+
+test('a file of an earlier version learns to shrink at the start when it is small, and is the same otherwise', async context => {
+  for (const rebuiltBytes of [1_000, undefined]) {
+    const file = join(folderOf(context), 'db')
+    const old = new DatabaseSync(file)
+    old.exec('PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = WAL; CREATE TABLE other (id TEXT)')
+    old.exec(`INSERT INTO other VALUES ('kept')`)
+    old.close()
+    const engine = new SqliteEngine({ file, ...(rebuiltBytes === undefined ? {} : { rebuiltBytes }) })
+    assert.equal(pragma(engine, 'auto_vacuum'), rebuiltBytes === undefined ? 2 : 0)
+    assert.equal(engine.database.prepare('SELECT id FROM other').get()?.id, 'kept')
+    assert.deepEqual([pragma(engine, 'synchronous'), pragma(engine, 'foreign_keys')], [2, 1])
+    const store = sqliteStoreOn(new InlineHost(engine))
+    await new World(store).begin()
+    await burst(store, 8_000, T0)
+    const pages = pragma(engine, 'page_count')
+    await store.upkeep.compact()
+    assert.equal(pragma(engine, 'page_count') < pages, rebuiltBytes === undefined)
+    await store.close()
+  }
+})

@@ -1,0 +1,263 @@
+/** The schema: how it comes about, what it refuses, and that its indexes serve the statements. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { hourOf } from '../../src/core/accounts/usage.ts'
+import { JOB_STATUSES } from '../../src/core/jobs/job.ts'
+import { WORKER_STATES } from '../../src/core/workers/worker.ts'
+import { chooseHost, measureFlushMs, openSqliteStore, sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
+import { SqliteEngine } from '../../src/store/engines/sqlite-engine.ts'
+import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
+import { migrations } from '../../src/store/schema/migrations.ts'
+import * as batches from '../../src/store/sql/batches.ts'
+import * as claimSizes from '../../src/store/sql/claim-sizes.ts'
+import { forSqlite } from '../../src/store/sql/dialect.ts'
+import * as endpoints from '../../src/store/sql/endpoints.ts'
+import * as outcomes from '../../src/store/sql/job-outcomes.ts'
+import * as jobs from '../../src/store/sql/jobs.ts'
+import * as keys from '../../src/store/sql/keys.ts'
+import * as purges from '../../src/store/sql/purges.ts'
+import * as registries from '../../src/store/sql/registries.ts'
+import * as releases from '../../src/store/sql/releases.ts'
+import * as removals from '../../src/store/sql/removals.ts'
+import * as secrets from '../../src/store/sql/secrets.ts'
+import * as templates from '../../src/store/sql/templates.ts'
+import * as usage from '../../src/store/sql/usage.ts'
+import * as volumes from '../../src/store/sql/volumes.ts'
+import * as webhooks from '../../src/store/sql/webhooks.ts'
+import * as workers from '../../src/store/sql/workers.ts'
+import { DONE, E1, EXIT, jobId, OWNER, T0, TPL, W1, World } from '../contract/store-world.ts'
+
+function fileIn(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-schema-'))
+  context.after(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'runyard.sqlite')
+}
+
+const next = { version: migrations.at(-1)!.version + 1, name: 'next', statements: ['CREATE TABLE more (id TEXT)'] }
+
+test('the steps of the schema are in the order of their numbers, each once', () => {
+  const versions = migrations.map(({ version }) => version)
+  assert.deepEqual(
+    versions,
+    [...new Set(versions)].sort((a, b) => a - b),
+  )
+})
+
+for (const host of ['inline', 'thread'] as const) {
+  test(`${host}: a database of a newer version is refused with a sentence, and stays as it is`, async context => {
+    const file = fileIn(context)
+    new SqliteEngine({ file, migrations: [...migrations, next] }).close()
+    await assert.rejects(openSqliteStore({ file, host }), {
+      code: 'unavailable',
+      message: new RegExp(`made by a newer version of Runyard \\(its schema is ${next.version}`),
+    })
+    new SqliteEngine({ file, migrations: [...migrations, next] }).close()
+  })
+
+  test(`${host}: a file that is no database, and one in no folder, are unavailable`, async context => {
+    const file = fileIn(context)
+    writeFileSync(file, 'certainly not a database, but long enough to look like one'.repeat(30))
+    await assert.rejects(openSqliteStore({ file, host }), { code: 'unavailable', message: /its file is no database/ })
+    const nowhere = join(file, 'deeper', 'db')
+    await assert.rejects(openSqliteStore({ file: nowhere, host }), { code: 'unavailable', message: /cannot be opened/ })
+  })
+}
+
+test('an older database gets the steps that it lacks, once', context => {
+  const file = fileIn(context)
+  new SqliteEngine({ file }).close()
+  for (let time = 0; time < 2; time += 1) {
+    const engine = new SqliteEngine({ file, migrations: [...migrations, next] })
+    const rows = engine.database.prepare('SELECT version FROM migrations ORDER BY version').all()
+    assert.deepEqual(
+      rows.map(({ version }) => version),
+      [...migrations, next].map(({ version }) => version),
+    )
+    engine.close()
+  }
+})
+
+test('a database from before usage was counted goes on with its jobs and workers, counted from their beginning', async context => {
+  const file = fileIn(context)
+  const old = new SqliteEngine({ file, migrations: migrations.slice(0, 1) })
+  old.database.exec(`
+    INSERT INTO templates VALUES ('${TPL}', '${OWNER}', 't', 0, ${T0}, '{}');
+    INSERT INTO endpoints VALUES ('${E1}', '${OWNER}', 'e', '${TPL}', 1, 0, 3, ${T0}, '{}');
+    INSERT INTO endpoint_counters VALUES ('${E1}', '${OWNER}', 0, 0, 0, NULL);
+    INSERT INTO workers (id, owner, endpoint_id, version, state, driver, base_url, token_hash, created_at_ms, ready_at_ms,
+      capacity, jobs_finished) VALUES ('${W1}', '${OWNER}', '${E1}', 1, 'READY', 'mock', '', 'h', ${T0}, ${T0 + 50}, 1, 0);
+    INSERT INTO jobs (id, owner, endpoint_id, kind, status, low_priority, position, execution_timeout_ms, ttl_ms,
+      retention_ms, queued_at_ms, started_at_ms, deadline_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
+      worker_id, input) VALUES ('a', '${OWNER}', '${E1}', 'run', 'IN_PROGRESS', 0, 1, 10000, 10000, 10000, ${T0},
+      ${T0 + 100}, ${T0 + 10_000}, ${T0 + 10_000}, 1, 0, 0, '${W1}', '{}')`)
+  old.close()
+  const store = await openSqliteStore({ file, host: 'inline' })
+  const world = new World(store)
+  await world.finish('a', W1, DONE, T0 + 300)
+  await store.workers.exited(W1, EXIT, T0 + 400)
+  const asked = { owner: OWNER, endpointId: E1, bounds: [hourOf(T0), hourOf(T0) + 3_600_000] }
+  const [jobSum] = (await store.usage.jobs(asked)).sums
+  const [workerSum] = (await store.usage.workers(asked, T0 + 400)).sums
+  assert.deepEqual([jobSum?.usage.queuedMs, jobSum?.usage.executionMs], [100, 200])
+  assert.deepEqual([workerSum?.flavor, workerSum?.usage], ['unknown', { startingMs: 50, runningMs: 250, idleMs: 100 }])
+  await store.close()
+})
+
+test('a step that fails leaves the database as it was', context => {
+  const file = fileIn(context)
+  new SqliteEngine({ file }).close()
+  const broken = { ...next, statements: [...next.statements, 'CREATE TABLE jobs (id TEXT)'] }
+  assert.throws(() => new SqliteEngine({ file, migrations: [...migrations, broken] }), /table jobs already exists/)
+  const engine = new SqliteEngine({ file })
+  assert.deepEqual(engine.database.prepare(`SELECT name FROM sqlite_master WHERE name = 'more'`).all(), [])
+  engine.close()
+})
+
+test('the database keeps a journal that it flushes, and is for its owner alone', async context => {
+  const file = fileIn(context)
+  const engine = new SqliteEngine({ file })
+  const pragma = (name: string) => Object.values(engine.database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+  assert.deepEqual([pragma('journal_mode'), pragma('synchronous'), pragma('foreign_keys')], ['wal', 2, 1])
+  for (const path of [file, `${file}-wal`]) assert.equal(statSync(path).mode & 0o777, 0o600)
+  engine.close()
+})
+
+test('every table has an owner', () => {
+  const engine = new SqliteEngine({ file: ':memory:' })
+  const tables = engine.database
+    .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'migrations'`)
+    .all()
+  assert.ok(tables.length >= 10)
+  for (const { name } of tables) {
+    const owner = engine.database.prepare(`SELECT 1 FROM pragma_table_info('${name}') WHERE name = 'owner'`).get()
+    assert.ok(owner !== undefined, `${name} has no owner`)
+  }
+})
+
+/** Changes that no statement makes; the job `held` is IN_PROGRESS, `waiting` is IN_QUEUE. */
+const impossible = [
+  `UPDATE jobs SET status = 'LOST'`,
+  ...JOB_STATUSES.slice(2).map(status => `UPDATE jobs SET status = '${status}', progress = NULL`),
+  `UPDATE jobs SET finished_at_ms = 1`,
+  `UPDATE jobs SET status = 'IN_PROGRESS' WHERE id = 'waiting'`,
+  `UPDATE jobs SET status = 'IN_QUEUE' WHERE id = 'held'`,
+  `UPDATE jobs SET worker_id = NULL WHERE id = 'held'`,
+  `UPDATE jobs SET started_at_ms = NULL WHERE id = 'held'`,
+  `UPDATE jobs SET deadline_ms = NULL WHERE id = 'held'`,
+  `UPDATE jobs SET attempt = 0 WHERE id = 'held'`,
+  `UPDATE jobs SET lost_attempts = attempt + 1`,
+  `UPDATE jobs SET progress = '1' WHERE id = 'waiting'`,
+  `UPDATE jobs SET output = '1'`,
+  `UPDATE jobs SET error = 'x'`,
+  `UPDATE jobs SET low_priority = 2`,
+  `UPDATE jobs SET position = 0.5`,
+  `UPDATE jobs SET endpoint_id = 'gone'`,
+  ...WORKER_STATES.slice(2).map(state => `UPDATE workers SET state = '${state}'`),
+  `UPDATE workers SET exited_at_ms = 1`,
+  `UPDATE workers SET stop_reason = 'idle'`,
+  `DELETE FROM templates`,
+]
+
+test('the schema refuses what the state machines do not know', async context => {
+  const engine = new SqliteEngine({ file: ':memory:' })
+  const world = new World(sqliteStoreOn(new InlineHost(engine)))
+  await world.begin()
+  await world.holder(W1, 'held')
+  await world.job('waiting')
+  for (const sql of impossible) {
+    await context.test(sql, () => assert.throws(() => engine.database.exec(sql), /constraint failed|cannot store/))
+  }
+})
+
+test('at most 20 diagnostics of a job are kept, and go with it', async () => {
+  const engine = new SqliteEngine({ file: ':memory:' })
+  const world = new World(sqliteStoreOn(new InlineHost(engine)))
+  await world.begin()
+  const id = await world.job('a')
+  for (let n = 0; n < 25; n += 1) await world.store.jobs.addDiagnostic(id, T0 + n, W1, `number ${n}`)
+  const kept = () => engine.database.prepare('SELECT text FROM diagnostics ORDER BY at_ms').all()
+  assert.deepEqual(
+    kept().map(({ text }) => text),
+    Array.from({ length: 20 }, (_, n) => `number ${n}`),
+  )
+  await world.store.jobs.setExpiry((await world.read('a')).endpointId, jobId('a'), T0 + 1, T0)
+  await world.store.jobOutcomes.removeExpired(T0 + 1, 1)
+  assert.deepEqual(kept(), [])
+})
+
+const { compact: _, ...counts } = usage
+const records = {
+  ...templates,
+  ...secrets,
+  ...workers,
+  ...keys,
+  ...webhooks,
+  ...counts,
+  ...batches,
+  ...registries,
+  ...volumes,
+  ...releases,
+  ...removals,
+  ...purges,
+  ...claimSizes,
+}
+const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
+  .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
+  .map(([name, value]) => [name, value as string] as const)
+
+const sorted = new Set([
+  'claimJob',
+  'claimJobs',
+  'queueLoad',
+  'headsOfLine',
+  'firstRequests',
+  'listBatches',
+  'listJobs',
+  'jobByAge',
+  'expiredJobs',
+  'runningJobsLeft',
+  'jobsLeft',
+  'batchLeft',
+  'deleteKeysLeft',
+  'waitingJobs',
+  'tailOfPart',
+  'nextLine',
+  'headSizes',
+])
+
+test('no statement reads through all jobs, and the head of a line is found without sorting', () => {
+  const { database } = new SqliteEngine({ file: ':memory:' })
+  assert.ok(statements.length > 60)
+  for (const [name, sql] of statements) {
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${forSqlite(sql)}`).all()
+    const steps = plan.map(({ detail }) => String(detail)).join('\n')
+    assert.doesNotMatch(
+      steps,
+      /SCAN (?:jobs|own|batch_requests|chunks|diagnostics|webhook_deliveries|webhook_tries|job_hours|worker_hours)\b/,
+      name,
+    )
+    if (sorted.has(name)) assert.doesNotMatch(steps, /TEMP B-TREE/, name)
+  }
+})
+
+test('the flush time is the median of some probes, which leave nothing behind', context => {
+  const folder = join(fileIn(context), '..')
+  let calls = 0
+  const times = [5, 1, 1, 1, 1, 1, 1, 9, 2, 2, 2, 2, 2, 2, 2]
+  let now = 0
+  const monotonic = () => {
+    if (calls % 2 === 1) now += times[(calls - 1) / 2] ?? 0
+    calls += 1
+    return now
+  }
+  assert.equal(measureFlushMs(folder, monotonic), 2)
+  assert.equal(calls, 30)
+  assert.throws(() => statSync(join(folder, 'flush.probe')), { code: 'ENOENT' })
+})
+
+test('a quick disk is written in line until large bodies come, a slow one by a thread', () => {
+  assert.deepEqual([0.1, 0.99, 1, 5].map(chooseHost), ['moving', 'moving', 'thread', 'thread'])
+})

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { measuredStore } from '../../src/system/observing/instrumented-store.ts'
+import { storeContract } from '../contract/store-contract.ts'
+import { E1, endpointOf, jobId, jobOf, T0, World } from '../contract/store-world.ts'
+import { openedAnew } from '../support/emptied-stores.ts'
+import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
+
+const inMemory = () => openSqliteStore({ file: ':memory:', host: 'inline' })
+
+storeContract('a measured store', async () => openedAnew(measuredStore(await inMemory(), systemClock, () => {})))
+
+test('each call is told with its time, and whether the store could not do it', async () => {
+  let nowMs = 0
+  const clock = { ...systemClock, monotonic: () => (nowMs += 5) }
+  const told: [string, number, boolean][] = []
+  const faults = new PlannedFaults()
+  const store = measuredStore(faultyStore(await inMemory(), faults.decide), clock, (...call) => told.push(call))
+  await new World(store).begin()
+  told.length = 0
+  faults.failNext('jobs.insert', 'before')
+  await assert.rejects(store.jobs.insert(jobOf('a')), { code: 'unavailable' })
+  await store.jobs.find(E1, jobId('a'), T0)
+  await assert.rejects(store.endpoints.insert(endpointOf(E1)), { code: 'conflict' })
+  assert.deepEqual(told, [
+    ['jobs.insert', 5, true],
+    ['jobs.find', 5, false],
+    ['endpoints.insert', 5, false],
+  ])
+  await store.close()
+})

@@ -1,0 +1,272 @@
+/** The commands that show and change things, as a person and a script use them. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { before, describe, test } from 'node:test'
+import { graphql } from '../support/client.ts'
+import { fixture, root, runCommand, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+let server: Server
+
+before(async () => {
+  server = await startServer({ args: ['--worker', fixture('node-everyday'), '--delete-running-endpoints'] })
+})
+
+async function runyard(...args: string[]) {
+  return runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey })
+}
+
+async function shown(...args: string[]) {
+  const { code, stdout, stderr } = await runyard(...args)
+  assert.equal(code, 0, stderr)
+  return JSON.parse(stdout)
+}
+
+describe('commands for resources', () => {
+  test('an endpoint is created, listed, read, changed and deleted', async () => {
+    const flags = [
+      '--image',
+      'python:3.13',
+      '--gpu',
+      'ADA_24,AMPERE_24',
+      '--max',
+      '2',
+      '--env',
+      'A=1',
+      '--env',
+      'B=x=y',
+    ]
+    const made = await shown('endpoints', 'create', '--name', 'mine', ...flags, '--set', 'gpu.count=2')
+    assert.deepEqual([made.type, made.gpu.pools, made.gpu.count], ['QUEUE', ['ADA_24', 'AMPERE_24'], 2])
+    assert.deepEqual([made.env, made.workers.max], [{ A: '1', B: 'x=y' }, 2])
+    const list = (await runyard('endpoints', 'list')).stdout.trim().split('\n')
+    assert.ok(list.map(line => JSON.parse(line).id).includes(made.id))
+    const changed = await shown('endpoints', 'update', made.id, '--max', '0', '--set', 'timeout=60000')
+    assert.deepEqual([changed.workers, changed.timeout], [{ ...made.workers, max: 0 }, 60_000])
+    assert.deepEqual(await shown('endpoints', 'get', made.id), changed)
+    assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
+    const gone = await runyard('endpoints', 'get', made.id)
+    assert.deepEqual([gone.code, gone.stderr], [66, `runyard: endpoint ${made.id} not found`])
+  })
+
+  test('why nothing happens is told of all endpoints, however many pages that takes', async () => {
+    const image = { image: 'python:3.13', cpu: [{ id: 'cpu3g', vcpuCount: 2 }] }
+    const create = async (number: number) => {
+      const scaling = { type: 'REQUEST_COUNT', requestCount: 1 }
+      const body = { type: 'QUEUE', name: `many ${number}`, ...image, scaling, workers: { min: 0, max: 1 } }
+      const headers = { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' }
+      const answer = await fetch(`${server.url}/v2/serverless`, { method: 'POST', headers, body: JSON.stringify(body) })
+      assert.equal(answer.status, 201, await answer.clone().text())
+      return ((await answer.json()) as { id: string }).id
+    }
+    const made: string[] = []
+    for (let number = 0; number < 105; number += 1) made.push(await create(number))
+    const { code, stdout } = await runyard('why')
+    const told = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).id)
+    assert.deepEqual([code, made.filter(id => !told.includes(id))], [0, []])
+    assert.equal(new Set(told).size, told.length)
+  })
+
+  test('a load-balancing endpoint is made by its type, and scales on requests', async () => {
+    const flags = ['--image', 'ghcr.io/someone/server:1', '--cpu', '[{"id":"cpu3g","vcpuCount":2}]']
+    const made = await shown('endpoints', 'create', '--type', 'LOAD_BALANCER', '--name', 'api', ...flags)
+    assert.deepEqual(made.scaling, { type: 'REQUEST_COUNT', requestCount: 4 })
+    assert.equal(made.requestUrls.base, `http://${made.id}.lb.localhost:${server.port}`)
+    assert.deepEqual(await shown('endpoints', 'delete', made.id), { deleted: made.id })
+  })
+
+  test('accounts are made, shown and changed, each by itself or by the operator', async () => {
+    const made = await shown('accounts', 'create', '--name', 'Ada')
+    const changed = await shown('accounts', 'update', made.id, '--delete-running-endpoints', 'true')
+    assert.deepEqual(changed, { ...made, deleteRunningEndpoints: true })
+    assert.equal((await shown('accounts', 'get', 'own')).deleteRunningEndpoints, false)
+    assert.match(
+      (await runyard('accounts', 'list')).stdout,
+      new RegExp(`^\\{"id":"${made.id}".*"deleteRunningEndpoints":true`, 'm'),
+    )
+    assert.equal((await runyard('accounts', 'update', 'own', '--delete-running-endpoints', 'perhaps')).code, 65)
+  })
+
+  test('an account sees what it has beside its limits', async () => {
+    const { id } = await shown('accounts', 'create', '--name', 'Grace')
+    await shown('accounts', 'update', id, '--limits', '{"queuedJobs":1,"storedMb":null}')
+    const { key } = await shown('keys', 'create', '--name', 'k', '--account', id)
+    const as = (...args: string[]) => runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: key })
+    const { code, stdout, stderr } = await as('usage', '--limits')
+    assert.equal(code, 0, stderr)
+    const limits = new Map(rows(stdout).map(row => [row.name, row]))
+    assert.deepEqual(limits.get('queuedJobs'), { name: 'queuedJobs', used: 0, limit: 1 })
+    assert.deepEqual(limits.get('storedMb'), { name: 'storedMb', used: 0, limit: 'none' })
+  })
+
+  test('a server that lets running endpoints be deleted deletes them through GraphQL', async () => {
+    const { id } = await shown('endpoints', 'create', '--name', 'runs', '--image', 'i', '--gpu', 'ADA_24', '--max', '2')
+    assert.deepEqual(await graphql(server, `mutation { deleteEndpoint(id: "${id}") }`), { deleteEndpoint: null })
+  })
+
+  test('all that is wrong with a request is told, one line each, with an exit code for bad data', async () => {
+    const { code, stderr } = await runyard('endpoints', 'create', '--name', 'x', '--set', 'bogus=1')
+    assert.equal(code, 65)
+    assert.deepEqual(stderr.split('\n').slice(1), [
+      "  $: additional properties 'bogus' not allowed",
+      '  $.image: is required where there is no templateId',
+      '  $: exactly one of gpu and cpu is needed',
+    ])
+    assert.equal((await runyard('endpoints', 'create', '--max', 'many')).code, 64)
+  })
+
+  test('a key that is created works with what it may do, until it is disabled or revoked', async () => {
+    const key = await shown('keys', 'create', '--name', 'reader', '--scope', '{"type":"read-only"}')
+    const as = (...args: string[]) => runCommand(args, { RUNYARD_URL: server.url, RUNYARD_API_KEY: key.key })
+    assert.equal((await as('endpoints', 'list')).code, 0)
+    const refused = await as('templates', 'create', '--name', 't', '--image', 'i')
+    assert.deepEqual([refused.code, refused.stderr], [77, 'runyard: this API key has no write right for management'])
+    await shown('keys', 'disable', key.id)
+    assert.equal((await as('endpoints', 'list')).code, 77)
+    await shown('keys', 'enable', key.id)
+    assert.equal((await as('endpoints', 'list')).code, 0)
+    await shown('keys', 'revoke', key.id)
+    assert.equal((await as('endpoints', 'list')).code, 77)
+    const { stdout } = await runyard('keys', 'list')
+    assert.equal(stdout.includes(key.key), false)
+  })
+
+  test('the value of a secret is never shown', async () => {
+    const secret = await shown('secrets', 'create', '--name', 'token', '--value', 'hunter2', '--description', 'd')
+    const all = JSON.stringify([secret, (await runyard('secrets', 'list')).stdout])
+    assert.equal(all.includes('hunter2'), false)
+    assert.equal(secret.name, 'token')
+  })
+})
+
+describe('runyard run', () => {
+  test('it waits for the job and prints it, and ends with 1 when it did not complete', async () => {
+    const [endpoint] = (await runyard('endpoints', 'list')).stdout.trim().split('\n')
+    const { id } = JSON.parse(endpoint!)
+    const done = await runyard('run', id, '--input', '{"name":"Ada"}')
+    assert.deepEqual([done.code, JSON.parse(done.stdout).status], [0, 'COMPLETED'])
+    const bad = await runyard('run', id, '--input', '{"name"')
+    assert.deepEqual([bad.code, bad.stderr.startsWith('runyard: --input is not JSON')], [65, true])
+    assert.equal((await runyard('run', 'nothing', '--input', '{}')).code, 66)
+    const detached = await runyard('run', id, '--input', '{}', '--detach')
+    assert.equal(JSON.parse(detached.stdout).status, 'IN_QUEUE')
+  })
+})
+
+/** The endpoint that the server was started with. */
+async function everyday(): Promise<string> {
+  const [endpoint] = (await runyard('endpoints', 'list')).stdout.trim().split('\n')
+  return JSON.parse(endpoint!).id
+}
+
+const rows = (text: string) =>
+  text.trim() === ''
+    ? []
+    : text
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line))
+
+describe('commands for jobs and workers', () => {
+  test('a job is submitted, listed, read, cancelled and deleted by its id alone', async () => {
+    const endpoint = await everyday()
+    const job = await shown('jobs', 'create', endpoint, '--input', '{"name":"Grace"}')
+    await until(
+      'the job to be done',
+      async () => (await shown('jobs', 'get', job.id)).status === 'COMPLETED',
+      20_000,
+      50,
+    )
+    const list = await runyard('jobs', 'list', endpoint, '--status', 'completed', '--limit', '1')
+    assert.deepEqual([list.code, rows(list.stdout).map(({ id, status }) => [id, status])], [0, [[job.id, 'COMPLETED']]])
+    const late = await runyard('jobs', 'cancel', job.id)
+    assert.deepEqual([late.code, late.stderr.includes('COMPLETED')], [65, true])
+    assert.equal((await runyard('jobs', 'retry', job.id)).code, 65)
+    assert.deepEqual(await shown('jobs', 'delete', job.id, '--endpoint', endpoint), { deleted: job.id })
+    const gone = async () => (await runyard('jobs', 'get', job.id)).code === 66
+    await until('the job to be gone', gone, 20_000, 200)
+    const wrong = await runyard('jobs', 'list', endpoint, '--status', 'DONE', '--limit', '5')
+    assert.deepEqual([wrong.code, wrong.stderr.includes("status 'DONE' is not known")], [65, true])
+  })
+
+  test('workers are listed, shown and ended', async () => {
+    const endpoint = await everyday()
+    await shown('endpoints', 'update', endpoint, '--min', '1')
+    // One that an earlier test left behind may be about to end.
+    await until(
+      'other workers to end',
+      async () => rows((await runyard('workers', 'list', endpoint)).stdout).length <= 1,
+    )
+    const worker = await until(
+      'a worker',
+      async () => rows((await runyard('workers', 'list', endpoint)).stdout).find(({ status }) => status === 'IDLE'),
+      20_000,
+      50,
+    )
+    const { uptimeSeconds, timeLine, ...same } = await shown('workers', 'get', worker.id)
+    assert.deepEqual([same.phase, same.image, same.version], [worker.phase, worker.image, worker.version])
+    assert.ok(uptimeSeconds >= worker.uptimeSeconds)
+    const steps = timeLine.map((step: { phase: string }) => step.phase)
+    assert.deepEqual(steps.slice(-2), ['initializing', 'ready'])
+    const [watched] = rows((await runyard('top', endpoint, '--count', '1')).stdout)
+    assert.deepEqual(
+      watched.endpoints.map(({ id, workers }: { id: string; workers: unknown[] }) => [id, workers.length]),
+      [[endpoint, 1]],
+    )
+    assert.deepEqual((await runyard('workers', 'get', endpoint)).code, 66)
+    assert.deepEqual(await shown('workers', 'delete', worker.id), { deleted: worker.id })
+    const left = async () => !(await runyard('workers', 'list')).stdout.includes(worker.id)
+    await until('the worker to be gone', left, 20_000, 50)
+    await shown('endpoints', 'update', endpoint, '--min', '0')
+    const ended = rows((await runyard('workers', 'list', endpoint, '--ended')).stdout)
+    assert.equal(ended.find(({ id }) => id === worker.id).status, 'EXITED')
+    const { exit, stopReason } = await shown('workers', 'get', worker.id)
+    assert.deepEqual([exit.code, stopReason], [0, 'requested'])
+    const usage = rows((await runyard('usage', endpoint, '--bucket', 'hour', '--last', '2')).stdout)
+    assert.ok(usage.reduce((sum, { usage: used }) => sum + used.jobs.completed, 0) >= 1)
+    assert.equal(
+      usage.every(({ serverlessId, totalAmount }) => serverlessId === endpoint && totalAmount === 0),
+      true,
+    )
+  })
+
+  test('a verb that makes no sense says why and ends with 2', async () => {
+    for (const words of [
+      ['workers', 'create', '--min', '3'],
+      ['workers', 'update', 'x'],
+      ['jobs', 'update', 'x', '--input', '{}'],
+    ]) {
+      const { code, stderr } = await runyard(...words)
+      assert.deepEqual([code, stderr.startsWith('runyard: '), stderr.split('\n').length], [2, true, 1], stderr)
+    }
+  })
+})
+
+test('bash completes verbs, and the ids that the server has', async () => {
+  const endpoint = await everyday()
+  const script = `eval "$(runyard completion bash)"
+    complete_() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _runyard; echo "\${COMPREPLY[@]}"; }
+    complete_ runyard jobs ca
+    complete_ runyard endpoints get ${endpoint.slice(0, 3)}
+    complete_ runyard endpoints get ${endpoint} --js`
+  const { PATH = '', HOME = '' } = process.env
+  const env = { HOME, PATH: `${root}/bin:${PATH}`, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
+  const [verbs, ids, options] = execFileSync('bash', ['-c', script], { env, encoding: 'utf8' }).split('\n')
+  assert.deepEqual([verbs, ids, options], ['cancel', endpoint, '--json'])
+})
+
+test('each list says the id of a thing first, since completion reads it there', async () => {
+  await shown('templates', 'create', '--name', 'shared', '--image', 'i')
+  for (const name of ['endpoints', 'templates', 'secrets', 'keys']) {
+    const { stdout } = await runyard(name, 'list')
+    assert.match(stdout, /^\{"id":"/, name)
+  }
+})
+
+test('the completion script knows commands, their verbs and their options', async () => {
+  const { stdout } = await runyard('completion', 'bash')
+  for (const word of ['endpoints', 'create', '--follow', 'completion']) assert.ok(stdout.includes(word), word)
+})

@@ -1,0 +1,118 @@
+/** The management functions of the official Python client against a real server: its documents as they are. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { before, describe, test } from 'node:test'
+import { temporaryFolder } from '../support/cleanup.ts'
+import { graphql } from '../support/client.ts'
+import { python, skip } from '../support/python.ts'
+import { fixture, root, type Server, startServer } from '../support/server.ts'
+
+const folder = `${root}/examples/hello-node`
+const image = `dir:${folder}`
+
+describe('the management functions of the official Python client', { skip }, () => {
+  let server: Server
+
+  before(async () => {
+    server = await startServer()
+  })
+
+  /** Runs one part of the script and gives what it printed. */
+  // biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
+  function client(...words: string[]): Promise<any> {
+    const env = {
+      ...{ PATH: process.env.PATH ?? '', HOME: temporaryFolder() },
+      ...{ RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`, RUNPOD_API_BASE_URL: server.url },
+    }
+    return new Promise((resolve, reject) => {
+      const script = `${fixture('python-client')}/management.py`
+      const child = execFile(python, [script, ...words], { env, timeout: 90_000 }, (error, stdout, stderr) => {
+        if (error === null) resolve(JSON.parse(stdout))
+        else reject(new Error(`the script failed: ${stderr}`))
+      })
+      child.stdin?.end(`${server.apiKey}\n`)
+    })
+  }
+
+  test('make templates and an endpoint, run jobs on it, and link it to another template', async () => {
+    const { first, second } = await client('templates', image)
+    assert.deepEqual(first, {
+      ...{ id: first.id, name: 'first', imageName: image, dockerArgs: '', containerDiskInGb: 7, volumeInGb: 0 },
+      ...{ volumeMountPath: '/data', ports: '8888/http,22/tcp', env: [{ key: 'GREETING', value: 'hello' }] },
+      isServerless: true,
+    })
+    const { made, output, moved, after, listed } = await client('endpoints', first.id, second.id)
+    assert.deepEqual(made, {
+      ...{ id: made.id, name: 'from python', templateId: first.id, gpuIds: 'AMPERE_16,ADA_24', networkVolumeId: null },
+      ...{ locations: '', idleTimeout: 7, scalerType: 'REQUEST_COUNT', scalerValue: 2, workersMin: 0, workersMax: 1 },
+      ...{ allowedCudaVersions: '12.4,12.5', gpuCount: 2, flashBootType: 'FLASHBOOT' },
+    })
+    assert.equal(output.message, 'Hello, Ada!')
+    assert.deepEqual(moved, { id: made.id, templateId: second.id })
+    assert.equal(after.message, 'Hello, Grace!')
+    assert.equal(listed.length, 1)
+    const { aiKey, createdAt, userId, ...rest } = listed[0]
+    assert.match(aiKey, /^rpa_/)
+    assert.equal(new Date(createdAt).toISOString(), createdAt)
+    assert.equal(typeof userId, 'string')
+    assert.deepEqual(rest, {
+      ...{
+        id: made.id,
+        name: 'from python',
+        type: 'QB',
+        templateId: second.id,
+        gpuIds: 'AMPERE_16,ADA_24',
+        gpuCount: 2,
+      },
+      ...{ idleTimeout: 7, scalerType: 'REQUEST_COUNT', scalerValue: 2, workersMin: 0, workersMax: 1, locations: '' },
+      ...{ workersStandby: 0, version: 2, env: [], networkVolumeId: null, networkVolume: null },
+    })
+  })
+
+  test('list GPU types and describe one', async () => {
+    const { count, keys, one, none } = await client('catalogue')
+    assert.ok(count > 40)
+    assert.deepEqual(keys, ['displayName', 'id', 'memoryInGb'])
+    assert.deepEqual([one.id, one.displayName, one.memoryInGb], ['NVIDIA GeForce RTX 4090', 'RTX 4090', 24])
+    assert.deepEqual(one.lowestPrice, { minimumBidPrice: null, uninterruptablePrice: 0 })
+    assert.equal(none.error, 'ValueError')
+  })
+
+  test('read and change the account', async () => {
+    const key = 'ssh-ed25519 AAAAC3Nz me@home\nssh-rsa AAAAB3Nz'
+    const { before: first, saved, after } = await client('account', key)
+    assert.deepEqual(first, { id: first.id, pubKey: '', networkVolumes: [] })
+    assert.deepEqual(saved, { id: first.id, pubKey: key })
+    assert.deepEqual(after, { ...first, pubKey: key })
+  })
+
+  test('save, change and delete a credential for a registry', async () => {
+    const { made, updated, deleted, again } = await client('registries', image)
+    assert.equal(made.name, 'hub')
+    assert.deepEqual([updated, deleted], [made, null])
+    assert.deepEqual([again.error, /not found/.test(again.text)], ['QueryError', true])
+    const { myself } = await graphql(server, '{ myself { podTemplates { name containerRegistryAuthId } } }')
+    const wanted = { name: 'private', containerRegistryAuthId: null }
+    assert.deepEqual(
+      myself.podTemplates.filter(({ name }: { name: string }) => name === 'private'),
+      [wanted],
+    )
+  })
+
+  test('raise with a sentence for people what is refused', async () => {
+    const seen = await client('refused')
+    for (const [call, text] of [
+      ['template', /template nosuch not found/],
+      ['pools', /'NOPE' is not a GPU pool.*template nosuch not found/],
+      ['quote', /Syntax Error/],
+      ['pod', /Runyard runs serverless endpoints, not pods/],
+      ['cpu', /Runyard runs serverless endpoints, not pods/],
+      ['stop', /Runyard runs serverless endpoints, not pods/],
+      ['terminate', /Runyard runs serverless endpoints, not pods/],
+    ] as const) {
+      assert.equal(seen[call].error, 'QueryError', call)
+      assert.match(seen[call].text, text)
+    }
+    assert.deepEqual(seen.pods, [])
+  })
+})

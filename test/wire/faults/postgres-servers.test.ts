@@ -1,0 +1,117 @@
+/** Several servers on one PostgreSQL: one of them acts, and knows when it may not. */
+import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
+import { after, describe, test } from 'node:test'
+import { noPostgres, type TestSchema, testDatabase } from '../../support/postgres-database.ts'
+import { temporaryFolder } from '../support/cleanup.ts'
+import { ask, statusOf, submit } from '../support/client.ts'
+import { silentEndpoint } from '../support/raw-worker.ts'
+import { runCommand, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const LOCK_SESSION = `datname = current_database() AND application_name LIKE 'runyard %'`
+
+async function startBoth(): Promise<{ database: TestSchema; server: Server }> {
+  const database = await testDatabase()
+  const server = await startServer({ env: { RUNYARD_DATABASE: database.url } })
+  after(async () => {
+    await server.kill9()
+    await database.drop()
+  })
+  return { database, server }
+}
+
+function cutLock(database: TestSchema) {
+  return database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${LOCK_SESSION}`)
+}
+
+const isDone = (server: Server, endpoint: string, id: string) =>
+  until('the job to be done', async () => (await statusOf(server, endpoint, id)).status === 'COMPLETED')
+
+describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () => {
+  test('a second one is refused with the name of the first, whose workers, jobs and key stay', async () => {
+    const { database, server } = await startBoth()
+    const endpoint = await silentEndpoint(server)
+    const worker = await endpoint.worker()
+    const id = await submit(server, endpoint.id, {})
+    const job = await worker.take()
+    const args = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--json']
+    const second = await runCommand(args, { RUNYARD_DATABASE: database.url })
+    assert.equal(second.code, 69, second.stderr)
+    const { host: address } = new URL(server.url)
+    const since = String.raw`since \d{4}-\d\d-\d\dT[\d:.]+Z`
+    const holder = `is in use by the server with pid ${server.pid} on ${hostname()}, at ${address}, ${since}`
+    assert.match(second.stderr, new RegExp(holder))
+    assert.match(second.stderr, /stop it or give another --database/)
+    const before = await statusOf(server, endpoint.id, id)
+    assert.deepEqual([before.status, before.workerId], ['IN_PROGRESS', worker.id])
+    assert.equal((await worker.done(job.id, { output: 'unharmed' })).status, 200)
+    const done = await statusOf(server, endpoint.id, id)
+    assert.deepEqual([done.status, done.output, done.retries], ['COMPLETED', 'unharmed', undefined])
+  })
+
+  test('one that is started right after a kill -9 of the one before comes up', async () => {
+    const { database, server } = await startBoth()
+    await server.kill9()
+    const env = { RUNYARD_DATABASE: database.url }
+    const next = await startServer({ dataDir: server.dataDir, env })
+    assert.equal(next.apiKey, server.apiKey)
+    assert.deepEqual(await next.stop(), { code: 0, signal: null })
+  })
+
+  test('without the connection that holds its lock it hands out and changes nothing, and goes on once it has it again', async () => {
+    const { database, server } = await startBoth()
+    const maintenance = await testDatabase()
+    after(() => maintenance.drop())
+    const name = new URL(database.url).pathname.slice(1)
+    const endpoint = await silentEndpoint(server)
+    const worker = await endpoint.worker()
+    const id = await submit(server, endpoint.id, {})
+    const calls = Array.from({ length: 4 }, () => statusOf(server, endpoint.id, id))
+    assert.deepEqual(new Set((await Promise.all(calls)).map(({ status }) => status)), new Set(['IN_QUEUE']))
+    const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND application_name LIKE 'runyard %'`
+    await maintenance.query(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`)
+    await maintenance.query(cut)
+    await until('it to notice', () => server.events('leader.changed').some(({ now }) => now === 'unsure'))
+    const refused = await ask(server, `/v2/${endpoint.id}/run`, { body: { input: {} } })
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2'], refused.text)
+    assert.notEqual((await worker.takeAnswer()).status, 200)
+    assert.equal((await ask(server, '/readyz')).status, 503)
+    assert.equal((await statusOf(server, endpoint.id, id)).status, 'IN_QUEUE', 'what is there can be read')
+    await maintenance.query(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`)
+    await until('it to lead again', () => server.events('leader.changed').at(-1)?.now === 'active')
+    const job = await worker.take()
+    assert.equal(job.id, id)
+    assert.equal((await worker.done(job.id, { output: 1 })).status, 200)
+    await isDone(server, endpoint.id, id)
+    assert.equal((await ask(server, '/readyz')).status, 200)
+  })
+
+  test('a connection that is only cut is made again, and no call fails', async () => {
+    const { database, server } = await startBoth()
+    const endpoint = await silentEndpoint(server, 0)
+    await cutLock(database)
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => ask(server, `/v2/${endpoint.id}/run`, { body: { input: {} } })),
+    )
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    await until('it to lead again', () => server.events('leader.changed').at(-1)?.now === 'active')
+  })
+
+  // The new one may do with them as it likes.
+  test('one whose place was taken meanwhile ends with a sentence, and touches neither workers nor jobs', async () => {
+    const { database, server } = await startBoth()
+    const endpoint = await silentEndpoint(server)
+    await endpoint.worker()
+    server.signal('SIGSTOP')
+    await cutLock(database)
+    const rival = await startServer({ env: { RUNYARD_DATABASE: database.url } })
+    server.signal('SIGCONT')
+    assert.deepEqual(await server.ended, { code: 69, signal: null })
+    assert.match(server.lines.join('\n'), new RegExp(`pid ${rival.pid} on .* has taken over the database`))
+    const later = server.lines.slice(server.lines.findIndex(line => line.includes('"now":"unsure"')))
+    assert.ok(!/"msg":"(worker|job)\./.test(later.join('\n')), later.join('\n'))
+    assert.equal((await ask(rival, '/v2/none/health')).status, 404)
+    await rival.kill9()
+  })
+})

@@ -1,0 +1,312 @@
+/** Stopping, dying and starting again: what was accepted is kept, and no process is left over. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { before, describe, test } from 'node:test'
+import { atExit, temporaryFolder } from '../support/cleanup.ts'
+import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from '../support/client.ts'
+import { leaderOf, processesOf, relayProcesses, workerProcesses } from '../support/processes.ts'
+import { root, runCommand, type Server, startServer } from '../support/server.ts'
+import { sleep, timed, until } from '../support/until.ts'
+
+const folder = `${root}/examples/hello-node`
+const JOBS = 1_000
+
+describe('a server that is killed', () => {
+  test('every acknowledged job of a thousand is done after a restart on the same port, and no worker is left', async () => {
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, {
+      folder,
+      settings: { workersMin: 4, workersMax: 4, scalerType: 'REQUEST_COUNT', scalerValue: 1 },
+    })
+    const acknowledged: string[] = []
+    let submitted = 0
+    let down = false
+    const client = async () => {
+      while (submitted < JOBS && !down) {
+        submitted += 1
+        try {
+          acknowledged.push(await submit(first, endpoint, { sleepMs: submitted % 51, name: `job ${submitted}` }))
+        } catch (error) {
+          if (!down) throw error
+        }
+      }
+    }
+    const clients = Array.from({ length: 8 }, client)
+    await until('half of the jobs', () => acknowledged.length >= JOBS / 2)
+    await until('some results', () => first.events('job.moved').filter(({ to }) => to === 'COMPLETED').length > 30)
+    down = true
+    await first.kill9()
+    await Promise.all(clients)
+    const survivors = workerProcesses(dataDir)
+    assert.equal(survivors.length, 4, 'the workers outlive the server')
+
+    const second = await startServer({ dataDir, port: first.port })
+    while (submitted < JOBS) {
+      submitted += 1
+      acknowledged.push(await submit(second, endpoint, { sleepMs: submitted % 51 }))
+    }
+    assert.ok(acknowledged.length > JOBS * 0.9)
+    for (const id of acknowledged) {
+      const done = await whenFinal(second, endpoint, id, 60_000)
+      assert.equal(done.status, 'COMPLETED', JSON.stringify(done))
+    }
+    const adopted = second.events('worker.adopted').map(({ workerId }) => String(workerId))
+    assert.deepEqual(adopted.sort(), survivors.map(({ workerId }) => workerId).sort())
+    assert.deepEqual(await second.stop(), { code: 0, signal: null })
+    assert.deepEqual(workerProcesses(dataDir), [])
+  })
+
+  test('the result of a job that ends while the server is away counts', async () => {
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
+    const id = await submit(first, endpoint, { sleepMs: 1_000, name: 'Ada' })
+    const { workerId } = await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
+    await first.kill9()
+    await sleep(2_000)
+    const second = await startServer({ dataDir, port: first.port })
+    const done = await whenFinal(second, endpoint, id, 15_000)
+    assert.deepEqual([done.status, done.output.message, done.workerId], ['COMPLETED', 'Hello, Ada!', workerId])
+    assert.equal(done.retries, undefined)
+    await second.stop()
+  })
+
+  test('a worker that ends while the server is away gives its job back', async () => {
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
+    const id = await submit(first, endpoint, { sleepMs: 4_000 })
+    const { workerId } = await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
+    await first.kill9()
+    process.kill(leaderOf(dataDir, workerId!).pid, 'SIGKILL')
+    const second = await startServer({ dataDir, port: first.port })
+    const done = await whenFinal(second, endpoint, id)
+    assert.deepEqual([done.status, done.retries], ['COMPLETED', 1])
+    assert.notEqual(done.workerId, workerId)
+    await second.stop()
+  })
+
+  test('a start on another port keeps the workers, and the result of a job that runs', async () => {
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
+    const id = await submit(first, endpoint, { sleepMs: 2_000 })
+    const { workerId } = await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
+    await first.kill9()
+    const second = await startServer({ dataDir })
+    assert.notEqual(second.port, first.port)
+    const done = await whenFinal(second, endpoint, id)
+    assert.deepEqual([done.status, done.workerId, done.retries], ['COMPLETED', workerId, undefined])
+    assert.equal((await runJob(second, endpoint, {})).workerId, workerId)
+    assert.deepEqual(await second.stop(), { code: 0, signal: null })
+    assert.deepEqual(workerProcesses(dataDir), [])
+  })
+
+  test('without a relay a start on another port ends the workers that know the old one and leaves no orphan', async () => {
+    const dataDir = temporaryFolder()
+    const args = ['--direct-workers']
+    const first = await startServer({ dataDir, args })
+    const endpoint = await makeEndpoint(first, {
+      folder,
+      settings: { workersMin: 2, workersMax: 2, idleTimeout: 3600 },
+    })
+    const id = await submit(first, endpoint, { sleepMs: 2_000 })
+    const old = (await until('both workers', () => both(dataDir))).map(({ workerId }) => workerId)
+    await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
+    await first.kill9()
+    const second = await startServer({ dataDir, args })
+    assert.notEqual(second.port, first.port)
+    await until(
+      'the old workers to be gone',
+      () => old.every(worker => processesOf(dataDir, worker).length === 0),
+      5_000,
+    )
+    const done = await whenFinal(second, endpoint, id)
+    assert.equal(done.status, 'COMPLETED')
+    assert.ok(!old.includes(done.workerId!))
+    assert.deepEqual(await second.stop(), { code: 0, signal: null })
+    assert.deepEqual(workerProcesses(dataDir), [])
+  })
+
+  const both = (dataDir: string) => {
+    const found = workerProcesses(dataDir)
+    return found.length === 2 && found
+  }
+})
+
+describe('a server that is asked to stop', () => {
+  test('it refuses new work with 503, lets the running job finish, keeps the waiting ones and exits with 0', async () => {
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
+    const running = await submit(first, endpoint, { sleepMs: 6_000 })
+    await whenStatus(first, endpoint, running, ['IN_PROGRESS'])
+    const waiting = await submit(first, endpoint, {})
+    const held = timed(() => ask(first, `/v2/${endpoint}/runsync?wait=60000`, { body: { input: {} } }))
+    await until('the held job', () => first.events('job.accepted').length === 3)
+    first.signal('SIGTERM')
+    const refused = await until('a refusal', async () => {
+      const answer = await ask(first, `/v2/${endpoint}/run`, { body: { input: {} } })
+      return answer.status !== 200 && answer
+    })
+    assert.equal(refused.status, 503)
+    assert.equal(refused.headers.get('retry-after'), '5')
+    assert.deepEqual(refused.json, { error: 'the server is stopping' })
+    assert.equal((await ask(first, '/readyz')).status, 503)
+    const { value, ms } = await held
+    assert.deepEqual([value.status, value.json.status], [200, 'IN_QUEUE'])
+    assert.ok(ms < 6_000, 'a caller that waits is not kept')
+    assert.equal((await statusOf(first, endpoint, running)).status, 'IN_PROGRESS')
+    assert.deepEqual(await first.ended, { code: 0, signal: null })
+    assert.deepEqual(workerProcesses(dataDir), [])
+
+    const second = await startServer({ dataDir })
+    const done = await statusOf(second, endpoint, running)
+    assert.deepEqual([done.status, done.output.sleptMs], ['COMPLETED', 6_000])
+    const later = await whenFinal(second, endpoint, waiting)
+    assert.deepEqual([later.status, later.retries], ['COMPLETED', undefined])
+    await second.stop()
+  })
+
+  test('a second signal ends it at once; the job goes back to the queue uncounted and is done after the next start', async () => {
+    const dataDir = temporaryFolder()
+    const first = await startServer({ dataDir })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
+    const id = await submit(first, endpoint, { sleepMs: 4_000 })
+    await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
+    first.signal('SIGTERM')
+    // Two signals that come before the first is seen are one.
+    await until('it to be stopping', async () => (await ask(first, '/readyz')).status === 503)
+    first.signal('SIGTERM')
+    const { value, ms } = await timed(() => first.ended)
+    assert.deepEqual(value, { code: 0, signal: null })
+    assert.ok(ms < 2_000, `it took ${ms} ms`)
+    assert.deepEqual(workerProcesses(dataDir), [])
+
+    const second = await startServer({ dataDir })
+    const done = await whenFinal(second, endpoint, id)
+    assert.deepEqual([done.status, done.retries], ['COMPLETED', undefined])
+    await second.stop()
+  })
+
+  test('after the drain timeout it stops although a job runs', async () => {
+    const first = await startServer({ args: ['--drain-timeout', '1'] })
+    const endpoint = await makeEndpoint(first, { folder, settings: { workersMax: 1 } })
+    const id = await submit(first, endpoint, { sleepMs: 60_000 })
+    await whenStatus(first, endpoint, id, ['IN_PROGRESS'])
+    const { value, ms } = await timed(() => first.stop())
+    assert.deepEqual(value, { code: 0, signal: null })
+    assert.ok(ms >= 900 && ms < 10_000, `it took ${ms} ms`)
+    assert.deepEqual(workerProcesses(first.dataDir), [])
+  })
+
+  test('an idle server stops at once', async () => {
+    const server = await startServer()
+    const endpoint = await makeEndpoint(server, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
+    await runJob(server, endpoint, {})
+    const { value, ms } = await timed(() => server.stop())
+    assert.deepEqual(value, { code: 0, signal: null })
+    // Far less than the time that a drain may take.
+    assert.ok(ms < 8_000, `it took ${ms} ms`)
+  })
+})
+
+describe('a start that cannot be', () => {
+  let server: Server
+
+  before(async () => {
+    server = await startServer()
+  })
+
+  test('a second server on the same data directory is refused with who holds it', async () => {
+    const { code, stderr } = await runCommand(['serve', '--port', '0', '--data-dir', server.dataDir, '--json'])
+    assert.equal(code, 69)
+    const holder = `the server with pid ${server.pid} at ${server.url}`
+    assert.equal(
+      stderr,
+      `runyard: the data directory ${server.dataDir} is in use by ${holder}; stop it or give another --data-dir`,
+    )
+    assert.equal((await ask(server, '/readyz')).status, 200)
+  })
+
+  test('a port in use is refused with who has it', async () => {
+    const dataDir = temporaryFolder()
+    const args = ['serve', '--port', String(server.port), '--data-dir', dataDir, '--json']
+    const { code, stderr } = await runCommand(args)
+    assert.equal(code, 69)
+    assert.deepEqual(relayProcesses(dataDir), [])
+    assert.match(
+      stderr,
+      new RegExp(`^runyard: port ${server.port} is in use by pid ${server.pid} \\(.+\\); give another --port$`, 'm'),
+    )
+    const foreign = createServer().listen(0, '127.0.0.1')
+    await new Promise(resolve => foreign.once('listening', resolve))
+    const { port } = foreign.address() as { port: number }
+    const second = await runCommand(['serve', '--port', String(port), '--data-dir', temporaryFolder()])
+    foreign.close()
+    assert.equal(second.code, 69)
+    assert.match(second.stderr, new RegExp(`port ${port} is in use by pid ${process.pid} `))
+  })
+
+  test('all wrong settings are told at once, with exit code 64', async () => {
+    const args = ['serve', '--port', '99999', '--drain-timeout', 'soon', '--data-dir', '']
+    const env = { RUNYARD_MAX_WORKERS: '0', RUNYARD_LOG_LEVEL: 'loud', RUNYARD_API_KEY: 'short' }
+    const { code, stderr } = await runCommand(args, env)
+    assert.equal(code, 64)
+    const [first, ...mistakes] = stderr.split('\n')
+    assert.equal(first, 'runyard: 6 setting(s) are wrong:')
+    assert.deepEqual(mistakes.map(line => line.trim().split(' ')[0]).sort(), [
+      '--data-dir',
+      '--drain-timeout',
+      '--port',
+      'RUNYARD_API_KEY',
+      'RUNYARD_LOG_LEVEL',
+      'RUNYARD_MAX_WORKERS',
+    ])
+  })
+
+  test('an option that does not exist is told, with exit code 64', async () => {
+    const { code, stderr } = await runCommand(['serve', '--prot', '1'])
+    assert.equal(code, 64)
+    assert.match(stderr, /unknown option '--prot'/)
+  })
+
+  test('a folder that holds no handler is told before anything listens', async () => {
+    const empty = temporaryFolder()
+    const args = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--worker', empty]
+    const { code, stderr } = await runCommand(args)
+    assert.equal(code, 69)
+    assert.match(stderr, /^runyard: --worker .* has no handler\.py, .* and args gives no command/)
+  })
+})
+
+describe('a terminal', () => {
+  test('Ctrl-C reaches the server alone, and its workers finish', async () => {
+    const dataDir = temporaryFolder()
+    const child: ChildProcess = spawn(
+      `${root}/bin/runyard`,
+      ['serve', '--port', '0', '--data-dir', dataDir, '--sample', '--json'],
+      {
+        cwd: root,
+        detached: true,
+        stdio: ['ignore', 'pipe', 'ignore'],
+      },
+    )
+    atExit(() => child.kill('SIGKILL'))
+    const ended = new Promise<number | null>(resolve => child.on('exit', resolve))
+    const line = await new Promise<string>(resolve => child.stdout?.once('data', data => resolve(String(data))))
+    const { url, apiKeyFile } = JSON.parse(line) as { url: string; apiKeyFile: string }
+    const server = { url, apiKey: readFileSync(apiKeyFile, 'utf8').trim() }
+    const waiting = ask(server, '/v2/hellonode/runsync?wait=20000', { body: { input: { sleepMs: 1_000 } } })
+    await until('the worker', () => workerProcesses(dataDir).length === 1)
+    const { id } = (await ask(server, '/v2/hellonode/run', { body: { input: {} } })).json
+    assert.equal(typeof id, 'string')
+    assert.equal((await waiting).json.status, 'COMPLETED')
+    process.kill(-child.pid!, 'SIGINT')
+    assert.equal(await ended, 0)
+    assert.deepEqual(workerProcesses(dataDir), [])
+  })
+})

@@ -1,0 +1,60 @@
+/** The torture run that anyone can repeat (scripts/torture.ts), at its full size. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { describe, test } from 'node:test'
+import { noPostgres, postgresUrl } from '../../support/postgres-database.ts'
+import { atExit } from '../support/cleanup.ts'
+import { python, skip } from '../support/python.ts'
+import { root } from '../support/server.ts'
+
+const LIMIT_MS = 540_000
+
+describe('accepted means kept', () => {
+  test('a thousand jobs on official Python workers while the server is killed every second, ten times', {
+    ...{ skip, timeout: 600_000 },
+  }, async () => {
+    const { code, output, value } = await torture(['--worker', 'python', '--python', python, '--minutes', '8'])
+    assert.equal(code, 0, output)
+    assert.deepEqual(
+      ['jobs acknowledged', 'kills of the server', 'ends told by webhooks', 'missing'].map(value),
+      [1000, 10, 1000, 0],
+      output,
+    )
+    assert.equal(value('completed') + value('failed after 3 lost attempts'), 1000, output)
+    assert.ok(value('attempts') >= 1000, output)
+  })
+
+  test('the same on PostgreSQL, smaller', { skip: noPostgres }, async () => {
+    const size = ['--jobs', '200', '--kills', '3']
+    const { code, output, value } = await torture(['--worker', 'node', '--database', postgresUrl, ...size])
+    assert.equal(code, 0, output)
+    assert.deepEqual(['jobs acknowledged', 'kills of the server', 'missing'].map(value), [200, 3, 0], output)
+  })
+
+  test('a wrong argument is told in a sentence', async () => {
+    const { code, output } = await torture(['--kills', 'many'])
+    assert.equal(code, 64)
+    assert.equal(output, "torture: --kills must be a whole number from 0 to 1000, not 'many'\n")
+  })
+})
+
+/** Runs the script; `value` gives the number of a line of its report. */
+async function torture(args: readonly string[]) {
+  const child = spawn(process.execPath, [`${root}/scripts/torture.ts`, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const takeBack = atExit(() => child.kill('SIGTERM'))
+  const patience = setTimeout(() => child.kill('SIGTERM'), LIMIT_MS)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
+  clearTimeout(patience)
+  takeBack()
+  const value = (name: string) =>
+    Number(
+      output
+        .split('\n')
+        .find(line => line.trimStart().startsWith(name))
+        ?.replace(name, ''),
+    )
+  return { code, output, value }
+}

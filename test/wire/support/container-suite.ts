@@ -1,0 +1,131 @@
+/**
+ * Which of the tests here run a second time, with workers in containers, and why the others do not. Every file is in one of the
+ * two tables, and every name is that of a test; test/tidy sees to both.
+ */
+
+const NOTHING_RUNS = 'there are no workers'
+
+/** Files that run with containers, each with those of its tests that do not, and why. */
+export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'clients/batch': {
+    'a server that is killed while it finalizes a batch finalizes it after its restart': NOTHING_RUNS,
+    'on PostgreSQL, too': NOTHING_RUNS,
+  },
+  'clients/cli': {
+    'commands for resources': NOTHING_RUNS,
+    'a verb that makes no sense says why and ends with 2': NOTHING_RUNS,
+    'bash completes verbs, and the ids that the server has': NOTHING_RUNS,
+    'each list says the id of a thing first, since completion reads it there': NOTHING_RUNS,
+    'the completion script knows commands, their verbs and their options': NOTHING_RUNS,
+  },
+  'clients/graphql-clients': {},
+  'clients/job-operations': {
+    'policy.ttl counts from the submission': NOTHING_RUNS,
+  },
+  'clients/js-client': {},
+  'workers/load-balancing': {},
+  'clients/logs': {},
+  'clients/management': {
+    'an endpoint is shown whole, with the rate windows in the headers': 'it compares the definition of a process',
+    'inline literals, with an enum and a blank before a colon, make a template and an endpoint':
+      'it compares the definition of a process',
+  },
+  'clients/mcp': {},
+  'clients/metrics': {},
+  'workers/node-worker': {
+    'a folder that is missing, lies elsewhere or holds no handler is refused when it is saved':
+      'folders are what processes run',
+    'two workers that want one fixed port: why names the variable and the port, and what to do':
+      'containers have ports of their own',
+  },
+  'clients/old-sdks': {
+    'with several jobs at once, some of them longer than its pings, all are done, each once':
+      'half a minute for each SDK, in which nothing depends on where it runs',
+    'two workers in one folder do each job once, and neither takes the jobs of the other for its own':
+      'no two containers have one folder',
+  },
+  'clients/openai': {},
+  'clients/openai-js': {},
+  'faults/outage': {},
+  'faults/planted-secrets': {},
+  'faults/postgres': {
+    'a server without its PostgreSQL does not start, and says why without the password': NOTHING_RUNS,
+  },
+  'clients/python-client': {},
+  'workers/python-worker': {
+    'what the SDK downloads for a job lies in the private folder of its worker, not in the folder of all':
+      'containers have file systems of their own',
+  },
+  'faults/relay-process': {
+    'its file is for its owner alone, and its arguments hold no secret': NOTHING_RUNS,
+    'one that does not end in time is killed, and nothing is left of it either': NOTHING_RUNS,
+    'without a server a signal ends it': NOTHING_RUNS,
+    'one whose data directory is removed ends by itself': NOTHING_RUNS,
+  },
+  'clients/rest-v1': {},
+  'faults/restart': {
+    'without a relay a start on another port ends the workers that know the old one and leaves no orphan':
+      'containers call an address of their own, which stays',
+    'a start that cannot be': NOTHING_RUNS,
+    'Ctrl-C reaches the server alone, and its workers finish': 'no terminal reaches containers',
+  },
+  'clients/streams': {
+    '10,000 small chunks arrive complete and in order, and 2,000 through the other two shapes':
+      'it counts chunks that the server has; the other tests bring some from containers',
+  },
+  'clients/webhooks': {
+    'after two answers of 500 the third try arrives, 10 seconds apart': 'it is about the receiver',
+    'a receiver that hangs is given up after 10 seconds, a redirect is not followed, a long body is cut':
+      'it is about the receiver',
+    'a server that is killed between tries delivers after its restart': NOTHING_RUNS,
+    'with --webhook-public-only private addresses are refused too': NOTHING_RUNS,
+  },
+  'workers/worker-calls': {},
+  'faults/worker-faults': {
+    'an idle worker asks at most three times a minute for jobs and three times for stops':
+      'a minute of counting what the SDK does, wherever it runs',
+    'a worker whose loop is stuck while it goes on pinging is ended after two minutes, with the reason':
+      'two minutes in which the server counts pings; docker.test.ts and python-worker.test.ts end containers',
+  },
+}
+
+/** Beginnings of the names of files that have containers of their own, or workers that the test plays. */
+export const OF_CONTAINERS: readonly string[] = ['docker/', 'gateway/', 'attacks/']
+
+/** Files that do not, and why. */
+export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
+  'clients/cancelled-jobs':
+    'what SDKs do with a cancelled job, wherever they run; old-sdks.test.ts runs with containers',
+  'workers/doctor': NOTHING_RUNS,
+  'workers/process-cage': 'cages are what processes run in',
+  'faults/floods': 'it measures the memory of the server, whatever its workers are',
+  'faults/floods-connections': 'as floods',
+  'faults/floods-slow': 'as floods',
+  'workers/gpus': 'containers get GPUs from the engine, which would need real ones',
+  'clients/graphql-http': NOTHING_RUNS,
+  'clients/hub-tests': 'its servers and workers are those of a command that runs a folder',
+  'faults/master-key': NOTHING_RUNS,
+  'faults/relay-hang': 'it stops the relay, whoever calls it',
+  'faults/power-cut': 'it is about the data directory',
+  'faults/postgres-servers': 'it is about the lock of the database',
+  'faults/postgres-trouble': 'it is about the database; postgres.test.ts runs with containers',
+  'clients/python-management': 'it makes and changes definitions',
+  'workers/python-served': 'the development server of the SDK runs without a platform',
+  'clients/python-surface': 'it is about each method of the client; python-client.test.ts runs with containers',
+  'faults/relay': NOTHING_RUNS,
+  'clients/rest-clients': 'it makes and changes definitions',
+  'clients/schemathesis': NOTHING_RUNS,
+  'workers/slow-reader': 'it measures the memory of the server, whatever its workers are',
+  'clients/top': NOTHING_RUNS,
+  'faults/torture': 'its script starts servers and workers of its own, for people without a container engine',
+  'clients/transcript':
+    'the worker is played by the test; worker-calls.test.ts plays one through the address of containers',
+}
+
+/** The paths of the files that run with containers. */
+export const containerFiles: readonly string[] = Object.keys(WITH_CONTAINERS).map(name => `test/wire/${name}.test.ts`)
+
+/** What the names of their tests that are left out have, which no other name has. */
+export const leftOut: readonly RegExp[] = Object.values(WITH_CONTAINERS)
+  .flatMap(Object.keys)
+  .map(name => new RegExp(`(?:^| )${RegExp.escape(name)}(?: |$)`))

@@ -1,0 +1,242 @@
+/** Workers in a cage, as the process driver starts, ends and adopts them. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { cageOptions } from '../../../src/drivers/cage/arguments.ts'
+import { Cage } from '../../../src/drivers/cage/cage.ts'
+import { findLimits } from '../../../src/drivers/cage/limits.ts'
+import { tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
+import { OwnNetwork } from '../../../src/drivers/cage/own-network.ts'
+import { tryCage } from '../../../src/drivers/cage/trial.ts'
+import type { ProcessDriver } from '../../../src/drivers/process/process.ts'
+import type { Clock } from '../../../src/ports/clock.ts'
+import type { ObservedExit, WorkerSpec } from '../../../src/ports/driver.ts'
+import { systemClock } from '../../../src/system/clock.ts'
+import { type Machine, openMachine } from '../../contract/driver-machine.ts'
+import { temporaryFolder } from '../support/cleanup.ts'
+
+const trial = tryCage()
+const skip = 'problem' in trial && process.env.RUNYARD_NO_SKIP !== '1' ? trial.problem : false
+
+const missing = 'problem' in trial ? null : tryOwnNetwork(trial.bwrap, true)
+const noNetwork = missing !== null && process.env.RUNYARD_NO_SKIP !== '1' ? missing.problem : false
+
+/** Tells that it runs, and ends by itself when asked, with 7. */
+const PROGRAM = `
+process.on('SIGTERM', () => { console.log('asked'); process.exit(7) })
+console.log('begun ' + process.env.SECRET)
+if (process.argv[2] === 'crash') process.kill(process.pid, 'SIGSEGV')
+if (process.argv[2] === 'code') process.exit(3)
+setInterval(() => {}, 1000)
+`
+
+/** Writes beside itself. */
+const CHANGES = `
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
+const state = new URL('state.txt', import.meta.url)
+appendFileSync(state, ' and after')
+mkdirSync(new URL('cache', import.meta.url))
+console.log(String(readFileSync(state)))
+`
+
+/** Writes without end, a little at a time. */
+const FILLS = `
+import { openSync, unlinkSync, writeSync } from 'node:fs'
+const path = process.env.HOME + '/full'
+const file = openSync(path, 'w')
+// unlink
+setInterval(() => writeSync(file, Buffer.alloc(4 << 20, 1)), 20)
+`
+
+/** As the system's clock, but nobody waits for long. */
+const impatient: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(Math.min(ms, 200), callback) }
+
+describe('the options of a cage', () => {
+  const spec = {
+    ...{
+      readable: ['/usr', '/srv/image'],
+      writable: ['/data/w/home'],
+      tmp: '/data/w/tmp',
+      volume: '/data/v',
+      resolver: null,
+      links: [],
+    },
+    ...{ layer: null, shared: [] },
+    ...{ hidden: [{ path: '/data', isFolder: true }], devices: ['/dev/nvidia0'], folder: '/data/w/work' },
+    ...{ env: { A: 'b' }, program: '/usr/bin/python3', words: ['x'] },
+  }
+  const text = cageOptions(spec).join(' ')
+
+  test('what is hidden lies above what is readable and below what is the own', () => {
+    const places = ['--ro-bind-try /srv/image', '--tmpfs /data', '--bind /data/w/home'].map(part => text.indexOf(part))
+    assert.ok(places.every(place => place > 0))
+    assert.deepEqual(
+      places,
+      [...places].sort((a, b) => a - b),
+    )
+  })
+
+  test('there are namespaces of its own, no capabilities, and a root that cannot be changed', () => {
+    for (const part of ['--unshare-user', '--unshare-pid', '--disable-userns', '--cap-drop ALL', '--remount-ro /']) {
+      assert.ok(text.includes(part), part)
+    }
+    assert.ok(!text.includes('--die-with-parent'))
+    assert.ok(text.includes('--bind /data/v /runpod-volume'))
+  })
+})
+
+test('a machine without slirp4netns has networks that lead to the server alone, and says what to install', {
+  skip,
+}, () => {
+  assert.ok('bwrap' in trial)
+  assert.equal(tryOwnNetwork(trial.bwrap, false, '/nowhere'), null)
+  const lack = tryOwnNetwork(trial.bwrap, true, '/nowhere')
+  assert.deepEqual(lack, {
+    problem: 'slirp4netns is not installed',
+    action: 'install the package slirp4netns',
+  })
+})
+
+/** Runs a command as a user without rights. */
+const AS_NOBODY = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+const module = fileURLToPath(new URL('../../../src/drivers/cage/trial.ts', import.meta.url))
+const cannotChange =
+  process.geteuid?.() !== 0 || spawnSync('setpriv', [...AS_NOBODY.slice(1), 'cat', module]).status !== 0
+
+test('a server without root finds out whether there are layers, and leaves nothing of the trial', {
+  skip: skip || (cannotChange && 'only root can be another user here'),
+}, () => {
+  assert.ok('bwrap' in trial)
+  const folder = temporaryFolder()
+  chownSync(folder, 65534, 65534)
+  chmodSync(dirname(folder), 0o711)
+  const program = `const { tryLayers } = await import(${JSON.stringify(module)})
+console.log(tryLayers(${JSON.stringify(trial.bwrap)}, ${JSON.stringify(folder)}, []))`
+  const [name = '', ...words] = [...AS_NOBODY, process.execPath, '--input-type=module', '-e', program]
+  const { stdout, stderr } = spawnSync(name, words, { encoding: 'utf8', cwd: '/' })
+  assert.match(stdout, /true|false/, stderr)
+  assert.deepEqual(readdirSync(folder), [])
+})
+
+for (const [name, isOwn, lack] of [
+  ['the network of the machine', false, false],
+  ['a network of its own', true, noNetwork],
+] as const) {
+  describe(`a worker in a cage, with ${name}`, { skip: skip || lack, timeout: 60_000 }, () => {
+    let machine: Machine
+    let driver: ProcessDriver
+    const cages = (diskGb = 0): Cage => {
+      assert.ok('bwrap' in trial)
+      const { bwrap } = trial
+      const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
+      const socket = join(machine.folder, 'workers.sock')
+      const own = { bwrap, nodePath: process.execPath, clock: systemClock, socket, open: true }
+      const given = { readable: [], writable: [], diskGb, layers: true, network: isOwn ? new OwnNetwork(own) : null }
+      return new Cage({ bwrap, limits: findLimits(), hidden, ...given })
+    }
+
+    before(async () => {
+      machine = await openMachine()
+      writeFileSync(join(machine.root, 'app', 'caged.mjs'), PROGRAM)
+      driver = machine.driver({ cage: cages() })
+    })
+    after(() => machine.close())
+
+    const begin = async (words = ''): Promise<WorkerSpec> => {
+      const args = `'${process.execPath}' caged.mjs ${words}`
+      const spec = machine.spec('', { args, env: { SECRET: 'hush', LD_PRELOAD: '/nowhere.so' } })
+      await driver.start(spec)
+      while (!output(spec).includes('begun hush')) await sleep(20)
+      return spec
+    }
+    const output = ({ workerId }: WorkerSpec) => readFileSync(machine.logs.path(workerId), 'utf8')
+    const exitOf = async (of: ProcessDriver, { workerId }: WorkerSpec): Promise<ObservedExit> => {
+      for (;;) {
+        const seen = await of.observe(workerId)
+        if (seen.state === 'exited') return seen.exit
+        await sleep(20)
+      }
+    }
+
+    test('it hears that it is asked to end, and ends in its own way', async () => {
+      const spec = await begin()
+      await driver.terminate(spec.workerId)
+      assert.equal((await exitOf(driver, spec)).code, 7)
+      assert.match(output(spec), /asked/)
+      await driver.release(spec.workerId)
+    })
+
+    test('how it ended is told as it was', async () => {
+      assert.equal((await exitOf(driver, await begin('code'))).code, 3)
+      assert.equal((await exitOf(driver, await begin('crash'))).signal, 'SIGSEGV')
+    })
+
+    test('it ends with all that holds it when it is killed', async () => {
+      const spec = await begin()
+      await driver.kill(spec.workerId)
+      assert.equal((await exitOf(driver, spec)).signal, 'SIGKILL')
+    })
+
+    test('the next server adopts it and can ask it to end', async () => {
+      const spec = await begin()
+      const next = machine.driver({ cage: cages() })
+      assert.equal(await next.adopt(spec.workerId, null), true)
+      await next.terminate(spec.workerId)
+      await exitOf(next, spec)
+      assert.match(output(spec), /asked/)
+    })
+
+    for (const [where, workers] of [
+      ['beside the image', 'workers'],
+      ['in the image', 'root/app/workers'],
+    ] as const) {
+      test(`what it changes in its image is its own, with the folders of workers ${where}`, async () => {
+        const image = join(machine.root, 'app')
+        writeFileSync(join(image, 'state.txt'), 'before')
+        writeFileSync(join(image, 'changes.mjs'), CHANGES)
+        const changing = machine.driver({ cage: cages(), workerDir: join(machine.folder, workers) })
+        const spec = machine.spec('', { args: `'${process.execPath}' '${image}/changes.mjs'` })
+        await changing.start(spec)
+        assert.equal((await exitOf(changing, spec)).code, 0, output(spec))
+        assert.equal(output(spec), 'before and after\n')
+        assert.equal(readFileSync(join(image, 'state.txt'), 'utf8'), 'before')
+        assert.ok(!existsSync(join(image, 'cache')))
+        await changing.release(spec.workerId)
+        assert.ok(!existsSync(join(machine.folder, workers, spec.workerId)))
+        assert.ok(!existsSync(`/var/tmp/runyard-layer-${spec.workerId}`))
+      })
+    }
+
+    for (const [how, program] of [
+      ['a file', FILLS],
+      ['a file without a name', FILLS.replace('// unlink', 'unlinkSync(path)')],
+    ] as const) {
+      test(`it is killed when it fills the disk with ${how}, and how it ended says why`, async () => {
+        writeFileSync(join(machine.root, 'app', 'fills.mjs'), program)
+        const watched = machine.driver({ cage: cages(0.1), clock: impatient })
+        const spec = machine.spec('', { args: `'${process.execPath}' fills.mjs` })
+        await watched.start(spec)
+        const { signal, cause } = await exitOf(watched, spec)
+        assert.deepEqual(
+          [signal, cause],
+          ['SIGKILL', 'was killed because it wrote more than the 0.1 GB of its disk (--worker-disk)'],
+        )
+        await watched.release(spec.workerId)
+        watched.close()
+      })
+    }
+
+    test('its variables are in no list of processes', async () => {
+      const spec = await begin()
+      const { pid } = JSON.parse(readFileSync(join(machine.folder, 'workers', spec.workerId, 'process.json'), 'utf8'))
+      for (const file of ['cmdline', 'environ'])
+        assert.doesNotMatch(readFileSync(`/proc/${pid}/${file}`, 'utf8'), /hush|LD_PRELOAD/)
+      await driver.kill(spec.workerId)
+      await exitOf(driver, spec)
+    })
+  })
+}
