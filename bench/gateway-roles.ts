@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer as createNetServer, type Server
 import { Pool } from 'undici'
 import type { EndpointId, OwnerId, WorkerId } from '../src/core/ids.ts'
 import { Forwarder } from '../src/gateway/proxy/forwarder.ts'
-import { Lines } from '../src/gateway/queue/request-queues.ts'
+import { RequestQueues } from '../src/gateway/queue/request-queues.ts'
 import { systemClock } from '../src/system/clock.ts'
 
 /** What an asker is told to do. */
@@ -83,7 +83,7 @@ function undici(target: number): Server {
 function forwarder(target: number): Server {
   const id = 'bench' as EndpointId
   const notifier = { publish: () => {}, subscribe: () => () => {} }
-  const lines = new Lines({ clock: systemClock, notifier: notifier as never, emit: () => {} })
+  const lines = new RequestQueues({ clock: systemClock, notifier: notifier as never, emit: () => {} })
   const at = { host: HOST, port: target }
   lines.keep(
     { id, owner: 'owner' as OwnerId, version: 1, requestCount: 100_000, maxConcurrency: null, paused: false },

@@ -1,11 +1,11 @@
-import type { Answer } from '../src/core/balancing/health-check.ts'
+import type { HealthAnswer } from '../src/core/balancing/health-check.ts'
 import type { WorkerId } from '../src/core/ids.ts'
 import type { SocketAddress } from '../src/core/workers/socket-address.ts'
 import type { WorkerSpec } from '../src/ports/driver.ts'
 import type { Probes } from '../src/ports/probe.ts'
 import { WebProgram, type WebSurroundings } from './workers/web-program.ts'
 
-const NOBODY_LISTENS: Answer = { problem: 'nothing listens there', refused: true }
+const NOBODY_LISTENS: HealthAnswer = { problem: 'nothing listens there', refused: true }
 /** A health check takes this long. */
 const PROBE_MS = 2
 /** The mock driver gives its worker number n two ports from here on. */
@@ -44,7 +44,7 @@ export class Programs implements Probes {
     return spec === undefined ? undefined : this.#programs.get(spec.workerId)
   }
 
-  async probe(address: SocketAddress): Promise<Answer> {
+  async probe(address: SocketAddress): Promise<HealthAnswer> {
     await new Promise<void>(resolve => this.#around.world.clock.after(PROBE_MS, resolve))
     return this.at(address)?.health() ?? NOBODY_LISTENS
   }

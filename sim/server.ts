@@ -2,7 +2,7 @@ import { type App, createApp } from '../src/app.ts'
 import { DEFAULT_OWNER } from '../src/core/ids.ts'
 import type { MockDriver, MockFleet } from '../src/drivers/mock/mock.ts'
 import type { Emit } from '../src/events.ts'
-import type { LineLimits } from '../src/gateway/queue/request-queue.ts'
+import type { RequestQueueLimits } from '../src/gateway/queue/request-queue.ts'
 import type { Driver } from '../src/ports/driver.ts'
 import type { Notifier } from '../src/ports/notifier.ts'
 import type { Ports } from '../src/ports/ports.ts'
@@ -31,7 +31,7 @@ const DWELL_MS = 5_000
 
 /** Puts a mistake into the lines of load-balancing endpoints. */
 export interface BreakLines {
-  readonly limits?: Partial<LineLimits>
+  readonly limits?: Partial<RequestQueueLimits>
   readonly wrap?: (lines: BalancedLines) => BalancedLines
 }
 

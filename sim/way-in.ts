@@ -1,7 +1,7 @@
 import { AppError } from '../src/core/errors.ts'
 import type { EndpointId, WorkerId } from '../src/core/ids.ts'
 import type { SocketAddress } from '../src/core/workers/socket-address.ts'
-import type { Affinity, Outcome, Reservation, Reservations } from '../src/gateway/queue/reservation.ts'
+import type { Affinity, RequestOutcome, Reservation, Reservations } from '../src/gateway/queue/reservation.ts'
 import type { Life } from './life.ts'
 import { ConnectionProblem, type WebAnswer, type WebCall } from './workers/web-program.ts'
 
@@ -63,7 +63,7 @@ export class WayIn {
   async #send(
     reservation: Reservation,
     request: Request,
-  ): Promise<{ readonly outcome: Outcome; readonly answer: WebAnswer | null }> {
+  ): Promise<{ readonly outcome: RequestOutcome; readonly answer: WebAnswer | null }> {
     const { life, at } = this.#parts
     const { searchParams } = new URL(request.url)
     const connection = new AbortController()

@@ -11,29 +11,29 @@ import { SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
 import { workerSurface } from './api/worker/routes.ts'
 import { Autoscaler } from './control/autoscaler.ts'
-import { Prober } from './control/health-checker.ts'
+import { HealthChecker } from './control/health-checker.ts'
 import { Loop } from './control/loop.ts'
 import { Placer } from './control/placer.ts'
 import { Reaper } from './control/reaper.ts'
 import { Remover } from './control/remover.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
-import { Courier } from './control/webhook-dispatcher.ts'
-import { ServedTime } from './control/worker-usage-meter.ts'
-import { Inspector, type InspectorParts } from './control/worker-watchdog.ts'
+import { WebhookDispatcher } from './control/webhook-dispatcher.ts'
+import { WorkerUsageMeter } from './control/worker-usage-meter.ts'
+import { type WatchdogParts, WorkerWatchdog } from './control/worker-watchdog.ts'
 import { NO_PRICES, type PriceList } from './core/accounts/prices.ts'
 import { type AccountLimits, NO_LIMITS } from './core/accounts/quotas.ts'
 import type { RateWindow } from './core/accounts/rate-limit.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
 import { type FieldNames, GRAPHQL_NAMES, REST_NAMES } from './core/endpoints/field-names.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from './core/ids.ts'
-import { PLACE_RULES, type PlaceRules } from './core/placement/placement-input.ts'
+import { PLACEMENT_RULES, type PlacementRules } from './core/placement/placement-input.ts'
 import { earliest } from './core/scaling/plan.ts'
 import type { AdmissionRules } from './gateway/entrance/admission.ts'
 import type { Entrance } from './gateway/entrance/route.ts'
 import { Gateway } from './gateway/gateway.ts'
 import { Forwarder } from './gateway/proxy/forwarder.ts'
-import type { LineLimits } from './gateway/queue/request-queue.ts'
-import { Lines } from './gateway/queue/request-queues.ts'
+import type { RequestQueueLimits } from './gateway/queue/request-queue.ts'
+import { RequestQueues } from './gateway/queue/request-queues.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Targets, Traffic } from './ports/targets.ts'
 import { Access } from './services/accounts/access.ts'
@@ -51,18 +51,18 @@ import { Batches } from './services/jobs/batches.ts'
 import { Jobs } from './services/jobs/jobs.ts'
 import { LostJobs } from './services/jobs/lost-jobs.ts'
 import { Streams } from './services/jobs/streams.ts'
-import { UnsentResults } from './services/jobs/undelivered-results.ts'
+import { UndeliveredResults } from './services/jobs/undelivered-results.ts'
 import { Webhooks } from './services/jobs/webhooks.ts'
-import { Waiting } from './services/long-poll.ts'
-import { Explaining } from './services/observing/explainer.ts'
+import { LongPoll } from './services/long-poll.ts'
+import { Explainer } from './services/observing/explainer.ts'
 import { LogReading } from './services/observing/log-reading.ts'
-import { Scraping } from './services/observing/metrics-reader.ts'
+import { MetricsReader } from './services/observing/metrics-reader.ts'
 import { Catalog } from './services/placement/catalog.ts'
 import { Registries } from './services/secrets/registries.ts'
 import { Secrets } from './services/secrets/secrets.ts'
 import { Fleet } from './services/workers/fleet.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/workers/folder-workers.ts'
-import { Sightings } from './services/workers/worker-activity.ts'
+import { WorkerActivities } from './services/workers/worker-activity.ts'
 import type { WorkerAddresses } from './services/workers/worker-addresses.ts'
 import { WorkerCalls } from './services/workers/worker-calls.ts'
 import { WorkerReading } from './services/workers/worker-reading.ts'
@@ -82,7 +82,7 @@ export interface AppConfig {
   /** Whether anybody may read the metrics; else a key with the right to read management is needed. */
   readonly metricsPublic?: boolean
   /** How workers share the machine; what is left out is as core/place says. */
-  readonly placing?: Partial<PlaceRules> | undefined
+  readonly placing?: Partial<PlacementRules> | undefined
   /** Most bytes of clients' request bodies that are held at once, and as many of workers' results. */
   readonly bodyBytes?: number
   /** What hardware costs; nothing when left out. */
@@ -90,7 +90,7 @@ export interface AppConfig {
   /** Who gets in to load-balancing endpoints without a key, and who is believed; nobody when left out. */
   readonly admission?: AdmissionRules
   /** How many requests for load-balancing endpoints may wait, and how long; what is left out is as gateway/lines says. */
-  readonly lines?: Partial<LineLimits>
+  readonly lines?: Partial<RequestQueueLimits>
   /** What follows from a second account; what is left out is as services/sharing.ts says. */
   readonly sharing?: Partial<SharingRules>
   /** How many bytes the body of a request for a load-balancing endpoint may have; 30 MB when left out. */
@@ -116,7 +116,7 @@ export interface App {
   readonly entrance: Entrance
   readonly services: Services
   /** The requests for load-balancing endpoints, which whoever lets them in passes through. */
-  readonly lines: Lines
+  readonly lines: RequestQueues
   /** Adopts workers that an earlier run left and starts the loops. */
   start(addresses: AppAddresses): Promise<void>
   /**
@@ -140,19 +140,19 @@ export interface App {
 export function createApp(ports: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const [stopping, closed] = [new AbortController(), new AbortController()]
   let addresses: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
-  const waiting = new Waiting(ports.clock, ports.notifier)
+  const waiting = new LongPoll(ports.clock, ports.notifier)
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const sharing = new Sharing(ports, { ...SHARING_RULES, ...config.sharing })
   const { quotas, ...management } = managementOf(ports, { access, sharing }, config)
   const jobs = new Jobs(ports, waiting, quotas)
   const canResume = (id: EndpointId, worker: WorkerId) => balancing.canResume(id, worker)
-  const lines: Lines = new Lines(ports, { limits: config.lines ?? {}, canResume })
+  const lines: RequestQueues = new RequestQueues(ports, { limits: config.lines ?? {}, canResume })
   const balancing = new Balancing(ports, requests ?? lines)
   const watching = { ...createWatching(ports, jobs, () => addresses), balancing }
   const batches = new Batches(ports, jobs, quotas)
   const endpointsBy = endpointsOf(ports, watching.fleet, config, quotas)
   const endpoints = endpointsBy(GRAPHQL_NAMES)
-  const { explaining, workers } = lookersOf(ports, watching, config)
+  const { explaining, workers } = createReaders(ports, watching, config)
   const read = { streams: new Streams(ports, { jobs, waiting }), logs: new LogReading(ports) }
   const ends = { stopping: stopping.signal, closed: closed.signal }
   const calls = new WorkerCalls(ports, { ...watching, jobs, waiting }, ends)
@@ -236,7 +236,7 @@ function surfacesOf(
 }
 
 /** The way of requests to the workers of load-balancing endpoints. */
-function createGateway(ports: Ports, config: AppConfig, access: Access, lines: Lines, stopping: AbortSignal) {
+function createGateway(ports: Ports, config: AppConfig, access: Access, lines: RequestQueues, stopping: AbortSignal) {
   const { clock } = ports
   const { admission, balancedBodyBytes: bodyBytes } = config
   const nextTurn = (callback: () => void) => void clock.after(0, callback)
@@ -252,8 +252,8 @@ function createGateway(ports: Ports, config: AppConfig, access: Access, lines: L
 }
 
 /** What tells people how things are. */
-function lookersOf(ports: Ports, parts: InspectorParts & { balancing: Balancing }, { placing }: AppConfig) {
-  const explaining = new Explaining(ports, parts, placing)
+function createReaders(ports: Ports, parts: WatchdogParts & { balancing: Balancing }, { placing }: AppConfig) {
+  const explaining = new Explainer(ports, parts, placing)
   return { explaining, workers: new WorkerReading(ports, { ...parts, explaining }) }
 }
 
@@ -284,10 +284,10 @@ function managementOf(
 }
 
 /** The workers, and what keeps an eye on them. */
-function createWatching(ports: Ports, jobs: Jobs, addresses: () => WorkerAddresses): InspectorParts {
-  const unsent = new UnsentResults(ports, jobs)
+function createWatching(ports: Ports, jobs: Jobs, addresses: () => WorkerAddresses): WatchdogParts {
+  const unsent = new UndeliveredResults(ports, jobs)
   const fleet = new Fleet(ports, jobs, unsent, addresses)
-  const sightings = new Sightings(ports.clock)
+  const sightings = new WorkerActivities(ports.clock)
   return { unsent, fleet, sightings, lostJobs: new LostJobs(ports, { jobs, fleet, sightings, unsent }) }
 }
 
@@ -315,16 +315,16 @@ interface Loops {
 function createLoops(
   ports: Ports,
   { placing }: AppConfig,
-  services: InspectorParts & { balancing: Balancing; jobs: Jobs; batches: Batches; webhooks: Webhooks; quotas: Quotas },
+  services: WatchdogParts & { balancing: Balancing; jobs: Jobs; batches: Batches; webhooks: Webhooks; quotas: Quotas },
 ): Loops {
   const { fleet, balancing } = services
-  const placer = new Placer(ports, services, { ...PLACE_RULES, ...placing })
-  const served = new ServedTime(ports, balancing)
+  const placer = new Placer(ports, services, { ...PLACEMENT_RULES, ...placing })
+  const served = new WorkerUsageMeter(ports, balancing)
   const autoscaler = new Autoscaler(ports, { fleet, balancing, placer, served }, () => autoscaling.wake())
-  const prober = new Prober(ports, services, () => asking.wake())
-  const reaper = new Reaper(ports, services, new Inspector(ports, services))
+  const prober = new HealthChecker(ports, services, () => asking.wake())
+  const reaper = new Reaper(ports, services, new WorkerWatchdog(ports, services))
   const remover = new Remover(ports, services.jobs)
-  const courier = new Courier(ports, services.webhooks, () => loop.wake())
+  const courier = new WebhookDispatcher(ports, services.webhooks, () => loop.wake())
   const autoscaling: Loop = new Loop('autoscaler', ports, nowMs => autoscaler.step(nowMs))
   const asking: Loop = new Loop('prober', ports, async nowMs =>
     earliest([await prober.step(nowMs), await served.step(nowMs)]),
@@ -361,7 +361,7 @@ function createLoops(
 }
 
 function opsParts(ports: Ports, { metricsPublic = false }: AppConfig, stopping: AbortSignal, gateway: Gateway) {
-  const scraping = new Scraping(ports, id => gateway.passing(id))
+  const scraping = new MetricsReader(ports, id => gateway.passing(id))
   return { scraping, metricsPublic, stopping, ready: () => isReady(ports, stopping) }
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { JobUsage } from './core/accounts/usage.ts'
-import type { Passed } from './core/balancing/access-log-entry.ts'
+import type { AccessLogEntry } from './core/balancing/access-log-entry.ts'
 import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/jobs/job.ts'
 import type { StopReason, WorkerState } from './core/workers/worker.ts'
@@ -112,7 +112,7 @@ export interface Events {
   /** So many workers of an endpoint have no place, and why; 0 once all have one. */
   'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
   /** A request or a socket of a load-balancing endpoint that was let in is over. */
-  'gateway.passed': Passed
+  'gateway.request_finished': AccessLogEntry
   /** Whether this server leads its database, and why not; see ports/leader. */
   'leader.changed': { now: 'active' | 'unsure' | 'deposed'; problem: string | null }
   'loop.failed': { loop: string; problem: string }

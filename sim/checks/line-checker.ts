@@ -1,12 +1,12 @@
 import type { Outage } from '../../src/core/balancing/circuit-breaker.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../src/core/workers/socket-address.ts'
-import type { LineLimits } from '../../src/gateway/queue/request-queue.ts'
-import type { Outcome, Reservation, Reservations, Wanted } from '../../src/gateway/queue/reservation.ts'
+import type { RequestQueueLimits } from '../../src/gateway/queue/request-queue.ts'
+import type { RequestOutcome, Reservation, Reservations, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 
 /** Few requests may wait, and not for long, so that lines get full and waits end within a run. */
-export const LINE_LIMITS: LineLimits = { perEndpoint: 12, inAll: 20, waitMs: 25_000, namedWaitMs: 35_000 }
+export const LINE_LIMITS: RequestQueueLimits = { perEndpoint: 12, inAll: 20, waitMs: 25_000, namedWaitMs: 35_000 }
 
 /** What the checker looks through: the lines of one run of the server. */
 export type BalancedLines = Targets & Traffic & Reservations
@@ -26,7 +26,7 @@ export interface LineSight {
   readonly nowMs: () => number
   readonly program: (worker: WorkerId) => ProgramSight | undefined
   readonly count: (name: string) => void
-  readonly limits: LineLimits
+  readonly limits: RequestQueueLimits
 }
 
 interface Asked {
@@ -165,7 +165,7 @@ class LineRun implements BalancedLines {
     return this.#lines.load(id)
   }
 
-  async reserve(wanted: Wanted): Promise<Reservation> {
+  async reserve(wanted: WorkerRequest): Promise<Reservation> {
     const { endpointId, affinity, avoid, signal } = wanted
     this.#count += 1
     const named = affinity === null || affinity.kind === 'soft' ? null : affinity.workerId
@@ -243,7 +243,7 @@ class LineRun implements BalancedLines {
       this.#report(`${what}, which then has ${flights} requests, and its limit is ${max}`)
     this.#sight.count(this.#sight.nowMs() === sinceMs ? 'requests sent at once' : 'requests that have waited')
     let isOver = false
-    const release = (outcome: Outcome) => {
+    const release = (outcome: RequestOutcome) => {
       if (!isOver) this.#released(workerId, outcome)
       isOver = true
       reservation.release(outcome)
@@ -251,7 +251,7 @@ class LineRun implements BalancedLines {
     return { ...{ workerId, servedAt: reservation.servedAt, waitedMs: reservation.waitedMs }, release }
   }
 
-  #released(workerId: WorkerId, outcome: Outcome): void {
+  #released(workerId: WorkerId, outcome: RequestOutcome): void {
     this.#sight.count(`requests that were ${outcome}`)
     this.#inFlight.set(workerId, this.#flights(workerId) - 1)
     if (outcome === 'broken' || outcome === 'unreachable') this.#failedMs.set(workerId, this.#sight.nowMs())

@@ -1,4 +1,4 @@
-import type { Answer } from '../../src/core/balancing/health-check.ts'
+import type { HealthAnswer } from '../../src/core/balancing/health-check.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { Life } from '../life.ts'
@@ -40,7 +40,7 @@ export interface WebSurroundings {
 
 /** A refused connection is noticed at once, or almost. */
 const REFUSAL_MS = 1
-const NOBODY_LISTENS: Answer = { problem: 'nothing listens there', refused: true }
+const NOBODY_LISTENS: HealthAnswer = { problem: 'nothing listens there', refused: true }
 
 /** The program of a worker that serves requests: an HTTP server without sockets. */
 export class WebProgram {
@@ -82,7 +82,7 @@ export class WebProgram {
   }
 
   /** What it answers to a health check. */
-  health(): Answer {
+  health(): HealthAnswer {
     const nowMs = this.#around.world.clock.monotonic()
     const answer = this.#health(nowMs - this.#startMs)
     const isWell = 'status' in answer && answer.status === 200
@@ -149,7 +149,7 @@ export class WebProgram {
     return ageMs < deafFromMs || ageMs >= deafFromMs + deafForMs || this.#isCalm()
   }
 
-  #health(ageMs: number): Answer {
+  #health(ageMs: number): HealthAnswer {
     const { bootMs, initialMs, illFromMs, illForMs, neverWell, deafToRequestsOnly } = this.behaviour
     if (this.life.over || this.terminatedMs !== null || ageMs < bootMs) return NOBODY_LISTENS
     if (!deafToRequestsOnly && !this.#listens()) return NOBODY_LISTENS

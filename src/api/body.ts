@@ -3,7 +3,7 @@ import { type Body, LARGE_BODY_BYTES, textOf } from '../core/jobs/body-readings.
 import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
 import type { LimitedBody } from '../services/workers/worker-calls.ts'
-import { type Claim, FairRoom, type Holder } from './fair-room.ts'
+import { FairRoom, type RoomClaim, type RoomHolder } from './fair-room.ts'
 
 /** How far a body is kept, and how far it is read at all. */
 export interface BodyLimit {
@@ -110,18 +110,18 @@ interface Rooms {
 
 /** One body that comes in: in memory, or in a file once there is no room for it. Another body may get its room meanwhile. */
 class HeldBody {
-  readonly #holder: Holder
+  readonly #holder: RoomHolder
   readonly #rooms: Rooms
   #pieces: Uint8Array[] = []
   #bytes = 0
-  #memory: Claim | null = null
-  #disk: Claim | null = null
+  #memory: RoomClaim | null = null
+  #disk: RoomClaim | null = null
   #file: SpilledBody | null = null
   /** The move to a file that goes on, after which the rest is appended. */
   #moving: Promise<void> | null = null
   #lost = false
 
-  constructor(holder: Holder, rooms: Rooms) {
+  constructor(holder: RoomHolder, rooms: Rooms) {
     this.#holder = holder
     this.#rooms = rooms
   }

@@ -1,19 +1,19 @@
 /** A bounded number of bytes that several accounts share: who holds most gives way first. */
 
 /** The bytes of one body. */
-export interface Claim {
+export interface RoomClaim {
   readonly bytes: number
 }
 
 /** Whose a body is: an account, and the part of it that is told apart from its other parts, such as a worker. */
-export interface Holder {
+export interface RoomHolder {
   readonly account: string
   readonly part: string
 }
 
-interface HeldClaim extends Claim {
+interface HeldClaim extends RoomClaim {
   bytes: number
-  readonly holder: Holder
+  readonly holder: RoomHolder
   readonly sinceMs: number
   /** Called once when it has to give its bytes up; null while nobody can take them. */
   cut: (() => void) | null
@@ -47,7 +47,7 @@ export class FairRoom {
   }
 
   /** Begins with nothing. @param cut what happens when another one gets its bytes; it holds none then */
-  enter(holder: Holder, cut: () => void): Claim {
+  enter(holder: RoomHolder, cut: () => void): RoomClaim {
     const claim: HeldClaim = { bytes: 0, holder, sinceMs: this.#options.now(), cut }
     const parts = this.#claims.get(holder.account) ?? new Map<string, Set<HeldClaim>>()
     this.#claims.set(holder.account, parts)
@@ -57,7 +57,7 @@ export class FairRoom {
   }
 
   /** Takes more bytes for a body. False when there is no room for them. */
-  grow(claim: Claim, more: number): boolean {
+  grow(claim: RoomClaim, more: number): boolean {
     const grown = claim as HeldClaim
     const { maxBytes } = this.#options
     while (this.#of(grown.holder.account) + more > maxBytes - Math.floor(maxBytes / LEFT_TO_OTHERS)) {
@@ -75,18 +75,18 @@ export class FairRoom {
   }
 
   /** Nobody gets its bytes any more: they are in use. */
-  fix(claim: Claim): void {
+  fix(claim: RoomClaim): void {
     ;(claim as HeldClaim).cut = null
   }
 
   /** Resolves when a body got so many bytes, those that hold least first; see {@link leave} for giving up. */
-  whenRoom(claim: Claim, bytes: number): Promise<void> {
+  whenRoom(claim: RoomClaim, bytes: number): Promise<void> {
     if (this.grow(claim, bytes)) return Promise.resolve()
     return new Promise(got => this.#waiting.push({ claim: claim as HeldClaim, bytes, got }))
   }
 
   /** Gives all its bytes back, and waits for no more. */
-  leave(claim: Claim): void {
+  leave(claim: RoomClaim): void {
     const { holder } = claim as HeldClaim
     const parts = this.#claims.get(holder.account)
     const claims = parts?.get(holder.part)

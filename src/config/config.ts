@@ -2,7 +2,7 @@
 
 import { givenKeyProblems } from '../core/accounts/given-key.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from '../core/accounts/prices.ts'
-import { PLACE_RULES, type PlaceRules } from '../core/placement/placement-input.ts'
+import { PLACEMENT_RULES, type PlacementRules } from '../core/placement/placement-input.ts'
 import { DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './gateway.ts'
 import { LISTENER_SETTINGS, type ListenerConfig, listenerConfig } from './listeners.ts'
@@ -49,7 +49,7 @@ export interface Config
   readonly drainTimeoutMs: number
   readonly maxWorkers: number
   /** How workers share the machine. */
-  readonly placing: PlaceRules
+  readonly placing: PlacementRules
   readonly maxConnections: number
   /** Most bytes of request bodies in memory at once. */
   readonly bodyBytes: number
@@ -176,7 +176,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     '--dwell',
     'DWELL',
     '<seconds>',
-    String(PLACE_RULES.dwellMs / 1000),
+    String(PLACEMENT_RULES.dwellMs / 1000),
     'how long a worker stays before it makes room for another endpoint when it is idle',
     wholeNumber(0, 86_400),
   ),
@@ -184,7 +184,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     '--cpu-overcommit',
     'CPU_OVERCOMMIT',
     '<factor>',
-    String(PLACE_RULES.cpuOvercommit),
+    String(PLACEMENT_RULES.cpuOvercommit),
     'how many times the vCPUs of the machine may be promised to containers',
     factor,
   ),
@@ -192,7 +192,7 @@ export const SETTINGS: Readonly<Record<string, Setting>> = {
     '--memory-overcommit',
     'MEMORY_OVERCOMMIT',
     '<factor>',
-    String(PLACE_RULES.memoryOvercommit),
+    String(PLACEMENT_RULES.memoryOvercommit),
     'how many times the memory of the machine may be promised to containers',
     factor,
   ),

@@ -6,7 +6,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { Placer } from './placer.ts'
-import type { ServedTime } from './worker-usage-meter.ts'
+import type { WorkerUsageMeter } from './worker-usage-meter.ts'
 
 /** After this time an endpoint whose workers cannot be started is looked at again. */
 const RETRY_MS = 30_000
@@ -22,7 +22,7 @@ export interface AutoscalerParts {
   readonly fleet: Fleet
   readonly placer: Placer
   readonly balancing: Balancing
-  readonly served: ServedTime
+  readonly served: WorkerUsageMeter
 }
 
 /**
@@ -34,7 +34,7 @@ export class Autoscaler {
   readonly #fleet: Fleet
   readonly #placer: Placer
   readonly #balancing: Balancing
-  readonly #served: ServedTime
+  readonly #served: WorkerUsageMeter
   readonly #wake: () => void
   /** When to look at an endpoint again; null for when something happens. */
   readonly #due = new Map<EndpointId, number | null>()
@@ -123,7 +123,7 @@ export class Autoscaler {
   }
 
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
-    const snapshot = await this.#balancing.look(id)
+    const snapshot = await this.#balancing.refresh(id)
     if (snapshot === null) return this.#endStray(id, nowMs)
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
     const plan = planWorkers(snapshot, nowMs)

@@ -1,11 +1,11 @@
 import {
-  type Answer,
   afterAnswer,
   afterNothing,
-  type Health,
+  type HealthAnswer,
   healthProblem,
   PROBE_TIMEOUT_MS,
   verdictOn,
+  type WorkerHealth,
 } from '../core/balancing/health-check.ts'
 import type { WorkerId } from '../core/ids.ts'
 import { earliest } from '../core/scaling/plan.ts'
@@ -20,7 +20,7 @@ export const MAX_PROBES = 128
 const RETRY_MS = 1_000
 
 /** What becomes of a health check whose path nobody knows. */
-const NO_PATH: Answer = { problem: 'the secret of its path is gone, or is no path any more', refused: false }
+const NO_PATH: HealthAnswer = { problem: 'the secret of its path is gone, or is no path any more', refused: false }
 
 type ProberPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit' | 'probes'>
 
@@ -28,7 +28,7 @@ type ProberPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit
  * Asks the workers of load-balancing endpoints for their health: often while they start, rarely when they are well. Makes a worker
  * READY when it is well for the first time, takes it out of rotation and back, and ends one that is of no use, as core/health says.
  */
-export class Prober {
+export class HealthChecker {
   readonly #ports: ProberPorts
   readonly #balancing: Balancing
   readonly #fleet: Fleet
@@ -95,7 +95,7 @@ export class Prober {
   }
 
   /** @param answer null where there was nobody to ask yet */
-  async #deal(known: KnownWorker, answer: Answer | null, servedAt: ServedAt | null): Promise<void> {
+  async #deal(known: KnownWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
     const { health, worker } = known
     const nowMs = this.#ports.clock.monotonic()
     if (answer === null) this.#balancing.note(worker.id, { health: afterNothing(health, nowMs) })
@@ -103,7 +103,7 @@ export class Prober {
     await this.#judge(worker.id)
   }
 
-  async #keep(known: KnownWorker, health: Health, servedAt: ServedAt | null): Promise<void> {
+  async #keep(known: KnownWorker, health: WorkerHealth, servedAt: ServedAt | null): Promise<void> {
     const { store, clock, notifier, emit } = this.#ports
     const { id, endpointId, state, serves } = known.worker
     const isFirst = health.state === 'healthy' && state === 'STARTING'
@@ -119,7 +119,7 @@ export class Prober {
         : healthProblem(health, serves, this.#balancing.worker(id)?.port ?? serves.healthPort)
       emit('worker.health', { endpointId, workerId: id, healthy: isBack, problem })
     }
-    await this.#balancing.look(endpointId)
+    await this.#balancing.refresh(endpointId)
     notifier.publish(`load:${endpointId}`)
   }
 
@@ -133,6 +133,6 @@ export class Prober {
     const verdict = verdictOn(health, { serves: known.worker.serves, port, runsForMs, inFlight }, nowMs)
     if (verdict === null) return
     await this.#fleet.endFaulty(worker, verdict.reason, verdict.problem)
-    await this.#balancing.look(worker.endpointId)
+    await this.#balancing.refresh(worker.endpointId)
   }
 }

@@ -6,8 +6,8 @@ import { isHopeless } from '../core/placement/placement-failure.ts'
 import type {
   Eviction,
   Occupant,
-  PlaceDecision,
-  PlaceRules,
+  PlacementDecision,
+  PlacementRules,
   Tenant,
   Unplaced,
 } from '../core/placement/placement-input.ts'
@@ -49,7 +49,7 @@ export class Placer {
   readonly #ports: PlacerPorts
   readonly #fleet: Fleet
   readonly #balancing: Balancing
-  readonly #rules: PlaceRules
+  readonly #rules: PlacementRules
   readonly #quotas: Pick<Quotas, 'limitsOf'>
   readonly #known = new Map<EndpointId, Known>()
   /** What was told of each endpoint last: the number that waits, and why. */
@@ -60,7 +60,7 @@ export class Placer {
   constructor(
     ports: PlacerPorts,
     parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly quotas: Pick<Quotas, 'limitsOf'> },
-    rules: PlaceRules,
+    rules: PlacementRules,
   ) {
     this.#ports = ports
     this.#fleet = parts.fleet
@@ -114,7 +114,7 @@ export class Placer {
     }
   }
 
-  async #decide(nowMs: number): Promise<PlaceDecision> {
+  async #decide(nowMs: number): Promise<PlacementDecision> {
     const { store, machine, driver } = this.#ports
     const [parts, capacity] = [await machine.parts(), await driver.capacity()]
     const occupants = await this.#occupants(this.#balancing.loaded(await store.workers.loads()))
@@ -163,7 +163,7 @@ export class Placer {
     this.#ports.emit('worker.evicted', { endpointId, workerId, for: by, afterJob })
   }
 
-  async #start({ placed }: PlaceDecision): Promise<void> {
+  async #start({ placed }: PlacementDecision): Promise<void> {
     for (const { endpointId, placement, clamped } of placed) {
       const known = this.#known.get(endpointId)
       if (known === undefined) continue

@@ -6,7 +6,7 @@ import type { Batches } from '../services/jobs/batches.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import { Upkeep } from './upkeep.ts'
-import type { Inspector } from './worker-watchdog.ts'
+import type { WorkerWatchdog } from './worker-watchdog.ts'
 
 /** How long a worker may go on with a job that ended without it, before it is replaced. */
 export const STOP_GRACE_MS = 5_000
@@ -22,7 +22,7 @@ export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>
   readonly #fleet: Fleet
   readonly #jobs: Jobs
-  readonly #inspector: Inspector
+  readonly #inspector: WorkerWatchdog
   readonly #batches: Batches
   readonly #stoppingSince = new Map<WorkerId, number>()
   readonly #upkeep: Upkeep
@@ -30,7 +30,7 @@ export class Reaper {
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>,
     services: { fleet: Fleet; jobs: Jobs; batches: Batches },
-    inspector: Inspector,
+    inspector: WorkerWatchdog,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
@@ -45,7 +45,7 @@ export class Reaper {
    * @returns when to step again if nothing wakes it before
    */
   async step(nowMs: number): Promise<number> {
-    const alive = await this.#buryExited(await this.#ports.store.workers.alive())
+    const alive = await this.#recordExits(await this.#ports.store.workers.alive())
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
     await this.#inspector.inspect(alive, nowMs)
@@ -56,12 +56,12 @@ export class Reaper {
     return more ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))
   }
 
-  async #buryExited(workers: readonly Worker[]): Promise<Worker[]> {
+  async #recordExits(workers: readonly Worker[]): Promise<Worker[]> {
     const alive: Worker[] = []
     for (const worker of workers) {
       const observation = await this.#ports.driver.observe(worker.id)
       if (observation.state === 'exited' && !this.#fleet.isLaunching(worker.id))
-        await this.#fleet.bury(worker.id, observation.exit)
+        await this.#fleet.recordExit(worker.id, observation.exit)
       else alive.push(worker)
     }
     await this.#fleet.finishBurials(new Set(workers.map(({ id }) => id)))

@@ -1,7 +1,7 @@
 import type { WorkerId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing } from '../services/balancing/balancing.ts'
-import { Waiting } from '../services/long-poll.ts'
+import { LongPoll } from '../services/long-poll.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 
 /** How long the end of killed workers is waited for. */
@@ -20,12 +20,12 @@ export async function drainAll(
   hurry: AbortSignal,
 ): Promise<void> {
   const { store, clock, notifier } = ports
-  const waiting = new Waiting(clock, notifier)
+  const waiting = new LongPoll(clock, notifier)
   for (const worker of await store.workers.alive()) await fleet.drain(worker.id, 'server_stopped')
   const stopIdle = async () => {
     const alive = await store.workers.alive()
     for (const id of new Set(alive.map(worker => worker.endpointId))) {
-      const snapshot = await balancing.look(id)
+      const snapshot = await balancing.refresh(id)
       const idle = snapshot?.workers.filter(worker => worker.state === 'DRAINING' && worker.held === 0) ?? []
       for (const worker of idle) await fleet.stop(worker.id, 'server_stopped')
     }
@@ -43,7 +43,7 @@ export async function drainAll(
  */
 export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): Promise<void> {
   const { store, clock, notifier, driver } = ports
-  const waiting = new Waiting(clock, notifier)
+  const waiting = new LongPoll(clock, notifier)
   const hasEnded = (id: WorkerId, forMs: number, signals: readonly AbortSignal[]) => {
     const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
     return waiting.until({ topics: ['fleet'], read, forMs, signals })
@@ -57,6 +57,6 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   for (const { id } of alive) {
     if ((await hasEnded(id, KILL_MS, [])) === null) continue
     const exit = { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }
-    await fleet.bury(id, exit, 'released')
+    await fleet.recordExit(id, exit, 'released')
   }
 }

@@ -12,7 +12,7 @@ const TICK_MS = 5_000
 const REMOVE_MS = 60_000
 
 /** Starts the tries of webhooks that are due, a few at a time, and keeps what comes of them. */
-export class Courier {
+export class WebhookDispatcher {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #webhooks: Webhooks
   readonly #wake: () => void

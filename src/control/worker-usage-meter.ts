@@ -6,7 +6,7 @@ import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
 /** How often it is noted what workers were about. */
 const EACH_MS = 10_000
 /** Most workers that are noted at once. */
-const AT_ONCE = 500
+const CONCURRENCY = 500
 
 /** Up to when a worker's time is noted, and as what. */
 interface Mark {
@@ -20,7 +20,7 @@ interface Mark {
  * Tells the store for how long workers of load-balancing endpoints had requests and for how long none, so that their time is counted
  * as that of workers with jobs. What was not noted when the server was killed, at most 10 s, counts as before.
  */
-export class ServedTime {
+export class WorkerUsageMeter {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #balancing: Balancing
   readonly #marks = new Map<WorkerId, Mark>()
@@ -40,8 +40,8 @@ export class ServedTime {
     if (nowMs >= this.#dueAtMs || this.#dueAtMs - nowMs > EACH_MS) {
       this.#forget(workers)
       const changed = workers.filter(known => this.#isOther(known, nowMs))
-      await this.#note(changed.slice(0, AT_ONCE), nowMs)
-      this.#dueAtMs = changed.length > AT_ONCE ? nowMs : nowMs + EACH_MS
+      await this.#note(changed.slice(0, CONCURRENCY), nowMs)
+      this.#dueAtMs = changed.length > CONCURRENCY ? nowMs : nowMs + EACH_MS
     }
     return workers.length === 0 ? null : this.#dueAtMs
   }

@@ -5,9 +5,9 @@ import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/worke
 import type { Ports } from '../ports/ports.ts'
 import { resolvedServing } from '../services/endpoints/serving-variables.ts'
 import type { LostJobs } from '../services/jobs/lost-jobs.ts'
-import type { UnsentResults } from '../services/jobs/undelivered-results.ts'
+import type { UndeliveredResults } from '../services/jobs/undelivered-results.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
-import type { Sightings } from '../services/workers/worker-activity.ts'
+import type { WorkerActivities } from '../services/workers/worker-activity.ts'
 import { savedEnv } from '../services/workers/worker-launch-inputs.ts'
 
 /** When two looks are further apart, workers may have spoken to a server that did not listen. */
@@ -15,27 +15,27 @@ const GAP_MS = 10_000
 /** How long a worker that has reported itself unhealthy may take to end by itself. */
 const UNHEALTHY_MS = 10_000
 
-/** The services that {@link Inspector} uses. */
-export interface InspectorParts {
+/** The services that {@link WorkerWatchdog} uses. */
+export interface WatchdogParts {
   readonly fleet: Fleet
-  readonly sightings: Sightings
+  readonly sightings: WorkerActivities
   readonly lostJobs: LostJobs
-  readonly unsent: UnsentResults
+  readonly unsent: UndeliveredResults
 }
 
 /**
  * Looks after workers whose processes run: reads what they print, and ends those that are stuck, silent, unhealthy, or that
  * never asked for a job. Their jobs are given back when their end is seen.
  */
-export class Inspector {
+export class WorkerWatchdog {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
-  readonly #parts: InspectorParts
+  readonly #parts: WatchdogParts
   readonly #unhealthySince = new Map<WorkerId, number>()
   #lookedAtMs = Number.NEGATIVE_INFINITY
   /** Since when it looks without a gap, in epoch milliseconds. */
   #sinceMs = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault'>, parts: InspectorParts) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault'>, parts: WatchdogParts) {
     this.#ports = ports
     this.#parts = parts
   }

@@ -6,7 +6,7 @@ import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
 import { tryOwnNetwork } from '../drivers/cage/network-trial.ts'
 import { tryCage } from '../drivers/cage/trial.ts'
 import { connectEngine } from '../drivers/docker/connection.ts'
-import { lookAtFile, lookAtPostgres } from '../store/database-check.ts'
+import { checkFile, checkPostgres } from '../store/database-check.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
 import { lookAtEngine } from './engine.ts'
@@ -53,9 +53,9 @@ function ofProbed({ reach, network, problem, outcome }: Probed): diagnosis.Findi
 }
 
 async function databaseFacts(dataDir: string, url: string | null): Promise<diagnosis.DatabaseFacts> {
-  if (url === null) return { kind: 'file', ...lookAtFile(join(dataDir, 'runyard.sqlite')), skewMs: null }
+  if (url === null) return { kind: 'file', ...checkFile(join(dataDir, 'runyard.sqlite')), skewMs: null }
   const before = Date.now()
-  const { nowMs, ...look } = await lookAtPostgres(url)
+  const { nowMs, ...look } = await checkPostgres(url)
   return { kind: 'PostgreSQL', ...look, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
 }
 

@@ -3,23 +3,23 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
-import type { Passing } from '../ports/metrics.ts'
+import type { GatewayPassing } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
 import type { Access } from '../services/accounts/access.ts'
 import {
-  Admission,
   type AdmissionRules,
   type Admitted,
   type Arriving,
   CLOSED,
+  GatewayAdmission,
   keyMissing,
 } from './entrance/admission.ts'
 import type { Preflight } from './entrance/cors.ts'
-import { answerError, refuseUpgrade } from './entrance/error-response.ts'
+import { refuseUpgrade, respondError } from './entrance/error-response.ts'
 import { stopping } from './entrance/refusal.ts'
-import type { Entrance, Route } from './entrance/route.ts'
-import type { BalancedCall, Forwarding } from './proxy/proxy-request.ts'
+import type { Entrance, GatewayRoute } from './entrance/route.ts'
+import type { Forwarding, ProxyRequest } from './proxy/proxy-request.ts'
 
 /** What a {@link Gateway} is made of. */
 export interface GatewayParts {
@@ -37,7 +37,7 @@ const NOTHING = { requests: 0, sockets: 0 }
 export class Gateway implements Entrance {
   readonly #ports: Pick<Ports, 'clock' | 'emit'>
   readonly #parts: GatewayParts
-  readonly #admission: Admission
+  readonly #admission: GatewayAdmission
   readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
   /** What each request or socket that was let in hangs on. */
   readonly #open = new Set<ServerResponse | Duplex>()
@@ -45,21 +45,21 @@ export class Gateway implements Entrance {
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit'>, parts: GatewayParts) {
     this.#ports = ports
     this.#parts = parts
-    this.#admission = new Admission(ports, parts.access, parts.rules ?? CLOSED)
+    this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED)
   }
 
   /** Answers a request whatever happens. */
-  handle(incoming: IncomingMessage, outgoing: ServerResponse, route: Route): void {
+  handle(incoming: IncomingMessage, outgoing: ServerResponse, route: GatewayRoute): void {
     this.#through(incoming, route, {
       carrier: outgoing,
       preflight: ({ headers }) => void outgoing.writeHead(204, headers).end(),
-      refuse: error => answerError(incoming, outgoing, error),
+      refuse: error => respondError(incoming, outgoing, error),
       pass: call => this.#parts.forwarding.forward(incoming, outgoing, call),
     })
   }
 
   /** Answers an upgrade whatever happens. */
-  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void {
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: GatewayRoute): void {
     this.#through(incoming, route, {
       carrier: socket,
       preflight: () => refuseUpgrade(socket, keyMissing()),
@@ -69,7 +69,7 @@ export class Gateway implements Entrance {
   }
 
   /** What passes right now. */
-  passing(id: EndpointId): Passing {
+  passing(id: EndpointId): GatewayPassing {
     const { waiting, workers } = this.#parts.traffic.load(id)
     const busyWorkers = workers.filter(({ inFlight }) => inFlight > 0).length
     return { ...(this.#passing.get(id) ?? NOTHING), waiting, busyWorkers }
@@ -81,7 +81,7 @@ export class Gateway implements Entrance {
     for (const carrier of this.#open) carrier.destroy()
   }
 
-  #through(incoming: IncomingMessage, route: Route, way: Way): void {
+  #through(incoming: IncomingMessage, route: GatewayRoute, way: Way): void {
     const arrived: Arrived = { incoming, route, way, startMs: this.#ports.clock.monotonic() }
     try {
       // Who asks whether to go on is told so, and reads then why there is nothing to go on to.
@@ -112,7 +112,7 @@ export class Gateway implements Entrance {
       passed => {
         letGo()
         this.#count(carrier, route.endpointId, kind, -1)
-        emit('gateway.passed', passed)
+        emit('gateway.request_finished', passed)
       },
       (thrown: unknown) => {
         letGo()
@@ -155,7 +155,7 @@ export class Gateway implements Entrance {
 /** A request, or an upgrade, on its way in. */
 interface Arrived {
   readonly incoming: IncomingMessage
-  readonly route: Route
+  readonly route: GatewayRoute
   readonly way: Way
   readonly startMs: number
 }
@@ -165,10 +165,10 @@ interface Way {
   readonly carrier: ServerResponse | Duplex
   preflight(preflight: Preflight): void
   refuse(error: AppError): void
-  pass(call: BalancedCall): ReturnType<Forwarding['forward']>
+  pass(call: ProxyRequest): ReturnType<Forwarding['forward']>
 }
 
-function arrivingOf(incoming: IncomingMessage, route: Route): Arriving {
+function arrivingOf(incoming: IncomingMessage, route: GatewayRoute): Arriving {
   const { method = 'GET', socket, headers, rawHeaders } = incoming
   return { method, peer: socket.remoteAddress ?? '', host: route.host ?? headers.host ?? '', rawHeaders, route }
 }

@@ -11,7 +11,7 @@ import { readBootId } from '../drivers/process/process-table.ts'
 import { addressList } from '../gateway/entrance/forwarded.ts'
 import type { Store } from '../ports/store/store.ts'
 import { workerSocket } from '../relay/relay-file.ts'
-import { keepRelay, type RelayKeeper, type RelayNote } from '../relay/relay-supervisor.ts'
+import { type RelayNote, type RelaySupervisor, superviseRelay } from '../relay/relay-supervisor.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../server/connections.ts'
 import { ContainerAddress } from '../server/container-address.ts'
 import { type Listener, type ListenOptions, listen } from '../server/listener.ts'
@@ -31,9 +31,9 @@ export class StartError extends Error {}
 type Log = ReturnType<typeof createLog>
 
 /** What goes wrong here is told, and workers then get the address of the server itself. */
-export async function openRelay(config: Config, log: Log): Promise<RelayKeeper | null> {
+export async function openRelay(config: Config, log: Log): Promise<RelaySupervisor | null> {
   try {
-    return await keepRelay({
+    return await superviseRelay({
       ...{ dataDir: config.dataDir, bootId: readBootId() },
       note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
     })
@@ -57,10 +57,10 @@ interface RelayParts {
 
 /** Connects to the relay, and tells it of the workers. */
 export async function connected(
-  relay: RelayKeeper | null,
+  relay: RelaySupervisor | null,
   server: string,
   { app, store, tokens, log }: RelayParts,
-): Promise<RelayKeeper | null> {
+): Promise<RelaySupervisor | null> {
   const { hostname, port } = new URL(server)
   try {
     const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }
@@ -81,7 +81,7 @@ export async function connected(
 async function openWorkerSocket(
   app: App,
   config: Config,
-  relay: RelayKeeper | null,
+  relay: RelaySupervisor | null,
   log: Log,
 ): Promise<Listener | null> {
   const { workerSandbox, workerNetwork, dataDir, host, port } = config
@@ -114,7 +114,7 @@ export interface Listeners {
   /** Management; null where {@link open} has it. */
   readonly admin: Listener | null
   /** Listens for workers in networks of their own, where there are such workers and the relay does not do it. */
-  listenForWorkers(relay: RelayKeeper | null): Promise<void>
+  listenForWorkers(relay: RelaySupervisor | null): Promise<void>
   /** As {@link Listener.close}, of all. */
   close(graceMs: number): Promise<void>
 }
@@ -224,7 +224,7 @@ export function openContainerAddress(
   app: App,
   config: Config,
   log: Log,
-  relay: () => RelayKeeper | null,
+  relay: () => RelaySupervisor | null,
 ): ContainerAddress | null {
   if (config.docker === 'off') return null
   const connection = () => {

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { Config } from '../config/config.ts'
 import { toAppError } from '../core/errors.ts'
-import { type Resealing, resealAll } from '../services/secrets/re-encryption.ts'
+import { type ReEncryption, reEncryptAll } from '../services/secrets/re-encryption.ts'
 import type { PostgresLeader } from '../system/coordination/postgres-leader.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../system/keys/master-key.ts'
 import { createVault } from '../system/keys/vault.ts'
@@ -10,7 +10,7 @@ import { StartError } from './listeners.ts'
 import { acquire, keyFile, lead, openStore, storeFile, storeName } from './store.ts'
 
 /** What a rotation came to, and which key there is now. */
-export interface Rotated extends Resealing {
+export interface Rotated extends ReEncryption {
   /** Null when the key comes from RUNYARD_MASTER_KEY. */
   readonly keyFile: string | null
 }
@@ -22,7 +22,7 @@ export interface Rotated extends Resealing {
  * @param report is told how far it has come
  * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
  */
-export async function rotateMasterKey(config: Config, report: (so: Resealing) => void): Promise<Rotated> {
+export async function rotateMasterKey(config: Config, report: (so: ReEncryption) => void): Promise<Rotated> {
   requireStoreOf(config)
   const lock = acquire(config.dataDir)
   let leader: PostgresLeader | null = null
@@ -33,7 +33,7 @@ export async function rotateMasterKey(config: Config, report: (so: Resealing) =>
     const { store } = await openStore(config)
     try {
       const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
-      const done = await resealAll({ store, vault: createVault(...keys) }, report)
+      const done = await reEncryptAll({ store, vault: createVault(...keys) }, report)
       if (done.unreadable > 0) throw new StartError(unreadable(done))
       if (!given) endRotation(file)
       return { ...done, keyFile: given ? null : file }
@@ -48,7 +48,7 @@ export async function rotateMasterKey(config: Config, report: (so: Resealing) =>
   }
 }
 
-function unreadable({ unreadable: count, named }: Resealing): string {
+function unreadable({ unreadable: count, named }: ReEncryption): string {
   const which = `${named.join(', ')}${count > named.length ? ', ...' : ''}`
   return `${count} sealed values cannot be opened with any known key (${which}); delete or set them anew, and rotate again. All keys are kept`
 }

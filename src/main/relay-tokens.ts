@@ -2,7 +2,7 @@
 import type { WorkerId } from '../core/ids.ts'
 import type { Emit } from '../events.ts'
 import type { Store } from '../ports/store/store.ts'
-import type { RelayKeeper } from '../relay/relay-supervisor.ts'
+import type { RelaySupervisor } from '../relay/relay-supervisor.ts'
 import { TokenFeed } from '../relay/token-feed.ts'
 import type { createLog } from '../system/observing/log.ts'
 
@@ -24,7 +24,7 @@ export class RelayTokens {
   }
 
   /** Tells a relay that the server has just connected to all of them; later ones after it {@link again}. */
-  async begin(relay: RelayKeeper, { workers }: Store): Promise<void> {
+  async begin(relay: RelaySupervisor, { workers }: Store): Promise<void> {
     const feed = new TokenFeed(
       news => relay.tell(news),
       error => this.#log.warn({ problem: String(error) }, 'relay.untold'),

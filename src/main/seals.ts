@@ -6,7 +6,7 @@ import { keepDurably } from '../disk/durable-file.ts'
 import type { Store } from '../ports/store/store.ts'
 import type { Vault } from '../ports/vault.ts'
 import { PayloadSeals } from '../services/secrets/payload-seals.ts'
-import { resealAll, sealPlain } from '../services/secrets/re-encryption.ts'
+import { encryptPlain, reEncryptAll } from '../services/secrets/re-encryption.ts'
 import { sealedStore } from '../services/secrets/sealed-store.ts'
 import { loadMasterKeys } from '../system/keys/master-key.ts'
 import { boundVault, createVault } from '../system/keys/vault.ts'
@@ -33,7 +33,7 @@ function openVault(config: Config, log: Log): Vault {
 async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, log: Log): Promise<Vault> {
   const note = join(dataDir, 'seals-bound')
   if (!existsSync(note)) {
-    const { resealed, unreadable: left, named } = await resealAll({ store, vault })
+    const { resealed, unreadable: left, named } = await reEncryptAll({ store, vault })
     if (resealed > 0) log.info({ resealed }, 'seals.bound')
     if (left > 0) {
       log.warn({ unreadable: left, named }, 'sealed values that no key opens are left as they are')
@@ -53,7 +53,7 @@ async function withSealedPayloads(store: Store, vault: Vault, config: Config, lo
   const known = existsSync(note) ? readFileSync(note, 'utf8').trim() : null
   if (config.sealPayloads && known !== 'all') {
     keepDurably(note, 'some\n')
-    const count = await sealPlain({ store, vault })
+    const count = await encryptPlain({ store, vault })
     if (count > 0) log.info({ count }, 'payloads.sealed')
     keepDurably(note, 'all\n')
   }

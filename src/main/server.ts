@@ -14,7 +14,7 @@ import type { Notifier } from '../ports/notifier.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Store } from '../ports/store/store.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
-import type { RelayKeeper } from '../relay/relay-supervisor.ts'
+import type { RelaySupervisor } from '../relay/relay-supervisor.ts'
 import type { ContainerAddress } from '../server/container-address.ts'
 import { isLoopback, originOf } from '../server/listener.ts'
 import type { DataDirLock } from '../store/data-dir-lock.ts'
@@ -27,10 +27,10 @@ import { createNotifier } from '../system/coordination/notifier.ts'
 import type { PostgresLeader } from '../system/coordination/postgres-leader.ts'
 import { createPostgresNotifier } from '../system/coordination/postgres-notifier.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
-import { createProbes } from '../system/http/health-probe.ts'
+import { createHealthProbes } from '../system/http/health-probe.ts'
 import { createOutbound } from '../system/http/outbound.ts'
 import { keepApiKey } from '../system/keys/api-key.ts'
-import { measuredStore } from '../system/observing/instrumented-store.ts'
+import { instrumentedStore } from '../system/observing/instrumented-store.ts'
 import { createLog, logEvents } from '../system/observing/log.ts'
 import { createMetrics } from '../system/observing/metrics.ts'
 import { systemRandom } from '../system/random.ts'
@@ -89,7 +89,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
   const lock = acquire(config.dataDir)
   let leader: PostgresLeader | null = null
   let notifier: Notifications | null = null
-  let relay: Promise<RelayKeeper | null> = Promise.resolve(null)
+  let relay: Promise<RelaySupervisor | null> = Promise.resolve(null)
   try {
     leader = await lead(config)
     const deposed = whenDeposed(leader, emit)
@@ -110,7 +110,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
       ...led(leader, store, driver),
       notifier,
       logs,
-      ...{ outbound: createOutbound({ publicOnly: config.webhookPublicOnly }), probes: createProbes() },
+      ...{ outbound: createOutbound({ publicOnly: config.webhookPublicOnly }), probes: createHealthProbes() },
       ...storageIn(config, log),
       machine,
       emit,
@@ -119,7 +119,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const app = createApp(ports, appConfigOf(config))
     await app.services.access.ensureKey(DEFAULT_OWNER, 'main', keepApiKey(apiKeyFile, config.apiKey))
     const served = await serveFolders(app, folders, log)
-    let kept: RelayKeeper | null = null
+    let kept: RelaySupervisor | null = null
     containers = openContainerAddress(app, config, log, () => kept)
     const listeners = await bind(app, config, log, address => containers?.isContainer(address) === true)
     const hardware = describeGpus(machine, systemClock, config.placing)
@@ -157,7 +157,7 @@ export async function startServer(config: Config, sampleFolder: string): Promise
 /** The store, whose calls are measured. */
 async function openMeasured(config: Config, metrics: ReturnType<typeof readersOf>['metrics']) {
   const { store, readyForLarge } = await openStore(config)
-  return { store: measuredStore(store, systemClock, metrics.storeCalled.bind(metrics)), readyForLarge }
+  return { store: instrumentedStore(store, systemClock, metrics.storeCalled.bind(metrics)), readyForLarge }
 }
 
 /** Where people and managers reach the listeners, and where this machine reaches them without a relay. */
@@ -220,7 +220,7 @@ function stopper(
   parts: {
     listeners: Listeners
     containers: ContainerAddress | null
-    relay: RelayKeeper | null
+    relay: RelaySupervisor | null
     relayTokens: RelayTokens
     store: Store
     leader: PostgresLeader | null

@@ -8,7 +8,7 @@ export interface Exposition {
 }
 
 /** What passes through the gateway right now, of one load-balancing endpoint. */
-export interface Passing {
+export interface GatewayPassing {
   /** Requests that were let in and are not over, those in the line too. */
   readonly requests: number
   /** The same of WebSockets and other upgrades. */
@@ -25,5 +25,5 @@ export interface Metrics {
    * @param loads the present state of all endpoints; null when it could not be read, which shows as `runyard_store_up 0`
    * @param passing what passes through the gateway to an endpoint
    */
-  expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => Passing): Promise<Exposition>
+  expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => GatewayPassing): Promise<Exposition>
 }

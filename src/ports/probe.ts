@@ -1,4 +1,4 @@
-import type { Answer } from '../core/balancing/health-check.ts'
+import type { HealthAnswer } from '../core/balancing/health-check.ts'
 import type { SocketAddress } from '../core/workers/socket-address.ts'
 
 /** Asks workers whether they are well. */
@@ -6,7 +6,7 @@ export interface Probes {
   /**
    * One GET of a path over a connection of its own; nothing of the answer counts but its status.
    * @param timeoutMs how long it may take until the status is there
-   * @returns never rejects; see {@link Answer}
+   * @returns never rejects; see {@link HealthAnswer}
    */
-  probe(address: SocketAddress, path: string, timeoutMs: number): Promise<Answer>
+  probe(address: SocketAddress, path: string, timeoutMs: number): Promise<HealthAnswer>
 }

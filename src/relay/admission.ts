@@ -25,10 +25,10 @@ export function questionOf(request: IncomingMessage, sharer: Sharer): Ask {
 }
 
 /** What a call is answered with that is not let in; `away` when nobody can tell now. */
-export type Refusal = 'unauthorized' | 'away'
+export type AdmissionRefusal = 'unauthorized' | 'away'
 
 /** Lets workers in, before anything of their bodies is read. */
-export class Admission {
+export class RelayAdmission {
   readonly #tokens: KnownTokens
   readonly #upstream: Upstream
   readonly #vouched = new Map<string, Sharer>()
@@ -50,7 +50,7 @@ export class Admission {
    * Who calls, where the server has to be asked: a worker that was started a moment ago, or by a server of an earlier version. While the server is
    * away, a relay that was told which workers there are refuses all others, and one that was not waits for the server.
    */
-  async ask(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | Refusal> {
+  async ask(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | AdmissionRefusal> {
     const token = keyOfAuthorization(request.headers.authorization)
     if (token === null || token === '') return 'unauthorized'
     if (this.#unknown >= MAX_UNKNOWN) return 'away'

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type Sharer, Shares } from './shares.ts'
+import { RelayShares, type Sharer } from './shares.ts'
 
 /** Connections of workers that are known, and calls that are open. */
 const MAX_CONNECTIONS = 16_000
@@ -9,8 +9,8 @@ const MAX_NEW = 2_000
 
 /** Which connections and open calls there are, and whose they are. */
 export class Callers {
-  readonly #connections = new Shares(MAX_CONNECTIONS)
-  readonly #calls = new Shares(MAX_CALLS)
+  readonly #connections = new RelayShares(MAX_CONNECTIONS)
+  readonly #calls = new RelayShares(MAX_CALLS)
   readonly #new = new Set<Socket>()
   readonly #known = new WeakSet<Socket>()
 

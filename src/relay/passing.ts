@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
-import { type Admission, questionOf, type Refusal } from './admission.ts'
+import { type AdmissionRefusal, questionOf, type RelayAdmission } from './admission.ts'
 import type { Callers } from './callers.ts'
 import type { Kind } from './calls.ts'
-import { Copies } from './chunk-dedup.ts'
+import { ChunkDedup } from './chunk-dedup.ts'
 import { Quarantine } from './quarantine.ts'
 import { respond } from './respond.ts'
 import type { SetAside } from './set-aside.ts'
 import type { Sharer } from './shares.ts'
 import { type Kept, type Spool, SpoolFull } from './spool.ts'
-import { Takes } from './undelivered-takes.ts'
-import type { Answer, Upstream } from './upstream.ts'
+import { UndeliveredTakes } from './undelivered-takes.ts'
+import type { Upstream, UpstreamAnswer } from './upstream.ts'
 
 /** How long a call is passed on when its worker may be gone. */
 const ORPHAN_MS = 600_000
@@ -31,11 +31,11 @@ interface Call {
   readonly gone: AbortSignal
 }
 
-/** What {@link Passing} uses. */
+/** What {@link CallPassing} uses. */
 export interface PassingParts {
   readonly spool: Spool
   readonly upstream: Upstream
-  readonly admission: Admission
+  readonly admission: RelayAdmission
   readonly callers: Callers
   readonly setAside: SetAside
   /** How long a server has to be there before a suspect is passed on to it. */
@@ -43,15 +43,15 @@ export interface PassingParts {
 }
 
 /** Passes calls of workers on to whatever server is there. */
-export class Passing {
+export class CallPassing {
   readonly #spool: Spool
   readonly #upstream: Upstream
-  readonly #admission: Admission
+  readonly #admission: RelayAdmission
   readonly #callers: Callers
   readonly #setAside: SetAside
   readonly #calmMs: number
-  readonly #takes = new Takes()
-  readonly #copies = new Copies()
+  readonly #takes = new UndeliveredTakes()
+  readonly #copies = new ChunkDedup()
   readonly #quarantine = new Quarantine()
 
   constructor({ spool, upstream, admission, callers, setAside, calmMs }: PassingParts) {
@@ -217,7 +217,7 @@ export class Passing {
     if (!gone.aborted) respond(response, 503, '{"error":"the server is away"}')
   }
 
-  async #try(call: Call, added: readonly string[]): Promise<Answer | 'failed' | 'died'> {
+  async #try(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
     await this.#quarantine.enter(false)
     try {
       return this.#upstream.address === null ? 'failed' : await this.#passBody(call, added)
@@ -230,7 +230,7 @@ export class Passing {
    * A suspect is passed on with no other body beside it, to a server that has been there for a while and answers: one that ends at its start, or is
    * killed again and again, says nothing about bodies.
    */
-  async #tryAlone(call: Call, added: readonly string[]): Promise<Answer | 'failed' | 'died'> {
+  async #tryAlone(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
     const waitMs = this.#calmMs - this.#upstream.upMs
     if (waitMs > 0) {
       await pause(Math.min(waitMs, PAUSE_MS))
@@ -257,7 +257,7 @@ export class Passing {
   }
 
   /** A body is not taken back when its worker goes: a server may die of it then, too. */
-  async #passBody(call: Call, added: readonly string[]): Promise<Answer | 'failed' | 'died'> {
+  async #passBody(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
     const { losses } = this.#upstream
     try {
       const answer = await this.#ask(call, null, added)
@@ -292,13 +292,17 @@ export class Passing {
     }
   }
 
-  #ask({ request, body, sharer }: Call, signal: AbortSignal | null, added: readonly string[] = []): Promise<Answer> {
+  #ask(
+    { request, body, sharer }: Call,
+    signal: AbortSignal | null,
+    added: readonly string[] = [],
+  ): Promise<UpstreamAnswer> {
     const { method = 'GET', url = '', rawHeaders } = request
     return this.#upstream.ask({ method, path: url, headers: rawHeaders, added, body, signal, sharer })
   }
 
   /** True when the whole answer was handed to the network. */
-  async #answer({ response, gone }: Call, answer: Answer): Promise<boolean> {
+  async #answer({ response, gone }: Call, answer: UpstreamAnswer): Promise<boolean> {
     try {
       if (gone.aborted || response.destroyed) return false
       const { status, body } = answer
@@ -319,7 +323,12 @@ export class Passing {
 }
 
 /** A worker tries again what it is not told to be wrong. What is left of its body is forgotten; that of anybody else is not read. */
-function turnAway(kind: Kind, request: IncomingMessage, response: ServerResponse, why: Refusal | 'full'): void {
+function turnAway(
+  kind: Kind,
+  request: IncomingMessage,
+  response: ServerResponse,
+  why: AdmissionRefusal | 'full',
+): void {
   const close: Record<string, string> = request.method === 'POST' && why !== 'full' ? { Connection: 'close' } : {}
   if (why === 'full') request.resume()
   if (why === 'unauthorized') {

@@ -10,7 +10,7 @@ import type { TokenNews } from './known-tokens.ts'
 import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
 import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, TOKENS_PATH, WELL_PATH } from './relay.ts'
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
-import type { Address } from './upstream.ts'
+import type { UpstreamAddress } from './upstream.ts'
 
 /** Below node_modules the code is built: the program has the same ending as this module. */
 const PROGRAM = fileURLToPath(
@@ -33,8 +33,8 @@ export type RelayNote =
   | 'relay.hung'
   | 'relay.failed'
 
-/** What {@link keepRelay} needs. */
-export interface KeeperOptions {
+/** What {@link superviseRelay} needs. */
+export interface SupervisorOptions {
   readonly dataDir: string
   /** Names this boot of the machine. */
   readonly bootId: string
@@ -46,29 +46,29 @@ export interface KeeperOptions {
  * Takes over the relay of the data directory, or starts one.
  * @throws when none can be started
  */
-export async function keepRelay(options: KeeperOptions): Promise<RelayKeeper> {
-  const keeper = new RelayKeeper(options)
+export async function superviseRelay(options: SupervisorOptions): Promise<RelaySupervisor> {
+  const keeper = new RelaySupervisor(options)
   await keeper.find()
   return keeper
 }
 
 /** A relay that is looked after. */
-export class RelayKeeper {
-  readonly #options: KeeperOptions
+export class RelaySupervisor {
+  readonly #options: SupervisorOptions
   #info: RelayInfo | null = null
   #started = false
-  #server: Address | null = null
+  #server: UpstreamAddress | null = null
   #replaced: (silentMs: number) => void = () => {}
   #tether: ClientRequest | null = null
   /** Where it listens besides the loopback address. */
-  #outer: Address | null = null
+  #outer: UpstreamAddress | null = null
   #closed = false
   #pulse = new Pulse()
   #isSilent = false
   /** When the last question was asked that the relay has answered, of a clock that only grows. */
   #wellAtMs = performance.now()
 
-  constructor(options: KeeperOptions) {
+  constructor(options: SupervisorOptions) {
     this.#options = options
   }
 
@@ -109,7 +109,7 @@ export class RelayKeeper {
    *   was last heard of: answers to workers since then may be lost
    * @throws when the relay does not answer
    */
-  async connect(server: Address, replaced: (silentMs: number) => void = () => {}): Promise<void> {
+  async connect(server: UpstreamAddress, replaced: (silentMs: number) => void = () => {}): Promise<void> {
     this.#server = server
     this.#replaced = replaced
     const info = this.#info!
@@ -138,7 +138,7 @@ export class RelayKeeper {
    * @returns the port that it has
    * @throws when the address cannot be bound, or the relay is of a version that cannot do this
    */
-  async listenToo(wanted: Address): Promise<number> {
+  async listenToo(wanted: UpstreamAddress): Promise<number> {
     const info = this.#info!
     const asked = command(info, LISTEN_PATH, { [LISTEN_HEADER]: `${wanted.host}:${wanted.port}` })
     const { status, text } = await answerOf(asked)
@@ -158,7 +158,7 @@ export class RelayKeeper {
   }
 
   /** Where it listens besides the loopback address; null for nowhere, as far as this server knows. */
-  get outer(): Address | null {
+  get outer(): UpstreamAddress | null {
     return this.#outer
   }
 

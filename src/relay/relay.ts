@@ -8,15 +8,15 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { listenAtFile } from '../disk/socket-file.ts'
-import { Admission } from './admission.ts'
+import { RelayAdmission } from './admission.ts'
 import { Callers } from './callers.ts'
 import { kindOf } from './calls.ts'
 import { KnownTokens, tokenNewsIn } from './known-tokens.ts'
-import { Passing } from './passing.ts'
+import { CallPassing } from './passing.ts'
 import { respond } from './respond.ts'
 import { SetAside } from './set-aside.ts'
 import { Spool } from './spool.ts'
-import { type Address, Upstream } from './upstream.ts'
+import { Upstream, type UpstreamAddress } from './upstream.ts'
 
 /** As in server/listener: workers reuse connections for 15 s. */
 const KEEP_ALIVE_MS = 75_000
@@ -66,7 +66,7 @@ export class Relay {
   readonly #upstream: Upstream
   readonly #tokens: KnownTokens
   readonly #callers = new Callers()
-  readonly #passing: Passing
+  readonly #passing: CallPassing
   readonly #server: Server
   #outer: Outer | null = null
   #socket: Server | null = null
@@ -79,10 +79,10 @@ export class Relay {
     const upstream = new Upstream(spool)
     this.#upstream = upstream
     this.#tokens = new KnownTokens(join(options.folder, 'tokens.json'))
-    const admission = new Admission(this.#tokens, upstream)
+    const admission = new RelayAdmission(this.#tokens, upstream)
     const { setAside, calmMs = CALM_MS } = options
     const parts = { spool, upstream, admission, callers: this.#callers, setAside: new SetAside(setAside), calmMs }
-    this.#passing = new Passing(parts)
+    this.#passing = new CallPassing(parts)
     this.#server = this.#createServer(true)
   }
 
@@ -229,7 +229,7 @@ function refuse(request: IncomingMessage, response: ServerResponse): void {
   respond(response, 404, '{"error":"this address is for workers only"}')
 }
 
-function addressIn(header: string | string[] | undefined): Address | null {
+function addressIn(header: string | string[] | undefined): UpstreamAddress | null {
   const [, host, port] = /^(.+):(\d+)$/.exec(String(header)) ?? []
   return host === undefined || port === undefined ? null : { host, port: Number(port) }
 }

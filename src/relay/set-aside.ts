@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DRAFT, ensureFolder, streamDurably } from '../disk/durable-file.ts'
-import { type Sharer, Shares } from './shares.ts'
+import { RelayShares, type Sharer } from './shares.ts'
 import type { Kept } from './spool.ts'
 
 /** Room for all that is set aside; an account alone gets half of it. */
@@ -62,8 +62,8 @@ export class SetAside {
   }
 
   /** What is left: the operator may have removed files. Those of a relay that ended meanwhile are removed here. */
-  async #room(): Promise<Shares> {
-    const shares = new Shares(ROOM_BYTES)
+  async #room(): Promise<RelayShares> {
+    const shares = new RelayShares(ROOM_BYTES)
     for (const name of await readdir(this.#folder)) {
       const path = join(this.#folder, name)
       if (name.endsWith(DRAFT)) await rm(path, { force: true })

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { type Sharer, Shares } from './shares.ts'
+import { RelayShares, type Sharer } from './shares.ts'
 
 /** A body of at most this size is kept in memory while there is room. */
 const SMALL_BYTES = 1_048_576
@@ -27,8 +27,8 @@ export interface Kept {
 /** Keeps bodies whole: small ones in memory, others in files without a name, which are gone with the process. */
 export class Spool {
   readonly #folder: string
-  readonly #memory = new Shares(MEMORY_BYTES)
-  readonly #files = new Shares(FILE_BYTES)
+  readonly #memory = new RelayShares(MEMORY_BYTES)
+  readonly #files = new RelayShares(FILE_BYTES)
   #made = 0
 
   constructor(folder: string) {

@@ -2,7 +2,7 @@
 import type { TokenNews } from './known-tokens.ts'
 
 /** Workers in one message to the relay. */
-const AT_ONCE = 1_000
+const CONCURRENCY = 1_000
 /** Changes that are gathered; with more of them all are told anew. */
 const MAX_CHANGES = 10_000
 /** Between two tries. */
@@ -93,8 +93,8 @@ export class TokenFeed {
     this.#changed.clear()
     let after = ''
     for (let first = true; ; first = false) {
-      const page = await this.#source!.live(after, AT_ONCE)
-      const last = page.length < AT_ONCE
+      const page = await this.#source!.live(after, CONCURRENCY)
+      const last = page.length < CONCURRENCY
       await this.#tell({ first, last, live: page.map(pairOf), ended: [] })
       if (last) return
       after = page.at(-1)!.id
@@ -102,7 +102,7 @@ export class TokenFeed {
   }
 
   async #tellChanges(): Promise<void> {
-    const ids = [...this.#changed].slice(0, AT_ONCE)
+    const ids = [...this.#changed].slice(0, CONCURRENCY)
     for (const id of ids) this.#changed.delete(id)
     const found = await this.#source!.of(ids)
     const live = found.filter(({ ended }) => !ended).map(pairOf)

@@ -15,7 +15,7 @@ interface Taker {
  * Which answers to takes got lost between the server and a worker, by the tokens of workers: what the server claimed for them has
  * to be given back. The server knows only that it wrote an answer, or does not know it any more.
  */
-export class Takes {
+export class UndeliveredTakes {
   readonly #takers = new Map<string, Taker>()
 
   /** A take is passed on at this instant. Not while {@link isReporting}. */

@@ -5,7 +5,7 @@ import type { Sharer } from './shares.ts'
 import type { Kept, Spool } from './spool.ts'
 
 /** Where the server listens. */
-export interface Address {
+export interface UpstreamAddress {
   readonly host: string
   readonly port: number
 }
@@ -26,7 +26,7 @@ export interface Ask {
 }
 
 /** An answer of the server, received wholly. */
-export interface Answer {
+export interface UpstreamAnswer {
   readonly status: number
   readonly headers: readonly string[]
   readonly body: Kept
@@ -37,7 +37,7 @@ export class Upstream {
   readonly #agent = new Agent({ keepAlive: true })
   readonly #spool: Spool
   readonly #waiting = new Set<() => void>()
-  #address: Address | null = null
+  #address: UpstreamAddress | null = null
   #losses = 0
   #sinceMs = 0
 
@@ -46,12 +46,12 @@ export class Upstream {
   }
 
   /** Null while the server is away. */
-  get address(): Address | null {
+  get address(): UpstreamAddress | null {
     return this.#address
   }
 
   /** The server is there, or (null) is away. */
-  set address(address: Address | null) {
+  set address(address: UpstreamAddress | null) {
     if (address === null && this.#address !== null) this.#losses += 1
     if (address !== null && this.#address === null) this.#sinceMs = performance.now()
     this.#address = address
@@ -93,7 +93,7 @@ export class Upstream {
    * One request, with its whole answer.
    * @throws when the server did not answer wholly, whatever it did; SpoolFull when the answer has no room
    */
-  async ask({ method, path, headers, added, body, signal, sharer }: Ask): Promise<Answer> {
+  async ask({ method, path, headers, added, body, signal, sharer }: Ask): Promise<UpstreamAnswer> {
     const address = this.#address
     if (address === null) throw new Error('the server is away')
     const length = body === null ? [] : ['Content-Length', String(body.bytes)]

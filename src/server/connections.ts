@@ -5,7 +5,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { EndpointId } from '../core/ids.ts'
-import { type Place, Shares } from './shares.ts'
+import { type ConnectionPlace, ConnectionShares } from './shares.ts'
 
 /** The bounds. */
 export interface ConnectionLimits {
@@ -97,7 +97,7 @@ interface Exchange {
   readonly sinceMs: number
   readonly bytesBefore: number
   /** Its place among all requests; null until it has one. */
-  place: Place | null
+  place: ConnectionPlace | null
   /** What its body had brought at the beginning of the present time of {@link ConnectionLimits.bodyPaceMs}. */
   pace: { readonly atMs: number; readonly bytes: number }
   /** Since when there was always something of the answer to be taken; null while there is not. */
@@ -118,7 +118,7 @@ export class Connections {
   readonly #idle = new Map<Socket, number>()
   readonly #exchanges = new Map<IncomingMessage, Exchange>()
   readonly #addresses = new Map<string, number>()
-  readonly #shares: Shares
+  readonly #shares: ConnectionShares
   readonly #bodies = new Set<Exchange>()
   readonly #timer: NodeJS.Timeout
 
@@ -126,7 +126,7 @@ export class Connections {
   constructor(server: Server, limits: ConnectionLimits, onFull: () => void) {
     this.#limits = limits
     this.#onFull = onFull
-    this.#shares = new Shares({ ...limits, all: limits.maxConnections })
+    this.#shares = new ConnectionShares({ ...limits, all: limits.maxConnections })
     server.on('connection', socket => this.#opened(socket))
     // Before whoever answers it, and asks for its place.
     server.prependListener('request', (incoming, outgoing) => this.#asked(incoming, outgoing))

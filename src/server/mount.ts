@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type EndpointId, isEndpointId } from '../core/ids.ts'
-import type { Entrance, Route } from '../gateway/entrance/route.ts'
+import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
 
 /** What a listener that has load-balancing endpoints is told about them. */
@@ -23,7 +23,7 @@ export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
  * Tells for each request which endpoint it names; null for a request that is for the rest of the server. A host wins over
  * the path. Names of hosts are compared without case, port and a dot at the end.
  */
-export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: Asked) => Route | null {
+export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: Asked) => GatewayRoute | null {
   const given = domain === null ? [] : [plainHost(domain)]
   // One may be below the other, as in x.localhost: the longest that fits is the one that is meant.
   const domains = ['localhost', 'lb.localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
@@ -45,7 +45,7 @@ export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: 
   }
 }
 
-function ofPath(path: string): Omit<Route, 'host'> | null {
+function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
   if (!path.startsWith(PREFIX)) return null
   const end = path.slice(PREFIX.length).search(/[/?]/)
   const id = end < 0 ? path.slice(PREFIX.length) : path.slice(PREFIX.length, PREFIX.length + end)

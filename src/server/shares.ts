@@ -13,7 +13,7 @@ export interface ShareLimits {
 }
 
 /** The place of one request. */
-export interface Place {
+export interface ConnectionPlace {
   readonly endpointId: EndpointId | null
   /** Whether it has one of those that are kept for management and workers. */
   readonly reserved: boolean
@@ -24,7 +24,7 @@ export interface Place {
 const RESERVED_PART = 4
 
 /** Counts the places that are taken. */
-export class Shares {
+export class ConnectionShares {
   readonly #limits: ShareLimits
   readonly #accounts = new Map<string, number>()
   readonly #reservedOf = new Map<string, number>()
@@ -41,7 +41,7 @@ export class Shares {
    * @param endpointId the load-balancing endpoint that it is for; null for others
    * @param mayBeReserved whether it is of management or a worker, asked only when there is no other place
    */
-  enter(endpointId: EndpointId | null, mayBeReserved: () => boolean): Place | null {
+  enter(endpointId: EndpointId | null, mayBeReserved: () => boolean): ConnectionPlace | null {
     const { all, reserved, perEndpoint } = this.#limits
     const isFull = this.#all >= all
     if (endpointId !== null) {
@@ -55,7 +55,7 @@ export class Shares {
   }
 
   /** Whose request it is, once that is known. False when that account has too many: the request is to be refused. */
-  own(place: Place, account: string): boolean {
+  own(place: ConnectionPlace, account: string): boolean {
     if (place.account !== null) return true
     const { perAccount, reserved } = this.#limits
     if ((this.#accounts.get(account) ?? 0) >= perAccount) return false
@@ -68,7 +68,7 @@ export class Shares {
   }
 
   /** Gives a place back. To be called once. */
-  leave({ endpointId, reserved, account }: Place): void {
+  leave({ endpointId, reserved, account }: ConnectionPlace): void {
     this.#all -= 1
     if (endpointId !== null) {
       this.#balanced -= 1

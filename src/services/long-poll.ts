@@ -16,7 +16,7 @@ export interface Wait<Value> {
 }
 
 /** Holds requests until something is true. Subscribes first, then reads, then waits, so no notification is missed. */
-export class Waiting {
+export class LongPoll {
   readonly #clock: Clock
   readonly #notifier: Notifier
   #held = 0

@@ -1,5 +1,5 @@
 /** Runs something for each item, only so many at a time; the results in the order of the items. */
-export async function inGroups<Item, Result>(
+export async function mapConcurrently<Item, Result>(
   items: readonly Item[],
   size: number,
   run: (item: Item) => Promise<Result>,

@@ -8,7 +8,7 @@ const TRIES = 5
  * @param attempt reads it, makes the change up and stores it; null when it was not any more what was read
  * @throws AppError `conflict` when others keep changing it
  */
-export async function changeAgain<Value>(what: string, attempt: () => Promise<Value | null>): Promise<Value> {
+export async function retryOnConflict<Value>(what: string, attempt: () => Promise<Value | null>): Promise<Value> {
   for (let n = 0; n < TRIES; n += 1) {
     const done = await attempt()
     if (done !== null) return done

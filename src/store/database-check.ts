@@ -6,7 +6,7 @@ import { connectionConfig } from './engines/postgres-connection.ts'
 import { migrations } from './schema/migrations.ts'
 
 /** What was seen. */
-export interface DatabaseLook {
+export interface DatabaseCheck {
   /** A sentence; null when all is well. */
   readonly problem: string | null
   /** Of the engine and the schema; null for a database that is not there yet. */
@@ -16,7 +16,7 @@ export interface DatabaseLook {
 }
 
 /** Looks at the file of an embedded database. */
-export function lookAtFile(file: string): DatabaseLook {
+export function checkFile(file: string): DatabaseCheck {
   if (!existsSync(file)) return { problem: null, version: null, nowMs: null }
   let database: DatabaseSync | null = null
   try {
@@ -35,7 +35,7 @@ export function lookAtFile(file: string): DatabaseLook {
 }
 
 /** Looks at a PostgreSQL. What it says may name a user, and never a password. */
-export async function lookAtPostgres(url: string): Promise<DatabaseLook> {
+export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   const client = new Client(connectionConfig(url))
   client.on('error', () => {})
   try {

@@ -1,10 +1,10 @@
 /** What a load-balancing endpoint says about an origin or a domain stays within the endpoint. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AnswerHead } from '../../src/gateway/http1/response-head.ts'
+import type { ResponseHead } from '../../src/gateway/http1/response-head.ts'
 import { withinEndpoint } from '../../src/gateway/proxy/origin-wide.ts'
 
-function headOf(headers: string[]): AnswerHead {
+function headOf(headers: string[]): ResponseHead {
   return { status: 200, reason: 'OK', headers, framing: 0, keepAlive: true, idleSeconds: null, upgrade: null }
 }
 

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type AnswerHead, MalformedAnswer } from '../../src/gateway/http1/response-head.ts'
-import { AnswerParser } from '../../src/gateway/http1/response-parser.ts'
+import { MalformedResponse, type ResponseHead } from '../../src/gateway/http1/response-head.ts'
+import { ResponseParser } from '../../src/gateway/http1/response-parser.ts'
 import { randomSeed } from '../support/random-seed.ts'
 
 interface Read {
-  readonly heads: AnswerHead[]
+  readonly heads: ResponseHead[]
   readonly body: string
   readonly trailers: readonly string[]
   readonly done: boolean
@@ -15,11 +15,11 @@ interface Read {
 }
 
 function read(pieces: readonly Buffer[], toHead = false): Read {
-  const parser = new AnswerParser()
-  const heads: AnswerHead[] = []
+  const parser = new ResponseParser()
+  const heads: ResponseHead[] = []
   let body = ''
   let rest = ''
-  const onHead = (head: AnswerHead) => void heads.push(head)
+  const onHead = (head: ResponseHead) => void heads.push(head)
   const onBody = (piece: Buffer) => {
     body += piece.toString('latin1')
   }
@@ -123,7 +123,7 @@ test('any bytes at all are an answer, a part of one, or refused as none', () => 
         try {
           return read(pieces)
         } catch (thrown) {
-          assert.ok(thrown instanceof MalformedAnswer, String(thrown))
+          assert.ok(thrown instanceof MalformedResponse, String(thrown))
           return 'malformed'
         }
       }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MAX_COPIES } from '../../src/core/workers/relay-headers.ts'
-import { Copies } from '../../src/relay/chunk-dedup.ts'
+import { ChunkDedup } from '../../src/relay/chunk-dedup.ts'
 
 test('a chunk would be the first of its kind, or one more than were kept in a row', () => {
-  const copies = new Copies()
+  const copies = new ChunkDedup()
   assert.equal(copies.ifKept('job', 'x'), 1)
   copies.kept('job', 'x')
   copies.kept('job', 'x')
@@ -16,7 +16,7 @@ test('a chunk would be the first of its kind, or one more than were kept in a ro
 })
 
 test('the count has an end, and so has the memory', () => {
-  const copies = new Copies()
+  const copies = new ChunkDedup()
   for (let n = 0; n < 200; n += 1) copies.kept('job', 'x')
   assert.equal(copies.ifKept('job', 'x'), MAX_COPIES)
   for (let n = 0; n < 10_000; n += 1) copies.kept(`job ${n}`, 'x')

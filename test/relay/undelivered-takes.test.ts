@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Takes } from '../../src/relay/undelivered-takes.ts'
+import { UndeliveredTakes } from '../../src/relay/undelivered-takes.ts'
 
 test('a take whose answer was lost is reported from the moment before it was passed on, once', () => {
-  const takes = new Takes()
+  const takes = new UndeliveredTakes()
   takes.end(takes.begin('w', 1_000), 'lost', 1_200)
   assert.ok(takes.isLost('w'))
   assert.equal(takes.beginReport('w'), 999)
@@ -14,7 +14,7 @@ test('a take whose answer was lost is reported from the moment before it was pas
 })
 
 test('what the server was not told is told again', () => {
-  const takes = new Takes()
+  const takes = new UndeliveredTakes()
   takes.end(takes.begin('w', 1_000), 'lost', 1_200)
   takes.beginReport('w')
   takes.endReport('w', false)
@@ -23,14 +23,14 @@ test('what the server was not told is told again', () => {
 })
 
 test('nothing is reported of takes that were answered', () => {
-  const takes = new Takes()
+  const takes = new UndeliveredTakes()
   takes.end(takes.begin('w', 1_000), 'delivered', 1_200)
   takes.end(takes.begin('w', 1_300), 'nothing', 1_400)
   assert.equal(takes.beginReport('w'), null)
 })
 
 test('nothing is reported while another take of the worker is open, whose jobs could be taken for the lost ones', () => {
-  const takes = new Takes()
+  const takes = new UndeliveredTakes()
   const lost = takes.begin('w', 1_000)
   const open = takes.begin('w', 1_100)
   takes.end(lost, 'lost', 1_200)
@@ -40,7 +40,7 @@ test('nothing is reported while another take of the worker is open, whose jobs c
 })
 
 test('jobs that came with another take are never reported', () => {
-  const takes = new Takes()
+  const takes = new UndeliveredTakes()
   const lost = takes.begin('w', 1_000)
   const first = takes.begin('w', 1_100)
   takes.end(first, 'delivered', 1_300)
@@ -51,7 +51,7 @@ test('jobs that came with another take are never reported', () => {
 })
 
 test('workers are apart, and one of which nothing is left to say is forgotten', () => {
-  const takes = new Takes()
+  const takes = new UndeliveredTakes()
   takes.end(takes.begin('a', 1_000), 'lost', 1_200)
   takes.end(takes.begin('b', 1_000), 'delivered', 1_200)
   assert.equal(takes.size, 1)

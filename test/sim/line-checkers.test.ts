@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { type BalancedLines, LINE_LIMITS, LineChecker, type ProgramSight } from '../../sim/checks/line-checker.ts'
 import type { TrafficLoad } from '../../src/core/balancing/traffic.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
-import type { Outcome, Reservation, Wanted } from '../../src/gateway/queue/reservation.ts'
+import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
 import { aBalanced, aTarget, ENDPOINT } from '../support/lines.ts'
 
 const idOf = (name: string) => name as WorkerId
@@ -34,7 +34,7 @@ function seen() {
   })
   const watched = checker.watch(lines)
   const controllers: AbortController[] = []
-  const ask = (wish: Partial<Wanted> = {}) => {
+  const ask = (wish: Partial<WorkerRequest> = {}) => {
     const controller = new AbortController()
     controllers.push(controller)
     const wanted = { endpointId: ENDPOINT, affinity: null, avoid: [], signal: controller.signal, ...wish }
@@ -151,7 +151,7 @@ test('a worker of which a request has failed may be out of the rotation for a wh
   ready(seeing)
   const asked = seeing.ask()
   await seeing.give(0)
-  ;(await asked).release('unreachable' satisfies Outcome)
+  ;(await asked).release('unreachable' satisfies RequestOutcome)
   void seeing.ask()
   seeing.checker.settled()
   assert.deepEqual(seeing.problems, [])

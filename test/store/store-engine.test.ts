@@ -7,10 +7,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { openSqliteStore, type SqliteStore, sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
 import {
-  type EngineOptions,
   MAX_BATCH,
   MAX_JOURNAL_BYTES,
   SqliteEngine,
+  type SqliteEngineOptions,
 } from '../../src/store/engines/sqlite-engine.ts'
 import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
 import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from '../contract/store-world.ts'
@@ -23,7 +23,9 @@ function folderOf(context: TestContext): string {
   return folder
 }
 
-async function begin(options: Partial<EngineOptions> = {}): Promise<{ engine: SqliteEngine; store: SqliteStore }> {
+async function begin(
+  options: Partial<SqliteEngineOptions> = {},
+): Promise<{ engine: SqliteEngine; store: SqliteStore }> {
   const engine = new SqliteEngine({ file: ':memory:', ...options })
   const store = sqliteStoreOn(new InlineHost(engine))
   await new World(store).begin()

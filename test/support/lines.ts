@@ -4,8 +4,8 @@ import { AppError } from '../../src/core/errors.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
 import type { BalancedEndpoint, ServedAt, Target } from '../../src/core/workers/socket-address.ts'
 import type { Events } from '../../src/events.ts'
-import { Lines, type LinesOptions } from '../../src/gateway/queue/request-queues.ts'
-import type { Outcome, Reservation, Wanted } from '../../src/gateway/queue/reservation.ts'
+import { RequestQueues, type RequestQueuesOptions } from '../../src/gateway/queue/request-queues.ts'
+import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -38,14 +38,14 @@ export interface Asked {
 /** Lines, and what became of each request. */
 export class LinesRig {
   readonly clock = new VirtualClock()
-  readonly lines: Lines
+  readonly lines: RequestQueues
   /** Names of requests in the order in which they got a worker. */
   readonly served: string[] = []
   readonly problems: (Events['worker.avoided'] | Events['worker.trusted'])[] = []
   #published = 0
   #count = 0
 
-  constructor(options: LinesOptions = {}) {
+  constructor(options: RequestQueuesOptions = {}) {
     const notifier = createNotifier()
     notifier.subscribe(`load:${ENDPOINT}`, () => {
       this.#published += 1
@@ -53,7 +53,7 @@ export class LinesRig {
     const emit = (name: keyof Events, fields: object) => {
       if (name === 'worker.avoided' || name === 'worker.trusted') this.problems.push(fields as never)
     }
-    this.lines = new Lines({ clock: this.clock, notifier, emit }, options)
+    this.lines = new RequestQueues({ clock: this.clock, notifier, emit }, options)
   }
 
   /** Tells of the endpoint and its workers. */
@@ -63,7 +63,7 @@ export class LinesRig {
   }
 
   /** A request comes. */
-  ask(wish: Partial<Wanted> & { readonly name?: string } = {}): Asked {
+  ask(wish: Partial<WorkerRequest> & { readonly name?: string } = {}): Asked {
     const controller = new AbortController()
     this.#count += 1
     const { name = `r${this.#count}`, ...rest } = wish
@@ -87,7 +87,7 @@ export class LinesRig {
   }
 
   /** A request that gets a worker at once. */
-  async claim(wish: Partial<Wanted> = {}): Promise<Reservation> {
+  async claim(wish: Partial<WorkerRequest> = {}): Promise<Reservation> {
     const asked = this.ask(wish)
     await this.clock.settle()
     assert.ok(asked.reservation !== null, `it waits, or was refused: ${String(asked.error)}`)
@@ -95,7 +95,7 @@ export class LinesRig {
   }
 
   /** One request after another is sent to a worker, and ends like this. */
-  async send(worker: string, ...outcomes: Outcome[]): Promise<void> {
+  async send(worker: string, ...outcomes: RequestOutcome[]): Promise<void> {
     for (const outcome of outcomes) {
       const affinity = { kind: 'strict', workerId: worker as WorkerId } as const
       ;(await this.claim({ affinity })).release(outcome)

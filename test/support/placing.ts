@@ -5,10 +5,10 @@ import { placeWorkers } from '../../src/core/placement/place.ts'
 import { type AssignedGpu, type Placement, UNPLACED } from '../../src/core/placement/placement.ts'
 import {
   type Occupant,
-  PLACE_RULES,
-  type PlaceDecision,
-  type PlaceInput,
-  type PlaceRules,
+  PLACEMENT_RULES,
+  type PlacementDecision,
+  type PlacementInput,
+  type PlacementRules,
   type Tenant,
 } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
@@ -62,16 +62,16 @@ export function anIdle(id: string, endpoint: string, fields: Partial<Occupant> =
 }
 
 /** What may be said about a machine to be shared. */
-export type Situation = Partial<Omit<PlaceInput, 'rules' | 'capacity'>> & {
-  readonly rules?: Partial<PlaceRules>
+export type Situation = Partial<Omit<PlacementInput, 'rules' | 'capacity'>> & {
+  readonly rules?: Partial<PlacementRules>
   readonly freeWorkers?: Capacity['freeWorkers']
 }
 
 /** Everything that is decided about; a machine without GPUs unless another is given. */
-export function placeInput({ rules, freeWorkers = null, ...fields }: Situation): PlaceInput {
+export function placeInput({ rules, freeWorkers = null, ...fields }: Situation): PlacementInput {
   return {
     ...{ parts: aMachine(), capacity: { freeWorkers, bound: 'the limit of the test' }, occupants: [], tenants: [] },
-    ...{ nowMs: NOW, rules: { ...PLACE_RULES, ...rules } },
+    ...{ nowMs: NOW, rules: { ...PLACEMENT_RULES, ...rules } },
     ...fields,
   }
 }
@@ -82,7 +82,7 @@ export function placed(situation: Situation) {
 }
 
 /** See {@link placed}. */
-export function inShort(decision: PlaceDecision) {
+export function inShort(decision: PlacementDecision) {
   return {
     placed: decision.placed.map(({ endpointId, placement }) => {
       const where = placement.gpus.map(({ index }) => index).join(',')

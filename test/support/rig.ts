@@ -22,7 +22,7 @@ import {
 } from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { MachineParts } from '../../src/core/placement/inventory.ts'
-import type { PlaceRules } from '../../src/core/placement/placement-input.ts'
+import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
@@ -61,7 +61,7 @@ export interface RigOptions extends MockFleetHooks {
   readonly check?: (image: string, args: string) => string | null
   readonly drainTimeoutMs?: number
   /** How workers share the machine. */
-  readonly placing?: Partial<PlaceRules>
+  readonly placing?: Partial<PlacementRules>
   readonly metricsPublic?: boolean
   /** What hardware costs. */
   readonly prices?: PriceList

@@ -8,8 +8,8 @@ import { Releases } from '../../src/services/endpoints/releases.ts'
 import { Templates } from '../../src/services/endpoints/templates.ts'
 import { Volumes } from '../../src/services/endpoints/volumes.ts'
 import { Jobs } from '../../src/services/jobs/jobs.ts'
-import { UnsentResults } from '../../src/services/jobs/undelivered-results.ts'
-import { Waiting } from '../../src/services/long-poll.ts'
+import { UndeliveredResults } from '../../src/services/jobs/undelivered-results.ts'
+import { LongPoll } from '../../src/services/long-poll.ts'
 import { Registries } from '../../src/services/secrets/registries.ts'
 import { Secrets } from '../../src/services/secrets/secrets.ts'
 import { Fleet } from '../../src/services/workers/fleet.ts'
@@ -18,8 +18,8 @@ import type { Rig } from './rig.ts'
 /** @param names what refusals call the fields */
 export function servicesOf({ ports }: Rig, names?: FieldNames) {
   const access = new Access(ports, [])
-  const jobs = new Jobs(ports, new Waiting(ports.clock, ports.notifier))
-  const fleet = new Fleet(ports, jobs, new UnsentResults(ports, jobs), () => ({ workerUrl: '' }))
+  const jobs = new Jobs(ports, new LongPoll(ports.clock, ports.notifier))
+  const fleet = new Fleet(ports, jobs, new UndeliveredResults(ports, jobs), () => ({ workerUrl: '' }))
   return {
     access,
     accounts: new Accounts(ports),

@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import type { SocketAddress } from '../../src/core/workers/socket-address.ts'
-import { createProbes } from '../../src/system/http/health-probe.ts'
+import { createHealthProbes } from '../../src/system/http/health-probe.ts'
 
 async function listening(context: TestContext, server: Server): Promise<SocketAddress> {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -35,7 +35,7 @@ test('a health check is one GET on a connection of its own, and its answer is th
     connections.add(request.socket)
     response.writeHead(seen.length === 1 ? 204 : 200).end()
   })
-  const { probe } = createProbes()
+  const { probe } = createHealthProbes()
   assert.deepEqual(await probe(address, '/well?deep=1', 5_000), { status: 204 })
   assert.deepEqual(await probe(address, '/well', 5_000), { status: 200 })
   const host = `127.0.0.1:${address.port}`
@@ -45,14 +45,14 @@ test('a health check is one GET on a connection of its own, and its answer is th
 
 test('a redirect is not followed', async t => {
   const address = await answering(t, (_request, response) => response.writeHead(302, { location: '/other' }).end())
-  assert.deepEqual(await createProbes().probe(address, '/ping', 5_000), { status: 302 })
+  assert.deepEqual(await createHealthProbes().probe(address, '/ping', 5_000), { status: 302 })
 })
 
 test('where nobody listens, the answer says so', async t => {
   const server = createSocketServer()
   const address = await listening(t, server)
   await new Promise(resolve => server.close(resolve))
-  const answer = await createProbes().probe(address, '/ping', 5_000)
+  const answer = await createHealthProbes().probe(address, '/ping', 5_000)
   assert.deepEqual(answer, { problem: 'nothing listens there', refused: true })
 })
 
@@ -61,14 +61,14 @@ test('a connection that is cut, closed or that says something else than HTTP is 
   const closed = await saying(t, socket => socket.end())
   const other = await saying(t, socket => socket.write('220 mail.example ready\r\n'))
   for (const address of [cut, closed, other]) {
-    const answer = await createProbes().probe(address, '/ping', 5_000)
+    const answer = await createHealthProbes().probe(address, '/ping', 5_000)
     assert.ok('problem' in answer && !answer.refused && answer.problem !== '', JSON.stringify(answer))
   }
 })
 
 test('a server that accepts and says nothing is given up after the time', async t => {
   const address = await saying(t, () => {})
-  const answer = await createProbes().probe(address, '/ping', 50)
+  const answer = await createHealthProbes().probe(address, '/ping', 50)
   assert.deepEqual(answer, { problem: 'no answer within 0.05 s', refused: false })
 })
 
@@ -85,6 +85,6 @@ test('a body without an end neither delays the answer nor is read for ever', { t
     response.on('drain', more)
     more()
   })
-  assert.deepEqual(await createProbes().probe(address, '/ping', 5_000), { status: 200 })
+  assert.deepEqual(await createHealthProbes().probe(address, '/ping', 5_000), { status: 200 })
   await over
 })

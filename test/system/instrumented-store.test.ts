@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { measuredStore } from '../../src/system/observing/instrumented-store.ts'
+import { instrumentedStore } from '../../src/system/observing/instrumented-store.ts'
 import { storeContract } from '../contract/store-contract.ts'
 import { E1, endpointOf, jobId, jobOf, T0, World } from '../contract/store-world.ts'
 import { openedAnew } from '../support/emptied-stores.ts'
@@ -10,14 +10,14 @@ import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
 
 const inMemory = () => openSqliteStore({ file: ':memory:', host: 'inline' })
 
-storeContract('a measured store', async () => openedAnew(measuredStore(await inMemory(), systemClock, () => {})))
+storeContract('a measured store', async () => openedAnew(instrumentedStore(await inMemory(), systemClock, () => {})))
 
 test('each call is told with its time, and whether the store could not do it', async () => {
   let nowMs = 0
   const clock = { ...systemClock, monotonic: () => (nowMs += 5) }
   const told: [string, number, boolean][] = []
   const faults = new PlannedFaults()
-  const store = measuredStore(faultyStore(await inMemory(), faults.decide), clock, (...call) => told.push(call))
+  const store = instrumentedStore(faultyStore(await inMemory(), faults.decide), clock, (...call) => told.push(call))
   await new World(store).begin()
   told.length = 0
   faults.failNext('jobs.insert', 'before')

@@ -2,7 +2,7 @@
  * Collects what is asked for in one moment and reads it at once. It keeps nothing: who asks later sees what has changed
  * meanwhile.
  */
-export class Batch<Key, Value> {
+export class OperationBatch<Key, Value> {
   readonly #read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>
   #open: { readonly keys: Set<Key>; readonly values: Promise<ReadonlyMap<Key, Value>> } | null = null
 

@@ -8,10 +8,10 @@ import {
   type Scaler,
 } from '../../core/endpoints/endpoint.ts'
 import type { VolumeId } from '../../core/ids.ts'
-import { commaList, type Given, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
+import { commaList, type GivenTemplateInput, readEnv, type TemplateFields, type Variable } from './template-inputs.ts'
 
 /** The input of saveEndpoint as clients send it; empty strings mean "none". */
-export type EndpointInput = { readonly name: string } & Given<{
+export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   id: string
   type: string
   templateId: string
@@ -23,7 +23,7 @@ export type EndpointInput = { readonly name: string } & Given<{
   minCudaVersion: string
   locations: string
   networkVolumeId: string
-  networkVolumeIds: (Given<{ networkVolumeId: string }> | null)[]
+  networkVolumeIds: (GivenTemplateInput<{ networkVolumeId: string }> | null)[]
   idleTimeout: number
   scalerType: string
   scalerValue: number

@@ -5,15 +5,15 @@ import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { QueuedWorker } from '../../core/placement/placement.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import { inGroups } from '../../services/map-concurrently.ts'
+import { mapConcurrently } from '../../services/map-concurrently.ts'
 import type { PricedGpu } from '../../services/placement/catalog.ts'
-import { Batch } from './batch.ts'
+import { OperationBatch } from './batch.ts'
 import type { GraphqlParts } from './parts.ts'
 
 /** From so many on, one read of all is cheaper than a read of each. */
 const FEW = 3
 /** So many reads at once where there is one for each. */
-const AT_ONCE = 16
+const CONCURRENCY = 16
 
 /** What belongs to endpoints, read for a whole list of them at once. All of it is the caller's own. */
 export interface Loaders {
@@ -29,17 +29,17 @@ export interface Loaders {
 
 /** The loaders of one request. */
 export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders {
-  const templates = new Batch((endpoints: readonly Endpoint[]) => parts.endpoints.templatesOf(endpoints))
-  const workers = new Batch((endpoints: readonly Endpoint[]) => readWorkers(parts, endpoints))
-  const keys = new Batch(async (endpoints: readonly Endpoint[]) => {
-    const found = await inGroups(endpoints, AT_ONCE, endpoint => parts.keys.ofEndpoint(caller!, endpoint))
+  const templates = new OperationBatch((endpoints: readonly Endpoint[]) => parts.endpoints.templatesOf(endpoints))
+  const workers = new OperationBatch((endpoints: readonly Endpoint[]) => readWorkers(parts, endpoints))
+  const keys = new OperationBatch(async (endpoints: readonly Endpoint[]) => {
+    const found = await mapConcurrently(endpoints, CONCURRENCY, endpoint => parts.keys.ofEndpoint(caller!, endpoint))
     return new Map(endpoints.map((endpoint, index) => [endpoint, found[index] ?? null]))
   })
-  const volumes = new Batch(async (ids: readonly VolumeId[]) => {
+  const volumes = new OperationBatch(async (ids: readonly VolumeId[]) => {
     const owner = caller!.owner
     const found =
       ids.length <= FEW
-        ? await inGroups(ids, FEW, id => parts.store.volumes.find(owner, id))
+        ? await mapConcurrently(ids, FEW, id => parts.store.volumes.find(owner, id))
         : await parts.store.volumes.list(owner)
     return new Map(found.flatMap(volume => (volume === null ? [] : [[volume.id, volume]])))
   })
@@ -61,7 +61,7 @@ async function readWorkers(
   endpoints: readonly Endpoint[],
 ): Promise<ReadonlyMap<Endpoint, readonly Worker[]>> {
   if (endpoints.length <= FEW) {
-    const lists = await inGroups(endpoints, FEW, endpoint => service.workersOf(endpoint))
+    const lists = await mapConcurrently(endpoints, FEW, endpoint => service.workersOf(endpoint))
     return new Map(endpoints.map((endpoint, index) => [endpoint, lists[index] ?? []]))
   }
   const byEndpoint = new Map<EndpointId, Worker[]>()

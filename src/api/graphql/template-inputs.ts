@@ -8,10 +8,10 @@ export interface Variable {
 }
 
 /** Fields that may be left out or null. */
-export type Given<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | null }
+export type GivenTemplateInput<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | null }
 
 /** The fields of a template that both saveTemplate and saveEndpoint take. */
-export type TemplateFields = Given<{
+export type TemplateFields = GivenTemplateInput<{
   name: string
   imageName: string
   dockerArgs: string
@@ -30,7 +30,7 @@ export type TemplateFields = Given<{
 
 /** The input of saveTemplate as clients send it; empty strings mean "none". */
 export type SaveTemplateFields = TemplateFields &
-  Given<{
+  GivenTemplateInput<{
     id: string
     portsConfig: ({ readonly port: string; readonly name: string } | null)[]
     category: TemplateCategory | 'GPU'

@@ -20,8 +20,8 @@ import type { Batches } from '../../services/jobs/batches.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { Streams } from '../../services/jobs/streams.ts'
 import type { Webhooks } from '../../services/jobs/webhooks.ts'
-import { readHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
-import type { Explaining } from '../../services/observing/explainer.ts'
+import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
+import type { Explainer } from '../../services/observing/explainer.ts'
 import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
@@ -50,7 +50,7 @@ export interface JobSurfaceParts {
   readonly batches: Batches
   readonly streams: Streams
   readonly webhooks: Webhooks
-  readonly explaining: Explaining
+  readonly explaining: Explainer
   readonly emit: Emit
   readonly room: BodyRoom
   readonly bodies: BodyParser
@@ -259,7 +259,7 @@ function webhooksOf(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Pro
 }
 
 async function health(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
-  return jsonText(JSON.stringify(await readHealth(parts.balancing, endpoint.id)))
+  return jsonText(JSON.stringify(await readEndpointHealth(parts.balancing, endpoint.id)))
 }
 
 async function metrics(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {

@@ -32,7 +32,7 @@ import { reportFailure, textResponse } from '../surface.ts'
 const HOLD_MS = 25_000
 
 /** What an exchange uses. */
-export interface ExchangeParts {
+export interface OpenaiExchangeParts {
   readonly clock: Clock
   readonly jobs: Jobs
   readonly streams: Streams
@@ -57,9 +57,9 @@ export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, s
 }
 
 /** One request and its job. The job is cancelled when the client goes away, because nobody else waits for it. */
-export class Exchange {
+export class OpenaiExchange {
   readonly headers: Readonly<Record<string, string>>
-  readonly #parts: ExchangeParts
+  readonly #parts: OpenaiExchangeParts
   readonly #request: Request
   readonly #gone = new AbortController()
   readonly #ended: AbortSignal
@@ -71,7 +71,7 @@ export class Exchange {
   #attempt = 0
 
   /** @param ended aborts when the caller may no longer have the answer; its reason is the refusal */
-  constructor(parts: ExchangeParts, job: Job, request: Request, ended: AbortSignal) {
+  constructor(parts: OpenaiExchangeParts, job: Job, request: Request, ended: AbortSignal) {
     this.#parts = parts
     this.#job = job
     this.#request = request

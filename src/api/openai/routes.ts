@@ -8,13 +8,13 @@ import type { Access } from '../../services/accounts/access.ts'
 import type { Endpoints } from '../../services/endpoints/endpoints.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
-import { Exchange, type ExchangeParts, respond } from './exchange.ts'
+import { OpenaiExchange, type OpenaiExchangeParts, respond } from './exchange.ts'
 
 /** Largest body of a request. */
 const PAYLOAD_BYTES = 20_971_520
 
 /** What the OpenAI route uses. */
-export interface OpenAiSurfaceParts extends ExchangeParts {
+export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
   readonly access: Access
   readonly endpoints: Endpoints
   readonly room: BodyRoom
@@ -57,7 +57,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
     const submitted = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', ...kept })
     return { job: submitted, stream: call.stream }
   })
-  const exchange = new Exchange(parts, job, request, heldFor(parts.access, env, caller, requireRight))
+  const exchange = new OpenaiExchange(parts, job, request, heldFor(parts.access, env, caller, requireRight))
   try {
     return await (stream ? exchange.stream() : exchange.whole())
   } catch (error) {

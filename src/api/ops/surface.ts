@@ -7,9 +7,9 @@ import type { PageRequest } from '../../core/pages.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import type { Explaining } from '../../services/observing/explainer.ts'
+import type { Explainer } from '../../services/observing/explainer.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
-import type { Scraping } from '../../services/observing/metrics-reader.ts'
+import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
 import type { WorkerReading } from '../../services/workers/worker-reading.ts'
 import {
   admitTo,
@@ -27,11 +27,11 @@ import { watchView } from './watch.ts'
 /** What the surface for operators uses. */
 export interface OpsParts {
   readonly access: Access
-  readonly explaining: Explaining
+  readonly explaining: Explainer
   readonly workers: WorkerReading
   readonly logs: LogReading
   readonly clock: Clock
-  readonly scraping: Scraping
+  readonly scraping: MetricsReader
   readonly metricsPublic: boolean
   readonly emit: Emit
   /** Whether the store answers and the server is not stopping. */

@@ -9,9 +9,9 @@ import type { Billing } from '../../services/accounts/billing.ts'
 import type { Endpoints } from '../../services/endpoints/endpoints.ts'
 import type { Templates } from '../../services/endpoints/templates.ts'
 import type { Volumes } from '../../services/endpoints/volumes.ts'
-import { inGroups } from '../../services/map-concurrently.ts'
+import { mapConcurrently } from '../../services/map-concurrently.ts'
 import type { Registries } from '../../services/secrets/registries.ts'
-import { type Contract, type Members, type Route, type RouteCall, route, type Shape } from '../rest/route.ts'
+import { type Contract, type Members, type RestRoute, type RouteCall, route, type Shape } from '../rest/route.ts'
 import { timeOf, timeRule, timeText } from '../rest/routes/billing.ts'
 import { endpointId } from '../rest/routes/serverless.ts'
 import { BillingTimeQuery } from '../rest/schemas/billing.ts'
@@ -33,11 +33,11 @@ export interface V1Parts {
 const Views = { includeTemplate: Flag, includeWorkers: Flag }
 type Query = Partial<Members<typeof Views>>
 /** So many reads at once where there is one for each endpoint. */
-const AT_ONCE = 16
+const CONCURRENCY = 16
 const TEMPLATE_DISK_GB = 50
 
 /** REST version 1, which installed tools go on calling: bare lists, flat members, errors with a message. */
-export function v1Routes(parts: V1Parts): Route[] {
+export function v1Routes(parts: V1Parts): RestRoute[] {
   return [
     ...endpointRoutes(parts),
     ...templateRoutes(parts),
@@ -73,7 +73,7 @@ function body<B extends Shape>(shape: B) {
   return { body: { name: '', shape, unknown: 'ignored' as const } }
 }
 
-function endpointRoutes(parts: V1Parts): Route[] {
+function endpointRoutes(parts: V1Parts): RestRoute[] {
   const { endpoints } = parts
   const view = async (endpoint: Endpoint, { includeWorkers }: Query, template?: Template) =>
     endpointView(endpoint, {
@@ -91,9 +91,9 @@ function endpointRoutes(parts: V1Parts): Route[] {
   return [
     route({ ...contract('get', '/endpoints'), query: Views }, async ({ caller, query }) => {
       const { items } = await endpoints.list(caller.owner)
-      if (!query.includeTemplate) return inGroups(items, AT_ONCE, endpoint => view(endpoint, query))
+      if (!query.includeTemplate) return mapConcurrently(items, CONCURRENCY, endpoint => view(endpoint, query))
       const templates = [...(await endpoints.templatesOf(items))]
-      return inGroups(templates, AT_ONCE, ([endpoint, template]) => view(endpoint, query, template))
+      return mapConcurrently(templates, CONCURRENCY, ([endpoint, template]) => view(endpoint, query, template))
     }),
     route({ ...contract('post', '/endpoints'), ...body(EndpointFields) }, async ({ caller, body: fields }) => {
       if (fields.templateId === undefined) throw invalid(['templateId is needed'])
@@ -116,7 +116,7 @@ function endpointRoutes(parts: V1Parts): Route[] {
   ]
 }
 
-function templateRoutes({ templates }: V1Parts): Route[] {
+function templateRoutes({ templates }: V1Parts): RestRoute[] {
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof TemplateFields>
   const update = async ({ caller, params, body: fields }: Change) => {
     const changes = ({ args }: Template) => templateChanges(fields, args)
@@ -148,7 +148,7 @@ function templateRoutes({ templates }: V1Parts): Route[] {
   ]
 }
 
-function registryRoutes({ registries }: V1Parts): Route[] {
+function registryRoutes({ registries }: V1Parts): RestRoute[] {
   const path = '/containerregistryauth'
   // The user name is no secret: it does nothing without the password, and tools compare it with what they have sent.
   const view = ({ id, name, username }: Registry) => ({ id, name, username })
@@ -166,7 +166,7 @@ function registryRoutes({ registries }: V1Parts): Route[] {
   ]
 }
 
-function volumeRoutes({ volumes }: V1Parts): Route[] {
+function volumeRoutes({ volumes }: V1Parts): RestRoute[] {
   const path = '/networkvolumes'
   const view = ({ id, name, sizeGb, dataCenter }: Awaited<ReturnType<Volumes['find']>>) => ({
     ...{ id, name, size: sizeGb, dataCenterId: dataCenter },
@@ -196,7 +196,7 @@ function volumeRoutes({ volumes }: V1Parts): Route[] {
 }
 
 /** Bills of endpoints, a record for each bucket and endpoint. There are no pods, and volumes cost nothing. */
-function billingRoutes({ billing }: V1Parts): Route[] {
+function billingRoutes({ billing }: V1Parts): RestRoute[] {
   const query = { ...BillingTimeQuery, endpointId: z.string().max(191).optional() }
   return [
     route(

@@ -1,5 +1,5 @@
 import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
-import type { BodyContract, Route, Shape } from './route.ts'
+import type { BodyContract, RestRoute, Shape } from './route.ts'
 import { Problem } from './schemas/common.ts'
 
 type Responses = RouteConfig['responses']
@@ -25,7 +25,7 @@ const RATE_HEADERS = {
 }
 
 /** The OpenAPI 3.1 document of a table of routes, without the addresses under which clients reach them. */
-export function openApiDocument(routes: readonly Route[]): Record<string, unknown> {
+export function openApiDocument(routes: readonly RestRoute[]): Record<string, unknown> {
   const app = new OpenAPIHono()
   app.openAPIRegistry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer' })
   for (const route of routes) app.openAPIRegistry.registerPath(operation(route))
@@ -35,7 +35,7 @@ export function openApiDocument(routes: readonly Route[]): Record<string, unknow
   }) as unknown as Record<string, unknown>
 }
 
-function operation({ contract }: Route): RouteConfig {
+function operation({ contract }: RestRoute): RouteConfig {
   const { method, path, operationId, tag, summary, level, params, query, headers, body } = contract
   return {
     ...{ method, path, operationId, summary, tags: [tag], security: level === 'open' ? [] : [{ apiKey: [] }] },
@@ -55,14 +55,17 @@ function bodySchema({ name, shape, keywords = {} }: BodyContract<Shape>) {
   return z.strictObject(shape as z.ZodRawShape).openapi(name, keywords)
 }
 
-function success({ success: { status, schema, mediaType, headers: more = [] }, level }: Route['contract']): Responses {
+function success({
+  success: { status, schema, mediaType, headers: more = [] },
+  level,
+}: RestRoute['contract']): Responses {
   const own = Object.fromEntries(more.map(name => [name, { schema: { type: 'string' as const } }]))
   const headers = level === 'open' ? {} : { headers: { ...RATE_HEADERS, ...own } }
   if (schema === null) return { [status]: { description: 'Done', ...headers } }
   return { [status]: { description: 'Done', ...headers, content: { [mediaType ?? 'application/json']: { schema } } } }
 }
 
-function problems({ level, problems: more = [] }: Route['contract']): Responses {
+function problems({ level, problems: more = [] }: RestRoute['contract']): Responses {
   const statuses = level === 'open' ? [...more] : [401, 403, 429, ...more]
   const known = Object.fromEntries(statuses.sort().map(status => [status, problem(status)]))
   const rated = level === 'open' ? {} : { headers: RATE_HEADERS }

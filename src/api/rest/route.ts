@@ -67,7 +67,7 @@ export interface RouteCall<P extends Shape, Q extends Shape, H extends Shape, B 
 }
 
 /** A contract with its handler. The handler's value is the JSON of the answer, or a whole answer. */
-export interface Route {
+export interface RestRoute {
   readonly contract: Contract<Shape, Shape, Shape, Shape>
   readonly handle: (call: RouteCall<Shape, Shape, Shape, Shape>) => Promise<unknown>
 }
@@ -78,7 +78,7 @@ export function route<
   Q extends Shape = Record<never, never>,
   H extends Shape = Record<never, never>,
   B extends Shape = Record<never, never>,
->(contract: Contract<P, Q, H, B>, handle: (call: RouteCall<P, Q, H, B>) => Promise<unknown>): Route {
+>(contract: Contract<P, Q, H, B>, handle: (call: RouteCall<P, Q, H, B>) => Promise<unknown>): RestRoute {
   // The table of routes forgets the shapes; `validate` gives each handler what its own contract says.
-  return { contract, handle } as unknown as Route
+  return { contract, handle } as unknown as RestRoute
 }

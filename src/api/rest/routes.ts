@@ -1,4 +1,4 @@
-import type { Route } from './route.ts'
+import type { RestRoute } from './route.ts'
 import { type AccountParts, accountRoutes } from './routes/account.ts'
 import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
@@ -24,7 +24,7 @@ export type RouteParts = ServerlessParts &
   Parameters<typeof volumeRoutes>[0]
 
 /** Every route of the management API. */
-export function restRoutes(parts: RouteParts): Route[] {
+export function restRoutes(parts: RouteParts): RestRoute[] {
   const routes = [
     ...serverlessRoutes(parts),
     ...workerRoutes(parts),

@@ -9,7 +9,7 @@ import type { Access } from '../../services/accounts/access.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { problemResponse } from './problem.ts'
-import type { Route } from './route.ts'
+import type { RestRoute } from './route.ts'
 import { validate } from './validate.ts'
 
 /** What the REST surface itself uses; its routes bring what they use. */
@@ -30,7 +30,7 @@ export type RenderError = (error: AppError, headers?: Readonly<Record<string, st
 /** A management API as a function over a table of routes. @param render its errors; problem documents unless given */
 export function restSurface(
   parts: RestParts,
-  routes: readonly Route[],
+  routes: readonly RestRoute[],
   render: RenderError = problemResponse,
 ): Surface {
   const app = new Hono<Env>({ strict: true })
@@ -92,13 +92,13 @@ async function answered(
   }
 }
 
-async function admit(env: Env['Bindings'], request: Request, route: Route): Promise<Caller> {
+async function admit(env: Env['Bindings'], request: Request, route: RestRoute): Promise<Caller> {
   const caller = await authenticate(env, request)
   requireLevel(env.parts, caller, route)
   return caller
 }
 
-function requireLevel({ access }: RestParts, caller: Caller, { contract }: Route): void {
+function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestRoute): void {
   access.requireManagement(caller, contract.level as 'read' | 'write')
 }
 
@@ -114,7 +114,7 @@ async function authenticate({ parts, env, rate }: Env['Bindings'], request: Requ
 /** Tells of a change. @param params of its path; their last one names the object, or the answer does that has made it */
 function tell(
   { parts, env }: Env['Bindings'],
-  { contract }: Route,
+  { contract }: RestRoute,
   caller: Caller,
   params: object,
   answer: unknown,
@@ -150,7 +150,7 @@ function respond(value: unknown, status: number): Response {
 }
 
 /** The methods of each path, HEAD along with GET. */
-function methodsByPath(routes: readonly Route[]): Map<string, string[]> {
+function methodsByPath(routes: readonly RestRoute[]): Map<string, string[]> {
   const methods = new Map<string, string[]>()
   for (const { contract } of routes) {
     const known = methods.get(contract.path) ?? []

@@ -2,7 +2,7 @@
 
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
-import { Patience } from './reconnect-backoff.ts'
+import { ReconnectBackoff } from './reconnect-backoff.ts'
 
 /** One event. */
 export interface ServerEvent {
@@ -21,7 +21,7 @@ export async function* events(
   options: ConnectionOptions,
   path: string,
   last: string,
-  patience = new Patience(),
+  patience = new ReconnectBackoff(),
 ): AsyncGenerator<ServerEvent, void, undefined> {
   let lastId: string | null = null
   for (;;) {

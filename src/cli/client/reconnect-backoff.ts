@@ -7,7 +7,7 @@ const MOST_MS = 5_000
 const AWAY_MS = 300_000
 
 /** Waits while a server that has answered before is restarted. */
-export class Patience {
+export class ReconnectBackoff {
   #waitMs = FIRST_MS
   #awaySinceMs: number | null = null
   #answered = false

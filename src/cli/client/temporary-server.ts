@@ -7,7 +7,7 @@ import { CliError, EXIT } from '../exit.ts'
 import type { ConnectionOptions } from './connection.ts'
 
 /** A server of one command. */
-export interface PassingServer {
+export interface TemporaryServer {
   /** The endpoint of the folder. */
   readonly endpointId: string
   /** How it is asked. */
@@ -21,7 +21,7 @@ export interface PassingServer {
  * temporary folder. Settings of the environment are not for it.
  * @throws CliError when it cannot start
  */
-export async function startPassingServer(folder: string, inContainer: boolean): Promise<PassingServer> {
+export async function startTemporaryServer(folder: string, inContainer: boolean): Promise<TemporaryServer> {
   const dataDir = mkdtempSync(join(tmpdir(), 'runyard-test-'))
   const remove = () => rmSync(dataDir, { recursive: true, force: true })
   const options = {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { CliError, EXIT } from '../exit.ts'
-import { type Column, column, durationText, type Row, timeText } from '../terminal/table.ts'
+import { type Column, column, durationText, type TableRow, timeText } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { print, printList } from './resources.ts'
 import { type SubmitOptions, submission, withSubmission } from './run.ts'
@@ -64,7 +64,7 @@ function onJob(group: Command, verb: string, description: string, act: JobAction
 async function list(endpoint: string, options: ListOptions): Promise<void> {
   const { status, limit } = options
   if (!/^[1-9]\d{0,8}$/.test(limit)) throw new CliError(`--limit takes a number from 1 on, not '${limit}'`, EXIT.usage)
-  const rows: Row[] = []
+  const rows: TableRow[] = []
   for (let cursor: string | null = null; rows.length < Number(limit); ) {
     const query: URLSearchParams = new URLSearchParams({
       limit: String(Math.min(PAGE, Number(limit) - rows.length)),
@@ -72,7 +72,7 @@ async function list(endpoint: string, options: ListOptions): Promise<void> {
       ...(cursor === null ? {} : { cursor }),
     })
     const page = (await (await ask(options, `/v2/${encodeURIComponent(endpoint)}/requests?${query}`)).json()) as {
-      requests: Row[]
+      requests: TableRow[]
       pagination: { nextCursor: string | null }
     }
     rows.push(...page.requests)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { type BodyOptions, bodyOf, collected, type Field } from '../client/fields.ts'
-import { type Column, column, memberAt, type Row, shown, table } from '../terminal/table.ts'
+import { type Column, column, memberAt, shown, type TableRow, table } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
@@ -245,12 +245,12 @@ function withBody(command: Command, fields: readonly Field[]): Command {
 }
 
 /** All items of a list, page by page. */
-export async function pages(options: ConnectionOptions, path: string, wrapper: string): Promise<Row[]> {
-  const rows: Row[] = []
+export async function pages(options: ConnectionOptions, path: string, wrapper: string): Promise<TableRow[]> {
+  const rows: TableRow[] = []
   for (let cursor: string | null = null; ; ) {
     const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
     const page = (await (await ask(options, `${path}${query}`)).json()) as Record<string, unknown>
-    rows.push(...(page[wrapper] as Row[]))
+    rows.push(...(page[wrapper] as TableRow[]))
     cursor = (page.pagination as { nextCursor: string | null } | undefined)?.nextCursor ?? null
     if (cursor === null) return rows
   }
@@ -259,7 +259,7 @@ export async function pages(options: ConnectionOptions, path: string, wrapper: s
 /** A table for people, JSON lines for programs. */
 export function printList(
   options: ConnectionOptions,
-  rows: readonly Row[],
+  rows: readonly TableRow[],
   columns: readonly Column[],
   name: string,
 ): void {
@@ -270,10 +270,10 @@ export function printList(
 
 /** A thing as JSON, the only form that shows all of it. */
 export async function print(answer: Response): Promise<void> {
-  printValue((await answer.json()) as Row)
+  printValue((await answer.json()) as TableRow)
 }
 
 /** As {@link print}, of what was read before. */
-export function printValue(value: Row): void {
+export function printValue(value: TableRow): void {
   printText(`${process.stdout.isTTY ? JSON.stringify(value, null, 2) : JSON.stringify(value)}\n`)
 }

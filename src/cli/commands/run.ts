@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { events } from '../client/event-stream.ts'
 import { jsonArgument } from '../client/fields.ts'
-import { Patience } from '../client/reconnect-backoff.ts'
+import { ReconnectBackoff } from '../client/reconnect-backoff.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -85,8 +85,8 @@ export function submission({ input, timeout, webhook, lowPriority }: SubmitOptio
 }
 
 /** The job was accepted, so it goes on while the server is restarted. */
-function patienceOfJob(): Patience {
-  const patience = new Patience()
+function patienceOfJob(): ReconnectBackoff {
+  const patience = new ReconnectBackoff()
   patience.answered()
   return patience
 }

@@ -66,8 +66,8 @@ async function test(folder: string, options: TestOptions): Promise<void> {
     await runAll(hubTests, { ...options, connection: options, endpoint: options.endpoint })
     return
   }
-  const { startPassingServer } = await import('../client/temporary-server.ts')
-  const server = await startPassingServer(path, options.container === true)
+  const { startTemporaryServer } = await import('../client/temporary-server.ts')
+  const server = await startTemporaryServer(path, options.container === true)
   const onSignal = () => {
     process.exitCode = 130
     void server.stop().then(() => process.exit())

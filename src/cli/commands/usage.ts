@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { BUCKET_SIZES, type BucketSize } from '../../core/accounts/billing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { type Column, column, durationText, memberAt, type Row } from '../terminal/table.ts'
+import { type Column, column, durationText, memberAt, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { pages, printList } from './resources.ts'
 
@@ -37,7 +37,7 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
     ...(to === undefined ? {} : { endTime: wholeTime(to) }),
   })
   const bill = (await (await ask(options, `/v2/billing/serverless?${query}`)).json()) as {
-    records: Row[]
+    records: TableRow[]
     metadata: { totals: { totalAmount: number } }
   }
   if (wantsJson(options)) return printList(options, bill.records, [], 'usage')

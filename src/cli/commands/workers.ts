@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { CliError, EXIT } from '../exit.ts'
-import type { Row } from '../terminal/table.ts'
+import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { WORKER_COLUMNS, withEnded, workerText } from '../terminal/worker-table.ts'
 import { pages, printList, printValue } from './resources.ts'
@@ -37,7 +37,7 @@ async function list(endpoint: string | undefined, options: ListOptions): Promise
   if (endpoint !== undefined) {
     return printList(options, await workersOf(options, encodeURIComponent(endpoint)), WORKER_COLUMNS, 'workers')
   }
-  const rows: Row[] = []
+  const rows: TableRow[] = []
   for (const { id } of await pages(options, '/v2/serverless', 'endpoints')) {
     try {
       rows.push(...(await workersOf(options, encodeURIComponent(String(id)))))
@@ -52,7 +52,7 @@ async function list(endpoint: string | undefined, options: ListOptions): Promise
 async function get(id: string, options: InsideOptions): Promise<void> {
   const endpoint = await endpointOf(options, 'worker', id)
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`)
-  const worker = (await answer.json()) as Row
+  const worker = (await answer.json()) as TableRow
   if (wantsJson(options)) printValue(worker)
   else printText(workerText(worker))
 }
@@ -65,10 +65,10 @@ async function remove(id: string, options: InsideOptions): Promise<void> {
 }
 
 /** @param endpoint as it stands in a path */
-async function workersOf(options: ListOptions, endpoint: string): Promise<Row[]> {
+async function workersOf(options: ListOptions, endpoint: string): Promise<TableRow[]> {
   const query = options.ended === true ? '?ended=true' : ''
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers${query}`)
-  const { workers, ended = [] } = (await answer.json()) as { workers: Row[]; ended?: Row[] }
+  const { workers, ended = [] } = (await answer.json()) as { workers: TableRow[]; ended?: TableRow[] }
   return withEnded(workers, ended).map(({ id, ...worker }) => ({
     ...{ id, endpointId: decodeURIComponent(endpoint) },
     ...worker,

@@ -3,11 +3,11 @@ import { stripVTControlCharacters, styleText } from 'node:util'
 /** A column: its title and the text of a row in it. */
 export interface Column {
   readonly title: string
-  readonly text: (row: Row) => string
+  readonly text: (row: TableRow) => string
 }
 
 /** A resource as the server shows it. */
-export type Row = Readonly<Record<string, unknown>>
+export type TableRow = Readonly<Record<string, unknown>>
 
 /** The longest text of a cell; what is longer is cut, and whole in JSON. */
 const MAX_CELL = 60
@@ -22,7 +22,7 @@ const GAP = '  '
  * paragraph.
  * @param width how many characters a line has room for; any number unless the output is a terminal
  */
-export function table(columns: readonly Column[], rows: readonly Row[], width = terminalWidth()): string {
+export function table(columns: readonly Column[], rows: readonly TableRow[], width = terminalWidth()): string {
   const cells = rows.map(row => columns.map(({ text }) => cut(onOneLine(text(row)), MAX_CELL)))
   const wanted = columns.map(({ title }, index) => Math.max(title.length, ...cells.map(line => line[index]!.length)))
   const widths = fitting(wanted, columns, width)
@@ -94,8 +94,8 @@ export function durationText(ms: unknown): string {
 }
 
 /** The member of a row at a path such as `workers.min`; undefined where there is none. */
-export function memberAt(row: Row, path: string): unknown {
-  return path.split('.').reduce<unknown>((value, name) => (value as Row | null | undefined)?.[name], row)
+export function memberAt(row: TableRow, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, name) => (value as TableRow | null | undefined)?.[name], row)
 }
 
 /** A text without what could steer a terminal. */

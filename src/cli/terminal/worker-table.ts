@@ -1,6 +1,6 @@
 /** How workers look in a terminal. */
 import { lasting } from '../../core/observing/explain-facts.ts'
-import { type Column, column, durationText, onOneLine, type Row, shown, timeText } from './table.ts'
+import { type Column, column, durationText, onOneLine, shown, type TableRow, timeText } from './table.ts'
 
 /** The columns of a list of workers; rows are as REST shows them, with `endpointId`. */
 export const WORKER_COLUMNS: readonly Column[] = [
@@ -15,24 +15,24 @@ export const WORKER_COLUMNS: readonly Column[] = [
 ]
 
 /** The phase of a worker, with the percentage of its image. */
-export function phaseText({ phase, pullPercent }: Row): string {
+export function phaseText({ phase, pullPercent }: TableRow): string {
   return typeof pullPercent === 'number' ? `${phase} ${Math.round(pullPercent)}%` : shown(phase)
 }
 
 /** The GPUs of a worker: `2x NVIDIA L40`, a type alone for one, or a dash. */
-export function gpuText({ gpuCount, gpuTypeId }: Row): string {
+export function gpuText({ gpuCount, gpuTypeId }: TableRow): string {
   if (gpuCount === 0 || gpuCount === undefined) return '-'
   return gpuCount === 1 ? shown(gpuTypeId) : `${gpuCount}x ${shown(gpuTypeId)}`
 }
 
 /** What keeps a worker apart and what it cannot take more of: `cage, with limits on memory, disk`. */
-function isolationText({ isolation, limits }: Row): string {
+function isolationText({ isolation, limits }: TableRow): string {
   const held = Array.isArray(limits) && limits.length > 0 ? `, with limits on ${limits.join(', ')}` : ''
   return `${shown(isolation)}${held}`
 }
 
 /** One worker for people: where it is, how it came there, and how it ended. */
-export function workerText(worker: Row): string {
+export function workerText(worker: TableRow): string {
   const exit = worker.exit as { cause: string; code: number | null; lastLines?: readonly string[] } | null
   const jobs = (worker.jobs ?? []) as readonly { id: string; startedAt: string | null }[]
   const steps = (worker.timeLine ?? []) as readonly { phase: string; startedAt: string; ms: number }[]
@@ -68,7 +68,7 @@ function since(instant: unknown): number {
 }
 
 /** The rows of a list with those that have ended: the newest first, each once. */
-export function withEnded(workers: readonly Row[], ended: readonly Row[]): Row[] {
+export function withEnded(workers: readonly TableRow[], ended: readonly TableRow[]): TableRow[] {
   const known = new Set(ended.map(row => row.id))
   return [...workers.filter(row => !known.has(row.id)), ...ended]
 }

@@ -5,7 +5,7 @@ import type { WorkerUsage } from './usage.ts'
 /** What a worker can be doing while it exists. */
 export const WORKER_PHASES = ['starting', 'running', 'idle'] as const
 /** One of {@link WORKER_PHASES}: before its first request for jobs, with jobs, and without. */
-export type WorkerPhase = (typeof WORKER_PHASES)[number]
+export type BilledPhase = (typeof WORKER_PHASES)[number]
 
 /** Prices of an installation, in millionths of a US dollar for an hour. */
 export interface PriceList {
@@ -18,7 +18,7 @@ export interface PriceList {
   /** Of one vCPU of any other flavor. */
   readonly cpuDefault: number
   /** What of a worker's time is paid for. */
-  readonly phases: ReadonlySet<WorkerPhase>
+  readonly phases: ReadonlySet<BilledPhase>
 }
 
 const MICROS = 1_000_000
@@ -27,7 +27,7 @@ const MAX_DOLLARS = 1_000_000
 /** Longer than any list of known pools and flavors can be. */
 const MAX_TEXT = 100_000
 /** Clients of the hosted service know that a worker that starts is free. */
-const PAID: ReadonlySet<WorkerPhase> = new Set(['running', 'idle'])
+const PAID: ReadonlySet<BilledPhase> = new Set(['running', 'idle'])
 
 /** Everything is free. */
 export const NO_PRICES: PriceList = {
@@ -111,10 +111,10 @@ function readPart(part: string, given: unknown, kind: string, known: ReadonlySet
   return { prices, others }
 }
 
-function readPhases(given: unknown, mistakes: string[]): ReadonlySet<WorkerPhase> {
+function readPhases(given: unknown, mistakes: string[]): ReadonlySet<BilledPhase> {
   if (given === undefined) return PAID
   const phases: readonly unknown[] = Array.isArray(given) ? given : [given]
-  const right = phases.filter(phase => (WORKER_PHASES as readonly unknown[]).includes(phase)) as WorkerPhase[]
+  const right = phases.filter(phase => (WORKER_PHASES as readonly unknown[]).includes(phase)) as BilledPhase[]
   if (!Array.isArray(given) || right.length < phases.length) {
     mistakes.push(`phases must be a list of ${WORKER_PHASES.join(', ')}, not ${JSON.stringify(given).slice(0, 100)}`)
   }

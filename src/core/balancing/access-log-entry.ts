@@ -1,7 +1,7 @@
 import type { EndpointId, WorkerId } from '../ids.ts'
 
 /** How a call of a load-balancing endpoint went, for the access log and the metrics. Times in milliseconds; null for what did not come to pass. */
-export interface Passed {
+export interface AccessLogEntry {
   readonly kind: 'request' | 'socket'
   readonly endpointId: EndpointId
   readonly method: string

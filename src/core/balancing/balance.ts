@@ -21,7 +21,7 @@ export interface Affinity {
 }
 
 /** How a request ended, for the judgement about its worker: `unreachable` is one whose connection could not be made. */
-export type Outcome = 'answered' | 'broken' | 'unreachable' | 'aborted'
+export type RequestOutcome = 'answered' | 'broken' | 'unreachable' | 'aborted'
 
 /** So many requests in a row must fail before a worker is taken out of the rotation. */
 export const FAILURES_UNTIL_OUT = 3
@@ -32,7 +32,7 @@ const LONGEST_OUT_MS = 30_000
  * How far a worker is trusted with requests: `good` is in the rotation; `out` is not; `due` was out for its time and gets one
  * request; `tried` has that one and gets no other until it is over.
  */
-export interface Trust {
+export interface Ejection {
   readonly standing: 'good' | 'out' | 'due' | 'tried'
   /** Requests that failed since the last one that was answered. */
   readonly failures: number
@@ -41,11 +41,11 @@ export interface Trust {
 }
 
 /** Nothing is held against it. */
-export const TRUSTED: Trust = { standing: 'good', failures: 0, outs: 0 }
+export const NOT_EJECTED: Ejection = { standing: 'good', failures: 0, outs: 0 }
 
 /** The trust in a worker after a request that was sent to it ended so. An aborted one says nothing about it. */
-export function trustAfter(trust: Trust, outcome: Outcome): Trust {
-  if (outcome === 'answered') return TRUSTED
+export function trustAfter(trust: Ejection, outcome: RequestOutcome): Ejection {
+  if (outcome === 'answered') return NOT_EJECTED
   const { standing, failures, outs } = trust
   if (outcome === 'aborted') return standing === 'tried' ? { ...trust, standing: 'due' } : trust
   if (standing === 'tried') return { standing: 'out', failures: failures + 1, outs: outs + 1 }
@@ -56,17 +56,17 @@ export function trustAfter(trust: Trust, outcome: Outcome): Trust {
 }
 
 /** The trust in a worker as it is sent a request. */
-export function trustWhenSent(trust: Trust): Trust {
+export function trustWhenSent(trust: Ejection): Ejection {
   return trust.standing === 'due' ? { ...trust, standing: 'tried' } : trust
 }
 
 /** The trust in a worker that was out for its time, or whose trial has gone well for as long, such as a socket. */
-export function trustWhenDue(trust: Trust): Trust {
+export function trustWhenDue(trust: Ejection): Ejection {
   return trust.standing === 'good' ? trust : { ...trust, standing: 'due' }
 }
 
 /** For how long a worker stays out, and is tried with one request: 1 s, and twice as long each time, up to 30 s. */
-export function outForMs({ outs }: Trust): number {
+export function outForMs({ outs }: Ejection): number {
   return Math.min(LONGEST_OUT_MS, FIRST_OUT_MS * 2 ** Math.min(outs - 1, 10))
 }
 
@@ -75,7 +75,7 @@ export interface Candidate extends Target {
   readonly inFlight: number
   /** Grows with each request that any worker gets; what it was at this one's last. */
   readonly usedAt: number
-  readonly trust: Trust
+  readonly trust: Ejection
 }
 
 /** What of the endpoint the choice depends on. */

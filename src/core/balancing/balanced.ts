@@ -7,13 +7,13 @@ import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot, RequestFacts } from '../scaling/scale.ts'
 import type { BalancedEndpoint, ServedAt, Target, TargetState } from '../workers/socket-address.ts'
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
-import type { Health } from './health-check.ts'
+import type { WorkerHealth } from './health-check.ts'
 import { healthProblem } from './health-check.ts'
 import type { TrafficLoad, WorkerTraffic } from './traffic.ts'
 
 /** What is known of a worker that serves requests besides its record. */
 export interface ServingWorker {
-  readonly health: Health
+  readonly health: WorkerHealth
   /** Null while it is not known. */
   readonly servedAt: ServedAt | null
   /** Which port its health is asked at, for people. */

@@ -10,7 +10,7 @@ import type { FaultReason } from '../workers/worker.ts'
  * What came of one health check: its status, or why there was none, as a phrase. `refused` says that nobody listens there, as
  * before a server has come up.
  */
-export type Answer = { readonly status: number } | { readonly problem: string; readonly refused: boolean }
+export type HealthAnswer = { readonly status: number } | { readonly problem: string; readonly refused: boolean }
 
 /**
  * `starting` was never healthy, or says that it initializes; `healthy` may get requests; `unhealthy` was healthy and is not, or
@@ -19,7 +19,7 @@ export type Answer = { readonly status: number } | { readonly problem: string; r
 export type HealthState = 'starting' | 'healthy' | 'unhealthy'
 
 /** What is known of the health of one worker. */
-export interface Health {
+export interface WorkerHealth {
   readonly state: HealthState
   /** Since when it is in this state. */
   readonly sinceMs: number
@@ -28,7 +28,7 @@ export interface Health {
   /** Answers in a row that were neither 200 nor 204. */
   readonly failures: number
   /** Null before the first one. */
-  readonly last: Answer | null
+  readonly last: HealthAnswer | null
   /** When to ask again. */
   readonly nextAtMs: number
 }
@@ -49,12 +49,12 @@ export const UNHEALTHY_MS = 60_000
 export const UNHEALTHY_BUSY_MS = 6 * 60_000
 
 /** The health of a worker that was not asked yet. @param wasHealthy whether an earlier run of the server has seen it healthy */
-export function unasked(nowMs: number, wasHealthy: boolean): Health {
+export function unasked(nowMs: number, wasHealthy: boolean): WorkerHealth {
   return { state: 'starting', sinceMs: nowMs, wasHealthy, failures: 0, last: null, nextAtMs: nowMs }
 }
 
 /** The health of a worker after one more answer. */
-export function afterAnswer(health: Health, answer: Answer, nowMs: number): Health {
+export function afterAnswer(health: WorkerHealth, answer: HealthAnswer, nowMs: number): WorkerHealth {
   const failures = isFailure(answer) ? health.failures + 1 : 0
   const state = stateAfter(health, answer, failures)
   const sinceMs = state === health.state ? health.sinceMs : nowMs
@@ -64,15 +64,15 @@ export function afterAnswer(health: Health, answer: Answer, nowMs: number): Heal
 }
 
 /** The health of a worker whose address is not known yet, so that it could not be asked. */
-export function afterNothing(health: Health, nowMs: number): Health {
+export function afterNothing(health: WorkerHealth, nowMs: number): WorkerHealth {
   return { ...health, nextAtMs: nowMs + pauseOf(health, nowMs) }
 }
 
-function isFailure(answer: Answer): boolean {
+function isFailure(answer: HealthAnswer): boolean {
   return !('status' in answer) || (answer.status !== 200 && answer.status !== 204)
 }
 
-function stateAfter(health: Health, answer: Answer, failures: number): HealthState {
+function stateAfter(health: WorkerHealth, answer: HealthAnswer, failures: number): HealthState {
   if ('status' in answer && answer.status === 200) return 'healthy'
   if ('status' in answer && answer.status === 204) return 'starting'
   if (health.state === 'unhealthy') return 'unhealthy'
@@ -82,7 +82,7 @@ function stateAfter(health: Health, answer: Answer, failures: number): HealthSta
   return 'unhealthy'
 }
 
-function pauseOf({ state, failures, wasHealthy, sinceMs }: Omit<Health, 'nextAtMs'>, nowMs: number): number {
+function pauseOf({ state, failures, wasHealthy, sinceMs }: Omit<WorkerHealth, 'nextAtMs'>, nowMs: number): number {
   if (state === 'healthy') return failures === 0 ? HEALTHY_MS : SUSPECT_MS
   if (wasHealthy && failures > 0) return SUSPECT_MS
   return Math.min(Math.max(STARTING_MS.least, Math.round((nowMs - sinceMs) / 10)), STARTING_MS.most)
@@ -109,7 +109,7 @@ export interface Judged {
  * is unhealthy for 60 s in a row, 6 min while it has requests in flight. Null when it may go on.
  */
 export function verdictOn(
-  health: Health,
+  health: WorkerHealth,
   { serves, port, runsForMs, inFlight }: Judged,
   nowMs: number,
 ): Verdict | null {
@@ -133,7 +133,7 @@ export function verdictOn(
  * What its last answer says, as a clause; null for a healthy one, and before the first.
  * @param port which port it is asked at, for people
  */
-export function healthProblem({ last }: Pick<Health, 'last'>, serves: Serving, port: number): string | null {
+export function healthProblem({ last }: Pick<WorkerHealth, 'last'>, serves: Serving, port: number): string | null {
   if (last === null) return null
   const { healthPath } = serves
   const variable = serves.healthPort === serves.port ? 'PORT' : 'PORT_HEALTH'

@@ -2,14 +2,14 @@
  * How fast a line moves, measured between places that become free. Only as long as the same workers serve it: more of them
  * make it faster, and nobody knows by how much before they do.
  */
-export interface Pace {
+export interface QueueThroughput {
   /** The mean time between two free places, recent ones counting more. */
   readonly everyMs: number
   readonly measured: number
 }
 
 /** Nothing measured yet. */
-export const NO_PACE: Pace = { everyMs: 0, measured: 0 }
+export const NO_THROUGHPUT: QueueThroughput = { everyMs: 0, measured: 0 }
 
 /** With fewer measurements nothing is said. */
 const ENOUGH = 10
@@ -19,7 +19,7 @@ const WEIGHT = 0.1
 const MARGIN = 2
 
 /** The pace after a place became free so long after the one before. */
-export function paceAfter(pace: Pace, sinceLastMs: number): Pace {
+export function throughputAfter(pace: QueueThroughput, sinceLastMs: number): QueueThroughput {
   const weight = Math.max(WEIGHT, 1 / (pace.measured + 1))
   return { everyMs: pace.everyMs + weight * (sinceLastMs - pace.everyMs), measured: pace.measured + 1 }
 }
@@ -28,7 +28,7 @@ export function paceAfter(pace: Pace, sinceLastMs: number): Pace {
  * How long it will take until whoever comes now has a place, in milliseconds; null while that is not known.
  * @param ahead how many wait already
  */
-export function expectedWaitMs(pace: Pace, ahead: number): number | null {
+export function expectedWaitMs(pace: QueueThroughput, ahead: number): number | null {
   return pace.measured < ENOUGH ? null : pace.everyMs * (ahead + 1)
 }
 

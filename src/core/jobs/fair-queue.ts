@@ -10,7 +10,7 @@ export interface BatchTurn {
 }
 
 /** What waits at an endpoint, of one priority. */
-export interface WaitingLine {
+export interface WaitingJobs {
   /** Places of the first jobs that were submitted one by one, in order; as many as could be handed out at most. */
   readonly heads: readonly number[]
   /** The place of the last of them; null when there is none. */
@@ -19,7 +19,7 @@ export interface WaitingLine {
 }
 
 /** How many jobs to hand out from where, and where each batch that had a turn stands then. */
-export interface Turns {
+export interface FairQueueTurns {
   readonly single: number
   readonly batches: readonly { readonly id: BatchId; readonly take: number; readonly position: number }[]
 }
@@ -30,7 +30,7 @@ export interface Turns {
  * batches take turns among themselves, and each batch comes to the head as surely as a job does (docs/adr/0009-batches.md).
  * @param limit at most this many in all
  */
-export function takeTurns(line: WaitingLine, limit: number): Turns {
+export function planTurns(line: WaitingJobs, limit: number): FairQueueTurns {
   const batches = line.batches.map(batch => ({ ...batch, take: 0 }))
   let last = Math.max(line.tail ?? 0, ...batches.map(({ position }) => position))
   let single = 0

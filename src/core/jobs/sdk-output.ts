@@ -4,7 +4,7 @@
  */
 
 /** What a line of a worker's output says about a job. */
-export type OutputReport =
+export type SdkOutputReport =
   | { readonly kind: 'finished' }
   /** `unusable`: no other attempt would do better. `undelivered`: it was lost on its way to us. */
   | {
@@ -23,7 +23,7 @@ const REFUSED = /^4(?!01|08|29)\d\d, message=/
 const BROKEN_LOOP = /^(?:Session|Event loop|Connector) is closed/
 
 /** Reads one line, as it is shown to people; null for one that says nothing of the kind. */
-export function readOutput(line: string): OutputReport | null {
+export function readSdkOutput(line: string): SdkOutputReport | null {
   if (FINISHED.test(line)) return { kind: 'finished' }
   const [match, failed, wrong, escaped, text = ''] = UNSENT.exec(line) ?? []
   if (match === undefined) return null

@@ -9,15 +9,23 @@
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Placement } from './placement.ts'
-import { isHopeless, type Refusal, refusalOf } from './placement-failure.ts'
-import { findRoom, helps, quotaReached, type Room, type Search } from './placement-fit.ts'
-import type { Eviction, Occupant, PlaceDecision, Placed, PlaceInput, Tenant, Unplaced } from './placement-input.ts'
+import { isHopeless, type PlacementFailure, placementFailureOf } from './placement-failure.ts'
+import { findFit, helps, type PlacementFit, quotaReached, type Search } from './placement-fit.ts'
+import type {
+  Eviction,
+  Occupant,
+  Placed,
+  PlacementDecision,
+  PlacementInput,
+  Tenant,
+  Unplaced,
+} from './placement-input.ts'
 
 /** So many dwells an endpoint without a worker waits before a busy worker of another one makes room after its job. */
 export const TURN_DWELLS = 10
 
 /** Decides. */
-export function placeWorkers(input: PlaceInput): PlaceDecision {
+export function placeWorkers(input: PlacementInput): PlacementDecision {
   return new Placing(input).decide()
 }
 
@@ -32,14 +40,14 @@ interface Standing {
 
 /** How somebody who cannot be placed now can be. */
 interface Way {
-  readonly room: Room
+  readonly room: PlacementFit
   readonly victims: readonly Occupant[]
   /** Whether the victims may be busy. */
   readonly afterJob: boolean
 }
 
 class Placing {
-  readonly #input: PlaceInput
+  readonly #input: PlacementInput
   readonly #standings = new Map<EndpointId, Standing>()
   #occupants: readonly Occupant[]
   /** What waiting endpoints keep free for themselves, and what was given away in this decision. */
@@ -51,7 +59,7 @@ class Placing {
   readonly #ofOwner = new Map<OwnerId, number>()
   #wakeAtMs: number | null = null
 
-  constructor(input: PlaceInput) {
+  constructor(input: PlacementInput) {
     this.#input = input
     this.#occupants = [...input.occupants].sort((a, b) => order(a.workerId, b.workerId))
     for (const tenant of input.tenants) {
@@ -62,7 +70,7 @@ class Placing {
     for (const { owner, phase } of input.occupants) if (phase !== 'leaving') this.#count(owner, 1)
   }
 
-  decide(): PlaceDecision {
+  decide(): PlacementDecision {
     const waiting = new Set([...this.#standings.values()].filter(({ wanted }) => wanted > 0))
     while (waiting.size > 0) {
       const next = [...waiting].reduce((best, other) => (this.#compare(other, best) < 0 ? other : best))
@@ -78,7 +86,7 @@ class Placing {
   }
 
   #place(standing: Standing): boolean {
-    const room = findRoom(this.#searchOf(standing), this.#all())
+    const room = findFit(this.#searchOf(standing), this.#all())
     if (room === null) return false
     const { tenant } = standing
     const { placement, clamped } = room
@@ -93,7 +101,7 @@ class Placing {
   /** Refuses an endpoint, and sees to it that it can be placed later where that is possible. */
   #makeRoom(standing: Standing): void {
     const { tenant } = standing
-    const refusal = refusalOf(this.#searchOf(standing), this.#all(), tenant)
+    const refusal = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
     const way = isHopeless(refusal)
       ? null
       : (this.#leavingWay(standing) ?? this.#idleWay(standing) ?? this.#turnWay(standing))
@@ -104,7 +112,7 @@ class Placing {
     } else if (!isHopeless(refusal)) this.#keepFree(standing)
   }
 
-  #refuse({ tenant, wanted }: Standing, { resource, reason }: Refusal, way: Way | null): void {
+  #refuse({ tenant, wanted }: Standing, { resource, reason }: PlacementFailure, way: Way | null): void {
     const hope = way === null ? '' : way.afterJob ? HOPES.afterJob : HOPES.soon
     this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hope}` })
   }
@@ -183,7 +191,7 @@ class Placing {
   #without(standing: Standing, victims: readonly Occupant[], afterJob: boolean): Way | null {
     const gone = new Set([...this.#leaving(), ...victims])
     const stay = this.#all().filter(worker => !gone.has(worker))
-    const room = findRoom(this.#searchOf(standing, gone.size), stay)
+    const room = findFit(this.#searchOf(standing, gone.size), stay)
     return room === null ? null : { room, victims, afterJob }
   }
 
@@ -208,7 +216,7 @@ class Placing {
       return false
     })
     const freed = this.#searchOf(standing, all.length - stay.length)
-    const room = findRoom({ ...freed, preferFreeOf: all }, stay)
+    const room = findFit({ ...freed, preferFreeOf: all }, stay)
     if (room !== null) this.#take(standing.tenant, room.placement, 'kept')
   }
 

@@ -16,7 +16,7 @@ import {
 import type { Occupant, Tenant } from './placement-input.ts'
 
 /** What is lacking. */
-export interface Refusal {
+export interface PlacementFailure {
   readonly resource: Resource
   /** A clause for people. Names endpoints of the same owner only. */
   readonly reason: string
@@ -30,7 +30,7 @@ type Asker = Pick<Tenant, 'id' | 'owner'>
 const MAX_NAMES = 5
 
 /** Why there is no room for a worker beside these others. To be asked only where there is none. */
-export function refusalOf(search: Search, others: readonly Occupant[], asker: Asker): Refusal {
+export function placementFailureOf(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { compute } = search.tenant
   if (compute.kind === 'gpu') {
     const never = neverFits(search.parts, compute)
@@ -42,7 +42,7 @@ export function refusalOf(search: Search, others: readonly Occupant[], asker: As
   return compute.kind === 'gpu' ? gpusBusy(search, compute, others, asker) : promisesGiven(search, others, asker)
 }
 
-function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): Refusal {
+function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): PlacementFailure {
   const [limit, what] =
     resource === 'account_workers'
       ? [quota?.workers, 'workers that its account may have at once']
@@ -51,11 +51,11 @@ function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: S
 }
 
 /** Whether waiting for other workers is of no use, because the machine is not what is asked for. */
-export function isHopeless({ resource }: Pick<Refusal, 'resource'>): boolean {
+export function isHopeless({ resource }: Pick<PlacementFailure, 'resource'>): boolean {
   return resource === 'gpu_type' || resource === 'gpu_count' || resource === 'cuda'
 }
 
-function neverFits(parts: MachineParts, compute: GpuCompute): Refusal | null {
+function neverFits(parts: MachineParts, compute: GpuCompute): PlacementFailure | null {
   const { pools, excludedTypes, count } = compute
   const here = `this machine has ${parts.gpus.length === 0 ? 'no GPU' : gpuSummary(parts.gpus)}`
   const unread = parts.problem === null ? '' : ` (${parts.problem})`
@@ -76,7 +76,10 @@ function neverFits(parts: MachineParts, compute: GpuCompute): Refusal | null {
   return { resource: 'gpu_count', reason: `no machine has ${count} GPUs of ${oneOfPools(pools)}: ${here}${parted}` }
 }
 
-function cudaRefusal(sound: readonly CatalogedGpu[], { minCudaVersion, allowedCudaVersions }: GpuCompute): Refusal {
+function cudaRefusal(
+  sound: readonly CatalogedGpu[],
+  { minCudaVersion, allowedCudaVersions }: GpuCompute,
+): PlacementFailure {
   const found = [...new Set(sound.map(({ gpu, type }) => `${type} have CUDA ${gpu.cuda}`))].join(', of type ')
   const wanted =
     minCudaVersion === null
@@ -85,7 +88,7 @@ function cudaRefusal(sound: readonly CatalogedGpu[], { minCudaVersion, allowedCu
   return { resource: 'cuda', reason: `the GPUs of type ${found}, ${wanted}` }
 }
 
-function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): Refusal {
+function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { pools, count } = compute
   const unknown = others.find(({ placement }) => placement === null)
   if (unknown !== undefined || gpusInUse(others) === null) {
@@ -107,7 +110,7 @@ function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occup
   return { resource: 'gpu', reason: `${wanted}: ${taken.join(', ')}` }
 }
 
-function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker): Refusal {
+function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { all, given } = promises(search, others)
   const { compute } = search.tenant
   const limits = compute.kind === 'cpu' ? compute.configs.map(config => limitsOf(config, search.parts)) : []

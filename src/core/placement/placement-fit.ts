@@ -4,13 +4,13 @@ import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from './catalog.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from './inventory.ts'
 import { type Placement, UNPLACED } from './placement.ts'
-import type { Occupant, PlaceRules, Tenant, WorkerQuota } from './placement-input.ts'
+import type { Occupant, PlacementRules, Tenant, WorkerQuota } from './placement-input.ts'
 
 /** What a worker of an endpoint needs, and what there is at all. */
 export interface Search {
   readonly tenant: Pick<Tenant, 'compute' | 'limited' | 'owner'>
   readonly parts: MachineParts
-  readonly rules: PlaceRules
+  readonly rules: PlacementRules
   /** How many more workers the driver takes. */
   readonly slots: number
   /** Why it takes no more, for people. */
@@ -22,7 +22,7 @@ export interface Search {
 }
 
 /** A place for a worker. */
-export interface Room {
+export interface PlacementFit {
   readonly placement: Placement
   /** See `Placed.clamped`. */
   readonly clamped: string | null
@@ -37,7 +37,7 @@ export interface Promises {
 type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 
 /** The first place that the endpoint's wishes name and that is free beside the others; null where there is none. */
-export function findRoom(search: Search, others: readonly Occupant[]): Room | null {
+export function findFit(search: Search, others: readonly Occupant[]): PlacementFit | null {
   if (search.slots < 1 || quotaReached(search, others) !== null) return null
   const { compute } = search.tenant
   if (compute.kind === 'cpu') return cpuRoom(search, compute.configs, others)
@@ -128,7 +128,7 @@ export function limitsOf({ flavor, vcpuCount }: CpuConfig, parts: MachineParts):
   return { vcpus: Math.min(vcpuCount, parts.vcpus), memoryMb: memoryGb * 1024 }
 }
 
-function cpuRoom(search: Search, configs: readonly CpuConfig[], others: readonly Occupant[]): Room | null {
+function cpuRoom(search: Search, configs: readonly CpuConfig[], others: readonly Occupant[]): PlacementFit | null {
   const { all, given } = promises(search, others)
   for (const config of configs) {
     const limits = limitsOf(config, search.parts)
@@ -150,7 +150,7 @@ function clampedOf({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promis
 }
 
 /** The pools in their order; all GPUs of one pool, and where that is possible of one type. */
-function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[]): Room | null {
+function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[]): PlacementFit | null {
   const used = gpusInUse(others)
   if (used === null) return null
   const free = suitableGpus(search.parts, compute).filter(({ gpu }) => !used.has(gpuKey(gpu)))

@@ -6,7 +6,7 @@ import type { MachineParts } from './inventory.ts'
 import type { Placement, Resource } from './placement.ts'
 
 /** What may be chosen about placing; times in milliseconds. */
-export interface PlaceRules {
+export interface PlacementRules {
   /** Whether workers of GPU endpoints wait where there is no GPU at all, instead of running without. */
   readonly requireGpu: boolean
   /** So long a worker that is ready stays before it makes room for another endpoint. */
@@ -17,7 +17,7 @@ export interface PlaceRules {
 }
 
 /** The rules unless others are chosen. */
-export const PLACE_RULES: PlaceRules = {
+export const PLACEMENT_RULES: PlacementRules = {
   ...{ requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
 }
 
@@ -61,13 +61,13 @@ export interface WorkerQuota {
 }
 
 /** Everything that placing looks at. */
-export interface PlaceInput {
+export interface PlacementInput {
   readonly parts: MachineParts
   readonly capacity: Capacity
   readonly occupants: readonly Occupant[]
   /** All endpoints that want workers, and those of all occupants. */
   readonly tenants: readonly Tenant[]
-  readonly rules: PlaceRules
+  readonly rules: PlacementRules
   /** Most workers and GPUs of accounts; those that are left out have no such limit. */
   readonly quotas?: ReadonlyMap<OwnerId, WorkerQuota>
   readonly nowMs: number
@@ -99,7 +99,7 @@ export interface Unplaced {
 }
 
 /** What to do. `wakeAtMs` is when the answer may change without anything happening; null for never. */
-export interface PlaceDecision {
+export interface PlacementDecision {
   readonly placed: readonly Placed[]
   readonly evictions: readonly Eviction[]
   readonly unplaced: readonly Unplaced[]

@@ -16,7 +16,7 @@ export interface Drain {
   readonly reason: StopReason
 }
 
-/** What {@link planBalanced} finds; see plan.ts for how many of the wanted ones are started. */
+/** What {@link planLoadBalanced} finds; see plan.ts for how many of the wanted ones are started. */
 export interface BalancedPlan {
   readonly drain: readonly Drain[]
   readonly desired: number
@@ -34,7 +34,7 @@ export interface BalancedPlan {
  *
  * A worker that was ready and is unhealthy counts for nothing, so that another one is started beside it.
  */
-export function planBalanced(snapshot: EndpointSnapshot, nowMs: number): BalancedPlan {
+export function planLoadBalanced(snapshot: EndpointSnapshot, nowMs: number): BalancedPlan {
   return new Planning(snapshot, nowMs).plan()
 }
 

@@ -1,7 +1,7 @@
 /** How many workers an endpoint has wanted at most lately: requests come and go faster than workers. */
 
 /** For so long at least fewer workers must have been enough before one that is in use ends. */
-export const PEAK_MS = 60_000
+export const MAX_WINDOW_MS = 60_000
 /** Looks within this time count as one. */
 const BUCKET_MS = 5_000
 
@@ -11,17 +11,17 @@ interface Bucket {
 }
 
 /** What one endpoint has wanted, in a bounded number of buckets. */
-export class Peak {
+export class MaxWindow {
   readonly #buckets: Bucket[] = []
   #sinceMs: number | null = null
 
   /**
    * Notes what is wanted now.
-   * @param windowMs how far back it is remembered, at least {@link PEAK_MS}
+   * @param windowMs how far back it is remembered, at least {@link MAX_WINDOW_MS}
    * @returns the most that was wanted within that time; null when it was not watched for so long
    */
   note(wanted: number, windowMs: number, nowMs: number): number | null {
-    const spanMs = Math.max(PEAK_MS, windowMs)
+    const spanMs = Math.max(MAX_WINDOW_MS, windowMs)
     const last = this.#buckets.at(-1)
     // A clock that was set back begins anew.
     if (last !== undefined && nowMs < last.atMs) this.#buckets.length = 0

@@ -1,5 +1,5 @@
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
-import { type Drain, planBalanced } from './balanced-plan.ts'
+import { type Drain, planLoadBalanced } from './balanced-plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
 
 /** When to look again after fewer workers could be started than are wanted. */
@@ -33,7 +33,7 @@ export interface WorkerPlan {
 export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPlan {
   const { endpoint, workers } = snapshot
   if (endpoint.type === 'LOAD_BALANCER') {
-    const { drain, desired, missing, wakeAtMs } = planBalanced(snapshot, nowMs)
+    const { drain, desired, missing, wakeAtMs } = planLoadBalanced(snapshot, nowMs)
     return { drain, desired, ...starts(snapshot, missing, [wakeAtMs], nowMs) }
   }
   const scale = desiredWorkers(snapshot, nowMs)

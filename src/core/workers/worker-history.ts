@@ -1,7 +1,7 @@
 import type { StopReason, Worker } from './worker.ts'
 
 /** Something that was done with a worker, as a sentence. */
-export interface StoryLine {
+export interface WorkerHistoryEntry {
   readonly atMs: number
   readonly line: string
 }
@@ -10,8 +10,8 @@ export interface StoryLine {
  * What the server did with a worker and saw of it, in the order in which it happened. All of it is in the worker's record, so
  * the same lines are told after a restart of the server, and lines only ever follow those that were told before.
  */
-export function workerStory(worker: Worker): StoryLine[] {
-  const lines: StoryLine[] = []
+export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
+  const lines: WorkerHistoryEntry[] = []
   const tell = (atMs: number | null, line: string) => {
     if (atMs !== null) lines.push({ atMs, line })
   }

@@ -25,7 +25,7 @@ const OMISSIONS = 2
 const LATER_MS = 1_000
 
 /** What was seen of a job that a worker holds. */
-export interface JobSighting {
+export interface JobActivity {
   /** When the answer that handed it out had been written; null while it is being written. */
   readonly deliveredAtMs: number | null
   /** The worker has asked for more jobs since. */
@@ -37,7 +37,7 @@ export interface JobSighting {
 }
 
 /** What was seen of a worker since this server has looked at it without a gap. */
-export interface Sighting {
+export interface WorkerActivity {
   readonly sinceMs: number
   /** Its last request for jobs, result or chunk: when it came or, if held, was answered. */
   readonly workedAtMs: number | null
@@ -63,13 +63,13 @@ export interface PingOnJob {
 }
 
 /** What a request for more jobs says about one that was handed out before. */
-export function afterTake(job: JobSighting, nowMs: number): JobSighting {
+export function afterTake(job: JobActivity, nowMs: number): JobActivity {
   const later = job.deliveredAtMs !== null && nowMs - job.deliveredAtMs >= LATER_MS
   return later && !job.askedSince ? { ...job, askedSince: true, omissions: 0 } : job
 }
 
 /** What a ping says about a job that the worker holds. */
-export function afterPing(job: JobSighting, ping: PingOnJob): JobSighting {
+export function afterPing(job: JobActivity, ping: PingOnJob): JobActivity {
   if (ping.lists) return { ...job, omissions: 0 }
   if (job.deliveredAtMs === null) return job
   const counts =
@@ -81,7 +81,7 @@ export function afterPing(job: JobSighting, ping: PingOnJob): JobSighting {
 }
 
 /** Whether the worker has forgotten the job: it asked for more, and then two pings in a row left the job out. */
-export function isForgotten(job: JobSighting): boolean {
+export function isForgotten(job: JobActivity): boolean {
   return job.askedSince && job.omissions >= OMISSIONS
 }
 
@@ -89,7 +89,7 @@ export function isForgotten(job: JobSighting): boolean {
  * Whether the worker does one thing at a time, whatever batches it asks for: two pings in a row left out a job that it was
  * handed, and it did not ask again. Its handler blocks it, and the job waits inside.
  */
-export function showsBlocking(job: JobSighting): boolean {
+export function showsBlocking(job: JobActivity): boolean {
   return !job.askedSince && job.omissions >= OMISSIONS
 }
 
@@ -97,7 +97,12 @@ export function showsBlocking(job: JobSighting): boolean {
  * Whether the worker's loop is stuck: it pings, lists no job of its own, and has not asked for one for long. One that may list the jobs of
  * another is not suspected while it holds jobs.
  */
-export function isWedged(seen: Sighting, worker: Pick<Worker, 'sdk'>, holdsJobs: boolean, nowMs: number): boolean {
+export function isWedged(
+  seen: WorkerActivity,
+  worker: Pick<Worker, 'sdk'>,
+  holdsJobs: boolean,
+  nowMs: number,
+): boolean {
   return (
     !(holdsJobs && mayShareItsList(worker.sdk)) &&
     seen.openTakes === 0 &&
@@ -112,7 +117,12 @@ export function isWedged(seen: Sighting, worker: Pick<Worker, 'sdk'>, holdsJobs:
  * Whether the worker may be gone although its process is there: it has pinged, and nothing was heard of it for more than three
  * pings. One whose handler can keep it from pinging is not suspected while it holds jobs.
  */
-export function isSilent(seen: Sighting, worker: Pick<Worker, 'sdk'>, holdsJobs: boolean, nowMs: number): boolean {
+export function isSilent(
+  seen: WorkerActivity,
+  worker: Pick<Worker, 'sdk'>,
+  holdsJobs: boolean,
+  nowMs: number,
+): boolean {
   if (seen.pingedAtMs === null || nowMs - Math.max(seen.heardAtMs, seen.sinceMs) < SILENT_MS) return false
   return !holdsJobs || pingsWhileItWorks(worker.sdk)
 }

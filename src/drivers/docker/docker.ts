@@ -19,7 +19,7 @@ import { ContainerCalls } from './container-calls.ts'
 import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
 import { Container, type ContainerHandle, handleOf, isolationOf, parseHandle } from './containers.ts'
 import { DiskWatch } from './disk-watch.ts'
-import { Engine, type EngineEvent, type EngineOptions } from './engine.ts'
+import { type ContainerEngineOptions, Engine, type EngineEvent } from './engine.ts'
 import { engineError, startRefusal } from './engine-error.ts'
 import { parseReference } from './images/image-reference.ts'
 import { Images, type ImageWish } from './images/images.ts'
@@ -29,8 +29,8 @@ import { forgetCopy } from './logs/log-copy.ts'
 
 /** What {@link createDockerDriver} needs. */
 export interface DockerDriverOptions {
-  readonly addresses: EngineOptions['addresses']
-  readonly note: EngineOptions['note']
+  readonly addresses: ContainerEngineOptions['addresses']
+  readonly note: ContainerEngineOptions['note']
   readonly clock: Clock
   readonly notifier: Notifier
   readonly logs: WorkerLogs

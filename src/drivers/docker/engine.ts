@@ -25,7 +25,7 @@ export interface EngineCall {
 }
 
 /** What an engine says of itself. */
-export interface EngineFacts {
+export interface FoundEngine {
   readonly address: EngineAddress
   readonly cpus: number
   readonly memoryBytes: number
@@ -44,7 +44,7 @@ export interface EngineEvent {
 }
 
 /** What {@link Engine} needs. */
-export interface EngineOptions {
+export interface ContainerEngineOptions {
   readonly addresses: () => readonly EngineAddress[]
   readonly clock: Clock
   /** The label that our containers have, as `name=value`. */
@@ -76,16 +76,16 @@ const RETRY_MS = { first: 500, most: 5_000 }
 
 /** A container engine that may come and go. */
 export class Engine {
-  readonly #options: EngineOptions
+  readonly #options: ContainerEngineOptions
   #docker: Docker | null = null
-  #facts: EngineFacts | null = null
+  #facts: FoundEngine | null = null
   #problem = 'it has not been looked for yet'
   #told: boolean | null = null
   #closed = false
   #wake: () => void = () => {}
   readonly #looked = Promise.withResolvers<void>()
 
-  constructor(options: EngineOptions) {
+  constructor(options: ContainerEngineOptions) {
     this.#options = options
     void this.#live()
   }
@@ -97,7 +97,7 @@ export class Engine {
   }
 
   /** What the engine says of itself; null while it is away. */
-  get facts(): EngineFacts | null {
+  get facts(): FoundEngine | null {
     return this.#facts
   }
 

@@ -1,4 +1,4 @@
-import type { Answer } from '../../core/balancing/health-check.ts'
+import type { HealthAnswer } from '../../core/balancing/health-check.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Probes } from '../../ports/probe.ts'
 import type { MockFleet } from './mock.ts'
@@ -6,24 +6,24 @@ import type { MockFleet } from './mock.ts'
 /** Health checks of the workers of a {@link MockFleet}, for tests and the simulator. */
 export class MockProbes implements Probes {
   readonly #fleet: Pick<MockFleet, 'started' | 'running'>
-  readonly #answers = new Map<WorkerId, Answer | (() => Promise<Answer>)>()
+  readonly #answers = new Map<WorkerId, HealthAnswer | (() => Promise<HealthAnswer>)>()
   /** How many checks each worker has got. */
   readonly counts = new Map<WorkerId, number>()
   /** Which path each worker was asked at last. */
   readonly paths = new Map<WorkerId, string>()
   /** What workers answer of which nothing else was said. */
-  usual: Answer = { status: 200 }
+  usual: HealthAnswer = { status: 200 }
 
   constructor(fleet: Pick<MockFleet, 'started' | 'running'>) {
     this.#fleet = fleet
   }
 
   /** From now on this worker answers so. */
-  answer(worker: WorkerId, answer: Answer | (() => Promise<Answer>)): void {
+  answer(worker: WorkerId, answer: HealthAnswer | (() => Promise<HealthAnswer>)): void {
     this.#answers.set(worker, answer)
   }
 
-  async probe({ port }: { readonly port: number }, path: string): Promise<Answer> {
+  async probe({ port }: { readonly port: number }, path: string): Promise<HealthAnswer> {
     // The mock driver gives its worker number n two ports from 20,000 on.
     const worker = this.#fleet.started[Math.floor((port - 20_000) / 2)]?.workerId
     if (worker === undefined || !this.#fleet.running().includes(worker)) return REFUSED
@@ -35,4 +35,4 @@ export class MockProbes implements Probes {
 }
 
 /** What is answered where nobody listens. */
-export const REFUSED: Answer = { problem: 'nothing listens there', refused: true }
+export const REFUSED: HealthAnswer = { problem: 'nothing listens there', refused: true }

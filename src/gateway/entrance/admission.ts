@@ -5,13 +5,13 @@ import { DEFAULT_OWNER } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
-import type { BalancedCall } from '../proxy/proxy-request.ts'
-import { ForeignKeys } from './api-key-filter.ts'
+import type { ProxyRequest } from '../proxy/proxy-request.ts'
+import { ApiKeyFilter } from './api-key-filter.ts'
 import { type Preflight, preflightOf } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
-import { EndpointBook, type Known } from './endpoint-cache.ts'
+import { type CachedEndpoint, EndpointCache } from './endpoint-cache.ts'
 import { addressList, clientOf, senderOf } from './forwarded.ts'
-import type { Route } from './route.ts'
+import type { GatewayRoute } from './route.ts'
 
 /** How an installation lets requests in. */
 export interface AdmissionRules {
@@ -31,11 +31,11 @@ export interface Arriving {
   readonly peer: string
   readonly host: string
   readonly rawHeaders: readonly string[]
-  readonly route: Route
+  readonly route: GatewayRoute
 }
 
 /** What becomes of a request that is let in. */
-export type Admitted = BalancedCall | Preflight
+export type Admitted = ProxyRequest | Preflight
 
 /** What a request shows of keys: those that are ours, and whose right it passes by; null where it needs none. */
 interface Shown {
@@ -49,10 +49,10 @@ const STRANGER: Shown = { ours: new Set(), caller: null }
 const MAX_KEYS = 4
 
 /** Decides which requests go on to the workers of an endpoint, and takes their keys out of them. */
-export class Admission {
+export class GatewayAdmission {
   readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
-  readonly #book: EndpointBook
-  readonly #foreign: ForeignKeys
+  readonly #book: EndpointCache
+  readonly #foreign: ApiKeyFilter
   readonly #open: ReadonlySet<string>
   readonly #trusts: (address: string) => boolean
 
@@ -62,8 +62,8 @@ export class Admission {
     { open, trustedProxies }: AdmissionRules,
   ) {
     this.#access = access
-    this.#book = new EndpointBook(ports)
-    this.#foreign = new ForeignKeys(ports, access)
+    this.#book = new EndpointCache(ports)
+    this.#foreign = new ApiKeyFilter(ports, access)
     this.#open = new Set(open)
     this.#trusts = addressList(trustedProxies)
   }
@@ -94,7 +94,7 @@ export class Admission {
     }
   }
 
-  #admit(arriving: Arriving): BalancedCall | Promise<BalancedCall> {
+  #admit(arriving: Arriving): ProxyRequest | Promise<ProxyRequest> {
     const { route, rawHeaders } = arriving
     const keys = presentedKeys({ path: route.path, rawHeaders })
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
@@ -105,7 +105,11 @@ export class Admission {
     return this.#judge(arriving, keys, known)
   }
 
-  #judge(arriving: Arriving, keys: readonly string[], known: Known | null): BalancedCall | Promise<BalancedCall> {
+  #judge(
+    arriving: Arriving,
+    keys: readonly string[],
+    known: CachedEndpoint | null,
+  ): ProxyRequest | Promise<ProxyRequest> {
     const isOpen = known !== null && this.#isOpen(known.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
     if (keys.length === 0) return this.#callOf(arriving, known, STRANGER)
@@ -119,7 +123,7 @@ export class Admission {
     return { ours: await this.#foreign.oursAmong(keys), caller: null }
   }
 
-  #callOf(arriving: Arriving, known: Known | null, { ours, caller }: Shown): BalancedCall {
+  #callOf(arriving: Arriving, known: CachedEndpoint | null, { ours, caller }: Shown): ProxyRequest {
     const { route, rawHeaders, method } = arriving
     if (known?.endpoint.type !== 'LOAD_BALANCER') {
       throw known === null ? notFound('endpoint', route.endpointId) : new AppError('invalid', 'not allowed for QB API')
@@ -182,7 +186,7 @@ export class Admission {
     return { ours: valid, caller }
   }
 
-  #requireRight(caller: Caller, { endpointId }: Route, endpoint?: Endpoint): void {
+  #requireRight(caller: Caller, { endpointId }: GatewayRoute, endpoint?: Endpoint): void {
     if (endpoint?.owner !== caller.owner) throw notFound('endpoint', endpointId)
     this.#access.requireJobs(caller, 'write', endpointId)
   }

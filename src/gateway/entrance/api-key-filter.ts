@@ -12,7 +12,7 @@ const MAX_ENTRIES = 1_000
  * Tells our keys from the tokens of applications, in requests that need no key. What is ours does not go on to a worker,
  * the others do; those come with each request, so they are remembered.
  */
-export class ForeignKeys {
+export class ApiKeyFilter {
   readonly #ports: Pick<Ports, 'clock' | 'vault'>
   readonly #access: Pick<Access, 'authenticate'>
   /** When each was found to be none, by its hash. */

@@ -6,7 +6,7 @@ import type { Ports } from '../../ports/ports.ts'
 import { ServingVariables } from '../../services/endpoints/serving-variables.ts'
 
 /** What the gateway has to know of an endpoint before it lets a request pass. */
-export interface Known {
+export interface CachedEndpoint {
   readonly endpoint: Endpoint
   /** Without a query. */
   readonly healthPath: string
@@ -19,18 +19,21 @@ const STALE_MS = 300_000
 const MAX_ENTRIES = 10_000
 
 interface Entry {
-  readonly known: Known | null
+  readonly known: CachedEndpoint | null
   readonly readMs: number
   freshUntilMs: number
-  /** What {@link EndpointBook} had heard when it was read or had to do. */
+  /** What {@link EndpointCache} had heard when it was read or had to do. */
   changes: number
 }
 
 /** The endpoints that requests name, remembered: a request whose endpoint is known waits for no store. */
-export class EndpointBook {
+export class EndpointCache {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #entries = new Map<EndpointId, Entry>()
-  readonly #reading = new Map<EndpointId, { readonly changes: number; readonly known: Promise<Known | null> }>()
+  readonly #reading = new Map<
+    EndpointId,
+    { readonly changes: number; readonly known: Promise<CachedEndpoint | null> }
+  >()
   readonly #unsubscribe: () => void
   readonly #variables: ServingVariables
   /** Grows with each change of any endpoint or template. */
@@ -48,7 +51,7 @@ export class EndpointBook {
    * The endpoint; null when there is none. At once where it is known.
    * @throws AppError `unavailable` when it is not, and the store is away
    */
-  find(id: EndpointId): Known | null | Promise<Known | null> {
+  find(id: EndpointId): CachedEndpoint | null | Promise<CachedEndpoint | null> {
     const entry = this.#entries.get(id)
     if (entry !== undefined && this.#isFresh(entry)) return entry.known
     const before = this.#reading.get(id)
@@ -71,7 +74,7 @@ export class EndpointBook {
     return changes === this.#changes && this.#ports.clock.monotonic() < freshUntilMs
   }
 
-  async #read(id: EndpointId): Promise<Known | null> {
+  async #read(id: EndpointId): Promise<CachedEndpoint | null> {
     const { store, clock } = this.#ports
     const changes = this.#changes
     try {

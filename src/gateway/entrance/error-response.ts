@@ -5,7 +5,7 @@ import type { AppError } from '../../core/errors.ts'
 import { readableBy } from './cors.ts'
 
 /** Answers a request that has no answer yet; one whose answer has begun is cut off, so that nobody takes it for whole. */
-export function answerError(incoming: IncomingMessage, outgoing: ServerResponse, error: AppError): void {
+export function respondError(incoming: IncomingMessage, outgoing: ServerResponse, error: AppError): void {
   if (outgoing.headersSent) outgoing.destroy()
   else {
     const { headers, body } = refusalOf(error)

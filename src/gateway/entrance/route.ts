@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { EndpointId } from '../../core/ids.ts'
 
 /** Which endpoint a request names by its host or by its path. Whether there is such an endpoint is not known yet. */
-export interface Route {
+export interface GatewayRoute {
   readonly endpointId: EndpointId
   /** `/lb/<endpoint>` where that was taken from the path; null where the host name says which endpoint it is. */
   readonly prefix: string | null
@@ -16,7 +16,7 @@ export interface Route {
 /** Takes the requests that name an endpoint, and answers all of them. */
 export interface Entrance {
   /** A client that waits for `100 Continue` has not had it. */
-  handle(incoming: IncomingMessage, outgoing: ServerResponse, route: Route): void
+  handle(incoming: IncomingMessage, outgoing: ServerResponse, route: GatewayRoute): void
   /** @param head what came behind the request already */
-  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: GatewayRoute): void
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import type { BalancedCall } from '../proxy/proxy-request.ts'
+import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import type { Affinity } from '../queue/reservation.ts'
 import { hasOption, isOfOneHop, nominated, WORKER_ID, withoutNominated } from './fields.ts'
 
@@ -58,7 +58,7 @@ const HOST = /^[\x21-\x7e\x80-\xff]*$/
  * The head that goes to the worker: hop-by-hop fields removed, ours set.
  * @throws AppError `invalid` for what could be read in two ways by us and the worker, and for a malformed wish
  */
-export function requestHead(line: RequestLine, call: BalancedCall): RequestHead {
+export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead {
   if (!PATH.test(call.path)) throw new AppError('invalid', 'the path of the request has characters that no path has')
   if (!HOST.test(call.host)) throw new AppError('invalid', 'the Host of the request has characters that no host has')
   const found = noneFound()
@@ -186,7 +186,7 @@ function maxForwardsOf(method: string, value: string | null): number | null {
   return /^\d{1,9}$/.test(value) ? Number(value) : null
 }
 
-function forwardedFields({ client, host, protocol, prefix }: BalancedCall): string {
+function forwardedFields({ client, host, protocol, prefix }: ProxyRequest): string {
   const whom = client.includes(',')
     ? client
         .split(',')

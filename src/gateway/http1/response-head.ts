@@ -4,7 +4,7 @@ import { hasOption, isOfOneHop, nominated, WORKER_ID, withoutNominated } from '.
 export type Framing = number | 'chunked' | 'until-close'
 
 /** Everything of an answer before its body. */
-export interface AnswerHead {
+export interface ResponseHead {
   readonly status: number
   readonly reason: string
   /** Names and values in turn: what is passed on. Neither framing by chunks nor anything of one connection only. */
@@ -22,7 +22,7 @@ export interface AnswerHead {
 const STREAM = /^(text\/event-stream|application\/(x-ndjson|jsonl|json-seq)|multipart\/x-mixed-replace)\s*(;|$)/i
 
 /** Whether nothing may come of the body of an answer for long without anything being wrong with its worker; null is no answer. */
-export function mayBeSilent(head: Pick<AnswerHead, 'headers'> | null): boolean {
+export function mayBeSilent(head: Pick<ResponseHead, 'headers'> | null): boolean {
   const { headers = [] } = head ?? {}
   return headers.some(
     (name, at) => at % 2 === 0 && name.toLowerCase() === 'content-type' && STREAM.test(headers[at + 1]!),
@@ -30,7 +30,7 @@ export function mayBeSilent(head: Pick<AnswerHead, 'headers'> | null): boolean {
 }
 
 /** What a worker sent is no HTTP/1.1, or could be read in two ways. */
-export class MalformedAnswer extends Error {
+export class MalformedResponse extends Error {
   constructor(problem: string) {
     super(problem)
     this.name = 'MalformedAnswer'
@@ -61,8 +61,8 @@ interface Found {
  * @param toHead whether it answers a HEAD request, so that it has no body
  * @throws MalformedAnswer
  */
-export function parseAnswerHead(text: string, toHead: boolean): AnswerHead {
-  if (!HEAD.test(text)) throw new MalformedAnswer(problemOf(text))
+export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
+  if (!HEAD.test(text)) throw new MalformedResponse(problemOf(text))
   const lineEnd = text.indexOf('\r\n')
   const status = Number(text.slice(9, 12))
   const reason = lineEnd < 0 ? text.slice(13) : text.slice(13, lineEnd)
@@ -106,7 +106,7 @@ export function parseAnswerHead(text: string, toHead: boolean): AnswerHead {
  * @throws MalformedAnswer
  */
 export function parseTrailers(text: string): string[] {
-  if (!FIELDS.test(text)) throw new MalformedAnswer('its trailers are no fields')
+  if (!FIELDS.test(text)) throw new MalformedResponse('its trailers are no fields')
   const fields: string[] = []
   for (const line of text.split('\r\n')) {
     const colon = line.indexOf(':')
@@ -135,11 +135,11 @@ function readFields(text: string, from: number, found: Found): string[] {
 function special(lower: string, value: string, found: Found): boolean {
   switch (lower) {
     case 'content-length':
-      if (found.contentLength !== null) throw new MalformedAnswer('it has more than one Content-Length')
+      if (found.contentLength !== null) throw new MalformedResponse('it has more than one Content-Length')
       found.contentLength = value
       return true
     case 'transfer-encoding':
-      if (found.transferEncoding !== null) throw new MalformedAnswer('it has more than one Transfer-Encoding')
+      if (found.transferEncoding !== null) throw new MalformedResponse('it has more than one Transfer-Encoding')
       found.transferEncoding = value
       return true
     case 'connection':
@@ -162,15 +162,15 @@ function special(lower: string, value: string, found: Found): boolean {
 /** RFC 9112, 6.3, without its leniency. */
 function framingOf({ contentLength, transferEncoding }: Found, isOld: boolean, bodiless: boolean): Framing {
   if (transferEncoding !== null) {
-    if (contentLength !== null) throw new MalformedAnswer('it has a Content-Length and a Transfer-Encoding')
-    if (isOld) throw new MalformedAnswer('it is HTTP/1.0 and has a Transfer-Encoding')
+    if (contentLength !== null) throw new MalformedResponse('it has a Content-Length and a Transfer-Encoding')
+    if (isOld) throw new MalformedResponse('it is HTTP/1.0 and has a Transfer-Encoding')
     if (transferEncoding.toLowerCase() !== 'chunked') {
-      throw new MalformedAnswer(`its Transfer-Encoding is not chunked alone`)
+      throw new MalformedResponse(`its Transfer-Encoding is not chunked alone`)
     }
     return bodiless ? 0 : 'chunked'
   }
   if (contentLength === null) return bodiless ? 0 : 'until-close'
-  if (!/^\d{1,15}$/.test(contentLength)) throw new MalformedAnswer('its Content-Length is no number')
+  if (!/^\d{1,15}$/.test(contentLength)) throw new MalformedResponse('its Content-Length is no number')
   return bodiless ? 0 : Number(contentLength)
 }
 

@@ -1,15 +1,15 @@
-import { type AnswerHead, MalformedAnswer, parseAnswerHead, parseTrailers } from './response-head.ts'
+import { MalformedResponse, parseResponseHead, parseTrailers, type ResponseHead } from './response-head.ts'
 
 /** Is told of an answer while it comes in. */
-export interface AnswerReader {
+export interface ResponseReader {
   /** Also of each interim answer (1xx), which comes before the answer and has no body. */
-  onHead(head: AnswerHead): void
+  onHead(head: ResponseHead): void
   /** @param last whether it is known to be the last piece */
   onBody(piece: Buffer, last: boolean): void
 }
 
 /** Head and trailers of an answer may be this large, each. */
-export const ANSWER_HEAD_BYTES = 65_536
+export const RESPONSE_HEAD_BYTES = 65_536
 /** A chunk's size with its extensions, which nobody uses. */
 const SIZE_LINE_BYTES = 1_024
 const EMPTY = Buffer.alloc(0)
@@ -30,15 +30,15 @@ type State =
   | 'switched'
 
 /** Reads answers of a worker from the bytes of one connection, strictly: what could be read in two ways is refused. */
-export class AnswerParser {
-  #reader: AnswerReader | null = null
+export class ResponseParser {
+  #reader: ResponseReader | null = null
   #toHead = false
   #state: State = 'idle'
   /** What of a head or a line has come without its end. */
   #held: Buffer = EMPTY
   /** Bytes that are still to come of the body or the chunk. */
   #left = 0
-  #head: AnswerHead | null = null
+  #head: ResponseHead | null = null
   /** Names and values in turn, once the answer is done. */
   trailers: readonly string[] = []
 
@@ -58,12 +58,12 @@ export class AnswerParser {
   }
 
   /** The head of the final answer. */
-  get head(): AnswerHead | null {
+  get head(): ResponseHead | null {
     return this.#head
   }
 
   /** Waits for the next answer. */
-  begin(reader: AnswerReader, toHead: boolean): void {
+  begin(reader: ResponseReader, toHead: boolean): void {
     this.#reader = reader
     this.#toHead = toHead
     this.#state = 'head'
@@ -116,10 +116,10 @@ export class AnswerParser {
     const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
     if (end < 0) {
       refuseStart(all, STATUS_LINE)
-      return this.#hold(all, ANSWER_HEAD_BYTES, 'its head is larger than 64 KiB')
+      return this.#hold(all, RESPONSE_HEAD_BYTES, 'its head is larger than 64 KiB')
     }
-    if (end > ANSWER_HEAD_BYTES) throw new MalformedAnswer('its head is larger than 64 KiB')
-    const head = parseAnswerHead(all.toString('latin1', 0, end), this.#toHead)
+    if (end > RESPONSE_HEAD_BYTES) throw new MalformedResponse('its head is larger than 64 KiB')
+    const head = parseResponseHead(all.toString('latin1', 0, end), this.#toHead)
     this.#held = EMPTY
     const { status, framing } = head
     if (status === 101) this.#state = 'switched'
@@ -147,10 +147,10 @@ export class AnswerParser {
     const all = this.#joined(bytes)
     const end = all.indexOf(LF)
     if (end < 0) return this.#hold(all, SIZE_LINE_BYTES, 'the size of a chunk is too long')
-    if (end > SIZE_LINE_BYTES) throw new MalformedAnswer('the size of a chunk is too long')
+    if (end > SIZE_LINE_BYTES) throw new MalformedResponse('the size of a chunk is too long')
     const line = all.toString('latin1', 0, end)
     const size = /^([0-9A-Fa-f]{1,13})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r$/.exec(line)?.[1]
-    if (size === undefined) throw new MalformedAnswer('the size of a chunk is no number')
+    if (size === undefined) throw new MalformedResponse('the size of a chunk is no number')
     this.#held = EMPTY
     this.#left = Number.parseInt(size, 16)
     this.#state = this.#left === 0 ? 'trailers' : 'chunk'
@@ -160,7 +160,7 @@ export class AnswerParser {
   #readChunkEnd(bytes: Buffer): Buffer {
     const all = this.#joined(bytes)
     if (all[0] !== CR || (all.length > 1 && all[1] !== LF)) {
-      throw new MalformedAnswer('a chunk is longer than its size')
+      throw new MalformedResponse('a chunk is longer than its size')
     }
     if (all.length < 2) return this.#hold(all, 2, '')
     this.#held = EMPTY
@@ -174,9 +174,9 @@ export class AnswerParser {
     const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
     if (end < 0) {
       refuseStart(all, EMPTY)
-      return this.#hold(all, ANSWER_HEAD_BYTES, 'its trailers are larger than 64 KiB')
+      return this.#hold(all, RESPONSE_HEAD_BYTES, 'its trailers are larger than 64 KiB')
     }
-    if (end > ANSWER_HEAD_BYTES) throw new MalformedAnswer('its trailers are larger than 64 KiB')
+    if (end > RESPONSE_HEAD_BYTES) throw new MalformedResponse('its trailers are larger than 64 KiB')
     this.trailers = parseTrailers(all.toString('latin1', 0, end))
     return this.#finish(all.subarray(end + 4))
   }
@@ -192,7 +192,7 @@ export class AnswerParser {
   }
 
   #hold(all: Buffer, most: number, problem: string): Buffer {
-    if (all.length > most + 4) throw new MalformedAnswer(problem)
+    if (all.length > most + 4) throw new MalformedResponse(problem)
     this.#held = Buffer.from(all)
     return EMPTY
   }
@@ -205,9 +205,9 @@ export class AnswerParser {
 function refuseStart(held: Buffer, first: Buffer): void {
   const known = Math.min(held.length, first.length)
   if (held.compare(first, 0, known, 0, known) !== 0) {
-    throw new MalformedAnswer('it does not begin with a status line of HTTP/1.1')
+    throw new MalformedResponse('it does not begin with a status line of HTTP/1.1')
   }
   for (let at = held.indexOf(LF); at >= 0; at = held.indexOf(LF, at + 1)) {
-    if (held[at - 1] !== CR) throw new MalformedAnswer('it has a bare LF in its head or its trailers')
+    if (held[at - 1] !== CR) throw new MalformedResponse('it has a bare LF in its head or its trailers')
   }
 }

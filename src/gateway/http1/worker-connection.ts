@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
-import { type AnswerHead, MalformedAnswer } from './response-head.ts'
-import { AnswerParser, type AnswerReader } from './response-parser.ts'
+import { MalformedResponse, type ResponseHead } from './response-head.ts'
+import { ResponseParser, type ResponseReader } from './response-parser.ts'
 
 /** Why a connection ended before the answer was there. */
 export interface Loss {
@@ -16,7 +16,7 @@ export interface Loss {
 }
 
 /** Who has a connection for the time of one request. */
-export interface ConnectionUser extends AnswerReader {
+export interface ConnectionUser extends ResponseReader {
   onConnected(): void
   /** Everything that has come was handed over. */
   onRead(): void
@@ -46,8 +46,8 @@ export class WorkerConnection {
   #reused = false
   #user: ConnectionUser | null = null
   #requestSent = false
-  readonly #parser = new AnswerParser()
-  readonly #onFree: (connection: WorkerConnection, head: AnswerHead) => void
+  readonly #parser = new ResponseParser()
+  readonly #onFree: (connection: WorkerConnection, head: ResponseHead) => void
   readonly #onGone: (connection: WorkerConnection) => void
 
   /**
@@ -58,7 +58,7 @@ export class WorkerConnection {
   constructor(
     address: SocketAddress,
     forTunnel: boolean,
-    onFree: (connection: WorkerConnection, head: AnswerHead) => void,
+    onFree: (connection: WorkerConnection, head: ResponseHead) => void,
     onGone: (connection: WorkerConnection) => void,
   ) {
     this.address = address
@@ -121,8 +121,8 @@ export class WorkerConnection {
     try {
       rest = this.#parser.take(bytes)
     } catch (thrown) {
-      this.#lose('malformed', thrown instanceof MalformedAnswer ? thrown.message : 'it cannot be read')
-      if (!(thrown instanceof MalformedAnswer)) throw thrown
+      this.#lose('malformed', thrown instanceof MalformedResponse ? thrown.message : 'it cannot be read')
+      if (!(thrown instanceof MalformedResponse)) throw thrown
       return
     }
     // The user may have let go of it meanwhile.

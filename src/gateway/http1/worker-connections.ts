@@ -1,7 +1,7 @@
 import type { WorkerId } from '../../core/ids.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { AnswerHead } from './response-head.ts'
+import type { ResponseHead } from './response-head.ts'
 import { WorkerConnection } from './worker-connection.ts'
 
 /** How long idle connections are kept. */
@@ -73,7 +73,7 @@ export class WorkerConnections {
     this.#idle.clear()
   }
 
-  #keep(key: string, connection: WorkerConnection, { idleSeconds }: AnswerHead): void {
+  #keep(key: string, connection: WorkerConnection, { idleSeconds }: ResponseHead): void {
     const { idleMs, longestIdleMs, most } = this.#kept
     const forMs = idleSeconds === null ? idleMs : Math.min(idleSeconds * 1000 - MARGIN_MS, longestIdleMs)
     const idle = this.#idle.get(key) ?? []

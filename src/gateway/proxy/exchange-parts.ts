@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerConnections } from '../http1/worker-connections.ts'
 import type { Reservations } from '../queue/reservation.ts'
-import type { EarlyBytes } from './upgrade-buffer.ts'
+import type { UpgradeBuffer } from './upgrade-buffer.ts'
 import type { NextTurn } from './upload.ts'
 
 /** How long things may take. Milliseconds. */
@@ -23,7 +23,7 @@ export interface Ticking {
 }
 
 /** What all exchanges share. */
-export interface ExchangeParts {
+export interface ProxyExchangeParts {
   readonly clock: Clock
   readonly reservations: Reservations
   readonly connections: WorkerConnections
@@ -38,5 +38,5 @@ export interface ExchangeParts {
 /** The connection of a client that asks for another protocol. */
 export interface Upgrading {
   readonly socket: Socket
-  readonly early: EarlyBytes
+  readonly early: UpgradeBuffer
 }

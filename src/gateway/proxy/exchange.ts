@@ -4,13 +4,13 @@ import { type AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { inWords, tooLarge } from '../entrance/refusal.ts'
 import { type RequestHead, requestHead } from '../http1/request-head.ts'
-import { type AnswerHead, mayBeSilent } from '../http1/response-head.ts'
+import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
-import type { Affinity, Outcome, Reservation, Wanted } from '../queue/reservation.ts'
-import type { ExchangeParts, Upgrading } from './exchange-parts.ts'
+import type { Affinity, RequestOutcome, Reservation, WorkerRequest } from '../queue/reservation.ts'
+import type { ProxyExchangeParts, Upgrading } from './exchange-parts.ts'
 import { withinEndpoint } from './origin-wide.ts'
-import type { BalancedCall, Passed } from './proxy-request.ts'
-import { Answering, switchingText } from './response-writer.ts'
+import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
+import { ResponseWriter, switchingText } from './response-writer.ts'
 import { Tunnel, type Tunnelled } from './tunnel.ts'
 import { Upload } from './upload.ts'
 
@@ -19,29 +19,29 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 const CLIENT_GONE = 499
 
 /** One call, from its head to the last byte of its answer. */
-export class Exchange implements ConnectionUser, Wanted {
+export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly endpointId: EndpointId
   readonly isStranger: boolean
   affinity: Affinity | null = null
   readonly avoid: WorkerId[] = []
-  readonly #parts: ExchangeParts
+  readonly #parts: ProxyExchangeParts
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
-  readonly #call: BalancedCall
+  readonly #call: ProxyRequest
   readonly #upgrading: Upgrading | null
   readonly #method: string
   readonly #startMs: number
-  readonly #answering: Answering
+  readonly #answering: ResponseWriter
   #head: RequestHead | null = null
   #upload: Upload | null = null
   #tunnel: Tunnel | null = null
   #tunnelled: Tunnelled | null = null
-  #switching: AnswerHead | null = null
-  #answer: AnswerHead | null = null
+  #switching: ResponseHead | null = null
+  #answer: ResponseHead | null = null
   #controller: AbortController | null = null
   #reservation: Reservation | null = null
   #connection: WorkerConnection | null = null
-  #resolve: (passed: Passed) => void = () => {}
+  #resolve: (passed: AccessLogEntry) => void = () => {}
   /** The client has its answer, or is gone. */
   #over = false
   /** In the line. */
@@ -60,10 +60,10 @@ export class Exchange implements ConnectionUser, Wanted {
 
   /** @param upgrading null for a request that wants nothing but an answer */
   constructor(
-    parts: ExchangeParts,
+    parts: ProxyExchangeParts,
     incoming: IncomingMessage,
     outgoing: ServerResponse,
-    call: BalancedCall,
+    call: ProxyRequest,
     upgrading: Upgrading | null,
   ) {
     this.#parts = parts
@@ -75,7 +75,7 @@ export class Exchange implements ConnectionUser, Wanted {
     this.endpointId = call.endpointId
     this.isStranger = call.isOpen === true
     this.#startMs = parts.clock.monotonic()
-    this.#answering = new Answering(incoming, outgoing)
+    this.#answering = new ResponseWriter(incoming, outgoing)
   }
 
   /** Aborted when the client is gone. Made for those who look at it only: most requests never wait. */
@@ -86,7 +86,7 @@ export class Exchange implements ConnectionUser, Wanted {
   }
 
   /** Goes through with it, whatever happens. */
-  run(): Promise<Passed> {
+  run(): Promise<AccessLogEntry> {
     return new Promise(resolve => {
       this.#resolve = resolve
       this.#parts.live.add(this)
@@ -119,7 +119,7 @@ export class Exchange implements ConnectionUser, Wanted {
     } else if (!this.#answering.begun) {
       if (quietMs >= headersMs) this.#tooLate(connection)
     } else {
-      const byClient = this.#answering.lies() || this.#upload?.waitsForClient === true
+      const byClient = this.#answering.isUnread() || this.#upload?.waitsForClient === true
       if (quietMs >= streamIdleMs) this.#break(byClient || mayBeSilent(this.#answer) ? 'aborted' : 'broken')
     }
   }
@@ -208,7 +208,7 @@ export class Exchange implements ConnectionUser, Wanted {
     this.#upload.to(connection, head.text)
   }
 
-  onHead(head: AnswerHead): void {
+  onHead(head: ResponseHead): void {
     if (this.#over) return
     if (head.status === 101) this.#switching = head
     else if (head.status < 200) this.#answering.inform(withinEndpoint(head, this.#call.prefix))
@@ -343,7 +343,7 @@ export class Exchange implements ConnectionUser, Wanted {
   }
 
   /** There is no more of an answer that has begun, which must not look like a whole one. */
-  #break(outcome: Outcome): void {
+  #break(outcome: RequestOutcome): void {
     this.#connection?.destroy()
     this.#connection = null
     this.#upload?.stop()
@@ -351,7 +351,7 @@ export class Exchange implements ConnectionUser, Wanted {
     this.#answering.cut()
   }
 
-  #release(outcome: Outcome): void {
+  #release(outcome: RequestOutcome): void {
     this.#reservation?.release(outcome)
     this.#reservation = null
   }

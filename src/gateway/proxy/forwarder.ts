@@ -4,10 +4,10 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../ports/clock.ts'
 import { type KeptConnections, WorkerConnections } from '../http1/worker-connections.ts'
 import type { Reservations } from '../queue/reservation.ts'
-import { Exchange } from './exchange.ts'
-import type { ExchangeLimits, ExchangeParts, Upgrading } from './exchange-parts.ts'
-import type { BalancedCall, Forwarding, Passed } from './proxy-request.ts'
-import { EarlyBytes } from './upgrade-buffer.ts'
+import { ProxyExchange } from './exchange.ts'
+import type { ExchangeLimits, ProxyExchangeParts, Upgrading } from './exchange-parts.ts'
+import type { AccessLogEntry, Forwarding, ProxyRequest } from './proxy-request.ts'
+import { UpgradeBuffer } from './upgrade-buffer.ts'
 import type { NextTurn } from './upload.ts'
 
 /** What a forwarder needs. */
@@ -42,7 +42,7 @@ const LONGEST_TICK_MS = 1_000
 
 /** Hands calls on to workers over HTTP/1.1. */
 export class Forwarder implements Forwarding {
-  readonly #parts: ExchangeParts
+  readonly #parts: ProxyExchangeParts
   readonly #tickMs: number
   #ticking: (() => void) | null = null
 
@@ -64,13 +64,13 @@ export class Forwarder implements Forwarding {
     return this.#parts.connections.idleCount
   }
 
-  forward(incoming: IncomingMessage, outgoing: ServerResponse, call: BalancedCall): Promise<Passed> {
+  forward(incoming: IncomingMessage, outgoing: ServerResponse, call: ProxyRequest): Promise<AccessLogEntry> {
     return this.#run(incoming, outgoing, call, null)
   }
 
-  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, call: BalancedCall): Promise<Passed> {
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, call: ProxyRequest): Promise<AccessLogEntry> {
     const client = socket as Socket
-    const early = new EarlyBytes(client, head)
+    const early = new UpgradeBuffer(client, head)
     // Until the worker agrees, it is a request that may get any answer, after which the connection ends.
     const outgoing = new ServerResponse(incoming)
     outgoing.shouldKeepAlive = false
@@ -92,10 +92,10 @@ export class Forwarder implements Forwarding {
   #run(
     incoming: IncomingMessage,
     outgoing: ServerResponse,
-    call: BalancedCall,
+    call: ProxyRequest,
     upgrading: Upgrading | null,
-  ): Promise<Passed> {
-    const passed = new Exchange(this.#parts, incoming, outgoing, call, upgrading).run()
+  ): Promise<AccessLogEntry> {
+    const passed = new ProxyExchange(this.#parts, incoming, outgoing, call, upgrading).run()
     this.#ticking ??= this.#parts.clock.after(this.#tickMs, this.#tick)
     return passed
   }

@@ -1,6 +1,6 @@
 /** Load-balancing endpoints share names with others, so what their answers say about a whole origin or domain is taken out. */
 
-import type { AnswerHead } from '../http1/response-head.ts'
+import type { ResponseHead } from '../http1/response-head.ts'
 
 /** What holds for a whole origin, or for more of it than the path of the answer. */
 const ORIGIN_WIDE =
@@ -11,7 +11,7 @@ const ORIGIN_WIDE =
  * @param prefix the path of the endpoint; null where it has a host of its own, and only cookies could reach others
  * @returns the same object where there is nothing to change
  */
-export function withinEndpoint(head: AnswerHead, prefix: string | null): AnswerHead {
+export function withinEndpoint(head: ResponseHead, prefix: string | null): ResponseHead {
   const { headers } = head
   for (let at = 0; at < headers.length; at += 2) {
     if (isCookie(headers[at]!) || (prefix !== null && ORIGIN_WIDE.test(headers[at]!))) {

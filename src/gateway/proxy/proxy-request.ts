@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Caller } from '../../core/accounts/permission.ts'
-import type { Passed } from '../../core/balancing/access-log-entry.ts'
+import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 import type { EndpointId } from '../../core/ids.ts'
 
-export type { Passed } from '../../core/balancing/access-log-entry.ts'
+export type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 
 /** A request for a load-balancing endpoint that may go on to a worker. */
-export interface BalancedCall {
+export interface ProxyRequest {
   readonly endpointId: EndpointId
   /** What the worker is asked for: path and query byte for byte, without the prefix of the endpoint and without a key. */
   readonly path: string
@@ -39,7 +39,7 @@ export interface BalancedCall {
 /** Hands calls on to workers, and their answers back, without ever holding more of them than a buffer. */
 export interface Forwarding {
   /** Answers the request whatever happens. Never rejects. */
-  forward(incoming: IncomingMessage, outgoing: ServerResponse, call: BalancedCall): Promise<Passed>
+  forward(incoming: IncomingMessage, outgoing: ServerResponse, call: ProxyRequest): Promise<AccessLogEntry>
   /** Answers the upgrade, or refuses it, and joins both sides until one ends. Never rejects. */
-  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, call: BalancedCall): Promise<Passed>
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, call: ProxyRequest): Promise<AccessLogEntry>
 }

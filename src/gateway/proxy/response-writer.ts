@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { WorkerId } from '../../core/ids.ts'
 import { readableBy } from '../entrance/cors.ts'
 import { passedTrailers, WORKER_ID } from '../http1/fields.ts'
-import type { AnswerHead, Framing } from '../http1/response-head.ts'
+import type { Framing, ResponseHead } from '../http1/response-head.ts'
 
 /** So much of an answer may wait for its client. */
 const MOST_UNSENT_BYTES = 65_536
@@ -14,7 +14,7 @@ const OWN_FIELDS = ['Content-Type', 'application/json', 'Cache-Control', 'no-sto
 const SHORT_BYTES = 8_192
 
 /** The answer to a client: the worker's as it comes, or one of our own. */
-export class Answering {
+export class ResponseWriter {
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
   /** Whether the client speaks HTTP/1.0, which has no chunks, no trailers and no interim answers. */
@@ -48,12 +48,12 @@ export class Answering {
   }
 
   /** Interim answers are passed on (RFC 9110, 15.2), but for 100, which was given here. */
-  inform({ status, headers }: AnswerHead): void {
+  inform({ status, headers }: ResponseHead): void {
     if (status !== 100 && !this.#isOld) this.#outgoing.writeInformation(status, headers)
   }
 
   /** The head of the worker's answer. */
-  head({ status, reason, headers, framing }: AnswerHead, workerId: WorkerId): void {
+  head({ status, reason, headers, framing }: ResponseHead, workerId: WorkerId): void {
     this.begun = true
     this.status = status
     this.#framing = framing
@@ -110,7 +110,7 @@ export class Answering {
   }
 
   /** To be asked while nothing moves: whether it is the client that has not taken what there is. */
-  lies(): boolean {
+  isUnread(): boolean {
     this.hasLain ||= this.#outgoing.writableLength > 0
     return this.hasLain
   }
@@ -152,7 +152,7 @@ function withoutTrailer(headers: readonly string[]): string[] {
  * @param subprotocol what it names where the worker names none
  */
 export function switchingText(
-  { reason, headers, upgrade }: AnswerHead,
+  { reason, headers, upgrade }: ResponseHead,
   workerId: WorkerId,
   subprotocol: string | undefined,
 ): string {

@@ -7,7 +7,7 @@ const MOST_EARLY_BYTES = 65_536
  * What a client that asks for another protocol sends before its worker agreed. It is kept back: a worker that does not agree
  * would take it for another request.
  */
-export class EarlyBytes {
+export class UpgradeBuffer {
   readonly #socket: Duplex
   #pieces: Buffer[] = []
   #bytes = 0

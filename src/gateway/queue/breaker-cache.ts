@@ -5,7 +5,7 @@ import type { Clock } from '../../ports/clock.ts'
 const BELIEVED_MS = 1_000
 
 /** Why no worker of an endpoint can start, as it was told last. It is believed for a moment. */
-export class StandingOutage {
+export class BreakerCache {
   readonly #clock: Pick<Clock, 'monotonic'>
   #why: Outage | null = null
   #untilMs = 0

@@ -2,7 +2,7 @@ import type { EndpointId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Tells the control loops that the requests of an endpoint are other than before, and not for each of ten thousand a second. */
-export class News {
+export class LoadNotifier {
   readonly #ports: Pick<Ports, 'clock' | 'notifier'>
   readonly #id: EndpointId
   #lastMs = Number.NEGATIVE_INFINITY

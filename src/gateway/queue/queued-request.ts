@@ -1,8 +1,8 @@
-import type { Reservation, Wanted } from './reservation.ts'
+import type { Reservation, WorkerRequest } from './reservation.ts'
 
 /** A request in a line. */
-export class Waiter {
-  readonly wanted: Wanted
+export class QueuedRequest {
+  readonly wanted: WorkerRequest
   /** Grows in the order of arrival, over all lines. */
   readonly place: number
   /** Since when it waits: on the clock that only grows, and on the wall. */
@@ -14,10 +14,10 @@ export class Waiter {
   /** Takes its timer and its listener back. */
   close: () => void = () => {}
   queue: WaitQueue | null = null
-  before: Waiter | null = null
-  after: Waiter | null = null
+  before: QueuedRequest | null = null
+  after: QueuedRequest | null = null
 
-  constructor(wanted: Wanted, place: number, clock: { monotonic(): number; now(): number }) {
+  constructor(wanted: WorkerRequest, place: number, clock: { monotonic(): number; now(): number }) {
     this.wanted = wanted
     this.place = place
     this.sinceMs = clock.monotonic()
@@ -36,13 +36,13 @@ export class Waiter {
 
 /** Requests in the order of their arrival. Whoever leaves, from wherever, does so at no cost. */
 export class WaitQueue {
-  first: Waiter | null = null
+  first: QueuedRequest | null = null
   size = 0
   /** How many of them are picky. */
   picky = 0
-  #last: Waiter | null = null
+  #last: QueuedRequest | null = null
 
-  push(waiter: Waiter): void {
+  push(waiter: QueuedRequest): void {
     waiter.queue = this
     waiter.before = this.#last
     if (this.#last === null) this.first = waiter
@@ -51,7 +51,7 @@ export class WaitQueue {
     this.#count(waiter, 1)
   }
 
-  remove(waiter: Waiter): void {
+  remove(waiter: QueuedRequest): void {
     const { before, after } = waiter
     if (before === null) this.first = after
     else before.after = after
@@ -64,13 +64,13 @@ export class WaitQueue {
   }
 
   /** All of them, for when many may leave. */
-  all(): Waiter[] {
-    const all: Waiter[] = []
+  all(): QueuedRequest[] {
+    const all: QueuedRequest[] = []
     for (let waiter = this.first; waiter !== null; waiter = waiter.after) all.push(waiter)
     return all
   }
 
-  #count(waiter: Waiter, by: 1 | -1): void {
+  #count(waiter: QueuedRequest, by: 1 | -1): void {
     this.size += by
     if (waiter.isPicky) this.picky += by
   }

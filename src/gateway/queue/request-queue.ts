@@ -1,32 +1,38 @@
 import {
   choose,
+  type Ejection,
   isOpen,
   type NoWorker,
-  type Outcome,
   outForMs,
-  type Trust,
+  type RequestOutcome,
   trustAfter,
   trustWhenDue,
   trustWhenSent,
 } from '../../core/balancing/balance.ts'
 import type { Outage } from '../../core/balancing/circuit-breaker.ts'
-import { expectedWaitMs, isHopelessWait, NO_PACE, type Pace, paceAfter } from '../../core/balancing/queue-throughput.ts'
+import {
+  expectedWaitMs,
+  isHopelessWait,
+  NO_THROUGHPUT,
+  type QueueThroughput,
+  throughputAfter,
+} from '../../core/balancing/queue-throughput.ts'
 import type { TrafficLoad } from '../../core/balancing/traffic.ts'
 import type { AppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../core/workers/socket-address.ts'
 import type { Ports } from '../../ports/ports.ts'
 import * as refusal from '../entrance/refusal.ts'
-import { StandingOutage } from './breaker-cache.ts'
-import { Claim } from './claim.ts'
-import { News } from './load-notifier.ts'
-import { Waiter, WaitQueue } from './queued-request.ts'
-import type { Affinity, Reservation, Wanted } from './reservation.ts'
+import { BreakerCache } from './breaker-cache.ts'
+import { TargetClaim } from './claim.ts'
+import { LoadNotifier } from './load-notifier.ts'
+import { QueuedRequest, WaitQueue } from './queued-request.ts'
+import type { Affinity, Reservation, WorkerRequest } from './reservation.ts'
 import { Resuming } from './resuming.ts'
-import { Slot } from './tracked-target.ts'
+import { TrackedTarget } from './tracked-target.ts'
 
 /** How many requests may wait, and for how long. */
-export interface LineLimits {
+export interface RequestQueueLimits {
   /** Most requests in the line of one endpoint. */
   readonly perEndpoint: number
   /** Most requests in the lines of all endpoints. */
@@ -40,7 +46,7 @@ export interface LineLimits {
 /** What the lines of all endpoints share. */
 export interface Shared {
   readonly ports: Pick<Ports, 'clock' | 'notifier' | 'emit'>
-  readonly limits: LineLimits
+  readonly limits: RequestQueueLimits
   /** Whether a worker that is not there was one of this endpoint and can be started again under its id. */
   readonly canResume: (endpointId: EndpointId, workerId: WorkerId) => Promise<boolean>
   /** Nothing is left of an endpoint that is not kept any more. */
@@ -62,30 +68,30 @@ const LOAD_NEWS_MS = 100
  * The requests of one endpoint: how many are in flight at each worker, and those that wait. Everything here happens at once, so
  * that at each instant nobody waits while a worker that it may have has room and nobody was there before it.
  */
-export class Line {
+export class RequestQueue {
   readonly #id: EndpointId
   readonly #shared: Shared
-  readonly #news: News
+  readonly #news: LoadNotifier
   /** Null while it was not told of. */
   #endpoint: BalancedEndpoint | null = null
   /** Workers that have not ended. */
-  #slots: Slot[] = []
+  #slots: TrackedTarget[] = []
   /** Workers that have ended, with requests that have not. */
-  readonly #ended = new Map<WorkerId, Slot>()
+  readonly #ended = new Map<WorkerId, TrackedTarget>()
   /** Those that take any worker. */
   readonly #anyone = new WaitQueue()
   /** Those that insist on one. They are in nobody's way, and nobody is in theirs. */
   readonly #named = new Map<WorkerId, WaitQueue>()
   readonly #resuming: Resuming
-  readonly #outage: StandingOutage
-  #pace: Pace = NO_PACE
+  readonly #outage: BreakerCache
+  #pace: QueueThroughput = NO_THROUGHPUT
   #freedMs: number | null = null
 
   constructor(id: EndpointId, shared: Shared) {
     this.#id = id
     this.#shared = shared
-    this.#news = new News(shared.ports, id)
-    this.#outage = new StandingOutage(shared.ports.clock)
+    this.#news = new LoadNotifier(shared.ports, id)
+    this.#outage = new BreakerCache(shared.ports.clock)
     this.#resuming = new Resuming({
       misses: workerId => this.#named.has(workerId) && this.#slotOf(workerId) === undefined,
       canResume: workerId => shared.canResume(id, workerId),
@@ -95,7 +101,7 @@ export class Line {
   }
 
   /** See {@link Reservations.reserve}. */
-  reserve(wanted: Wanted): Promise<Reservation> {
+  reserve(wanted: WorkerRequest): Promise<Reservation> {
     const found = this.#find(wanted)
     if (typeof found === 'string') return this.#wait(wanted, found)
     return Promise.resolve(this.#claim(found, 0))
@@ -109,14 +115,15 @@ export class Line {
     const wasMax = this.#endpoint?.maxConcurrency
     this.#endpoint = endpoint
     this.#slots = targets.map(target => {
-      const slot = before.get(target.workerId) ?? this.#ended.get(target.workerId) ?? new Slot(target.workerId, nowMs)
+      const slot =
+        before.get(target.workerId) ?? this.#ended.get(target.workerId) ?? new TrackedTarget(target.workerId, nowMs)
       before.delete(target.workerId)
       this.#ended.delete(target.workerId)
       slot.tell(target, nowMs)
       return slot
     })
     for (const slot of before.values()) this.#end(slot)
-    if (this.#openCount() !== wasOpen || endpoint.maxConcurrency !== wasMax) this.#pace = NO_PACE
+    if (this.#openCount() !== wasOpen || endpoint.maxConcurrency !== wasMax) this.#pace = NO_THROUGHPUT
     if (endpoint.paused) this.refuseAll(refusal.paused())
     if (this.#mayServe()) this.#outage.end()
     this.#lookAtNamed()
@@ -140,7 +147,7 @@ export class Line {
     this.#outage.end()
     for (const slot of this.#slots) this.#end(slot)
     this.#slots = []
-    this.#pace = NO_PACE
+    this.#pace = NO_THROUGHPUT
     this.refuseAll(refusal.endpointGone(this.#id))
     this.#tidy()
   }
@@ -170,25 +177,25 @@ export class Line {
     for (const queue of [...this.#named.values()]) this.#refuseAllOf(queue, error)
   }
 
-  #find(wanted: Wanted): Slot | NoWorker {
+  #find(wanted: WorkerRequest): TrackedTarget | NoWorker {
     const isNamed = insistsOn(wanted) !== null
     if (this.#endpoint === null) return isNamed ? 'not_ready' : 'none_ready'
     const isBehind = !isNamed && this.#anyone.size > this.#anyone.picky
     return isBehind ? 'full' : choose(this.#slots, this.#endpoint, wanted)
   }
 
-  #claim(slot: Slot, waitedMs: number): Reservation {
+  #claim(slot: TrackedTarget, waitedMs: number): Reservation {
     const { requestCount } = this.#endpoint!
     slot.begin(this.#shared.ports.clock.monotonic())
     slot.usedAt = ++this.#shared.uses
     this.#trust(slot, trustWhenSent(slot.trust))
     const above = slot.inFlight - requestCount
     if (above > 0 && (requestCount === 1 || above % requestCount === 1)) this.#news.within(LOAD_NEWS_MS)
-    return new Claim(slot, waitedMs, this.#released)
+    return new TargetClaim(slot, waitedMs, this.#released)
   }
 
   /** The request that was sent to a worker is over. */
-  readonly #released = (slot: Slot, outcome: Outcome): void => {
+  readonly #released = (slot: TrackedTarget, outcome: RequestOutcome): void => {
     slot.end(this.#shared.ports.clock.monotonic())
     if (!slot.ended) this.#trust(slot, trustAfter(slot.trust, outcome))
     if (slot.inFlight === 0) this.#rest(slot)
@@ -197,7 +204,7 @@ export class Line {
   }
 
   /** A worker has nothing more to do. */
-  #rest(slot: Slot): void {
+  #rest(slot: TrackedTarget): void {
     slot.idleSinceMs = this.#shared.ports.clock.now()
     if (slot.ended) {
       this.#ended.delete(slot.workerId)
@@ -207,14 +214,14 @@ export class Line {
     else this.#news.within(IDLE_NEWS_MS)
   }
 
-  #end(slot: Slot): void {
+  #end(slot: TrackedTarget): void {
     slot.ended = true
     slot.cancelTimer()
     if (slot.inFlight > 0) this.#ended.set(slot.workerId, slot)
   }
 
   /** Out of the rotation, or back into it when its time has come. */
-  #trust(slot: Slot, trust: Trust): void {
+  #trust(slot: TrackedTarget, trust: Ejection): void {
     const before = slot.trust
     if (trust === before) return
     slot.trust = trust
@@ -233,7 +240,7 @@ export class Line {
     })
   }
 
-  #wait(wanted: Wanted, found: NoWorker): Promise<Reservation> {
+  #wait(wanted: WorkerRequest, found: NoWorker): Promise<Reservation> {
     if (wanted.signal.aborted) return Promise.reject(wanted.signal.reason)
     const affinity = insistsOn(wanted)
     const { limits, ports } = this.#shared
@@ -244,7 +251,7 @@ export class Line {
       this.#tidy()
       return Promise.reject(problem)
     }
-    const waiter = new Waiter(wanted, ++this.#shared.places, ports.clock)
+    const waiter = new QueuedRequest(wanted, ++this.#shared.places, ports.clock)
     this.#enter(waiter, affinity)
     const { signal } = wanted
     const leave = () => this.#refuse(waiter, signal.reason)
@@ -260,7 +267,7 @@ export class Line {
   }
 
   /** Why a request may not wait. */
-  #problem(found: NoWorker, wanted: Wanted, patienceMs: number): AppError | null {
+  #problem(found: NoWorker, wanted: WorkerRequest, patienceMs: number): AppError | null {
     if (found === 'paused') return refusal.paused()
     if (found === 'gone') return refusal.workerGone()
     const affinity = insistsOn(wanted)
@@ -281,7 +288,7 @@ export class Line {
     return this.#slots.some(({ state }) => state !== 'draining')
   }
 
-  #enter(waiter: Waiter, affinity: Affinity | null): void {
+  #enter(waiter: QueuedRequest, affinity: Affinity | null): void {
     this.#shared.waiting += 1
     if (affinity === null) {
       if (this.#anyone.size === 0) this.#freedMs = null
@@ -294,7 +301,7 @@ export class Line {
   }
 
   /** It is in no line any more. */
-  #leave(waiter: Waiter): void {
+  #leave(waiter: QueuedRequest): void {
     const { queue, wanted } = waiter
     this.#shared.waiting -= 1
     queue!.remove(waiter)
@@ -305,7 +312,7 @@ export class Line {
     this.#resuming.drop(workerId)
   }
 
-  #refuse(waiter: Waiter, reason: unknown): void {
+  #refuse(waiter: QueuedRequest, reason: unknown): void {
     if (waiter.queue === null) return
     this.#leave(waiter)
     waiter.reject(reason)
@@ -328,7 +335,7 @@ export class Line {
     }
   }
 
-  #next(): { readonly waiter: Waiter; readonly slot: Slot } | null {
+  #next(): { readonly waiter: QueuedRequest; readonly slot: TrackedTarget } | null {
     if (this.#endpoint === null) return null
     let next = this.#nextOfAnyone(this.#endpoint)
     for (const { first } of this.#named.values()) {
@@ -339,7 +346,7 @@ export class Line {
     return next
   }
 
-  #nextOfAnyone(endpoint: BalancedEndpoint): { readonly waiter: Waiter; readonly slot: Slot } | null {
+  #nextOfAnyone(endpoint: BalancedEndpoint): { readonly waiter: QueuedRequest; readonly slot: TrackedTarget } | null {
     for (let waiter = this.#anyone.first; waiter !== null; waiter = waiter.after) {
       const slot = choose(this.#slots, endpoint, waiter.wanted)
       if (typeof slot !== 'string') return { waiter, slot }
@@ -364,7 +371,7 @@ export class Line {
 
   #measure(): void {
     const nowMs = this.#shared.ports.clock.monotonic()
-    if (this.#freedMs !== null) this.#pace = paceAfter(this.#pace, nowMs - this.#freedMs)
+    if (this.#freedMs !== null) this.#pace = throughputAfter(this.#pace, nowMs - this.#freedMs)
     this.#freedMs = nowMs
   }
 
@@ -375,7 +382,7 @@ export class Line {
     this.#shared.emptied(this.#id)
   }
 
-  #slotOf(workerId: WorkerId): Slot | undefined {
+  #slotOf(workerId: WorkerId): TrackedTarget | undefined {
     return this.#slots.find(slot => slot.workerId === workerId)
   }
 
@@ -390,7 +397,7 @@ export class Line {
   }
 }
 
-function insistsOn({ affinity }: Wanted): Affinity | null {
+function insistsOn({ affinity }: WorkerRequest): Affinity | null {
   return affinity === null || affinity.kind === 'soft' ? null : affinity
 }
 

@@ -5,20 +5,20 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../core/workers/socket-address.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { stopping } from '../entrance/refusal.ts'
-import { Line, type LineLimits, type Shared } from './request-queue.ts'
-import type { Reservation, Reservations, Wanted } from './reservation.ts'
+import { RequestQueue, type RequestQueueLimits, type Shared } from './request-queue.ts'
+import type { Reservation, Reservations, WorkerRequest } from './reservation.ts'
 
 /** How many requests wait, and for how long, unless somebody says otherwise. */
-export const LINE_LIMITS: LineLimits = {
+export const REQUEST_QUEUE_LIMITS: RequestQueueLimits = {
   perEndpoint: 1_000,
   inAll: 10_000,
   waitMs: 120_000,
   namedWaitMs: 300_000,
 }
 
-/** What {@link Lines} may be given. */
-export interface LinesOptions {
-  readonly limits?: Partial<LineLimits>
+/** What {@link RequestQueues} may be given. */
+export interface RequestQueuesOptions {
+  readonly limits?: Partial<RequestQueueLimits>
   /**
    * Whether a worker that has ended was one of this endpoint and can be started again under its id, for requests that insist on
    * it with `strict-resume`; none can when left out. Asked once for all requests that wait for it.
@@ -30,15 +30,15 @@ export interface LinesOptions {
  * The requests for load-balancing endpoints of this server: an exact table of what is in flight at which worker, and a line for
  * each endpoint. The control loops tell it which workers there are, and it tells them what they have to do.
  */
-export class Lines implements Targets, Traffic, Reservations {
-  readonly #lines = new Map<EndpointId, Line>()
+export class RequestQueues implements Targets, Traffic, Reservations {
+  readonly #lines = new Map<EndpointId, RequestQueue>()
   readonly #shared: Shared
   #closed: AppError | null = null
 
-  constructor(ports: Shared['ports'], { limits, canResume = async () => false }: LinesOptions = {}) {
+  constructor(ports: Shared['ports'], { limits, canResume = async () => false }: RequestQueuesOptions = {}) {
     const emptied = (id: EndpointId) => void this.#lines.delete(id)
     const counts = { waiting: 0, places: 0, uses: 0 }
-    this.#shared = { ports, limits: { ...LINE_LIMITS, ...limits }, canResume, emptied, ...counts }
+    this.#shared = { ports, limits: { ...REQUEST_QUEUE_LIMITS, ...limits }, canResume, emptied, ...counts }
   }
 
   /** How many requests wait, over all endpoints. */
@@ -46,7 +46,7 @@ export class Lines implements Targets, Traffic, Reservations {
     return this.#shared.waiting
   }
 
-  reserve(wanted: Wanted): Promise<Reservation> {
+  reserve(wanted: WorkerRequest): Promise<Reservation> {
     if (this.#closed !== null) return Promise.reject(this.#closed)
     return this.#lineOf(wanted.endpointId).reserve(wanted)
   }
@@ -78,10 +78,10 @@ export class Lines implements Targets, Traffic, Reservations {
     for (const line of [...this.#lines.values()]) line.refuseAll(this.#closed)
   }
 
-  #lineOf(id: EndpointId): Line {
+  #lineOf(id: EndpointId): RequestQueue {
     let line = this.#lines.get(id)
     if (line === undefined) {
-      line = new Line(id, this.#shared)
+      line = new RequestQueue(id, this.#shared)
       this.#lines.set(id, line)
     }
     return line

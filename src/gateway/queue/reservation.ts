@@ -1,11 +1,11 @@
-import type { Affinity, Outcome } from '../../core/balancing/balance.ts'
+import type { Affinity, RequestOutcome } from '../../core/balancing/balance.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 
-export type { Affinity, Outcome } from '../../core/balancing/balance.ts'
+export type { Affinity, RequestOutcome } from '../../core/balancing/balance.ts'
 
 /** A request, or a socket, as far as it concerns which worker gets it. */
-export interface Wanted {
+export interface WorkerRequest {
   readonly endpointId: EndpointId
   readonly affinity: Affinity | null
   /** Workers that it was sent to in vain, which are taken only when there is no other. */
@@ -25,7 +25,7 @@ export interface Reservation {
   /** How long it waited in the line. */
   readonly waitedMs: number
   /** To be called once, at the last byte, whatever happened; further calls do nothing. */
-  release(outcome: Outcome): void
+  release(outcome: RequestOutcome): void
 }
 
 /** Claims workers for requests: first come, first served. */
@@ -38,5 +38,5 @@ export interface Reservations {
    *   "worker_timeout" for the worker that it insists on; `not_found` when the endpoint goes; `unavailable` when the
    *   server stops. All but `not_found` say after how many seconds to try again
    */
-  reserve(wanted: Wanted): Promise<Reservation>
+  reserve(wanted: WorkerRequest): Promise<Reservation>
 }

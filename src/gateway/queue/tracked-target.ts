@@ -1,16 +1,16 @@
-import { type Candidate, TRUSTED, type Trust } from '../../core/balancing/balance.ts'
+import { type Candidate, type Ejection, NOT_EJECTED } from '../../core/balancing/balance.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { ServedAt, Target, TargetState } from '../../core/workers/socket-address.ts'
 
 /** A worker in the table of requests in flight. */
-export class Slot implements Candidate {
+export class TrackedTarget implements Candidate {
   readonly workerId: WorkerId
   version = 0
   state: TargetState = 'starting'
   servedAt: ServedAt | null = null
   inFlight = 0
   usedAt = 0
-  trust: Trust = TRUSTED
+  trust: Ejection = NOT_EJECTED
   /** The end of its last request; before its first one, when it became ready; before that, when it was first told of. */
   idleSinceMs: number
   /** Whether it has ended; what is in flight there comes to its end. */
@@ -51,7 +51,7 @@ export class Slot implements Candidate {
     if (this.ended) {
       this.ended = false
       this.state = 'starting'
-      this.trust = TRUSTED
+      this.trust = NOT_EJECTED
       this.usedAt = 0
       this.#busyMs = 0
       this.idleSinceMs = nowMs

@@ -1,4 +1,4 @@
-import type { WorkerPhase } from '../../core/accounts/prices.ts'
+import type { BilledPhase } from '../../core/accounts/prices.ts'
 import type { JobUsage, WorkerUsage } from '../../core/accounts/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 
@@ -30,7 +30,7 @@ export interface WorkerUsageSum {
 /** Workers of one flavor in one phase, at this moment. */
 export interface RunningWorkers {
   readonly flavor: string
-  readonly phase: WorkerPhase
+  readonly phase: BilledPhase
   readonly workers: number
 }
 

@@ -16,7 +16,7 @@ import type { Page, PageRequest } from '../../core/pages.ts'
 import { endpointKeyPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { onePage } from '../paging.ts'
-import { changeAgain } from '../retry-on-conflict.ts'
+import { retryOnConflict } from '../retry-on-conflict.ts'
 import { type Access, keyHint } from './access.ts'
 
 /** Most keys of one account. */
@@ -100,7 +100,7 @@ export class Keys {
    *   key and for the last one that has all rights of the operator
    */
   async update(caller: Caller, id: KeyId, changes: KeyChanges): Promise<KeyRecord> {
-    return changeAgain(`key ${id}`, async () => {
+    return retryOnConflict(`key ${id}`, async () => {
       const before = await this.#find(caller, id)
       if (before.kind === 'endpoint') {
         throw new AppError('conflict', 'the key of an endpoint cannot be changed; it can be rotated and revoked')

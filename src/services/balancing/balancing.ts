@@ -12,7 +12,7 @@ import { idleTimeoutMs } from '../../core/endpoints/endpoint.ts'
 import { isHealthPath, maxConcurrencyOf, servingVariables } from '../../core/endpoints/serving.ts'
 import { isFolderImage } from '../../core/endpoints/template.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { Peak } from '../../core/scaling/max-window.ts'
+import { MaxWindow } from '../../core/scaling/max-window.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { WorkerLoad } from '../../core/workers/worker.ts'
@@ -67,7 +67,7 @@ export class Balancing {
   readonly #traffic: Traffic
   readonly #workers = new Map<WorkerId, KnownWorker>()
   readonly #settings = new Map<EndpointId, Settings>()
-  readonly #peaks = new Map<EndpointId, Peak>()
+  readonly #peaks = new Map<EndpointId, MaxWindow>()
   /** Of each endpoint that was told of, and of those that are being looked at. */
   readonly #looks = new Map<EndpointId, Looks>()
   #reads = 0
@@ -92,20 +92,20 @@ export class Balancing {
    * As {@link snapshot}, and tells the gateway of the endpoint and its workers. What the answer says of requests comes after
    * that: a worker that drains and holds nothing gets nothing any more.
    */
-  async look(id: EndpointId): Promise<EndpointSnapshot | null> {
+  async refresh(id: EndpointId): Promise<EndpointSnapshot | null> {
     const looks = this.#looks.get(id) ?? { open: 0, latest: 0, told: false }
     this.#looks.set(id, looks)
     looks.open += 1
     this.#reads += 1
     try {
-      return await this.#look(id, this.#reads, looks)
+      return await this.#refresh(id, this.#reads, looks)
     } finally {
       looks.open -= 1
       if (looks.open === 0 && !looks.told) this.#looks.delete(id)
     }
   }
 
-  async #look(id: EndpointId, read: number, looks: Looks): Promise<EndpointSnapshot | null> {
+  async #refresh(id: EndpointId, read: number, looks: Looks): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
     const settings = snapshot?.endpoint.type === 'LOAD_BALANCER' ? await this.#settingsOf(snapshot) : null
     const counts = looks.latest < read
@@ -123,7 +123,7 @@ export class Balancing {
     }
     const seen = this.#withTraffic(snapshot, settings, null)
     const nowMs = this.#ports.clock.now()
-    const peak = this.#peaks.get(id) ?? new Peak()
+    const peak = this.#peaks.get(id) ?? new MaxWindow()
     if (looks.told) this.#peaks.set(id, peak)
     const most = peak.note(desiredWorkers(seen, nowMs).desired, idleTimeoutMs(snapshot.endpoint), nowMs)
     const resumed: WorkerId[] = []

@@ -16,9 +16,9 @@ import { typesHere } from '../../core/placement/inventory.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerStore } from '../../ports/store/store.ts'
 import { Quotas } from '../accounts/quotas.ts'
-import { inGroups } from '../map-concurrently.ts'
+import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
-import { changeAgain } from '../retry-on-conflict.ts'
+import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { Fleet } from '../workers/fleet.ts'
 import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
@@ -28,7 +28,7 @@ import { templateProblems } from './templates.ts'
 /** From so many on, one read of all is cheaper than a read of each. */
 const FEW = 3
 /** So many reads at once where there is one for each. */
-const AT_ONCE = 16
+const CONCURRENCY = 16
 /** Disk of an endpoint's own template where its creator says nothing, in GB. */
 const DISK_GB = 10
 
@@ -45,9 +45,9 @@ export interface WithTemplate {
 export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
 
 /** A value, or what makes it of the endpoint and its template as they are at that moment. */
-export type Given<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
+export type GivenEndpoint<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
 
-/** As {@link Given}, of the endpoint alone. */
+/** As {@link GivenEndpoint}, of the endpoint alone. */
 export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointChanges)
 
 /** Endpoints: what is run, for whom, and between which numbers of workers. */
@@ -148,8 +148,8 @@ export class Endpoints {
   async updateOwnTemplate(
     by: Changer,
     id: EndpointId,
-    changes: Given<EndpointChanges>,
-    templateChanges: Given<Partial<TemplateInput>> = {},
+    changes: GivenEndpoint<EndpointChanges>,
+    templateChanges: GivenEndpoint<Partial<TemplateInput>> = {},
     unusedIdleTimeout: 'refused' | 'kept' = 'refused',
   ): Promise<Endpoint> {
     const owner = ownerOf(by)
@@ -194,7 +194,7 @@ export class Endpoints {
    * @throws AppError `not_found`, also for an endpoint of another owner
    */
   withTemplate(owner: OwnerId, id: EndpointId): Promise<WithTemplate> {
-    return changeAgain(`endpoint ${id}`, async () => {
+    return retryOnConflict(`endpoint ${id}`, async () => {
       const endpoint = await this.find(owner, id)
       // The template of its own goes when it is linked to another one.
       const template = await this.#ports.store.templates.find(owner, endpoint.templateId)
@@ -210,7 +210,7 @@ export class Endpoints {
     // Where they are few, and where an endpoint was linked to another one between the two reads.
     const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
     for (const id of known.keys()) missing.delete(id)
-    for (const found of await inGroups([...missing], AT_ONCE, ([id, owner]) => templates.find(owner, id))) {
+    for (const found of await mapConcurrently([...missing], CONCURRENCY, ([id, owner]) => templates.find(owner, id))) {
       if (found !== null) known.set(found.id, found)
     }
     return new Map(
@@ -296,7 +296,7 @@ export class Endpoints {
     decide: (before: Endpoint) => Promise<Change | null>,
   ): Promise<Endpoint> {
     const { store, clock, emit, notifier } = this.#ports
-    return changeAgain(`endpoint ${id}`, async () => {
+    return retryOnConflict(`endpoint ${id}`, async () => {
       const before = await this.find(owner, id)
       const change = await decide(before)
       if (change === null) return null
@@ -380,7 +380,7 @@ interface Change {
   readonly own: Template | undefined
 }
 
-function settled<Value extends object>(given: Given<Value>, endpoint: Endpoint, template: Template): Value {
+function settled<Value extends object>(given: GivenEndpoint<Value>, endpoint: Endpoint, template: Template): Value {
   return typeof given === 'function' ? given(endpoint, template) : given
 }
 

@@ -5,15 +5,15 @@ import type { OwnerId, TemplateId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { Quotas } from '../accounts/quotas.ts'
-import { inGroups } from '../map-concurrently.ts'
+import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
-import { changeAgain } from '../retry-on-conflict.ts'
+import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 
 /** So many reads at once where there is one for each endpoint. */
-const AT_ONCE = 16
+const CONCURRENCY = 16
 
 /** Changes to a template, or what makes them of it as it is at that moment; what is left out is kept. */
 export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
@@ -56,7 +56,7 @@ export class Templates {
   async update(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {
     const { store, notifier, emit, clock } = this.#ports
     const owner = ownerOf(by)
-    const { template, users } = await changeAgain(`template ${id}`, async () => {
+    const { template, users } = await retryOnConflict(`template ${id}`, async () => {
       const before = await this.find(owner, id)
       const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
       requireFolderRight(by, { template, config: null }, { template: before, config: null })
@@ -144,7 +144,7 @@ export class Templates {
     if (JSON.stringify(template.env) === JSON.stringify(before.env)) return []
     const { endpoints, templates } = this.#ports.store
     const found = new Map<string, string>()
-    const users = await inGroups(await templates.users(template.id), AT_ONCE, id => endpoints.find(id))
+    const users = await mapConcurrently(await templates.users(template.id), CONCURRENCY, id => endpoints.find(id))
     for (const config of users) {
       if (config === null) continue
       for (const failure of servingChangeFailures({ config, template }, { config, template: before })) {

@@ -3,7 +3,7 @@ import { takesJobs } from '../../core/workers/worker.ts'
 import type { Store } from '../../ports/store/store.ts'
 
 /** How many jobs a worker gets that wants so many at once: a batch leaves enough for the other workers of the endpoint. */
-export async function fairShare(
+export async function claimShare(
   { endpoints }: Pick<Store, 'endpoints'>,
   id: EndpointId,
   wanted: number,

@@ -21,7 +21,7 @@ import { jobPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { JobMove, LinePart } from '../../ports/store/store.ts'
 import { Quotas } from '../accounts/quotas.ts'
-import type { Waiting } from '../long-poll.ts'
+import type { LongPoll } from '../long-poll.ts'
 
 /** How many overdue jobs of a kind one call of the reaper moves at most: others wait for as long as that takes. */
 const SWEEP = 100
@@ -50,13 +50,13 @@ export type CancelResult = 'cancelled' | 'was_cancelled'
  */
 export class Jobs {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
-  readonly #waiting: Waiting
+  readonly #waiting: LongPoll
   readonly #quotas: Quotas
   #lastPosition = 0
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
-    waiting: Waiting,
+    waiting: LongPoll,
     quotas = new Quotas(ports),
   ) {
     this.#ports = ports

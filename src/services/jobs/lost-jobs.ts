@@ -3,9 +3,9 @@ import type { Worker } from '../../core/workers/worker.ts'
 import { tellsWhatItHolds } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Fleet } from '../workers/fleet.ts'
-import type { Sightings } from '../workers/worker-activity.ts'
+import type { WorkerActivities } from '../workers/worker-activity.ts'
 import type { Jobs } from './jobs.ts'
-import type { UnsentResults } from './undelivered-results.ts'
+import type { UndeliveredResults } from './undelivered-results.ts'
 
 /**
  * Gives back jobs that living workers have lost, as their own words show (rules L3 and L4 of the worker protocol, and their
@@ -13,11 +13,11 @@ import type { UnsentResults } from './undelivered-results.ts'
  */
 export class LostJobs {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #parts: { jobs: Jobs; fleet: Fleet; sightings: Sightings; unsent: UnsentResults }
+  readonly #parts: { jobs: Jobs; fleet: Fleet; sightings: WorkerActivities; unsent: UndeliveredResults }
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock'>,
-    parts: { jobs: Jobs; fleet: Fleet; sightings: Sightings; unsent: UnsentResults },
+    parts: { jobs: Jobs; fleet: Fleet; sightings: WorkerActivities; unsent: UndeliveredResults },
   ) {
     this.#ports = ports
     this.#parts = parts

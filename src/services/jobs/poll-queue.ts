@@ -31,7 +31,7 @@ const HELD_BACK_MS = 1_000
  * The workers that wait for jobs, one line for each endpoint. A notification wakes the one that waits longest, and one
  * that got something wakes the next: a hundred idle workers cost one claim per job, not a hundred.
  */
-export class TakeLines {
+export class PollQueues {
   readonly #clock: Clock
   readonly #notifier: Notifier
   readonly #lines = new Map<EndpointId, { alarms: Set<Alarm>; unsubscribe: () => void }>()

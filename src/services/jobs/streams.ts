@@ -3,7 +3,7 @@ import type { EndpointId, JobId } from '../../core/ids.ts'
 import { isFinal, type Job, type JobStatus } from '../../core/jobs/job.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { StreamPart } from '../../ports/store/store.ts'
-import type { Waiting } from '../long-poll.ts'
+import type { LongPoll } from '../long-poll.ts'
 import type { Jobs } from './jobs.ts'
 
 /** Most bytes of chunks in one answer; what is over waits for the next. */
@@ -30,14 +30,14 @@ export interface StreamAnswer {
 export class Streams {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
   readonly #jobs: Pick<Jobs, 'gone'>
-  readonly #waiting: Waiting
+  readonly #waiting: LongPoll
   /** Jobs of which a part was handed out and has not settled; nobody gets the next one before that. */
   readonly #open = new Set<JobId>()
   readonly #ended = new Set<JobId>()
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
-    services: { readonly jobs: Pick<Jobs, 'gone'>; readonly waiting: Waiting },
+    services: { readonly jobs: Pick<Jobs, 'gone'>; readonly waiting: LongPoll },
   ) {
     this.#ports = ports
     this.#jobs = services.jobs

@@ -1,16 +1,16 @@
 import type { JobId, WorkerId } from '../../core/ids.ts'
-import { type OutputReport, readOutput } from '../../core/jobs/sdk-output.ts'
+import { readSdkOutput, type SdkOutputReport } from '../../core/jobs/sdk-output.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Jobs } from './jobs.ts'
 
 /** A result that was lost on its way to us. */
-export interface Undelivered {
+export interface UndeliveredResult {
   readonly jobId: JobId
   readonly reason: string
 }
 
-type Unsent = Extract<OutputReport, { kind: 'unsent' }>
+type Unsent = Extract<SdkOutputReport, { kind: 'unsent' }>
 
 /** Jobs of one worker about which its output has said something, at most. */
 const MAX_NOTED = 200
@@ -19,7 +19,7 @@ const MAX_NOTED = 200
  * Results that workers could not send, as their own output says. A worker's output counts only for the jobs that it holds
  * itself and that have no result.
  */
-export class UnsentResults {
+export class UndeliveredResults {
   readonly #ports: Pick<Ports, 'store' | 'logs'>
   readonly #jobs: Jobs
   readonly #read = new Map<WorkerId, number>()
@@ -36,7 +36,7 @@ export class UnsentResults {
    * @param gone jobs that the worker is known to have no more; of others only those count that it says it has finished
    * @returns those whose result was lost on its way, and which another attempt may help
    */
-  async read(worker: Pick<Worker, 'id' | 'endpointId'>, gone: readonly JobId[] | 'all'): Promise<Undelivered[]> {
+  async read(worker: Pick<Worker, 'id' | 'endpointId'>, gone: readonly JobId[] | 'all'): Promise<UndeliveredResult[]> {
     // One at a time, so that no line is read twice.
     const turn = (this.#turns.get(worker.id) ?? Promise.resolve()).then(() => this.#readNow(worker, gone))
     const over = turn.catch(() => {})
@@ -56,7 +56,7 @@ export class UnsentResults {
   async #readNow(
     { id, endpointId }: Pick<Worker, 'id' | 'endpointId'>,
     gone: readonly JobId[] | 'all',
-  ): Promise<Undelivered[]> {
+  ): Promise<UndeliveredResult[]> {
     const noted = this.#noted.get(id) ?? new Map<JobId, Unsent>()
     await this.#readLines(id, noted)
     if (noted.size === 0) {
@@ -65,7 +65,7 @@ export class UnsentResults {
     }
     this.#noted.set(id, noted)
     const held = new Set(await this.#ports.store.jobs.heldBy(id))
-    const undelivered: Undelivered[] = []
+    const undelivered: UndeliveredResult[] = []
     for (const [jobId, { why, reason, over }] of noted) {
       const isGone = gone === 'all' || gone.includes(jobId)
       if (held.has(jobId) && !over && !isGone) continue
@@ -82,7 +82,7 @@ export class UnsentResults {
     const { lines, position } = await this.#ports.logs.since(id, this.#read.get(id) ?? null)
     this.#read.set(id, position)
     for (const { line, jobId } of lines) {
-      const report = jobId === null ? null : readOutput(line)
+      const report = jobId === null ? null : readSdkOutput(line)
       if (report === null) continue
       const job = jobId as JobId
       const before = noted.get(job)

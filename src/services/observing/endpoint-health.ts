@@ -5,7 +5,7 @@ import { countWorkers, isReady, shownWorkers } from '../../core/workers/worker-s
 import type { Balancing } from '../balancing/balancing.ts'
 
 /** Counts of jobs, or of requests in flight and in line, and of workers of an endpoint, as clients know them. */
-export interface Health {
+export interface EndpointHealth {
   readonly jobs: { completed: number; failed: number; inProgress: number; inQueue: number; retried: number }
   readonly workers: {
     idle: number
@@ -21,19 +21,19 @@ export interface Health {
  * The health of an endpoint. Looking at it wakes nothing.
  * @throws AppError `not_found`
  */
-export async function readHealth(balancing: Balancing, id: EndpointId): Promise<Health> {
+export async function readEndpointHealth(balancing: Balancing, id: EndpointId): Promise<EndpointHealth> {
   const snapshot = await balancing.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
   return healthOf(snapshot)
 }
 
 /** The workers of an endpoint, as clients that wait for one ask for them. `readyWorkers` are ids, the oldest first. */
-export interface WorkerMetrics extends Health {
+export interface WorkerMetrics extends EndpointHealth {
   readonly readyWorkers: readonly WorkerId[]
 }
 
 /**
- * As {@link readHealth}, with the workers that are ready.
+ * As {@link readEndpointHealth}, with the workers that are ready.
  * @throws AppError `not_found`
  */
 export async function readWorkerMetrics(balancing: Balancing, id: EndpointId): Promise<WorkerMetrics> {
@@ -43,7 +43,7 @@ export async function readWorkerMetrics(balancing: Balancing, id: EndpointId): P
   return { readyWorkers: ready.map(({ id }) => id), ...healthOf(snapshot) }
 }
 
-function healthOf(snapshot: EndpointSnapshot): Health {
+function healthOf(snapshot: EndpointSnapshot): EndpointHealth {
   const { completed, failed, retried } = snapshot.counters
   const { inProgress, queued, queuedLowPriority } = snapshot.queue
   const { idle, initializing, ready, running, throttled, unhealthy } = countWorkers(shownWorkers(snapshot))

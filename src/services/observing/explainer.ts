@@ -5,18 +5,18 @@ import type { Job } from '../../core/jobs/job.ts'
 import { type ExplainContext, type Explanation, explainEndpoint, explainJob } from '../../core/observing/explain.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { withoutGpus } from '../../core/placement/placement-fit.ts'
-import { PLACE_RULES, type PlaceRules } from '../../core/placement/placement-input.ts'
+import { PLACEMENT_RULES, type PlacementRules } from '../../core/placement/placement-input.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
-import { inGroups } from '../map-concurrently.ts'
+import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import type { Fleet } from '../workers/fleet.ts'
 
 /** Most endpoints on a page of explanations: each takes several reads of the store. */
 export const MAX_EXPLAINED = 100
 /** So many endpoints are looked at at once. */
-const AT_ONCE = 10
+const CONCURRENCY = 10
 
 /** An endpoint with why its jobs wait. */
 export interface EndpointExplanation {
@@ -26,17 +26,17 @@ export interface EndpointExplanation {
 }
 
 /** Answers why something waits, from what the store, the driver and the workers' output say. */
-export class Explaining {
+export class Explainer {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
   readonly #balancing: Balancing
-  readonly #placing: Partial<PlaceRules>
+  readonly #placing: Partial<PlacementRules>
 
   /** @param placing how workers share the machine; what is left out is as core/place says */
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
     parts: { readonly fleet: Fleet; readonly balancing: Balancing },
-    placing: Partial<PlaceRules> = {},
+    placing: Partial<PlacementRules> = {},
   ) {
     this.#ports = ports
     this.#fleet = parts.fleet
@@ -76,9 +76,9 @@ export class Explaining {
   async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {
     const { store } = this.#ports
     const page = await onePage(request, slice => store.endpoints.list(owner, slice), MAX_EXPLAINED)
-    const found = await inGroups(page.items, AT_ONCE, ({ id }) => this.#balancing.snapshot(id))
+    const found = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#balancing.snapshot(id))
     const there = found.filter(snapshot => snapshot !== null)
-    const items = await inGroups(there, AT_ONCE, async snapshot => ({
+    const items = await mapConcurrently(there, CONCURRENCY, async snapshot => ({
       ...{ endpoint: snapshot.endpoint, snapshot },
       explanation: await this.of(snapshot),
     }))
@@ -93,7 +93,7 @@ export class Explaining {
 
   async #around({ endpoint }: EndpointSnapshot): Promise<ExplainContext> {
     const { driver, clock, machine } = this.#ports
-    const rules = { ...PLACE_RULES, ...this.#placing }
+    const rules = { ...PLACEMENT_RULES, ...this.#placing }
     const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
     const startProblem = await this.#fleet.startProblem(endpoint)
     const pullPercent = (worker: WorkerId) => this.#fleet.pullPercent(worker)

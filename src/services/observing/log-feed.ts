@@ -1,7 +1,7 @@
 import type { WorkerId } from '../../core/ids.ts'
 import { type LogCursor, type LogPlace, MAX_TOLD } from '../../core/observing/log-cursor.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import { type StoryLine, workerStory } from '../../core/workers/worker-history.ts'
+import { type WorkerHistoryEntry, workerHistory } from '../../core/workers/worker-history.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LogReader, PlacedLine } from '../../ports/worker-logs.ts'
 
@@ -116,7 +116,7 @@ interface FeedParts {
 class WorkerFeed {
   readonly #parts: FeedParts
   #worker: Worker
-  #story: readonly StoryLine[]
+  #story: readonly WorkerHistoryEntry[]
   #printed: readonly PlacedLine[] = []
   #more = false
   #missed = 0
@@ -125,13 +125,13 @@ class WorkerFeed {
   constructor(worker: Worker, parts: FeedParts) {
     this.#parts = parts
     this.#worker = worker
-    this.#story = workerStory(worker)
+    this.#story = workerHistory(worker)
     this.place = parts.place
   }
 
   update(worker: Worker): void {
     this.#worker = worker
-    this.#story = workerStory(worker)
+    this.#story = workerHistory(worker)
   }
 
   /** Reads the next page, unless lines of the one before are left. */
@@ -175,11 +175,11 @@ class WorkerFeed {
     return missed
   }
 
-  #told(): StoryLine | undefined {
+  #told(): WorkerHistoryEntry | undefined {
     return this.#parts.tells && this.place.told < MAX_TOLD ? this.#story[this.place.told] : undefined
   }
 
-  #tell({ atMs, line }: StoryLine): FeedLine[] {
+  #tell({ atMs, line }: WorkerHistoryEntry): FeedLine[] {
     this.place = { ...this.place, told: this.place.told + 1 }
     return this.#parts.matches(line, null) ? [this.#lineOf('system', atMs, line, null)] : []
   }

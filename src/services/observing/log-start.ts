@@ -1,7 +1,7 @@
 import type { WorkerId } from '../../core/ids.ts'
 import type { LastEvent, LogCursor, LogPlace } from '../../core/observing/log-cursor.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import { type StoryLine, workerStory } from '../../core/workers/worker-history.ts'
+import { type WorkerHistoryEntry, workerHistory } from '../../core/workers/worker-history.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { type LogFilter, matcherOf } from './log-feed.ts'
 
@@ -35,7 +35,7 @@ export async function startOf(
   const ends = new Map<WorkerId, LogPlace>()
   for (const worker of workers) {
     const matches = matcherOf(filter)
-    const story = workerStory(worker)
+    const story = workerHistory(worker)
     const printed = await lastPrinted(logs, worker.id, { tail, fromMs, filter })
     found.push(...printed.found)
     const told = story.flatMap(({ atMs, line }, index) =>
@@ -96,6 +96,6 @@ async function placesAfter(logs: Ports['logs'], workers: readonly Worker[], afte
 
 /** Behind everything up to an instant. */
 async function placeAt(logs: Ports['logs'], worker: Worker, ms: number): Promise<LogPlace> {
-  const told = (line: StoryLine) => line.atMs <= ms
-  return { position: await logs.startOfTime(worker.id, ms + 1), told: workerStory(worker).filter(told).length }
+  const told = (line: WorkerHistoryEntry) => line.atMs <= ms
+  return { position: await logs.startOfTime(worker.id, ms + 1), told: workerHistory(worker).filter(told).length }
 }

@@ -1,6 +1,6 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { EndpointLoad } from '../../core/scaling/scale.ts'
-import type { Exposition, Passing } from '../../ports/metrics.ts'
+import type { Exposition, GatewayPassing } from '../../ports/metrics.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Endpoints that are read at once, and how often at most. */
@@ -9,13 +9,13 @@ const PAGE = { endpoints: 100, pages: 50 }
 const KEEP_MS = 1_000
 
 /** The metrics of the whole server. However often they are asked for, the store is read once a second at most. */
-export class Scraping {
+export class MetricsReader {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'metrics'>
-  readonly #passing: (id: EndpointId) => Passing
+  readonly #passing: (id: EndpointId) => GatewayPassing
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
   /** @param passing what passes through the gateway to an endpoint */
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => Passing) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => GatewayPassing) {
     this.#ports = ports
     this.#passing = passing
   }

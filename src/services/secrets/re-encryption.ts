@@ -21,7 +21,7 @@ const LASTING = [
 const MAX_NAMED = 20
 
 /** What became of all sealed texts. */
-export interface Resealing {
+export interface ReEncryption {
   /** How many are sealed with the current key now and were not before. */
   readonly resealed: number
   /** How many were already. */
@@ -37,10 +37,10 @@ export interface Resealing {
  * this can end at any moment and be called again.
  * @param report is told after each step
  */
-export async function resealAll(
+export async function reEncryptAll(
   { store, vault }: Pick<Ports, 'store' | 'vault'>,
-  report: (so: Resealing) => void = () => {},
-): Promise<Resealing> {
+  report: (so: ReEncryption) => void = () => {},
+): Promise<ReEncryption> {
   const done = { resealed: 0, current: 0, unreadable: 0, named: [] as string[] }
   for (const kind of SEAL_KINDS) {
     for (let after = ''; ; ) {
@@ -65,10 +65,10 @@ export async function resealAll(
 }
 
 /**
- * Seals variables of templates and endpoints and URLs of webhooks that are plain, in small steps as {@link resealAll}.
+ * Seals variables of templates and endpoints and URLs of webhooks that are plain, in small steps as {@link reEncryptAll}.
  * @returns how many texts were not wholly sealed
  */
-export async function sealPlain({ store, vault }: Pick<Ports, 'store' | 'vault'>): Promise<number> {
+export async function encryptPlain({ store, vault }: Pick<Ports, 'store' | 'vault'>): Promise<number> {
   const seals = new PayloadSeals(vault, true)
   let count = 0
   for (const kind of LASTING) {

@@ -11,10 +11,10 @@ import type { ObservedExit, StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
 import type { Jobs } from '../jobs/jobs.ts'
-import type { UnsentResults } from '../jobs/undelivered-results.ts'
+import type { UndeliveredResults } from '../jobs/undelivered-results.ts'
 import { shortId } from '../short-id.ts'
 import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
-import { Needs } from './worker-launch-inputs.ts'
+import { WorkerLaunchReader } from './worker-launch-inputs.ts'
 
 /** A worker whose process is being started. */
 interface Launch {
@@ -29,18 +29,18 @@ const LAST_ENDED = 64
 export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
-  readonly #unsent: UnsentResults
-  readonly #needs: Needs
+  readonly #unsent: UndeliveredResults
+  readonly #needs: WorkerLaunchReader
   readonly #addresses: () => WorkerAddresses
   readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
   readonly #launching = new Map<WorkerId, Launch>()
   readonly #ended = new Set<WorkerId>()
 
-  constructor(ports: Ports, jobs: Jobs, unsent: UnsentResults, addresses: () => WorkerAddresses) {
+  constructor(ports: Ports, jobs: Jobs, unsent: UndeliveredResults, addresses: () => WorkerAddresses) {
     this.#ports = ports
     this.#jobs = jobs
     this.#unsent = unsent
-    this.#needs = new Needs(ports)
+    this.#needs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
   }
 
@@ -128,7 +128,7 @@ export class Fleet {
     const problem = toAppError(error).message
     this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem })
     await this.#ports.driver.kill(id)
-    await this.bury(id, { code: null, signal: null, cause: problem })
+    await this.recordExit(id, { code: null, signal: null, cause: problem })
   }
 
   #tellFailure(error: unknown): void {
@@ -180,7 +180,11 @@ export class Fleet {
    * Records the end of a worker; its exit is authoritative for the loss of all that it held.
    * @param fate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while nobody looked
    */
-  async bury(workerId: WorkerId, observed: ObservedExit, fate: 'lost' | 'released' | 'unseen' = 'lost'): Promise<void> {
+  async recordExit(
+    workerId: WorkerId,
+    observed: ObservedExit,
+    fate: 'lost' | 'released' | 'unseen' = 'lost',
+  ): Promise<void> {
     const { store, clock, logs } = this.#ports
     this.#ended.add(workerId)
     const known = await store.workers.find(workerId)
@@ -258,7 +262,11 @@ export class Fleet {
     for (const worker of await store.workers.alive()) {
       const alive = await driver.adopt(worker.id, worker.handle, worker.driver)
       if (!alive) {
-        await this.bury(worker.id, { code: null, signal: null, cause: 'ended while the server was away' }, 'unseen')
+        await this.recordExit(
+          worker.id,
+          { code: null, signal: null, cause: 'ended while the server was away' },
+          'unseen',
+        )
       } else if (!endpoints.has(worker.endpointId)) {
         await this.kill(worker.id, 'endpoint_deleted')
       } else if (await this.#isForbidden(worker)) {

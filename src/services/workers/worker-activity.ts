@@ -3,9 +3,9 @@ import {
   afterPing,
   afterTake,
   isForgotten,
-  type JobSighting,
-  type Sighting,
+  type JobActivity,
   showsBlocking,
+  type WorkerActivity,
 } from '../../core/workers/worker-liveness.ts'
 import { omissionOf } from '../../core/workers/worker-sdk.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -24,8 +24,8 @@ export interface SeenPing {
 }
 
 interface Seen {
-  sighting: Sighting
-  readonly jobs: Map<JobId, JobSighting>
+  sighting: WorkerActivity
+  readonly jobs: Map<JobId, JobActivity>
   /** It does one thing at a time, whatever batches it asks for. */
   serial: boolean
 }
@@ -34,7 +34,7 @@ interface Seen {
  * What workers were seen to do since this server runs. It is only in memory: after a restart nothing may be concluded from a
  * silence in which the server itself did not listen, so all watching begins anew.
  */
-export class Sightings {
+export class WorkerActivities {
   readonly #clock: Clock
   readonly #workers = new Map<WorkerId, Seen>()
 
@@ -43,7 +43,7 @@ export class Sightings {
   }
 
   /** What was seen of a worker; null when it was not heard of yet. */
-  of(workerId: WorkerId): Sighting | null {
+  of(workerId: WorkerId): WorkerActivity | null {
     return this.#workers.get(workerId)?.sighting ?? null
   }
 
@@ -155,7 +155,7 @@ export class Sightings {
     return seen
   }
 
-  #note(workerId: WorkerId, change: Partial<Sighting>): void {
+  #note(workerId: WorkerId, change: Partial<WorkerActivity>): void {
     const seen = this.#seen(workerId)
     const nowMs = this.#clock.monotonic()
     seen.sighting = { ...seen.sighting, ...change, workedAtMs: nowMs, heardAtMs: nowMs, pingsSinceWork: 0 }

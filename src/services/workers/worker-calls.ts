@@ -17,14 +17,14 @@ import { beginsJobsLate } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { InvalidKeyError } from '../accounts/failed-keys.ts'
 import { InOrder } from '../in-order.ts'
-import { fairShare } from '../jobs/claim-share.ts'
+import { claimShare } from '../jobs/claim-share.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { mayFinishLate } from '../jobs/late-results.ts'
 import type { LostJobs } from '../jobs/lost-jobs.ts'
-import { TakeLines, type Taken } from '../jobs/poll-queue.ts'
-import type { Waiting } from '../long-poll.ts'
+import { PollQueues, type Taken } from '../jobs/poll-queue.ts'
+import type { LongPoll } from '../long-poll.ts'
 import type { Fleet } from './fleet.ts'
-import type { Sightings } from './worker-activity.ts'
+import type { WorkerActivities } from './worker-activity.ts'
 
 /** How long a take is held while the worker has jobs to stop: with its next one it may say that it holds none. */
 const STOPPING_HOLD_MS = 1_000
@@ -56,8 +56,8 @@ export interface Ping {
 export interface WorkerCallParts {
   readonly jobs: Jobs
   readonly fleet: Fleet
-  readonly waiting: Waiting
-  readonly sightings: Sightings
+  readonly waiting: LongPoll
+  readonly sightings: WorkerActivities
   readonly lostJobs: LostJobs
 }
 
@@ -74,10 +74,10 @@ export class WorkerCalls {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit'>
   readonly #jobs: Jobs
   readonly #fleet: Fleet
-  readonly #waiting: Waiting
-  readonly #sightings: Sightings
+  readonly #waiting: LongPoll
+  readonly #sightings: WorkerActivities
   readonly #lostJobs: LostJobs
-  readonly #lines: TakeLines
+  readonly #lines: PollQueues
   /** Requests of workers that wait in vain because of what they hold; they try again when they hold less. */
   readonly #waitForLess = new Map<WorkerId, Set<TakeRequest>>()
   readonly #failedChunks = new Map<JobId, { items: readonly string[]; atMs: number }>()
@@ -97,7 +97,7 @@ export class WorkerCalls {
     this.#waiting = services.waiting
     this.#sightings = services.sightings
     this.#lostJobs = services.lostJobs
-    this.#lines = new TakeLines(ports.clock, ports.notifier)
+    this.#lines = new PollQueues(ports.clock, ports.notifier)
     this.#ends = ends
   }
 
@@ -306,7 +306,7 @@ export class WorkerCalls {
     if (worker.problem !== null || (serial && (await this.#isBusy(workerId)))) {
       return (await this.#mayWait(workerId)) ? 'barred' : null
     }
-    const limit = takers > 1 || serial ? 1 : await fairShare(this.#ports.store, endpointId, request.limit)
+    const limit = takers > 1 || serial ? 1 : await claimShare(this.#ports.store, endpointId, request.limit)
     if (request.signal.aborted || this.#fleet.hasEnded(workerId)) return null
     if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
     const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)

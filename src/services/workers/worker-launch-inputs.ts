@@ -15,7 +15,7 @@ import { Registries } from '../secrets/registries.ts'
 type NeedsPorts = Pick<Ports, 'store' | 'vault' | 'volumes' | 'random' | 'clock' | 'notifier' | 'emit'>
 
 /** What workers of an endpoint get of what their owner has saved. */
-export interface WorkerNeeds {
+export interface WorkerLaunchInputs {
   /** The variables of the template and of the endpoint, secrets resolved. */
   readonly env: Record<string, string>
   readonly credential: RegistryCredential | null
@@ -46,7 +46,7 @@ export function servingChangeFailures({ config, template }: Configured, before: 
 }
 
 /** Finds what a worker needs besides its image. */
-export class Needs {
+export class WorkerLaunchReader {
   readonly #ports: NeedsPorts
   readonly #registries: Registries
 
@@ -76,7 +76,7 @@ export class Needs {
    * All of it. The folder of a volume is made again where somebody has taken it away.
    * @throws AppError `invalid` with what is missing
    */
-  async find(endpoint: Endpoint, template: Template): Promise<WorkerNeeds> {
+  async find(endpoint: Endpoint, template: Template): Promise<WorkerLaunchInputs> {
     const { owner } = endpoint
     const refused = folderProblem(owner, template.image)
     if (refused !== null) throw new AppError('invalid', refused)
@@ -97,7 +97,7 @@ export class Needs {
     return null
   }
 
-  async #volumeOf(endpoint: Endpoint): Promise<WorkerNeeds['volume']> {
+  async #volumeOf(endpoint: Endpoint): Promise<WorkerLaunchInputs['volume']> {
     const { volumes } = this.#ports
     const id = endpoint.networkVolumeIds[0]
     if (id === undefined) return null

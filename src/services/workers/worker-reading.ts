@@ -10,7 +10,7 @@ import { type PhaseNow, phaseOf, type TimeStep, timeLineOf } from '../../core/wo
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/workers/worker-status.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
-import type { Explaining } from '../observing/explainer.ts'
+import type { Explainer } from '../observing/explainer.ts'
 import type { Fleet } from './fleet.ts'
 
 /** A job that runs on a worker. */
@@ -58,18 +58,18 @@ const MAX_ENDED = 100
 const MAX_WATCHED = 100
 /** Running jobs of an endpoint that are told of. */
 const MAX_HELD = 200
-const AT_ONCE = 8
+const CONCURRENCY = 8
 
 /** Tells what workers are about, those that have ended too, for whoever looks at them. */
 export class WorkerReading {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
   readonly #fleet: Fleet
   readonly #balancing: Balancing
-  readonly #explaining: Explaining
+  readonly #explaining: Explainer
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'driver'>,
-    parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly explaining: Explaining },
+    parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly explaining: Explainer },
   ) {
     this.#ports = ports
     this.#fleet = parts.fleet
@@ -124,8 +124,8 @@ export class WorkerReading {
     }
     const found = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 })
     const watched: (WatchedEndpoint | null)[] = []
-    for (let from = 0; from < Math.min(found.length, MAX_WATCHED); from += AT_ONCE) {
-      const group = found.slice(from, Math.min(from + AT_ONCE, MAX_WATCHED))
+    for (let from = 0; from < Math.min(found.length, MAX_WATCHED); from += CONCURRENCY) {
+      const group = found.slice(from, Math.min(from + CONCURRENCY, MAX_WATCHED))
       watched.push(...(await Promise.all(group.map(endpoint => this.#watchedNow(endpoint)))))
     }
     return { endpoints: watched.filter(one => one !== null), more: found.length > MAX_WATCHED }

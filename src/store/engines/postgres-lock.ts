@@ -32,7 +32,7 @@ export interface ServerLock {
 }
 
 /** The session that has the lock instead; its server is null where it does not say who it is, or may not be seen. */
-export interface Holder {
+export interface LockHolder {
   readonly session: SessionName
   readonly server: ServerName | null
 }
@@ -72,7 +72,7 @@ export async function takeServerLock(
   url: string,
   name: ServerName,
   lost: () => void,
-): Promise<ServerLock | { readonly heldBy: Holder } | null> {
+): Promise<ServerLock | { readonly heldBy: LockHolder } | null> {
   const client = new Client({ ...connectionConfig(url), query_timeout: ANSWER_MS, connectionTimeoutMillis: ANSWER_MS })
   // An error after the answer to `connect` comes as an event, which would otherwise end the process.
   client.on('error', () => {})
@@ -126,7 +126,7 @@ async function tell(client: Client, name: ServerName): Promise<void> {
   await client.query(`SELECT set_config('application_name', $1, false)`, [nameOf(name)])
 }
 
-async function holderOf(client: Client): Promise<Holder | null> {
+async function holderOf(client: Client): Promise<LockHolder | null> {
   const [row] = (await client.query<SessionRow & { name: string | null }>(HOLDER)).rows
   return row === undefined ? null : { session: sessionOf(row), server: readName(row.name ?? '') }
 }

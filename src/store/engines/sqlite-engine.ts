@@ -15,7 +15,9 @@ export interface OperationCall {
 }
 
 /** What became of an operation. */
-export type Outcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
+export type OperationOutcome =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: unknown }
 
 /** What the engine has done so far. */
 export interface StoreStats {
@@ -28,7 +30,7 @@ export interface StoreStats {
 }
 
 /** How to open the engine. */
-export interface EngineOptions {
+export interface SqliteEngineOptions {
   /** Path of the database, or `:memory:`. */
   readonly file: string
   /** The steps of the schema; all of them unless a test says otherwise. */
@@ -64,7 +66,7 @@ export class SqliteEngine {
   #stats = { reads: 0, writes: 0, commits: 0, largestBatch: 0 }
 
   /** @throws AppError `unavailable` when the database cannot be opened or belongs to a newer version */
-  constructor({ file, migrations, rebuiltBytes, aroundCommit = commit => commit() }: EngineOptions) {
+  constructor({ file, migrations, rebuiltBytes, aroundCommit = commit => commit() }: SqliteEngineOptions) {
     this.#aroundCommit = aroundCommit
     try {
       this.database = open(file)
@@ -102,7 +104,7 @@ export class SqliteEngine {
    * Runs operations in one transaction, in their order. When it returns, what succeeded is on stable storage.
    * @returns the outcomes of the first ones, at least of one; the others were not begun where answers are large
    */
-  write(calls: readonly OperationCall[]): Outcome[] {
+  write(calls: readonly OperationCall[]): OperationOutcome[] {
     const only = calls[0]
     if (only === undefined) return []
     const outcomes =
@@ -159,7 +161,7 @@ export class SqliteEngine {
     if (found !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${found} instead of ${wanted}`)
   }
 
-  #alone({ name, args }: OperationCall): Outcome {
+  #alone({ name, args }: OperationCall): OperationOutcome {
     try {
       this.#exec('BEGIN IMMEDIATE')
       const value = this.#run(name, args)
@@ -173,8 +175,8 @@ export class SqliteEngine {
   }
 
   /** Null when SQLite gave up the whole transaction because of one operation: then nothing of it has happened. */
-  #together(calls: readonly OperationCall[]): Outcome[] | null {
-    const outcomes: Outcome[] = []
+  #together(calls: readonly OperationCall[]): OperationOutcome[] | null {
+    const outcomes: OperationOutcome[] = []
     let characters = 0
     try {
       this.#exec('BEGIN IMMEDIATE')
@@ -195,7 +197,7 @@ export class SqliteEngine {
     }
   }
 
-  #inSavepoint({ name, args }: OperationCall): Outcome | null {
+  #inSavepoint({ name, args }: OperationCall): OperationOutcome | null {
     this.#exec('SAVEPOINT one')
     try {
       const value = this.#run(name, args)

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { Host } from './host.ts'
-import type { EngineOptions, StoreStats } from './sqlite-engine.ts'
+import type { SqliteEngineOptions, StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
 import { type NumberedCall, type Request, type Response, unpackError } from './thread-messages.ts'
 
@@ -29,7 +29,7 @@ export class ThreadClient implements Host {
   }
 
   /** Starts a thread with this program and opens the database in it. */
-  static async open(program: URL, options: Pick<EngineOptions, 'file'>): Promise<ThreadClient> {
+  static async open(program: URL, options: Pick<SqliteEngineOptions, 'file'>): Promise<ThreadClient> {
     const client = new ThreadClient(new Worker(program, { workerData: options, name: 'store' }))
     await client.#opened.promise
     return client

@@ -1,6 +1,6 @@
 import { operationOf } from '../operations/table.ts'
 import type { Host } from './host.ts'
-import type { EngineOptions, StoreStats } from './sqlite-engine.ts'
+import type { SqliteEngineOptions, StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
 import { ThreadClient } from './thread-client.ts'
 
@@ -26,7 +26,7 @@ export class ThreadHost implements Host {
    * Starts the thread and opens the database in it.
    * @param program another program for the thread, for tests and benchmarks
    */
-  static async open(options: Pick<EngineOptions, 'file'>, program: URL = PROGRAM): Promise<ThreadHost> {
+  static async open(options: Pick<SqliteEngineOptions, 'file'>, program: URL = PROGRAM): Promise<ThreadHost> {
     const open = () => ThreadClient.open(program, options)
     return new ThreadHost(await open(), open)
   }

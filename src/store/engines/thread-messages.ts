@@ -1,6 +1,6 @@
 import { AppError, type ErrorCode } from '../../core/errors.ts'
 import type { HostCall } from './host.ts'
-import type { Outcome, StoreStats } from './sqlite-engine.ts'
+import type { OperationOutcome, StoreStats } from './sqlite-engine.ts'
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -26,7 +26,7 @@ export type Request =
   | { readonly kind: 'close' }
 
 /** An answer whose error, if any, was made fit for cloning. */
-export type NumberedOutcome = Outcome & { readonly id: number }
+export type NumberedOutcome = OperationOutcome & { readonly id: number }
 
 /** Store thread to main thread. */
 export type Response =

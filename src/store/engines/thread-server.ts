@@ -1,7 +1,7 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { operationOf } from '../operations/table.ts'
 import { charactersOf } from './answer-size.ts'
-import { type EngineOptions, MAX_BATCH, SqliteEngine } from './sqlite-engine.ts'
+import { MAX_BATCH, SqliteEngine, type SqliteEngineOptions } from './sqlite-engine.ts'
 import {
   type LargeAnswers,
   type NumberedCall,
@@ -20,7 +20,7 @@ const MOST_UNTAKEN = 8 * 1024 * 1024
  * Answers the main thread's calls. Everything that has arrived is taken together: first the reads, which wait for no
  * flush, then the writes, with one commit for as many as came in while the last one was flushed.
  */
-export function serveStore(port: MessagePort, options: EngineOptions): void {
+export function serveStore(port: MessagePort, options: SqliteEngineOptions): void {
   try {
     new StoreServer(port, new SqliteEngine(options)).start()
   } catch (error) {

@@ -4,7 +4,7 @@ import type { Claim, ClaimRequest } from '../../ports/store/claims.ts'
 import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } from '../../ports/store/store.ts'
 import {
   type JobRow,
-  ofNewJob,
+  newJobParams,
   type PlaceRow,
   type RunningRow,
   type SummaryRow,
@@ -27,7 +27,7 @@ const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
 /** The line of jobs. */
 export const jobs = {
   insert: write(function* (job: Job): Steps<boolean> {
-    return (yield* query(sql.insertJob, ofNewJob(job))).length > 0
+    return (yield* query(sql.insertJob, newJobParams(job))).length > 0
   }),
 
   insertOnce: write(function* (job: Job, key: string, keyExpiresAtMs: number): Steps<JobId | null> {
@@ -36,7 +36,7 @@ export const jobs = {
     if (claimed.length === 0) {
       return (yield* queryOne<{ job_id: JobId }>(sql.findKey, [endpointId, key]))?.job_id ?? null
     }
-    return (yield* query(sql.insertJob, ofNewJob(job))).length > 0 ? id : null
+    return (yield* query(sql.insertJob, newJobParams(job))).length > 0 ? id : null
   }),
 
   find: read(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<Job | null> {

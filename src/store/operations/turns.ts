@@ -1,5 +1,5 @@
 import type { BatchId, EndpointId } from '../../core/ids.ts'
-import { takeTurns } from '../../core/jobs/fair-queue.ts'
+import { planTurns } from '../../core/jobs/fair-queue.ts'
 import type { ClaimRequest } from '../../ports/store/claims.ts'
 import type { ClaimedRow } from '../rows/jobs.ts'
 import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../sql/batches.ts'
@@ -59,7 +59,7 @@ function* claimDecided(
   const heads = yield* query<{ position: number }>(headsOfLine, [endpointId, priority, nowMs, limit])
   const tail = yield* queryOne<{ position: number | null }>(tailOfLine, [endpointId, priority])
   const line = { heads: heads.map(({ position }) => position), tail: tail?.position ?? null, batches }
-  const turns = takeTurns(line, limit)
+  const turns = planTurns(line, limit)
   if (turns.single === 0 && turns.batches.length === 0) return null
   const claimed: ClaimedRow[] = []
   if (turns.single > 0) claimed.push(...(yield* claimOf('', { ...request, limit: turns.single }, beside)))

@@ -140,7 +140,7 @@ export function toSpan(row: EndedRow): UsageSpan {
 }
 
 /** The parameters of `insertJob`. What a job has only after its first attempt is not among them. */
-export function ofNewJob(job: Job): SqlValue[] {
+export function newJobParams(job: Job): SqlValue[] {
   return [
     job.id,
     job.owner,

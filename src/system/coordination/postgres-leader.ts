@@ -4,7 +4,7 @@ import type { Leader, Leadership } from '../../ports/leader.ts'
 import { addressOf } from '../../store/engines/postgres-connection.ts'
 import {
   GONE_AFTER_MS,
-  type Holder,
+  type LockHolder,
   type ServerLock,
   type ServerName,
   takeServerLock,
@@ -114,7 +114,7 @@ class LockedLeader implements PostgresLeader {
   }
 
   /** Tries once. @returns who has the lock instead, as far as that is known */
-  async take(): Promise<Holder | null> {
+  async take(): Promise<LockHolder | null> {
     const asked = bothClocks()
     let over = false
     const taken = await takeServerLock(this.#url, this.#name, () => {
@@ -187,7 +187,7 @@ class LockedLeader implements PostgresLeader {
     return Math.max(performance.now() - monotonicMs, Date.now() - clockMs)
   }
 
-  #isOwn({ session }: Holder): boolean {
+  #isOwn({ session }: LockHolder): boolean {
     const own = this.#own
     if (own === null || session.pid !== own.pid) return false
     return session.startMs === null || own.startMs === null || session.startMs === own.startMs
@@ -204,18 +204,18 @@ function bothClocks(): { monotonicMs: number; clockMs: number } {
   return { monotonicMs: performance.now(), clockMs: Date.now() }
 }
 
-function refusal(url: string, other: Holder | null): string {
+function refusal(url: string, other: LockHolder | null): string {
   const holder = other === null ? 'another server' : inWords(other)
   const gone = `if its machine is gone, PostgreSQL lets go of it within ${GONE_AFTER_MS / 1_000} s`
   return `the database ${addressOf(url)} is in use by ${holder}; stop it or give another --database (${gone})`
 }
 
-function deposition(other: Holder): string {
+function deposition(other: LockHolder): string {
   return `${inWords(other)} has taken over the database while this one could not reach it; this one ends, and leaves its workers running`
 }
 
 /** The names of servers are for people; nothing depends on them. */
-function inWords({ session, server }: Holder): string {
+function inWords({ session, server }: LockHolder): string {
   if (server === null) return `another server (process ${session.pid} of PostgreSQL)`
   const { pid, host, address, sinceMs } = server
   const where = address === null ? 'which is starting' : `at ${address}`

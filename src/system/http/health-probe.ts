@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http'
-import type { Answer } from '../../core/balancing/health-check.ts'
+import type { HealthAnswer } from '../../core/balancing/health-check.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import type { Probes } from '../../ports/probe.ts'
 
@@ -7,7 +7,7 @@ import type { Probes } from '../../ports/probe.ts'
 const MAX_BODY_BYTES = 64 * 1024
 
 /** Health checks over HTTP/1.1. Each has a connection of its own, so that none is answered by what an earlier one left. */
-export function createProbes(): Probes {
+export function createHealthProbes(): Probes {
   const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY })
   return { probe: (address, path, timeoutMs) => probe(agent, address, path, timeoutMs) }
 }
@@ -17,8 +17,8 @@ function probe(
   { host, port, socket: socketPath }: SocketAddress,
   path: string,
   timeoutMs: number,
-): Promise<Answer> {
-  const { promise, resolve } = Promise.withResolvers<Answer>()
+): Promise<HealthAnswer> {
+  const { promise, resolve } = Promise.withResolvers<HealthAnswer>()
   const headers = { 'user-agent': 'runyard-health', accept: '*/*', connection: 'close' }
   const call = request({ agent, host, port, path, method: 'GET', headers, ...(socketPath && { socketPath }) })
   const timer = setTimeout(() => {
@@ -46,7 +46,7 @@ function probe(
 }
 
 /** An attempt at several addresses fails with an error that has no message of its own. */
-function problemOf(thrown: NodeJS.ErrnoException): Answer {
+function problemOf(thrown: NodeJS.ErrnoException): HealthAnswer {
   const errors: NodeJS.ErrnoException[] = thrown instanceof AggregateError ? thrown.errors : [thrown]
   const refused = errors.length > 0 && errors.every(({ code }) => code === 'ECONNREFUSED' || code === 'ENOENT')
   if (refused) return { problem: 'nothing listens there', refused }

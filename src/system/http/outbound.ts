@@ -26,7 +26,7 @@ const NOT_PUBLIC = listOf([
 ])
 
 /** An address as the resolver gives it. */
-export interface Address {
+export interface OutboundAddress {
   readonly address: string
   readonly family: number
 }
@@ -36,7 +36,7 @@ export interface OutboundOptions {
   /** Whether private addresses are refused too. */
   readonly publicOnly: boolean
   /** Finds the addresses of a name; the system's resolver unless a test says otherwise. */
-  readonly resolve?: (name: string) => Promise<readonly Address[]>
+  readonly resolve?: (name: string) => Promise<readonly OutboundAddress[]>
 }
 
 /** Why this address is never called, as a phrase; null when it may be. */
@@ -71,8 +71,8 @@ export function createOutbound({ publicOnly, resolve = resolveName }: OutboundOp
 async function allowedAddresses(
   url: URL,
   publicOnly: boolean,
-  resolve: (name: string) => Promise<readonly Address[]>,
-): Promise<readonly Address[] | string> {
+  resolve: (name: string) => Promise<readonly OutboundAddress[]>,
+): Promise<readonly OutboundAddress[] | string> {
   const name = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const family = isIP(name)
   const found = family === 0 ? await resolve(name) : [{ address: name, family }]
@@ -84,7 +84,7 @@ async function allowedAddresses(
   return `${of} ${refusalOf(first.address, publicOnly)}`
 }
 
-function send(url: URL, request: OutboundRequest, allowed: readonly Address[]): Promise<OutboundResult> {
+function send(url: URL, request: OutboundRequest, allowed: readonly OutboundAddress[]): Promise<OutboundResult> {
   const { promise, resolve } = Promise.withResolvers<OutboundResult>()
   const open = url.protocol === 'https:' ? requestHttps : requestHttp
   const call = open(url, {
@@ -120,7 +120,7 @@ function send(url: URL, request: OutboundRequest, allowed: readonly Address[]): 
   return promise
 }
 
-async function resolveName(name: string): Promise<readonly Address[]> {
+async function resolveName(name: string): Promise<readonly OutboundAddress[]> {
   return lookup(name, { all: true })
 }
 

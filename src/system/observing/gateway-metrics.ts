@@ -3,7 +3,7 @@
  * the counters of prom-client look for it by the text of all labels each time.
  */
 import type { Metric, Registry } from 'prom-client'
-import type { Passed } from '../../core/balancing/access-log-entry.ts'
+import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 
 /** Milliseconds of a fast server, and minutes of a stream or of a start that is waited for. In seconds. */
 const BUCKETS = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120, 600]
@@ -50,7 +50,7 @@ interface Value {
 }
 
 /** Counts requests and sockets that are over, by the label of their endpoint. */
-export class PassedMetrics {
+export class GatewayMetrics {
   readonly #series = new Map<string, Series>()
   readonly #registry: Registry
 
@@ -84,7 +84,7 @@ export class PassedMetrics {
   }
 
   /** One more is over. */
-  count(endpoint: string, passed: Passed): void {
+  count(endpoint: string, passed: AccessLogEntry): void {
     let series = this.#series.get(endpoint)
     if (series === undefined) {
       series = nothing()

@@ -8,7 +8,7 @@ type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>
  * A store that tells how long each of its calls took.
  * @param told gets the name of the operation, such as `jobs.claim`, and whether the store could not do it
  */
-export function measuredStore(
+export function instrumentedStore(
   store: Store,
   clock: Clock,
   told: (operation: string, tookMs: number, unavailable: boolean) => void,

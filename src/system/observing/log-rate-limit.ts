@@ -18,7 +18,7 @@ interface Since {
  * Lines that others can cause as often as they like: the first about a subject is written at once, and those of each minute after
  * it as one line, with the fields of the latest and their count.
  */
-export class SparseLines<Name extends string> {
+export class LogRateLimit<Name extends string> {
   readonly #write: Write<Name>
   readonly #after: Timer
   readonly #maxSubjects: number

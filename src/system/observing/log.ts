@@ -1,6 +1,6 @@
 import pino, { type Logger } from 'pino'
 import type { Emit, EventName, Events } from '../../events.ts'
-import { SparseLines, type Timer } from './log-rate-limit.ts'
+import { LogRateLimit, type Timer } from './log-rate-limit.ts'
 
 /** A level of pino, or `silent`. */
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -23,7 +23,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'machine.problem': 'warn',
   'leader.changed': 'warn',
   'loop.failed': 'error',
-  'gateway.passed': 'debug',
+  'gateway.request_finished': 'debug',
   'request.answered': 'debug',
   'request.failed': 'error',
 }
@@ -41,18 +41,18 @@ export function createLog(level: Level, readable: boolean): Logger {
   }
   return readable
     ? pino(options, { write: line => void process.stderr.write(readableLine(line)) })
-    : pino(options, new Lines(pino.destination({ dest: 2, sync: true })))
+    : pino(options, new LogLines(pino.destination({ dest: 2, sync: true })))
 }
 
 /** How the lines of the access log end: what an event is called comes last. */
-const ACCESS = `"msg":"${'gateway.passed' satisfies EventName}"}\n`
+const ACCESS = `"msg":"${'gateway.request_finished' satisfies EventName}"}\n`
 const MOST_WAITING = 65_536
 
 /**
  * Writes lines at once, but for those of the access log: each request has one, and a call of the system for each of them would
  * cost more than all else of the line. They are written together, before any other line and at the end of the turn at the latest.
  */
-export class Lines {
+export class LogLines {
   readonly #out: { write(text: string): unknown }
   #waiting = ''
 
@@ -105,7 +105,7 @@ function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
 
 /** Writes each event into the log; those that strangers cause again and again in one line a minute, with their count. */
 export function logEvents(log: Logger, after: Timer = startTimer): Emit {
-  const sparse = new SparseLines<EventName>((name, fields) => write(name, fields), after)
+  const sparse = new LogRateLimit<EventName>((name, fields) => write(name, fields), after)
   const write = (name: EventName, fields: object) => {
     log[levelOf(name, fields)](fields, name)
   }

@@ -8,9 +8,9 @@ import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Metrics, Passing } from '../../ports/metrics.ts'
+import type { GatewayPassing, Metrics } from '../../ports/metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
-import { PassedMetrics } from './gateway-metrics.ts'
+import { GatewayMetrics } from './gateway-metrics.ts'
 
 /** What {@link createMetrics} is given. */
 export interface MetricsOptions {
@@ -57,7 +57,7 @@ class PrometheusMetrics implements CountingMetrics {
   readonly #labels: EndpointLabels
   /** Metrics with an endpoint, each with the names and values of its other label. */
   readonly #ofEndpoints: { metric: Labelled; label: string | null; values: readonly string[] }[] = []
-  readonly #passed: PassedMetrics
+  readonly #passed: GatewayMetrics
   readonly #readers: Readers
   readonly #up: Gauge
   readonly #storeCalls: Histogram
@@ -67,7 +67,7 @@ class PrometheusMetrics implements CountingMetrics {
     this.#clock = clock
     this.#labels = new EndpointLabels(maxEndpoints, endpoint => this.#remove(endpoint))
     if (ofProcess) collectDefaultMetrics({ register: this.#registry })
-    this.#passed = new PassedMetrics(this.#registry)
+    this.#passed = new GatewayMetrics(this.#registry)
     this.#readers = { ...this.#jobReaders(), ...this.#workerReaders(), ...this.#otherReaders() }
     const registers = [this.#registry]
     this.#up = new Gauge({
@@ -92,16 +92,16 @@ class PrometheusMetrics implements CountingMetrics {
     if (unavailable) this.#storeUnavailable.inc()
   }
 
-  async expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => Passing) {
+  async expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => GatewayPassing) {
     this.#up.set(loads === null ? 0 : 1)
     this.#gauges(loads ?? [], passing)
     if (loads !== null) this.#labels.existing(new Set(loads.map(({ endpointId }) => endpointId)))
     return { contentType: this.#registry.contentType, text: await this.#registry.metrics() }
   }
 
-  readonly #gauges: (loads: readonly EndpointLoad[], passing: (id: EndpointId) => Passing) => void
+  readonly #gauges: (loads: readonly EndpointLoad[], passing: (id: EndpointId) => GatewayPassing) => void
 
-  #createGauges(): (loads: readonly EndpointLoad[], passing: (id: EndpointId) => Passing) => void {
+  #createGauges(): (loads: readonly EndpointLoad[], passing: (id: EndpointId) => GatewayPassing) => void {
     const jobs = this.#gauge('runyard_queue_jobs', 'Jobs that are not done', 'state', QUEUE_STATES)
     const oldest = this.#gauge('runyard_queue_oldest_seconds', 'How long the first job in line has waited')
     const workers = this.#gauge('runyard_workers', 'Workers that have not ended', 'state', WORKER_STATES)
@@ -222,7 +222,7 @@ class PrometheusMetrics implements CountingMetrics {
       'webhook.delivered': ({ endpointId }) =>
         hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'delivered' }),
       'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'failed' }),
-      'gateway.passed': passed => this.#passed.count(this.#labels.of(passed.endpointId), passed),
+      'gateway.request_finished': passed => this.#passed.count(this.#labels.of(passed.endpointId), passed),
       'endpoint.deleted': ({ endpointId }) => this.#labels.drop(endpointId),
       'request.answered': ({ surface, status, tookMs }) => {
         requests.inc({ surface: surface ?? 'none', status: `${Math.floor(status / 100)}xx` })

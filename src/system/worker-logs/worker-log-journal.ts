@@ -22,7 +22,7 @@ export interface Layout {
 }
 
 /** The journal of one output. */
-export class LogBook {
+export class WorkerLogJournal {
   readonly #file: string
   #layout: Layout = { begin: 0, olderBegin: 0, olderEnd: 0 }
   #cutting: { begin: number; olderBegin: number } | null = null
@@ -138,7 +138,7 @@ export class LogBook {
 }
 
 /** Removes a journal. */
-export function removeBook(file: string): void {
+export function removeJournal(file: string): void {
   rmSync(file, { force: true })
   rmSync(`${file}.new`, { force: true })
 }

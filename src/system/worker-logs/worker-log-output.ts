@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { LogBook, removeBook } from './worker-log-journal.ts'
+import { removeJournal, WorkerLogJournal } from './worker-log-journal.ts'
 
 /** How much is read at once. */
 export const BLOCK_BYTES = 64 * 1024
@@ -30,7 +30,7 @@ export class LogOutput {
   readonly #draft: string
   readonly #bookFile: string
   readonly #now: () => number
-  readonly #book: LogBook
+  readonly #book: WorkerLogJournal
 
   /** @param file what the worker appends to */
   constructor(file: string, now: () => number) {
@@ -39,7 +39,7 @@ export class LogOutput {
     this.#draft = `${file}.1.new`
     this.#bookFile = `${file}.at`
     this.#now = now
-    this.#book = new LogBook(this.#bookFile)
+    this.#book = new WorkerLogJournal(this.#bookFile)
     if (this.#book.isNew) this.#adoptFiles()
     if (this.#book.cutting !== null) this.#endCutOfBefore()
   }
@@ -125,7 +125,7 @@ export class LogOutput {
 
   remove(): void {
     for (const file of [this.file, this.#older, this.#draft]) rmSync(file, { force: true })
-    removeBook(this.#bookFile)
+    removeJournal(this.#bookFile)
   }
 
   /** Files of a version that had no journal. */

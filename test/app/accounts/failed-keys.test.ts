@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import type { Events } from '../../../src/events.ts'
-import { Admission, CLOSED } from '../../../src/gateway/entrance/admission.ts'
+import { CLOSED, GatewayAdmission } from '../../../src/gateway/entrance/admission.ts'
 import { Access } from '../../../src/services/accounts/access.ts'
 import { addressBlock, FailedKeys, InvalidKeyError } from '../../../src/services/accounts/failed-keys.ts'
 import { KEY, openRig } from '../../support/rig.ts'
@@ -115,7 +115,7 @@ test('tokens of an application beside a valid key, or for an endpoint that needs
   const id = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
   const closed = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4, name: 'closed' })
   const { access } = servicesOf(rig)
-  const gate = new Admission(rig.ports, access, { ...CLOSED, open: [id] })
+  const gate = new GatewayAdmission(rig.ports, access, { ...CLOSED, open: [id] })
   t.after(() => gate.close())
   const admit = async (endpointId: EndpointId, path: string, keys: readonly string[]) => {
     const rawHeaders = keys.flatMap(key => ['Authorization', `Bearer ${key}`])

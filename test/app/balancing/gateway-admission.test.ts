@@ -3,9 +3,14 @@ import { type TestContext, test } from 'node:test'
 import { endpointScope } from '../../../src/core/accounts/permission.ts'
 import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
-import { Admission, type AdmissionRules, type Arriving, CLOSED } from '../../../src/gateway/entrance/admission.ts'
+import {
+  type AdmissionRules,
+  type Arriving,
+  CLOSED,
+  GatewayAdmission,
+} from '../../../src/gateway/entrance/admission.ts'
 import type { Preflight } from '../../../src/gateway/entrance/cors.ts'
-import type { BalancedCall } from '../../../src/gateway/proxy/proxy-request.ts'
+import type { ProxyRequest } from '../../../src/gateway/proxy/proxy-request.ts'
 import { KEY, openRig, type Rig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
 
@@ -16,7 +21,7 @@ async function openGate(t: TestContext, rules: Partial<AdmissionRules> = {}) {
   const rig = await openRig(t)
   const id = await balanced(rig)
   const { access } = servicesOf(rig)
-  const gate = new Admission(rig.ports, access, { ...CLOSED, ...rules })
+  const gate = new GatewayAdmission(rig.ports, access, { ...CLOSED, ...rules })
   t.after(() => gate.close())
   return { rig, id, gate, access }
 }
@@ -41,13 +46,17 @@ function arriving(
   return { method: 'GET', peer: PEER, host: 'x.localhost:8080', rawHeaders: headers.flat(), route, ...rest }
 }
 
-async function admitted(gate: Admission, id: EndpointId, coming: Coming = {}): Promise<BalancedCall> {
+async function admitted(gate: GatewayAdmission, id: EndpointId, coming: Coming = {}): Promise<ProxyRequest> {
   const found = await gate.admit(arriving(id, coming))
   assert.ok('path' in found, 'it is no preflight')
   return found
 }
 
-async function refused(gate: Admission, id: EndpointId, coming: Coming = {}): Promise<[status: number, error: string]> {
+async function refused(
+  gate: GatewayAdmission,
+  id: EndpointId,
+  coming: Coming = {},
+): Promise<[status: number, error: string]> {
   try {
     await gate.admit(arriving(id, coming))
   } catch (error) {
@@ -128,7 +137,7 @@ test('of the subprotocols the others go on, and where there was no other the ans
 test('who was let in a moment ago waits for nothing, and is refused from the moment on at which the key is', async t => {
   const { rig, id } = await openGate(t)
   const { access, keys } = servicesOf(rig)
-  const gate = new Admission(rig.ports, access, CLOSED)
+  const gate = new GatewayAdmission(rig.ports, access, CLOSED)
   t.after(() => gate.close())
   const operator = await access.authenticate(KEY)
   const headersOf = (key: string) => [['Authorization', `Bearer ${key}`]] as const
@@ -195,7 +204,7 @@ test('an endpoint that was opened needs no key, by its id or its name, and the t
   const own = ['Authorization', 'Bearer of-the-application'] as const
   const { rig, id } = await openGate(t)
   const named = await balanced(rig, { name: 'chat' })
-  const gate = new Admission(rig.ports, servicesOf(rig).access, { ...CLOSED, open: [id, 'chat'] })
+  const gate = new GatewayAdmission(rig.ports, servicesOf(rig).access, { ...CLOSED, open: [id, 'chat'] })
   t.after(() => gate.close())
   for (const endpoint of [id, named]) {
     assert.deepEqual((await admitted(gate, endpoint, { headers: [own] })).rawHeaders, own)

@@ -47,7 +47,7 @@ async function openLooks(t: TestContext) {
   const begin = async (): Promise<Look> => {
     const { promise, resolve } = Promise.withResolvers<void>()
     gate = promise
-    const done = balancing.look(id)
+    const done = balancing.refresh(id)
     gate = Promise.resolve()
     // It has read what there is.
     await rig.clock.settle()
@@ -67,16 +67,16 @@ async function openLooks(t: TestContext) {
 
 test('a look that began before the endpoint was deleted tells nothing of it once it is forgotten', async t => {
   const { rig, balancing, told, begin, remove, id } = await openLooks(t)
-  await balancing.look(id)
+  await balancing.refresh(id)
   const early = await begin()
   await remove()
-  assert.equal(await balancing.look(id), null)
+  assert.equal(await balancing.refresh(id), null)
   assert.deepEqual(told, ['keep 1', 'forget'])
   await early.answer()
   await rig.clock.settle()
   assert.deepEqual(told, ['keep 1', 'forget'])
   assert.deepEqual(balancing.workers(), [], 'nobody is asked for its health any more')
-  assert.equal(await balancing.look(id), null)
+  assert.equal(await balancing.refresh(id), null)
   assert.deepEqual(told, ['keep 1', 'forget'])
 })
 
@@ -84,7 +84,7 @@ test('a look that was the first one, too', async t => {
   const { balancing, told, begin, remove, id } = await openLooks(t)
   const early = await begin()
   await remove()
-  await balancing.look(id)
+  await balancing.refresh(id)
   await early.answer()
   assert.deepEqual([told, balancing.workers()], [[], []])
 })
@@ -99,7 +99,7 @@ test('one that became a queue, and a load balancer again, is told of as it is', 
   assert.equal(told.length, 0)
   const late = await begin()
   await becomes('LB')
-  await balancing.look(id)
+  await balancing.refresh(id)
   await late.answer()
   assert.deepEqual(
     told.map(text => text.split(' ')[0]),
@@ -111,7 +111,7 @@ test('of two looks the one that began later is told last, and its settings stay'
   const { rig, balancing, told, begin, id } = await openLooks(t)
   const early = await begin()
   await rig.change(id, { env: [{ key: 'RUNYARD_MAX_CONCURRENCY', value: '3' }] })
-  const late = await balancing.look(id)
+  const late = await balancing.refresh(id)
   assert.equal(late?.requests?.maxConcurrency, 3)
   await early.answer()
   assert.equal(told.length, 1)

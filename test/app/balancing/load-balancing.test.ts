@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { DEFAULT_OWNER, type WorkerId } from '../../../src/core/ids.ts'
 import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
-import { Lines } from '../../../src/gateway/queue/request-queues.ts'
+import { RequestQueues } from '../../../src/gateway/queue/request-queues.ts'
 import type { Ports } from '../../../src/ports/ports.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { openRig } from '../../support/rig.ts'
@@ -192,8 +192,9 @@ test('the workers of an endpoint that is deleted may finish their requests for 3
 
 /** One request in flight at the only worker of an endpoint, with the real lines. */
 async function openWithRequest(t: TestContext) {
-  let lines: Lines | null = null
-  const requests = (ports: Pick<Ports, 'clock' | 'notifier'>) => (lines ??= new Lines({ ...ports, emit: () => {} }))
+  let lines: RequestQueues | null = null
+  const requests = (ports: Pick<Ports, 'clock' | 'notifier'>) =>
+    (lines ??= new RequestQueues({ ...ports, emit: () => {} }))
   const rig = await openRig(t, { requests })
   const endpointId = await balancedEndpoint(rig, { workersMin: 1 })
   await rig.clock.advance(300)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
-import type { Affinity, Reservation, Wanted } from '../../../src/gateway/queue/reservation.ts'
+import type { Affinity, Reservation, WorkerRequest } from '../../../src/gateway/queue/reservation.ts'
 import { balancedEndpoint } from '../../support/balanced.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
@@ -49,7 +49,7 @@ test('from zero, all requests that come at once are served in order of arrival, 
 })
 
 /** How the requests that come now are refused; empty for one that waits. */
-async function refused(rig: Rig, id: EndpointId, wish: Partial<Wanted> = {}): Promise<string[]> {
+async function refused(rig: Rig, id: EndpointId, wish: Partial<WorkerRequest> = {}): Promise<string[]> {
   const { signal } = new AbortController()
   const said: string[] = []
   rig.lines.reserve({ endpointId: id, affinity: null, avoid: [], signal, ...wish }).then(

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import type { TargetState } from '../../../src/core/workers/socket-address.ts'
-import type { Outcome } from '../../../src/gateway/queue/reservation.ts'
+import type { RequestOutcome } from '../../../src/gateway/queue/reservation.ts'
 import { type Asked, aTarget, LinesRig } from '../../support/lines.ts'
 import { randomSeed } from '../../support/random-seed.ts'
 
@@ -12,7 +12,7 @@ const NAMES = ['a', 'b', 'c'] as const
 type Name = (typeof NAMES)[number]
 type Step =
   | { readonly kind: 'ask'; readonly named: Name | null; readonly how: 'soft' | 'strict'; readonly avoid: boolean }
-  | { readonly kind: 'release'; readonly which: number; readonly outcome: Outcome }
+  | { readonly kind: 'release'; readonly which: number; readonly outcome: RequestOutcome }
   | { readonly kind: 'abort'; readonly which: number }
   | { readonly kind: 'keep'; readonly states: readonly (TargetState | null)[] }
   | { readonly kind: 'pass'; readonly ms: number }
@@ -32,7 +32,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('release' as const),
       which: fc.nat(),
-      outcome: fc.constantFrom<Outcome>('answered', 'answered', 'answered', 'aborted', 'broken', 'unreachable'),
+      outcome: fc.constantFrom<RequestOutcome>('answered', 'answered', 'answered', 'aborted', 'broken', 'unreachable'),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('abort' as const), which: fc.nat() }) },

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { Lines } from '../../../src/system/observing/log.ts'
+import { LogLines } from '../../../src/system/observing/log.ts'
 
 function opened() {
   const writes: string[] = []
-  const log = pino({ level: 'debug', base: null, timestamp: false }, new Lines({ write: text => writes.push(text) }))
-  const passed = (path: string) => log.debug({ path }, 'gateway.passed')
+  const log = pino({ level: 'debug', base: null, timestamp: false }, new LogLines({ write: text => writes.push(text) }))
+  const passed = (path: string) => log.debug({ path }, 'gateway.request_finished')
   return {
     log,
     passed,

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SparseLines } from '../../../src/system/observing/log-rate-limit.ts'
+import { LogRateLimit } from '../../../src/system/observing/log-rate-limit.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
 function openLines(maxSubjects?: number) {
   const clock = new VirtualClock()
   const written: [string, object][] = []
-  const lines = new SparseLines<string>(
+  const lines = new LogRateLimit<string>(
     (name, fields) => void written.push([name, fields]),
     (ms, callback) => void clock.after(ms, callback),
     maxSubjects,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { FULL_SCOPE } from '../../../src/core/accounts/permission.ts'
-import type { Passed } from '../../../src/core/balancing/access-log-entry.ts'
+import type { AccessLogEntry } from '../../../src/core/balancing/access-log-entry.ts'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
 import { createMetrics } from '../../../src/system/observing/metrics.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
@@ -10,7 +10,7 @@ import { openRig, type Rig } from '../../support/rig.ts'
 const NOTHING = { requests: 0, sockets: 0, waiting: 0, busyWorkers: 0 }
 
 /** A request that went well, or as `fields` say. */
-function passed(endpointId: EndpointId, fields: Partial<Passed> = {}): Passed {
+function passed(endpointId: EndpointId, fields: Partial<AccessLogEntry> = {}): AccessLogEntry {
   return {
     ...{ kind: 'request', endpointId, method: 'GET', path: '/', status: 200, complete: true, workerId: null, tries: 1 },
     ...{ waitMs: 250, connectMs: null, firstByteMs: 3, totalMs: 500, bytesIn: 0, bytesOut: 7 },
@@ -199,12 +199,12 @@ test('what passes to a load-balancing endpoint is counted by status, and its tim
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
   const { emit } = rig.ports
-  emit('gateway.passed', passed(endpoint))
-  emit('gateway.passed', passed(endpoint, { status: 204, connectMs: 2, tries: 2, bytesIn: 5, bytesOut: 0 }))
-  emit('gateway.passed', passed(endpoint, { complete: false }))
-  emit('gateway.passed', passed(endpoint, { status: 499, complete: false, firstByteMs: null, bytesOut: 0 }))
-  emit('gateway.passed', passed(endpoint, { status: 502, complete: false, firstByteMs: null, bytesOut: 0 }))
-  emit('gateway.passed', passed(endpoint, { kind: 'socket', status: 101, totalMs: 3_600_000, bytesIn: 100 }))
+  emit('gateway.request_finished', passed(endpoint))
+  emit('gateway.request_finished', passed(endpoint, { status: 204, connectMs: 2, tries: 2, bytesIn: 5, bytesOut: 0 }))
+  emit('gateway.request_finished', passed(endpoint, { complete: false }))
+  emit('gateway.request_finished', passed(endpoint, { status: 499, complete: false, firstByteMs: null, bytesOut: 0 }))
+  emit('gateway.request_finished', passed(endpoint, { status: 502, complete: false, firstByteMs: null, bytesOut: 0 }))
+  emit('gateway.request_finished', passed(endpoint, { kind: 'socket', status: 101, totalMs: 3_600_000, bytesIn: 100 }))
   const value = await read(rig)
   const of = (name: string, more = '') => value(`runyard_gateway_${name}{endpoint="${endpoint}"${more}}`)
   for (const [status, count] of [

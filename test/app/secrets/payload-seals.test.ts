@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inputPlace, webhookUrlPlace } from '../../../src/core/secrets/seal-place.ts'
 import { PayloadSeals } from '../../../src/services/secrets/payload-seals.ts'
-import { resealAll, sealPlain } from '../../../src/services/secrets/re-encryption.ts'
+import { encryptPlain, reEncryptAll } from '../../../src/services/secrets/re-encryption.ts'
 import { createVault } from '../../../src/system/keys/vault.ts'
 import { openRig } from '../../support/rig.ts'
 
@@ -46,12 +46,12 @@ test('plain variables and URLs are sealed in the store, inputs are not, and all 
   const endpoint = await rig.endpoint()
   const id = await rig.submit(endpoint, { input: { a: 1 }, webhook: 'https://example.com/hidden' })
   const ports = { store: rig.store, vault }
-  assert.ok((await sealPlain(ports)) >= 2)
-  assert.equal(await sealPlain(ports), 0)
+  assert.ok((await encryptPlain(ports)) >= 2)
+  assert.equal(await encryptPlain(ports), 0)
   const listed = async (kind: 'templates' | 'jobWebhooks' | 'jobInputs') => await rig.store.seals.list(kind, '', 9)
   assert.deepEqual([await listed('jobInputs'), (await listed('jobWebhooks')).map(text => text.id)], [[], [id]])
   const next = createVault(NEW, OLD)
-  const { resealed, unreadable } = await resealAll({ store: rig.store, vault: next })
+  const { resealed, unreadable } = await reEncryptAll({ store: rig.store, vault: next })
   assert.ok(resealed >= 2 && unreadable === 0)
   const [url] = await listed('jobWebhooks')
   const alone = new PayloadSeals(createVault(NEW), false)

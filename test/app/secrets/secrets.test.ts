@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type OwnerId } from '../../../src/core/ids.ts'
 import type { Vault } from '../../../src/ports/vault.ts'
-import { resealAll } from '../../../src/services/secrets/re-encryption.ts'
+import { reEncryptAll } from '../../../src/services/secrets/re-encryption.ts'
 import { createVault } from '../../../src/system/keys/vault.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
@@ -78,11 +78,11 @@ test('everything sealed is sealed with a new key, and opens to the same', async 
   await sealSome(rig)
   const plain = await allOpened(rig, rig.vault)
   const next = createVault(Buffer.alloc(32, 8), Buffer.alloc(32, 7))
-  const done = await resealAll({ store: rig.store, vault: next })
+  const done = await reEncryptAll({ store: rig.store, vault: next })
   assert.deepEqual(done, { resealed: plain.length, current: 0, unreadable: 0, named: [] })
   const alone = createVault(Buffer.alloc(32, 8))
   assert.deepEqual(await allOpened(rig, alone), plain)
-  const again = await resealAll({ store: rig.store, vault: next })
+  const again = await reEncryptAll({ store: rig.store, vault: next })
   assert.deepEqual([again.resealed, again.current], [0, plain.length])
 })
 
@@ -99,9 +99,9 @@ test('wherever sealing anew is interrupted, all opens with both keys, and the ne
         steps += 1
       }
       stopAt()
-      await assert.rejects(resealAll({ store: rig.store, vault: next }, stopAt), { code: 'unavailable' })
+      await assert.rejects(reEncryptAll({ store: rig.store, vault: next }, stopAt), { code: 'unavailable' })
       assert.deepEqual(await allOpened(rig, next), plain)
-      const { resealed, current } = await resealAll({ store: rig.store, vault: next })
+      const { resealed, current } = await reEncryptAll({ store: rig.store, vault: next })
       assert.deepEqual([resealed + current, resealed > 0 || step === 10], [plain.length, true])
       const alone = createVault(Buffer.alloc(32, 8))
       assert.deepEqual(await allOpened(rig, alone), plain)
@@ -115,7 +115,7 @@ test('what no key opens is named, and stays as it is', async t => {
   const foreign = createVault(Buffer.alloc(32, 9)).seal('x', { kind: 'secrets', row: 'x' })
   const [first] = await rig.store.seals.list('registries', '', 1)
   await rig.store.seals.replace('registries', [{ id: first!.id, before: first!.sealed, after: foreign }])
-  const { unreadable, named } = await resealAll({ store: rig.store, vault: rig.vault })
+  const { unreadable, named } = await reEncryptAll({ store: rig.store, vault: rig.vault })
   assert.deepEqual([unreadable, named], [1, [`registries ${first!.id}`]])
   assert.equal((await rig.store.seals.list('registries', '', 1))[0]?.sealed, foreign)
 })

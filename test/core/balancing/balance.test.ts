@@ -5,13 +5,13 @@ import {
   type BalanceRules,
   type Candidate,
   choose,
+  type Ejection,
   FAILURES_UNTIL_OUT,
   isOpen,
-  type Outcome,
+  NOT_EJECTED,
   outForMs,
   type Preference,
-  TRUSTED,
-  type Trust,
+  type RequestOutcome,
   trustAfter,
   trustWhenDue,
   trustWhenSent,
@@ -25,13 +25,13 @@ const AT = { host: '127.0.0.1', port: 8000 }
 const SERVED: ServedAt = { traffic: AT, health: AT }
 const RULES: BalanceRules = { version: 2, requestCount: 2, maxConcurrency: null, paused: false }
 const ANY: Preference = { affinity: null, avoid: [] }
-const OUT: Trust = { standing: 'out', failures: 3, outs: 1 }
+const OUT: Ejection = { standing: 'out', failures: 3, outs: 1 }
 
 const idOf = (name: string) => name as WorkerId
 
 function aCandidate(name: string, fields: Partial<Candidate> = {}): Candidate {
   const base = { workerId: idOf(name), version: 2, state: 'ready', servedAt: SERVED } as const
-  return { ...base, inFlight: 0, usedAt: 0, trust: TRUSTED, ...fields }
+  return { ...base, inFlight: 0, usedAt: 0, trust: NOT_EJECTED, ...fields }
 }
 
 /** The name of the chosen worker, or why there is none. */
@@ -118,15 +118,15 @@ test('a worker that is out gets nothing while another is in the rotation, even a
 })
 
 /** What comes of a worker whose requests end like this, one after another, each sent as soon as it may be. */
-const judged = (...outcomes: Outcome[]) =>
-  outcomes.reduce((trust, outcome) => trustAfter(trustWhenSent(trust), outcome), TRUSTED)
+const judged = (...outcomes: RequestOutcome[]) =>
+  outcomes.reduce((trust, outcome) => trustAfter(trustWhenSent(trust), outcome), NOT_EJECTED)
 
 test('three failures in a row take a worker out; one success in between, or afterwards, makes it good', () => {
   assert.equal(FAILURES_UNTIL_OUT, 3)
   assert.equal(judged('unreachable', 'broken').standing, 'good')
   assert.equal(judged('unreachable', 'aborted', 'broken', 'unreachable').standing, 'out')
   assert.equal(judged('unreachable', 'broken', 'answered', 'broken', 'broken').standing, 'good')
-  assert.deepEqual(judged('broken', 'broken', 'broken', 'answered'), TRUSTED)
+  assert.deepEqual(judged('broken', 'broken', 'broken', 'answered'), NOT_EJECTED)
 })
 
 test('after its time it is tried with one request, and out for longer each time that fails', () => {
@@ -144,7 +144,7 @@ test('after its time it is tried with one request, and out for longer each time 
   }
   assert.deepEqual(times, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
   assert.equal(trustWhenDue(trustWhenSent(trustWhenDue(trust))).standing, 'due')
-  assert.deepEqual(trustAfter(trustWhenSent(trustWhenDue(trust)), 'answered'), TRUSTED)
+  assert.deepEqual(trustAfter(trustWhenSent(trustWhenDue(trust)), 'answered'), NOT_EJECTED)
 })
 
 const NAMES = ['a', 'b', 'c', 'd', 'e'].map(idOf)
@@ -157,7 +157,7 @@ const WORKERS = fc
       inFlight: fc.nat(4),
       usedAt: fc.nat(9),
       trust: fc
-        .constantFrom<Trust['standing']>('good', 'good', 'out', 'due', 'tried')
+        .constantFrom<Ejection['standing']>('good', 'good', 'out', 'due', 'tried')
         .map(standing => ({ ...OUT, standing })),
     }),
     { maxLength: 5 },

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
-  type Answer,
   afterAnswer,
   FAILURES,
-  type Health,
+  type HealthAnswer,
   healthProblem,
   UNHEALTHY_BUSY_MS,
   UNHEALTHY_MS,
   unasked,
   verdictOn,
+  type WorkerHealth,
 } from '../../../src/core/balancing/health-check.ts'
 import { NEVER_HEALTHY_MS, servingOf } from '../../../src/core/endpoints/serving.ts'
 
@@ -20,11 +20,11 @@ const REFUSED = { problem: 'nothing listens there', refused: true }
 const CUT = { problem: 'the connection was cut before an answer', refused: false }
 
 /** A worker that gives these answers, each when it is asked next. */
-function answering(answers: readonly Answer[], start: Health = unasked(0, false)): Health {
+function answering(answers: readonly HealthAnswer[], start: WorkerHealth = unasked(0, false)): WorkerHealth {
   return answers.reduce((health, answer) => afterAnswer(health, answer, health.nextAtMs), start)
 }
 
-const times = (count: number, answer: Answer) => Array.from({ length: count }, () => answer)
+const times = (count: number, answer: HealthAnswer) => Array.from({ length: count }, () => answer)
 const judged = (more: { runsForMs?: number | null; inFlight?: number } = {}) => ({
   ...{ serves: servingOf({}), port: 80, runsForMs: 1_000_000, inFlight: 0, ...more },
 })
@@ -59,7 +59,8 @@ test('a worker that says that it initializes gets nothing from that moment on', 
 })
 
 test('a worker is asked ten times a second at first, then every second, and rarely once it is well', () => {
-  const pauseAfter = (health: Health, answer: Answer, atMs: number) => afterAnswer(health, answer, atMs).nextAtMs - atMs
+  const pauseAfter = (health: WorkerHealth, answer: HealthAnswer, atMs: number) =>
+    afterAnswer(health, answer, atMs).nextAtMs - atMs
   const booting = unasked(0, false)
   assert.equal(pauseAfter(booting, REFUSED, 0), 100)
   assert.equal(pauseAfter(booting, REFUSED, 5_000), 500)
@@ -111,7 +112,7 @@ test('a worker that an earlier run of the server has seen healthy gets nothing b
 })
 
 test('what a health check says is told in words', () => {
-  const says = (last: Answer | null, env: Record<string, string> = {}) =>
+  const says = (last: HealthAnswer | null, env: Record<string, string> = {}) =>
     healthProblem({ last }, servingOf(env), servingOf(env).healthPort)
   assert.equal(says(null), null)
   assert.equal(says(OK), null)

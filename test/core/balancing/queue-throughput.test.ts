@@ -3,13 +3,13 @@ import { test } from 'node:test'
 import {
   expectedWaitMs,
   isHopelessWait,
-  NO_PACE,
-  type Pace,
-  paceAfter,
+  NO_THROUGHPUT,
+  type QueueThroughput,
+  throughputAfter,
 } from '../../../src/core/balancing/queue-throughput.ts'
 
 /** The pace after places have become free at these distances. */
-const paced = (...distances: number[]): Pace => distances.reduce(paceAfter, NO_PACE)
+const paced = (...distances: number[]): QueueThroughput => distances.reduce(throughputAfter, NO_THROUGHPUT)
 const times = (count: number, ms: number) => new Array<number>(count).fill(ms)
 
 test('a line that was seen to move ten times says how long the one behind all others will wait', () => {

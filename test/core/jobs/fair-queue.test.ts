@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { BatchId } from '../../../src/core/ids.ts'
-import { type BatchTurn, takeTurns, type WaitingLine } from '../../../src/core/jobs/fair-queue.ts'
+import { type BatchTurn, planTurns, type WaitingJobs } from '../../../src/core/jobs/fair-queue.ts'
 
 const batch = (id: string, position: number, waiting: number): BatchTurn => ({ id: id as BatchId, position, waiting })
-const lineOf = (heads: number[], batches: BatchTurn[]): WaitingLine => ({ heads, tail: heads.at(-1) ?? null, batches })
+const lineOf = (heads: number[], batches: BatchTurn[]): WaitingJobs => ({ heads, tail: heads.at(-1) ?? null, batches })
 
 /** Who gets each turn, one claim after another: the number of the head, or the id of a batch. */
-function sequence(line: WaitingLine): (number | string)[] {
+function sequence(line: WaitingJobs): (number | string)[] {
   const order: (number | string)[] = []
   let rest = line
   for (;;) {
-    const turns = takeTurns(rest, 1)
+    const turns = planTurns(rest, 1)
     const [served] = turns.batches
     if (turns.single === 1) order.push(line.heads.length - rest.heads.length)
     else if (served !== undefined) order.push(served.id)
@@ -21,7 +21,7 @@ function sequence(line: WaitingLine): (number | string)[] {
   }
 }
 
-function after(line: WaitingLine, turns: ReturnType<typeof takeTurns>): WaitingLine {
+function after(line: WaitingJobs, turns: ReturnType<typeof planTurns>): WaitingJobs {
   const heads = line.heads.slice(turns.single)
   const batches = line.batches.map(one => {
     const served = turns.batches.find(({ id }) => id === one.id)
@@ -31,8 +31,8 @@ function after(line: WaitingLine, turns: ReturnType<typeof takeTurns>): WaitingL
 }
 
 test('without batches the line is first in, first out', () => {
-  assert.deepEqual(takeTurns(lineOf([3, 5, 8], []), 2), { single: 2, batches: [] })
-  assert.deepEqual(takeTurns(lineOf([], []), 2), { single: 0, batches: [] })
+  assert.deepEqual(planTurns(lineOf([3, 5, 8], []), 2), { single: 2, batches: [] })
+  assert.deepEqual(planTurns(lineOf([], []), 2), { single: 0, batches: [] })
 })
 
 test('a batch gives way to all who wait as soon as one of its requests was handed out', () => {
@@ -94,7 +94,7 @@ test('everybody who waits gets a turn, and while two batches wait none is more t
 test('several jobs at once are the same ones as one by one', () => {
   fc.assert(
     fc.property(LINES, fc.nat(30), (line, limit) => {
-      const turns = takeTurns(line, limit)
+      const turns = planTurns(line, limit)
       const first = sequence(line).slice(0, limit)
       assert.equal(turns.single, first.filter(who => typeof who === 'number').length)
       for (const { id } of line.batches) {

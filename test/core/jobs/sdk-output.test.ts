@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readOutput } from '../../../src/core/jobs/sdk-output.ts'
+import { readSdkOutput } from '../../../src/core/jobs/sdk-output.ts'
 
 const unsent = (why: 'unusable' | 'undelivered', detail: string, over = false) => ({
   ...{ kind: 'unsent', why, reason: `the worker could not send its result: ${detail}`, over },
@@ -42,11 +42,11 @@ const lines: [line: string, expected: ReturnType<typeof unsent> | { kind: string
 
 for (const [line, expected] of lines) {
   test(`${JSON.stringify(line)} says ${expected === null ? 'nothing' : JSON.stringify(expected.kind)}`, () => {
-    assert.deepEqual(readOutput(line), expected)
+    assert.deepEqual(readSdkOutput(line), expected)
   })
 }
 
 test('a reason has a limit', () => {
-  const report = readOutput(`ERROR Error while returning job result. | ${'x'.repeat(100_000)}`)
+  const report = readSdkOutput(`ERROR Error while returning job result. | ${'x'.repeat(100_000)}`)
   assert.ok(report?.kind === 'unsent' && report.reason.length < 1_100)
 })

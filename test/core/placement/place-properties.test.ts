@@ -7,7 +7,7 @@ import { cataloged, gpuKey, type MachineGpu } from '../../../src/core/placement/
 import { placeWorkers, TURN_DWELLS } from '../../../src/core/placement/place.ts'
 import { type Placement, UNPLACED } from '../../../src/core/placement/placement.ts'
 import { hasCuda } from '../../../src/core/placement/placement-fit.ts'
-import type { Occupant, PlaceInput, Tenant } from '../../../src/core/placement/placement-input.ts'
+import type { Occupant, PlacementInput, Tenant } from '../../../src/core/placement/placement-input.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { anOccupant, aTenant, cpus, given, gpus, placeInput } from '../../support/placing.ts'
 import { randomSeed } from '../../support/random-seed.ts'
@@ -65,7 +65,7 @@ interface Raw {
 }
 
 /** A machine on which nothing has been given twice. */
-function situation({ cards, tenants, workers, freeWorkers }: Raw): PlaceInput {
+function situation({ cards, tenants, workers, freeWorkers }: Raw): PlacementInput {
   const parts = aMachine(cards.map((card, index) => aGpu(index, card.name, card)))
   const left = parts.gpus.map((_, index) => index)
   const occupants = workers.map(({ endpoint, phase, readyMs, cards: count, vcpus }, n) => {

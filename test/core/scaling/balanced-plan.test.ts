@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { SURGE_MS } from '../../../src/core/scaling/balanced-plan.ts'
-import { PEAK_MS, Peak } from '../../../src/core/scaling/max-window.ts'
+import { MAX_WINDOW_MS, MaxWindow } from '../../../src/core/scaling/max-window.ts'
 import { planWorkers } from '../../../src/core/scaling/plan.ts'
 import { desiredWorkers, type EndpointSnapshot, type RequestFacts } from '../../../src/core/scaling/scale.ts'
 import { takesJobs, type WorkerLoad } from '../../../src/core/workers/worker.ts'
@@ -188,17 +188,18 @@ test('whatever there is: max is kept, ready workers are left as many as are want
 })
 
 test('what was wanted at most is known once it was watched for a minute, and forgotten after it', () => {
-  const peak = new Peak()
+  const peak = new MaxWindow()
   assert.equal(peak.note(5, 10_000, NOW), null)
-  assert.equal(peak.note(1, 10_000, NOW + PEAK_MS - 1), null)
-  assert.equal(peak.note(1, 10_000, NOW + PEAK_MS), 5)
+  assert.equal(peak.note(1, 10_000, NOW + MAX_WINDOW_MS - 1), null)
+  assert.equal(peak.note(1, 10_000, NOW + MAX_WINDOW_MS), 5)
   let most: number | null = null
-  for (let atMs = NOW + PEAK_MS; atMs <= NOW + 2 * PEAK_MS + 20_000; atMs += 1_000) most = peak.note(2, 10_000, atMs)
+  for (let atMs = NOW + MAX_WINDOW_MS; atMs <= NOW + 2 * MAX_WINDOW_MS + 20_000; atMs += 1_000)
+    most = peak.note(2, 10_000, atMs)
   assert.equal(most, 2)
 })
 
 test('a longer idle time is watched for longer', () => {
-  const peak = new Peak()
+  const peak = new MaxWindow()
   peak.note(5, 600_000, NOW)
   assert.equal(peak.note(1, 600_000, NOW + 599_000), null)
   assert.equal(peak.note(1, 600_000, NOW + 600_000), 5)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Worker } from '../../../src/core/workers/worker.ts'
-import { workerStory } from '../../../src/core/workers/worker-history.ts'
+import { workerHistory } from '../../../src/core/workers/worker-history.ts'
 import { aWorker, NOW } from '../../support/snapshots.ts'
 
 const born: Partial<Worker> = { createdAtMs: NOW, startedAtMs: null, readyAtMs: null, sdk: null, exitedAtMs: null }
 const told = (fields: Partial<Worker>) =>
-  workerStory(aWorker({ ...born, ...fields })).map(({ atMs, line }) => `${atMs - NOW} ${line}`)
+  workerHistory(aWorker({ ...born, ...fields })).map(({ atMs, line }) => `${atMs - NOW} ${line}`)
 
 test('the story of a worker has each thing that was done with it, at its instant', () => {
   const started = { startedAtMs: NOW + 40, readyAtMs: NOW + 1_250, sdk: 'sdk/1' }

@@ -8,12 +8,12 @@ import {
   isForgotten,
   isSilent,
   isWedged,
-  type JobSighting,
+  type JobActivity,
   type PingOnJob,
   SILENT_MS,
-  type Sighting,
   showsBlocking,
   WEDGED_MS,
+  type WorkerActivity,
 } from '../../../src/core/workers/worker-liveness.ts'
 import { omissionOf, pingsWhileItWorks, tellsWhatItHolds } from '../../../src/core/workers/worker-sdk.ts'
 
@@ -41,10 +41,10 @@ test('what may be concluded from the words of a worker depends on its SDK', () =
   }
 })
 
-const DELIVERED: JobSighting = { deliveredAtMs: 1_000, askedSince: false, omissions: 0 }
+const DELIVERED: JobActivity = { deliveredAtMs: 1_000, askedSince: false, omissions: 0 }
 const omits: PingOnJob = { lists: false, omission: 'lost', listed: 1, alone: false }
 const lists: PingOnJob = { ...omits, lists: true }
-const pings = (job: JobSighting, ...all: PingOnJob[]) => all.reduce(afterPing, job)
+const pings = (job: JobActivity, ...all: PingOnJob[]) => all.reduce(afterPing, job)
 
 test('a job that two pings in a row leave out after the worker asked for more is forgotten, and not before', () => {
   const asked = afterTake(DELIVERED, 2_500)
@@ -90,7 +90,7 @@ test('a job that is left out while the worker does not ask for more shows a work
 
 const NOW = 1_000_000
 
-function seen(fields: Partial<Sighting> = {}): Sighting {
+function seen(fields: Partial<WorkerActivity> = {}): WorkerActivity {
   const pinging = { pingedAtMs: NOW - 5_000, heardAtMs: NOW - 5_000, pingsSinceWork: 12, listed: 0, openTakes: 0 }
   return { sinceMs: NOW - 500_000, workedAtMs: NOW - WEDGED_MS - 1, ...pinging, ...fields }
 }
@@ -98,7 +98,7 @@ function seen(fields: Partial<Sighting> = {}): Sighting {
 test('a worker that pings, lists nothing and asks for nothing for longer than a held poll and 90 s is stuck', () => {
   const newer = { sdk: python('1.12.0') }
   assert.equal(isWedged(seen(), newer, true, NOW), true)
-  const not: [what: string, Partial<Sighting>][] = [
+  const not: [what: string, Partial<WorkerActivity>][] = [
     ['too early', { workedAtMs: NOW - WEDGED_MS }],
     ['a poll of it is held', { openTakes: 1 }],
     ['it works on something', { listed: 1 }],

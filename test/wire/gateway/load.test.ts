@@ -21,7 +21,7 @@ import { leaderOf } from '../support/processes.ts'
 import { type Server, startServer } from '../support/server.ts'
 import { sleep, until } from '../support/until.ts'
 
-const AT_ONCE = 200
+const CONCURRENCY = 200
 /** A burst every so many milliseconds: 500 requests a second. */
 const BURST = { requests: 10, everyMs: 20 }
 const PATIENCE_MS = 60_000
@@ -44,17 +44,17 @@ describe('many requests at once', { timeout: 240_000 }, () => {
       env: { RUNYARD_MAX_CONCURRENCY: '1' },
       workers: { max: 1, idleTimeout: 600 },
     })
-    const sockets = await Promise.all(Array.from({ length: AT_ONCE }, () => connected(server.port)))
+    const sockets = await Promise.all(Array.from({ length: CONCURRENCY }, () => connected(server.port)))
     const answers = sockets.map(statusOn)
     for (const [n, socket] of sockets.entries()) {
       const head = `GET /lb/${node.id}/arrive?n=${n} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${server.apiKey}\r\n\r\n`
       socket.write(head)
     }
-    assert.deepEqual(await Promise.all(answers), Array(AT_ONCE).fill('HTTP/1.1 200 OK'))
+    assert.deepEqual(await Promise.all(answers), Array(CONCURRENCY).fill('HTTP/1.1 200 OK'))
     const { json } = await call(node, '/arrivals')
     assert.deepEqual(
       json,
-      Array.from({ length: AT_ONCE }, (_, n) => n),
+      Array.from({ length: CONCURRENCY }, (_, n) => n),
     )
   })
 
@@ -126,7 +126,7 @@ describe('many requests at once', { timeout: 240_000 }, () => {
     const drained = await until('its end', () =>
       server.events('worker.moved').find(event => event.workerId === worker && event.to === 'DRAINING'),
     )
-    const passed = eventsOf(node, 'gateway.passed').find(({ path }) => path === '/slow')
+    const passed = eventsOf(node, 'gateway.request_finished').find(({ path }) => path === '/slow')
     const idleMs = Date.parse(String(drained.time)) - Date.parse(String(passed?.time))
     assert.ok(idleMs > 900, `it drained ${idleMs} ms after the last byte`)
   })

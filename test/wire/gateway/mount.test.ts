@@ -6,7 +6,7 @@ import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { type AdmissionRules, CLOSED } from '../../../src/gateway/entrance/admission.ts'
 import { Gateway } from '../../../src/gateway/gateway.ts'
 import { Forwarder } from '../../../src/gateway/proxy/forwarder.ts'
-import { Lines } from '../../../src/gateway/queue/request-queues.ts'
+import { RequestQueues } from '../../../src/gateway/queue/request-queues.ts'
 import { type Listener, type ListenOptions, listen } from '../../../src/server/listener.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { KEY, openRig, type Rig } from '../../support/rig.ts'
@@ -23,7 +23,7 @@ interface World {
   readonly id: EndpointId
   readonly listener: Listener
   readonly worker: RawServer
-  readonly lines: Lines
+  readonly lines: RequestQueues
   readonly stopping: AbortController
   /** Connects, and sends a head with these lines. */
   ask(line: string, headers?: string): RawClient
@@ -41,7 +41,7 @@ async function openWorld(t: TestContext, { rules, listening, lbDomain, serve = e
   const rig = await openRig(t)
   const id = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
   const worker = await startRawServer(answering(serve))
-  const lines = new Lines(rig.ports)
+  const lines = new RequestQueues(rig.ports)
   const endpoint = (await rig.store.endpoints.find(id))!
   const traffic = { host: '127.0.0.1', port: worker.port }
   lines.keep({ ...endpoint, requestCount: 4, maxConcurrency: null, paused: false }, [
@@ -351,12 +351,12 @@ test('what passes is told once it is over, without its query, and what is refuse
   const { ask, rig, id } = await openWorld(t)
   await whole(ask(`GET /a?api_key=${KEY}`))
   await whole(ask('GET /a?secret=1'))
-  const [passed] = rig.happened('gateway.passed')
+  const [passed] = rig.happened('gateway.request_finished')
   assert.deepEqual(
     [passed?.endpointId, passed?.path, passed?.status, passed?.workerId, passed?.complete],
     [id, '/a', 200, 'w1', true],
   )
-  assert.equal(rig.happened('gateway.passed').length, 1)
+  assert.equal(rig.happened('gateway.request_finished').length, 1)
   const told = rig.happened('request.answered').filter(({ surface }) => surface === 'gateway')
   assert.deepEqual(
     told.map(({ status }) => status),

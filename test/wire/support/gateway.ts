@@ -6,8 +6,13 @@ import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import type { ServedAt } from '../../../src/core/workers/socket-address.ts'
 import { Forwarder, type ForwarderOptions } from '../../../src/gateway/proxy/forwarder.ts'
-import type { BalancedCall, Passed } from '../../../src/gateway/proxy/proxy-request.ts'
-import type { Outcome, Reservation, Reservations, Wanted } from '../../../src/gateway/queue/reservation.ts'
+import type { AccessLogEntry, ProxyRequest } from '../../../src/gateway/proxy/proxy-request.ts'
+import type {
+  RequestOutcome,
+  Reservation,
+  Reservations,
+  WorkerRequest,
+} from '../../../src/gateway/queue/reservation.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { atEnd } from './cleanup.ts'
 import { sleep } from './until.ts'
@@ -15,8 +20,8 @@ import { sleep } from './until.ts'
 /** Takes the listed workers in their order, those to be avoided last, and remembers what became of each. */
 export class FakeReservations implements Reservations {
   readonly workers: { id: WorkerId; servedAt: ServedAt }[] = []
-  readonly wanted: Wanted[] = []
-  readonly released: [worker: string, outcome: Outcome][] = []
+  readonly wanted: WorkerRequest[] = []
+  readonly released: [worker: string, outcome: RequestOutcome][] = []
   /** While set, requests wait. */
   gate: Promise<void> | null = null
   /** While set, requests are refused with it. */
@@ -28,7 +33,7 @@ export class FakeReservations implements Reservations {
     this.workers.push({ id: id as WorkerId, servedAt: { traffic: at(port), health: at(healthPort) } })
   }
 
-  async reserve(wanted: Wanted): Promise<Reservation> {
+  async reserve(wanted: WorkerRequest): Promise<Reservation> {
     this.wanted.push(wanted)
     if (this.gate !== null) {
       const { signal } = wanted
@@ -40,7 +45,7 @@ export class FakeReservations implements Reservations {
     const worker = this.workers.find(({ id }) => !avoid.includes(id)) ?? this.workers[0]
     if (worker === undefined) throw new AppError('invalid', 'no workers available', { retryAfterSeconds: 5 })
     let released = false
-    const release = (outcome: Outcome) => {
+    const release = (outcome: RequestOutcome) => {
       if (!released) this.released.push([worker.id, outcome])
       released = true
     }
@@ -55,15 +60,15 @@ export interface Gateway {
   readonly forwarder: Forwarder
   readonly reservations: FakeReservations
   /** How the calls went, in the order of their ends. */
-  readonly passed: Passed[]
+  readonly passed: AccessLogEntry[]
   /** How the next call to end went. */
-  next(): Promise<Passed>
+  next(): Promise<AccessLogEntry>
 }
 
 /** What a gateway may have otherwise. */
 export interface GatewayOptions extends ForwarderOptions {
   /** Changes what the way in found out about a call. */
-  readonly call?: (call: BalancedCall) => BalancedCall
+  readonly call?: (call: ProxyRequest) => ProxyRequest
   readonly maxHeaderSize?: number
 }
 
@@ -75,9 +80,9 @@ export async function startGateway({
 }: GatewayOptions = {}): Promise<Gateway> {
   const reservations = new FakeReservations()
   const forwarder = new Forwarder({ clock: systemClock, reservations, nextTurn: setImmediate }, options)
-  const passed: Passed[] = []
-  const waiting: ((passed: Passed) => void)[] = []
-  const done = (how: Passed) => {
+  const passed: AccessLogEntry[] = []
+  const waiting: ((passed: AccessLogEntry) => void)[] = []
+  const done = (how: AccessLogEntry) => {
     passed.push(how)
     waiting.shift()?.(how)
   }
@@ -101,11 +106,11 @@ export async function startGateway({
   }
 }
 
-function same(call: BalancedCall): BalancedCall {
+function same(call: ProxyRequest): ProxyRequest {
   return call
 }
 
-function callOf({ url = '/', rawHeaders, headers, socket }: IncomingMessage): BalancedCall {
+function callOf({ url = '/', rawHeaders, headers, socket }: IncomingMessage): ProxyRequest {
   return {
     endpointId: 'balanced' as EndpointId,
     ...{ path: url, prefix: null, toHealth: false, rawHeaders },

@@ -137,7 +137,7 @@ describe('a load-balancing endpoint', { timeout: 240_000 }, () => {
   test('tells of each request in the log and in the metrics, and never of a key or a query', async () => {
     await ask(server, `/lb/${id}/told?secret=1`)
     const told = await until('the log to tell', () =>
-      server.events('gateway.passed').find(({ path }) => path === '/told'),
+      server.events('gateway.request_finished').find(({ path }) => path === '/told'),
     )
     assert.deepEqual([told?.status, told?.complete, told?.kind], [200, true, 'request'])
     const metrics = (await ask(server, '/metrics')).text

@@ -7,18 +7,18 @@ import type { PricedGpu } from '../../../services/placement/catalog.ts'
 import type { GraphqlContext } from '../context.ts'
 import { parseInstanceId } from '../inputs.ts'
 import type { GraphqlParts } from '../parts.ts'
-import type { Given } from '../template-inputs.ts'
+import type { GivenTemplateInput } from '../template-inputs.ts'
 import { templateView } from '../views.ts'
 
 /** What a worker is to have beside its GPU. */
-export interface Wanted {
+export interface WantedGpus {
   readonly gpuCount: number
   readonly secureCloud: boolean
   readonly minMemoryInGb: number
   readonly minVcpuCount: number
 }
 
-type Input<Fields> = { readonly input?: Given<Fields> | null }
+type Input<Fields> = { readonly input?: GivenTemplateInput<Fields> | null }
 
 const STOCK: Readonly<Record<Availability, string | null>> = { NONE: null, LOW: 'Low', MEDIUM: 'Medium', HIGH: 'High' }
 /** vCPUs of the smallest worker of a flavor, for whose stock is asked where no size is given. */
@@ -59,7 +59,7 @@ export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
 export function catalogFields({ catalog }: GraphqlParts) {
   return {
     GpuType: {
-      lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<Wanted>) => {
+      lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<WantedGpus>) => {
         const { vcpusHere, memoryGbHere } = gpu
         // Machines of one's own are the secure cloud; there is no other.
         const isHere = input?.secureCloud !== false

@@ -5,7 +5,7 @@ import type { KeyId, OwnerId } from '../../../core/ids.ts'
 import type { Accounts } from '../../../services/accounts/accounts.ts'
 import type { KeyChanges, Keys } from '../../../services/accounts/keys.ts'
 import type { Quotas, QuotaUse } from '../../../services/accounts/quotas.ts'
-import { type Members, type Route, route } from '../route.ts'
+import { type Members, type RestRoute, route } from '../route.ts'
 import {
   AccountBody,
   AccountList,
@@ -32,11 +32,11 @@ export interface AccountParts {
 const TAG = 'Account'
 
 /** API keys, accounts and public SSH keys. */
-export function accountRoutes(parts: AccountParts): Route[] {
+export function accountRoutes(parts: AccountParts): RestRoute[] {
   return [...keyRoutes(parts), ...accountList(parts), quotaRoute(parts), ...sshKeyRoutes(parts)]
 }
 
-function keyRoutes({ keys }: AccountParts): Route[] {
+function keyRoutes({ keys }: AccountParts): RestRoute[] {
   const one = '/v2/account/keys/{id}'
   return [
     route(
@@ -98,7 +98,7 @@ function keyRoutes({ keys }: AccountParts): Route[] {
   ]
 }
 
-function accountList({ accounts }: AccountParts): Route[] {
+function accountList({ accounts }: AccountParts): RestRoute[] {
   const oneAccount = '/v2/account/accounts/{id}'
   return [
     route(
@@ -150,7 +150,7 @@ function accountList({ accounts }: AccountParts): Route[] {
   ]
 }
 
-function quotaRoute({ accounts, quotas }: AccountParts): Route {
+function quotaRoute({ accounts, quotas }: AccountParts): RestRoute {
   return route(
     {
       ...{ method: 'get', path: '/v2/account/accounts/{id}/quotas', operationId: 'getQuotas', tag: TAG, level: 'read' },
@@ -182,7 +182,7 @@ function quotaBody({ limits, objects, held, workers, gpus }: QuotaUse) {
   }
 }
 
-function sshKeyRoutes({ accounts }: AccountParts): Route[] {
+function sshKeyRoutes({ accounts }: AccountParts): RestRoute[] {
   const path = '/v2/account/ssh-keys'
   return [
     route(

@@ -2,11 +2,11 @@ import type { BillingTime, BucketSize } from '../../../core/accounts/billing.ts'
 import { dollars } from '../../../core/accounts/prices.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { Amounts, Billing, BillingRecord } from '../../../services/accounts/billing.ts'
-import { type Members, type Route, type Rule, route } from '../route.ts'
+import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
 
 /** What endpoints have used and what that costs. */
-export function billingRoutes({ billing }: { readonly billing: Billing }): Route[] {
+export function billingRoutes({ billing }: { readonly billing: Billing }): RestRoute[] {
   return [
     route(
       {

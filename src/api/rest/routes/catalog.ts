@@ -3,7 +3,7 @@ import type { CpuFlavor } from '../../../core/placement/catalog-data.ts'
 import type { DataCenter } from '../../../core/placement/catalog-types.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Catalog, PricedGpu } from '../../../services/placement/catalog.ts'
-import { type Members, type Route, type Rule, route } from '../route.ts'
+import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import {
   ASKED_VCPUS,
   CpuBody,
@@ -32,11 +32,11 @@ export interface CatalogParts {
 }
 
 /** Hardware and places that endpoints can choose, with what this machine really has. */
-export function catalogRoutes({ catalog, templates }: CatalogParts): Route[] {
+export function catalogRoutes({ catalog, templates }: CatalogParts): RestRoute[] {
   return [...gpuRoutes(catalog), ...cpuRoutes(catalog), ...dataCenterRoutes(catalog), templateRoute(templates)]
 }
 
-function gpuRoutes(catalog: Catalog): Route[] {
+function gpuRoutes(catalog: Catalog): RestRoute[] {
   return [
     route(
       {
@@ -68,7 +68,7 @@ function gpuRoutes(catalog: Catalog): Route[] {
   ]
 }
 
-function cpuRoutes(catalog: Catalog): Route[] {
+function cpuRoutes(catalog: Catalog): RestRoute[] {
   return [
     route(
       {
@@ -102,7 +102,7 @@ function cpuRoutes(catalog: Catalog): Route[] {
   ]
 }
 
-function dataCenterRoutes(catalog: Catalog): Route[] {
+function dataCenterRoutes(catalog: Catalog): RestRoute[] {
   return [
     route(
       {
@@ -140,7 +140,7 @@ function dataCenterRoutes(catalog: Catalog): Route[] {
 }
 
 /** Templates that accounts of this installation have made public; nobody publishes official ones here. */
-function templateRoute(templates: Templates): Route {
+function templateRoute(templates: Templates): RestRoute {
   return route(
     {
       ...{ method: 'get', path: '/v2/catalog/templates', operationId: 'listCatalogTemplates', tag: TAG, level: 'read' },

@@ -3,10 +3,10 @@ import type { Addresses } from '../../addresses.ts'
 import { StaticPage } from '../../static-page.ts'
 import { docsPage } from '../docs-page.ts'
 import { openApiDocument } from '../openapi.ts'
-import { type Route, route } from '../route.ts'
+import { type RestRoute, route } from '../route.ts'
 
 /** The OpenAPI document of all other routes and the page that shows it; both are open to everybody. */
-export function documentationRoutes(routes: readonly Route[], addresses: () => Addresses): Route[] {
+export function documentationRoutes(routes: readonly RestRoute[], addresses: () => Addresses): RestRoute[] {
   let document: Record<string, unknown> | null = null
   let made: ReturnType<typeof documentation> | null = null
   // Anybody may ask, and making it takes longer than most requests.

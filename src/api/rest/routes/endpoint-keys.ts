@@ -1,6 +1,6 @@
 import type { Keys } from '../../../services/accounts/keys.ts'
 import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import { type Route, route } from '../route.ts'
+import { type RestRoute, route } from '../route.ts'
 import { CreatedKeyBody, EndpointKeyList } from '../schemas/account.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { keyBody } from './account.ts'
@@ -13,7 +13,7 @@ export interface EndpointKeyParts {
 }
 
 /** The keys that endpoints have of their own. */
-export function endpointKeyRoutes({ keys, endpoints }: EndpointKeyParts): Route[] {
+export function endpointKeyRoutes({ keys, endpoints }: EndpointKeyParts): RestRoute[] {
   return [
     route(
       {

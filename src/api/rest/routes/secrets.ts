@@ -1,7 +1,7 @@
 import type { SecretId } from '../../../core/ids.ts'
 import type { Secret } from '../../../core/secrets/secret.ts'
 import type { Secrets } from '../../../services/secrets/secrets.ts'
-import { type Route, type Rule, route } from '../route.ts'
+import { type RestRoute, type Rule, route } from '../route.ts'
 import { CreateSecret, SecretBody, SecretList, SecretQuery, UpdateSecret } from '../schemas/account.ts'
 import { IdParam, pagination } from '../schemas/common.ts'
 
@@ -13,11 +13,11 @@ const MAX_BODY_BYTES = 33 * 1024 * 1024
 const MAX_VALUE_BYTES = 16 * 1024 * 1024
 
 /** Secrets, whose values only workers ever see. */
-export function secretRoutes(parts: { readonly secrets: Secrets }): Route[] {
+export function secretRoutes(parts: { readonly secrets: Secrets }): RestRoute[] {
   return [...collection(parts.secrets), ...single(parts.secrets)]
 }
 
-function collection(secrets: Secrets): Route[] {
+function collection(secrets: Secrets): RestRoute[] {
   return [
     route(
       {
@@ -55,7 +55,7 @@ function collection(secrets: Secrets): Route[] {
   ]
 }
 
-function single(secrets: Secrets): Route[] {
+function single(secrets: Secrets): RestRoute[] {
   return [
     route(
       {

@@ -8,7 +8,7 @@ import type { Addresses } from '../../addresses.ts'
 import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } from '../endpoint-changes.ts'
 import { containerRules, createKeywords, createRules, updateKeywords, updateRules } from '../endpoint-rules.ts'
 import { endpointBody } from '../endpoint-view.ts'
-import { type Route, type Rule, route } from '../route.ts'
+import { type RestRoute, type Rule, route } from '../route.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { CreateEndpoint, EndpointBody, EndpointList, ReleaseList, UpdateEndpoint } from '../schemas/endpoint.ts'
 
@@ -24,7 +24,7 @@ const TAG = 'Serverless'
 const ONE = '/v2/serverless/{id}'
 
 /** Endpoints, their workers and their releases. */
-export function serverlessRoutes(parts: ServerlessParts): Route[] {
+export function serverlessRoutes(parts: ServerlessParts): RestRoute[] {
   const show = async (owner: OwnerId, id: EndpointId) => {
     const { endpoint, template } = await parts.endpoints.withTemplate(owner, id)
     return endpointBody(endpoint, template, parts.addresses())
@@ -34,7 +34,7 @@ export function serverlessRoutes(parts: ServerlessParts): Route[] {
 
 type Show = (owner: OwnerId, id: EndpointId) => Promise<EndpointBody>
 
-function collection(parts: ServerlessParts, show: Show): Route[] {
+function collection(parts: ServerlessParts, show: Show): RestRoute[] {
   const { endpoints } = parts
   return [
     route(
@@ -75,7 +75,7 @@ function collection(parts: ServerlessParts, show: Show): Route[] {
   ]
 }
 
-function single(parts: ServerlessParts, show: Show): Route[] {
+function single(parts: ServerlessParts, show: Show): RestRoute[] {
   const { endpoints } = parts
   return [
     route(
@@ -123,7 +123,7 @@ function single(parts: ServerlessParts, show: Show): Route[] {
   ]
 }
 
-function observing({ releases }: ServerlessParts): Route[] {
+function observing({ releases }: ServerlessParts): RestRoute[] {
   return [
     route(
       {
@@ -147,7 +147,7 @@ function observing({ releases }: ServerlessParts): Route[] {
 }
 
 /** An addition to the public contract. */
-function ending({ endpoints }: ServerlessParts): Route {
+function ending({ endpoints }: ServerlessParts): RestRoute {
   return route(
     {
       ...{ method: 'delete', path: `${ONE}/workers/{workerId}`, operationId: 'deleteEndpointWorker', tag: TAG },

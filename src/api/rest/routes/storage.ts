@@ -3,7 +3,7 @@ import type { RegistryId, VolumeId } from '../../../core/ids.ts'
 import type { Registry } from '../../../core/secrets/registry.ts'
 import type { Volumes } from '../../../services/endpoints/volumes.ts'
 import type { Registries } from '../../../services/secrets/registries.ts'
-import { type Route, route } from '../route.ts'
+import { type RestRoute, route } from '../route.ts'
 import {
   CreateRegistry,
   CreateVolume,
@@ -16,7 +16,7 @@ import {
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 
 /** Credentials of container registries. They are never shown, and replaced by deleting and saving anew. */
-export function registryRoutes({ registries }: { readonly registries: Registries }): Route[] {
+export function registryRoutes({ registries }: { readonly registries: Registries }): RestRoute[] {
   const tag = 'Registries'
   return [
     route(
@@ -66,7 +66,7 @@ export function registryRoutes({ registries }: { readonly registries: Registries
 }
 
 /** Network volumes: folders of this host that workers of an endpoint share. */
-export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): Route[] {
+export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRoute[] {
   const tag = 'Network volumes'
   const one = '/v2/network-volumes/{id}'
   return [

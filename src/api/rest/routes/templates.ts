@@ -3,7 +3,7 @@ import type { TemplateId } from '../../../core/ids.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import { containerChanges } from '../endpoint-changes.ts'
 import { containerRules } from '../endpoint-rules.ts'
-import { type Members, type Route, type Rule, route } from '../route.ts'
+import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { CreateTemplate, TemplateBody, TemplateList, UpdateTemplate } from '../schemas/template.ts'
 
@@ -13,7 +13,7 @@ const DISK_GB = 10
 const ONE = '/v2/templates/{id}'
 
 /** Templates of the caller. */
-export function templateRoutes({ templates }: { readonly templates: Templates }): Route[] {
+export function templateRoutes({ templates }: { readonly templates: Templates }): RestRoute[] {
   return [
     route(
       {

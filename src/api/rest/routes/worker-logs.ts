@@ -5,7 +5,7 @@ import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import type { LogReading } from '../../../services/observing/log-reading.ts'
 import type { LogEvent } from '../../../services/observing/log-stream.ts'
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
-import { type Route, route } from '../route.ts'
+import { type RestRoute, route } from '../route.ts'
 import { LastEventId, LogQuery } from '../schemas/logs.ts'
 import { endpointId } from './serverless.ts'
 
@@ -24,7 +24,7 @@ const NAME = z.string().min(1).max(191)
 const EVENTS = asEvents(dataOf, false)
 
 /** What one worker prints, and what is told of it, as server-sent events. */
-export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): Route[] {
+export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): RestRoute[] {
   return [
     route(
       {

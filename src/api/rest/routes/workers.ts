@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { WorkerId } from '../../../core/ids.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { WorkerReading } from '../../../services/workers/worker-reading.ts'
-import { type Route, route } from '../route.ts'
+import { type RestRoute, route } from '../route.ts'
 import { IdParam } from '../schemas/common.ts'
 import { WorkerDetail, WorkerList } from '../schemas/worker.ts'
 import { workerDetail, workerList } from '../worker-view.ts'
@@ -17,7 +17,7 @@ export interface WorkerParts {
 const ALL = '/v2/serverless/{id}/workers'
 
 /** The workers of an endpoint, and one of them; the latter and what is told of ended ones are additions to the public contract. */
-export function workerRoutes({ workers, clock }: WorkerParts): Route[] {
+export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
   return [
     route(
       {

@@ -7,10 +7,10 @@ import { type FileHandle, open, readFile } from 'node:fs/promises'
 import type { Clock } from '../../../ports/clock.ts'
 import type { Engine } from '../engine.ts'
 import { FrameReader, type LogEntry } from './log-frames.ts'
-import { BEGIN, LogPosition, type Place } from './log-position.ts'
+import { BEGIN, LogPosition, type OutputPlace } from './log-position.ts'
 
 /** How far an output was copied. */
-interface Note extends Place {
+interface Note extends OutputPlace {
   /** The size of the log behind it, in bytes. */
   readonly size: number
 }

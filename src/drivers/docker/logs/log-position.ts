@@ -6,7 +6,7 @@
 import type { LogEntry } from './log-frames.ts'
 
 /** A position, to be kept. */
-export interface Place {
+export interface OutputPlace {
   /** The second, since 1970, from which on entries are asked for. */
   readonly since: number
   /** How many of those were read. */
@@ -17,7 +17,7 @@ export interface Place {
 }
 
 /** Before the first entry. */
-export const BEGIN: Place = { since: 0, count: 0, first: '', last: '' }
+export const BEGIN: OutputPlace = { since: 0, count: 0, first: '', last: '' }
 
 /** Entries of one second. */
 interface Second {
@@ -34,9 +34,9 @@ const MAX_SECONDS = 1_000
 
 /** Follows an output, over several times of asking for it. */
 export class LogPosition {
-  #place: Place
+  #place: OutputPlace
   /** What was asked for, and how much of it has come. */
-  #asked: Place
+  #asked: OutputPlace
   #come = 0
   /** Whether the engine has thrown the oldest entries away, so that counting says nothing and times have to do. */
   #rotated = false
@@ -46,14 +46,14 @@ export class LogPosition {
   /** When each stream began the line that it has not ended. */
   readonly #unfinished = new Map<number, number>()
 
-  constructor(place: Place) {
+  constructor(place: OutputPlace) {
     this.#place = place
     this.#asked = place
     this.#since = place.since
   }
 
   /** The position behind all entries that were {@link isNew}. */
-  get place(): Place {
+  get place(): OutputPlace {
     return this.#place
   }
 
