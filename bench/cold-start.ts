@@ -140,7 +140,10 @@ async function measureAlone(image: string): Promise<Alone[]> {
 
 function aloneEnv(base: string, notes: string): Record<string, string> {
   return {
-    ...{ PATH: process.env.PATH ?? '', BENCH_NOTES: notes, RUNPOD_POD_ID: 'w', RUNPOD_AI_API_KEY: 't' },
+    PATH: process.env.PATH ?? '',
+    BENCH_NOTES: notes,
+    RUNPOD_POD_ID: 'w',
+    RUNPOD_AI_API_KEY: 't',
     RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID?gpu=CPU`,
     RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/w/$ID?gpu=CPU`,
     RUNPOD_WEBHOOK_PING: `${base}/ping/w?gpu=CPU`,
@@ -248,8 +251,11 @@ class Api {
 
   async create(fields: Record<string, unknown>): Promise<string> {
     const { id } = await this.ask<{ id: string }>('POST', '/v2/serverless', {
-      ...{ name: 'bench', type: 'QUEUE', cpu: [{ id: 'cpu3g', vcpuCount: 2 }] },
-      ...{ workers: { min: 0, max: 1, idleTimeout: IDLE_S }, scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } },
+      name: 'bench',
+      type: 'QUEUE',
+      cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
+      workers: { min: 0, max: 1, idleTimeout: IDLE_S },
+      scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
       ...fields,
     })
     return id

@@ -91,8 +91,14 @@ function forwarder(target: number): Server {
   )
   const it = new Forwarder({ clock: systemClock, reservations: lines, nextTurn: setImmediate })
   const call = (incoming: ServerResponse['req']) => ({
-    ...{ endpointId: id, path: incoming.url ?? '/', prefix: null, toHealth: false, rawHeaders: incoming.rawHeaders },
-    ...{ client: incoming.socket.remoteAddress ?? '', protocol: 'http' as const, host: incoming.headers.host ?? '' },
+    endpointId: id,
+    path: incoming.url ?? '/',
+    prefix: null,
+    toHealth: false,
+    rawHeaders: incoming.rawHeaders,
+    client: incoming.socket.remoteAddress ?? '',
+    protocol: 'http' as const,
+    host: incoming.headers.host ?? '',
   })
   const server = createServer({ noDelay: true }, (incoming, outgoing) => {
     void it.forward(incoming, outgoing, call(incoming))

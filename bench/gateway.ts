@@ -236,9 +236,13 @@ async function runyard(): Promise<Subject> {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({
-      ...{ name: 'bench', type: 'LOAD_BALANCER', image: `dir:${join(folder, 'worker')}` },
-      ...{ args: `${process.execPath} ${roles} backend`, scaling: { type: 'REQUEST_COUNT', requestCount: 1_000 } },
-      ...{ workers: { min: 1, max: 1 }, cpu: [{ id: 'cpu3g', vcpuCount: 2 }] },
+      name: 'bench',
+      type: 'LOAD_BALANCER',
+      image: `dir:${join(folder, 'worker')}`,
+      args: `${process.execPath} ${roles} backend`,
+      scaling: { type: 'REQUEST_COUNT', requestCount: 1_000 },
+      workers: { min: 1, max: 1 },
+      cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
     }),
   })
   const answer = await made.text()

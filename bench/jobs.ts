@@ -129,12 +129,21 @@ async function makeEndpoint(url: string, key: string, notes: string): Promise<st
     return Object.values(data)[0]!.id
   }
   const templateId = await ask('mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }', {
-    ...{ name: 'bench', imageName: `dir:${resolve('test/wire/fixtures/silent-worker')}`, dockerArgs: '' },
-    ...{ containerDiskInGb: 1, volumeInGb: 0, isServerless: true, env: [{ key: 'WIRE_FOLDER', value: notes }] },
+    name: 'bench',
+    imageName: `dir:${resolve('test/wire/fixtures/silent-worker')}`,
+    dockerArgs: '',
+    containerDiskInGb: 1,
+    volumeInGb: 0,
+    isServerless: true,
+    env: [{ key: 'WIRE_FOLDER', value: notes }],
   })
   return ask('mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }', {
-    ...{ name: 'bench', templateId, instanceIds: ['cpu3g-2-8'], idleTimeout: 3600 },
-    ...{ workersMin: WORKERS, workersMax: WORKERS },
+    name: 'bench',
+    templateId,
+    instanceIds: ['cpu3g-2-8'],
+    idleTimeout: 3600,
+    workersMin: WORKERS,
+    workersMax: WORKERS,
   })
 }
 

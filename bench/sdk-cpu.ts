@@ -67,11 +67,20 @@ async function makeEndpoint(server: Server, image: string, version: string | nul
   const name = `sdk-${version ?? 'current'}`
   const env = version === null ? [] : [{ key: 'PYTHONPATH', value: join(SDKS, version) }]
   const templateId = await save(server, 'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }', {
-    ...{ name, imageName: `dir:${image}`, dockerArgs: `"${PYTHON}" handler.py`, env },
-    ...{ containerDiskInGb: 1, volumeInGb: 0, isServerless: true },
+    name,
+    imageName: `dir:${image}`,
+    dockerArgs: `"${PYTHON}" handler.py`,
+    env,
+    containerDiskInGb: 1,
+    volumeInGb: 0,
+    isServerless: true,
   })
   return save(server, 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }', {
-    ...{ name, templateId, instanceIds: ['cpu3g-2-8'], idleTimeout: 3600, workersMax: 1 },
+    name,
+    templateId,
+    instanceIds: ['cpu3g-2-8'],
+    idleTimeout: 3600,
+    workersMax: 1,
   })
 }
 

@@ -95,7 +95,8 @@ const inProcesses = (queue: readonly string[]) => queue.map(file => ({ file, con
 const own =
   values.workers === 'container' ? () => [] : (kept: (file: string) => boolean) => inProcesses(slowestFirst(kept))
 const again = (values.workers === 'container' || wanted.length === 0 ? containerQueue() : []).map(file => ({
-  ...{ file, containers: true },
+  file,
+  containers: true,
 }))
 const queues = {
   engine: own(stopsEngine),

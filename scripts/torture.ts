@@ -66,7 +66,11 @@ console.log(
 )
 const { rows, faults } = await withSchema(values.database ?? null, database =>
   torture({
-    ...{ jobs, kills, workers, atOnce, database },
+    jobs,
+    kills,
+    workers,
+    atOnce,
+    database,
     python: kind === 'python' ? values.python : null,
     limitMs: minutes * 60_000,
     progress: line => console.log(line),

@@ -94,9 +94,19 @@ export class Director {
     const harshness = random.chance(0.2) ? 4 : 1
     const upTo = (most: number) => (random.chance(0.3) ? 0 : Math.min(0.9, harshness * random.fraction() * most))
     this.#world.faults = {
-      ...{ lostRequest: upTo(0.03), lostAnswer: upTo(0.03), vanishedAnswer: upTo(0.008), doubtedAnswer: upTo(0.01) },
-      ...{ delay: upTo(0.03), commit: upTo(0.01), commitAfter: upTo(0.01), start: upTo(0.1), worker: upTo(0.6) },
-      ...{ lostWake: upTo(0.02), lateWake: upTo(0.03), doubledWake: upTo(0.1), receiver: upTo(0.6) },
+      lostRequest: upTo(0.03),
+      lostAnswer: upTo(0.03),
+      vanishedAnswer: upTo(0.008),
+      doubtedAnswer: upTo(0.01),
+      delay: upTo(0.03),
+      commit: upTo(0.01),
+      commitAfter: upTo(0.01),
+      start: upTo(0.1),
+      worker: upTo(0.6),
+      lostWake: upTo(0.02),
+      lateWake: upTo(0.03),
+      doubledWake: upTo(0.1),
+      receiver: upTo(0.6),
     }
     this.#world.trace.add('director', `faults ${JSON.stringify(this.#world.faults)}`)
   }

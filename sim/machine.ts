@@ -50,7 +50,14 @@ export class SimMachine {
 
 function gpuOf(index: number, pool: keyof typeof NAMES): MachineGpu {
   return {
-    ...{ index, uuid: `GPU-${index}`, name: NAMES[pool], vendor: 'NVIDIA', memoryGb: 24 },
-    ...{ driver: '550.54.15', cuda: '12.4', mig: null, problem: null },
+    index,
+    uuid: `GPU-${index}`,
+    name: NAMES[pool],
+    vendor: 'NVIDIA',
+    memoryGb: 24,
+    driver: '550.54.15',
+    cuda: '12.4',
+    mig: null,
+    problem: null,
   }
 }

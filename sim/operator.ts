@@ -65,8 +65,12 @@ export class Operator {
     for (let number = 1; number <= count; number += 1) {
       const name = `endpoint ${number}`
       const template = await this.#mutate('saveTemplate', SAVE_TEMPLATE, {
-        ...{ name: `template ${number}`, imageName: `sim/worker:${number}`, containerDiskInGb: 5, volumeInGb: 0 },
-        ...{ isServerless: true, env: [{ key: 'CHANGE', value: '0' }] },
+        name: `template ${number}`,
+        imageName: `sim/worker:${number}`,
+        containerDiskInGb: 5,
+        volumeInGb: 0,
+        isServerless: true,
+        env: [{ key: 'CHANGE', value: '0' }],
       })
       const workersMax = random.int(1, 6)
       const gpus = random.chance(0.5) ? this.#drawGpus() : null
@@ -76,15 +80,14 @@ export class Operator {
         ? { scalerType: 'QUEUE_DELAY', scalerValue: random.int(1, 6) }
         : { scalerType: 'REQUEST_COUNT', scalerValue: random.int(1, 4) }
       const input = {
-        ...{
-          name,
-          templateId: template.id,
-          ...(gpus ?? { instanceIds: ['cpu3g-2-8'] }),
-          workersMin,
-          workersMax,
-          ...scaler,
-        },
-        ...{ idleTimeout: random.int(1, 20), executionTimeoutMs: random.int(12_000, 40_000) },
+        name,
+        templateId: template.id,
+        ...(gpus ?? { instanceIds: ['cpu3g-2-8'] }),
+        workersMin,
+        workersMax,
+        ...scaler,
+        idleTimeout: random.int(1, 20),
+        executionTimeoutMs: random.int(12_000, 40_000),
       }
       await this.#create({ name, type: 'QB', templateId: template.id, workersMin, workersMax, env: [], input })
     }
@@ -99,8 +102,12 @@ export class Operator {
       // One that is never well is found out within a run.
       const env = [...limit, { key: 'RUNPOD_INIT_TIMEOUT', value: '30' }]
       const template = await this.#mutate('saveTemplate', SAVE_TEMPLATE, {
-        ...{ name: `${name} template`, imageName: `sim/server:${number}`, containerDiskInGb: 5, volumeInGb: 0 },
-        ...{ isServerless: true, env: [...env, { key: 'CHANGE', value: '0' }] },
+        name: `${name} template`,
+        imageName: `sim/server:${number}`,
+        containerDiskInGb: 5,
+        volumeInGb: 0,
+        isServerless: true,
+        env: [...env, { key: 'CHANGE', value: '0' }],
       })
       const workersMax = random.int(1, 4)
       const workersMin = random.chance(0.2) ? 1 : 0

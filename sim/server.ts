@@ -169,7 +169,12 @@ export class Server {
     const leader = createFaultyLeader(this.#world)
     const ports: Ports = {
       clock: { now: () => clock.now(), monotonic: () => clock.monotonic(), after: life.after.bind(life) },
-      ...{ random, vault, logs, notifier, leader, store: fencedStore(gate.store, leader) },
+      random,
+      vault,
+      logs,
+      notifier,
+      leader,
+      store: fencedStore(gate.store, leader),
       driver: fencedDriver(gatedDriver(driver, life), leader),
       outbound: receiver.outbound(life),
       bodies: inlineBodies,

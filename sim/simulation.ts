@@ -86,9 +86,16 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   })
   const operator = new Operator(world, network, machine, endpoint => void checks.clients.deleted.add(endpoint))
   const server: Server = new Server(world, {
-    ...{ fleet, machine, network, logs, random: world.random('server'), vault: createSimVault() },
+    fleet,
+    machine,
+    network,
+    logs,
+    random: world.random('server'),
+    vault: createSimVault(),
     receiver: new Receiver(world, received => checks.webhooks.received(received)),
-    ...{ programs, lines: checks.lines, breakLines: options.breakLines },
+    programs,
+    lines: checks.lines,
+    breakLines: options.breakLines,
     store: options.breakStore?.(database) ?? database.store,
     emit: (name, fields) => {
       world.activity += 1
@@ -99,7 +106,10 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   })
   const clients: { readonly done: boolean }[] = []
   const director = new Director(world, {
-    ...{ server, operator, checks, machine },
+    server,
+    operator,
+    checks,
+    machine,
     running: () => fleet.running(),
     kill: worker => {
       workers.get(worker)?.die()
@@ -119,7 +129,9 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     new Inspector(world, network, checks, endpoints)
   })
   const scene = () => ({
-    ...{ serverReady: server.ready, calm: director.calm, clientsDone: clients.every(client => client.done) },
+    serverReady: server.ready,
+    calm: director.calm,
+    clientsDone: clients.every(client => client.done),
     open: network.open(),
   })
   const look = () => (options.enough?.(world.problems) === true ? 'enough' : checks.look(scene()))
@@ -231,11 +243,17 @@ function resultOf(world: World, checks: Checks, server: Server): SeedResult {
     /lost|answers|fail|crash|^stops|pauses|new |clocks|disk|wake|receivers|deleted|broken/.test(name)
   const faults = Object.entries(counts).reduce((sum, [name, count]) => sum + (isFault(name) ? count : 0), 0)
   return {
-    ...{ seed: world.seed, hash: world.trace.hash, steps: world.clock.fired, problems: world.problems },
+    seed: world.seed,
+    hash: world.trace.hash,
+    steps: world.clock.fired,
+    problems: world.problems,
     stats: {
       jobs: checks.jobs.jobs.size,
       acknowledged: checks.clients.acknowledged,
-      ...{ faults, restarts: server.starts - 1, virtualS: Math.round(world.clock.monotonic() / 1_000), counts },
+      faults,
+      restarts: server.starts - 1,
+      virtualS: Math.round(world.clock.monotonic() / 1_000),
+      counts,
     },
   }
 }

@@ -34,8 +34,19 @@ export interface Faults {
 
 /** A world in which nothing goes wrong. */
 export const NO_FAULTS: Faults = {
-  ...{ lostRequest: 0, lostAnswer: 0, vanishedAnswer: 0, doubtedAnswer: 0, delay: 0 },
-  ...{ commit: 0, commitAfter: 0, lostWake: 0, lateWake: 0, doubledWake: 0, start: 0, worker: 0, receiver: 0 },
+  lostRequest: 0,
+  lostAnswer: 0,
+  vanishedAnswer: 0,
+  doubtedAnswer: 0,
+  delay: 0,
+  commit: 0,
+  commitAfter: 0,
+  lostWake: 0,
+  lateWake: 0,
+  doubledWake: 0,
+  start: 0,
+  worker: 0,
+  receiver: 0,
 }
 
 /** What all parts of a simulation share. */

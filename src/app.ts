@@ -180,7 +180,9 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     fetch: (offered = SURFACE_NAMES) => dispatch(surfaces, new Set(offered), ports),
     entrance: balanced.gateway,
     services: {
-      ...{ access, sharing, keys: management.keys },
+      access,
+      sharing,
+      keys: management.keys,
       folderEndpoint: folder => ensureFolderEndpoint({ ...shared, driver: ports.driver }, DEFAULT_OWNER, folder),
     },
     lines,
@@ -349,7 +351,9 @@ function createLoops(
     },
   }
   return {
-    ...{ autoscaling, reaping, delivering },
+    autoscaling,
+    reaping,
+    delivering,
     start() {
       for (const one of loops) one.start()
     },

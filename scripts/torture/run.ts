@@ -88,7 +88,11 @@ export async function torture(wish: TortureWish): Promise<Findings> {
 async function makeEndpoint(server: MortalServer, wish: TortureWish, journal: string): Promise<string> {
   const folder = fileURLToPath(new URL(wish.python === null ? 'node' : 'python', import.meta.url))
   const template = {
-    ...{ name: 'torture', imageName: `dir:${folder}`, containerDiskInGb: 1, volumeInGb: 0, isServerless: true },
+    name: 'torture',
+    imageName: `dir:${folder}`,
+    containerDiskInGb: 1,
+    volumeInGb: 0,
+    isServerless: true,
     dockerArgs: wish.python === null ? '' : `"${wish.python}" handler.py`,
     env: [
       { key: 'TORTURE_JOURNAL', value: journal },
@@ -97,8 +101,14 @@ async function makeEndpoint(server: MortalServer, wish: TortureWish, journal: st
   }
   const saved = await mutate(server, 'saveTemplate', 'SaveTemplateInput', template)
   return mutate(server, 'saveEndpoint', 'EndpointInput!', {
-    ...{ name: 'torture', templateId: saved, instanceIds: ['cpu3g-2-8'], idleTimeout: 3600 },
-    ...{ workersMin: wish.workers, workersMax: wish.workers, scalerType: 'REQUEST_COUNT', scalerValue: 1 },
+    name: 'torture',
+    templateId: saved,
+    instanceIds: ['cpu3g-2-8'],
+    idleTimeout: 3600,
+    workersMin: wish.workers,
+    workersMax: wish.workers,
+    scalerType: 'REQUEST_COUNT',
+    scalerValue: 1,
   })
 }
 

@@ -114,11 +114,15 @@ export class Checks {
     this.purges = new PurgeChecker(report, clock.latest.bind(clock))
     this.webhooks = new WebhookChecker(report, database)
     this.places = new PlaceChecker(report, database, {
-      ...{ parts: () => hardware.parts, running: () => machine.running(), maxWorkers: MACHINE_WORKERS },
+      parts: () => hardware.parts,
+      running: () => machine.running(),
+      maxWorkers: MACHINE_WORKERS,
       requests: endpoint => this.lines.requests(endpoint),
     })
     this.lines = new LineChecker(report, {
-      ...{ nowMs: () => clock.monotonic(), program: worker => programs.find(worker), limits: LINE_LIMITS },
+      nowMs: () => clock.monotonic(),
+      program: worker => programs.find(worker),
+      limits: LINE_LIMITS,
       count: name => world.count(name),
     })
     this.#programs = programs

@@ -248,7 +248,7 @@ class LineRun implements BalancedLines {
       isOver = true
       reservation.release(outcome)
     }
-    return { ...{ workerId, servedAt: reservation.servedAt, waitedMs: reservation.waitedMs }, release }
+    return { workerId, servedAt: reservation.servedAt, waitedMs: reservation.waitedMs, release }
   }
 
   #released(workerId: WorkerId, outcome: RequestOutcome): void {

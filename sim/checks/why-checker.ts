@@ -95,7 +95,11 @@ export class WhyChecker {
     const workers = query<AliveRow>(ALIVE, id)
     const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
     return {
-      ...{ max: row.max, waiting: row.waiting, normal: row.normal, running: row.running, queued: row.queued },
+      max: row.max,
+      waiting: row.waiting,
+      normal: row.normal,
+      running: row.running,
+      queued: row.queued,
       suspects: row.suspects,
       states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
       ailing: workers.some(({ problem }) => problem !== null),

@@ -38,7 +38,11 @@ export class Calls {
   #ask(method: 'GET' | 'POST', endpoint: EndpointId, operation: string, asking: Asking): Promise<Reply> {
     const { headers = {}, timeoutMs = TIMEOUT_MS, ...rest } = asking
     return this.#network.send({
-      ...{ who: this.#who, method, url: `http://server.sim/v2/${endpoint}/${operation}`, life: this.#life, timeoutMs },
+      who: this.#who,
+      method,
+      url: `http://server.sim/v2/${endpoint}/${operation}`,
+      life: this.#life,
+      timeoutMs,
       headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json', ...headers },
       ...rest,
     })

@@ -64,7 +64,11 @@ export function drawPlan(random: SeededRandom, tag: string): JobPlan {
   const webhook = random.chance(0.3) ? { webhook: `http://receiver.sim/${tag}` } : {}
   const body = kind === 'openai' ? { ...input, stream: streamed } : { input, policy, ...webhook }
   return {
-    ...{ kind, tag, body: JSON.stringify(body), ttlMs, streamed },
+    kind,
+    tag,
+    body: JSON.stringify(body),
+    ttlMs,
+    streamed,
     key: kind !== 'openai' && random.chance(0.25) ? `key of ${tag}` : null,
     cancelAfterMs: random.chance(0.12) ? random.int(0, 12_000) : null,
     newTtl: random.chance(0.06) ? { ms: random.int(1_000, 60_000), afterMs: random.int(0, 10_000) } : null,

@@ -78,7 +78,10 @@ export class WebClient {
     const timeoutMs = patienceMs ?? (random.chance(0.1) ? random.int(10, 5_000) : TIMEOUT_MS)
     const affinity = patienceMs === undefined ? this.#drawAffinity() : null
     const reply = await network.send({
-      ...{ who: this.#name, method: random.chance(0.7) ? 'GET' : 'POST', life: this.#life, timeoutMs },
+      who: this.#name,
+      method: random.chance(0.7) ? 'GET' : 'POST',
+      life: this.#life,
+      timeoutMs,
       url: `http://server.sim/lb/${endpoint}/work?nonce=${nonce}&ms=${ms}`,
       headers: { authorization: `Bearer ${API_KEY}`, ...(affinity === null ? {} : { 'x-runpod-worker-id': affinity }) },
     })

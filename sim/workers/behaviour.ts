@@ -65,9 +65,20 @@ const BAD: readonly Traits[] = [
 export function drawBehaviour(random: SeededRandom, badness: number): Behaviour {
   const traits = random.pick(random.chance(badness) ? BAD : GOOD)
   return {
-    ...{ sdk: 'python', concurrency: 1, slowness: 1, bootMs: random.int(100, 2_500), crash: 'never', posts: 1 },
-    ...{ obeysStops: true, obeysTerm: true, refreshes: false, blocks: false, forgets: false },
-    ...{ zombieAfter: Number.POSITIVE_INFINITY, orphanPings: false, lateProgress: random.chance(0.2) },
+    sdk: 'python',
+    concurrency: 1,
+    slowness: 1,
+    bootMs: random.int(100, 2_500),
+    crash: 'never',
+    posts: 1,
+    obeysStops: true,
+    obeysTerm: true,
+    refreshes: false,
+    blocks: false,
+    forgets: false,
+    zombieAfter: Number.POSITIVE_INFINITY,
+    orphanPings: false,
+    lateProgress: random.chance(0.2),
     ...traits,
   }
 }

@@ -50,8 +50,11 @@ export class Protocol {
     const template = env[`RUNPOD_WEBHOOK_POST_${kind}`]!
     const url = `${template.replace('$RUNPOD_POD_ID', who).replace('$ID', job)}&isStream=false`
     const headers = {
-      ...{ authorization: env.RUNPOD_AI_API_KEY!, 'user-agent': this.#userAgent() },
-      ...{ 'content-type': 'application/x-www-form-urlencoded', charset: 'utf-8', 'x-request-id': job },
+      authorization: env.RUNPOD_AI_API_KEY!,
+      'user-agent': this.#userAgent(),
+      'content-type': 'application/x-www-form-urlencoded',
+      charset: 'utf-8',
+      'x-request-id': job,
     }
     const call = { who, method: 'POST', url, headers, body, life, timeoutMs: POST_TIMEOUT_MS } as const
     return network.send({ ...call, outlives: true, extraMs })

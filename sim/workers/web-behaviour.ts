@@ -57,9 +57,21 @@ const BAD: readonly Traits[] = [
 export function drawWebBehaviour(random: SeededRandom, badness: number): WebBehaviour {
   const traits = random.pick(random.chance(badness) ? BAD : GOOD)
   return {
-    ...{ bootMs: random.int(50, 1_500), initialMs: random.chance(0.3) ? random.int(100, 2_000) : 0, slowness: 1 },
-    ...{ crash: 'never', breaks: false, errs: false, hangs: false, neverWell: false, obeysTerm: true, graceful: true },
-    ...{ deafFromMs: 0, deafForMs: 0, deafToRequestsOnly: false, illFromMs: 0, illForMs: 0 },
+    bootMs: random.int(50, 1_500),
+    initialMs: random.chance(0.3) ? random.int(100, 2_000) : 0,
+    slowness: 1,
+    crash: 'never',
+    breaks: false,
+    errs: false,
+    hangs: false,
+    neverWell: false,
+    obeysTerm: true,
+    graceful: true,
+    deafFromMs: 0,
+    deafForMs: 0,
+    deafToRequestsOnly: false,
+    illFromMs: 0,
+    illForMs: 0,
     ...traits,
   }
 }

@@ -56,7 +56,13 @@ export class SimWorker {
     const { life, behaviour, id: worker } = this
     this.#protocol = new Protocol({ id: worker, sdk: behaviour.sdk, env: this.#env, life, network })
     this.#handler = new Handler({
-      ...{ worker, behaviour, protocol: this.#protocol, life, random: this.#random, runs, serverRun },
+      worker,
+      behaviour,
+      protocol: this.#protocol,
+      life,
+      random: this.#random,
+      runs,
+      serverRun,
       calm: () => world.faults.worker === 0,
       print: (line, job) => around.print(worker, line, job),
       count: what => world.count(what),

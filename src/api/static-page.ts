@@ -30,7 +30,8 @@ export class StaticPage {
     return new Response(piecesOf(content), {
       headers: {
         ...this.#headers,
-        ...{ 'content-length': String(content.byteLength), vary: 'accept-encoding' },
+        'content-length': String(content.byteLength),
+        vary: 'accept-encoding',
         ...(compressed ? { 'content-encoding': 'gzip' } : {}),
       },
     })

@@ -76,7 +76,8 @@ export function gatewayConfig(
   return {
     lbFolders: texts('lb').map(absolute),
     lbDomain: texts('lbDomain')[0]?.toLowerCase() ?? null,
-    ...{ lbPublic: texts('lbPublic'), trustedProxies: texts('trustedProxy') },
+    lbPublic: texts('lbPublic'),
+    trustedProxies: texts('trustedProxy'),
     allowedHosts: texts('allowedHost'),
     lbBodyBytes: Number(texts('maxLbBody')[0]) * 1024 * 1024,
   }

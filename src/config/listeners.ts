@@ -50,7 +50,8 @@ export const LISTENER_SETTINGS: Readonly<Record<string, Setting>> = {
 export function listenerConfig(text: (name: string) => string): ListenerConfig {
   const number = (name: string) => (text(name) === '' ? null : Number(text(name)))
   return {
-    ...{ adminPort: number('adminPort'), adminHost: text('adminHost') },
+    adminPort: number('adminPort'),
+    adminHost: text('adminHost'),
     addressConnections: number('maxConnectionsPerAddress'),
     accountConnections: number('maxConnectionsPerAccount'),
     endpointConnections: number('maxConnectionsPerEndpoint'),

@@ -28,8 +28,12 @@ export function quotaConfig(texts: (name: string) => readonly string[]): QuotaCo
   }
   return {
     accountLimits: {
-      ...{ objects: read('accountObjects'), workersMin: read('accountWorkersMin'), workers: read('accountWorkers') },
-      ...{ gpus: read('accountGpus'), queuedJobs: read('accountQueuedJobs'), queuedMb: read('accountQueuedMb') },
+      objects: read('accountObjects'),
+      workersMin: read('accountWorkersMin'),
+      workers: read('accountWorkers'),
+      gpus: read('accountGpus'),
+      queuedJobs: read('accountQueuedJobs'),
+      queuedMb: read('accountQueuedMb'),
       storedMb: read('accountStoredMb'),
     },
   }

@@ -139,8 +139,14 @@ export class Placer {
       const endpoint = known ?? (await this.#ports.store.endpoints.find(endpointId))
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
       occupants.push({
-        ...{ workerId, endpointId, owner, endpointName: endpoint?.name ?? endpointId, placement },
-        ...{ phase: phaseOf(worker), readyAtMs, idleSinceMs },
+        workerId,
+        endpointId,
+        owner,
+        endpointName: endpoint?.name ?? endpointId,
+        placement,
+        phase: phaseOf(worker),
+        readyAtMs,
+        idleSinceMs,
       })
     }
     return occupants
@@ -192,7 +198,8 @@ export class Placer {
       const there = known.queued[index]
       return {
         ...(there ?? { id: this.#fleet.newId(), owner, endpointId: id, version, queuedAtMs }),
-        ...{ resource, reason },
+        resource,
+        reason,
       }
     })
     this.#tellUnplaced(id, count, unplaced)

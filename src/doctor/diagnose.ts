@@ -42,8 +42,10 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.ofGpus(await lookAtGpus(env), engine)
   if (connection === null || engine === null || engine.problem !== null) return
   const probed = await probeReach(connection, {
-    ...{ installation: knownInstallation(dataDir), image },
-    ...{ network: config.dockerNetwork, address: config.dockerWorkerAddress },
+    installation: knownInstallation(dataDir),
+    image,
+    network: config.dockerNetwork,
+    address: config.dockerWorkerAddress,
   })
   yield* ofProbed(probed)
 }

@@ -17,8 +17,16 @@ interface Info {
 }
 
 const UNKNOWN: Omit<EngineState, 'address' | 'problem'> = {
-  ...{ product: 'docker', version: '', apiVersion: '', storageDriver: '', cgroupVersion: '', rootless: false },
-  ...{ missingLimits: [], freeBytes: null, skewMs: null, hasNvidiaRuntime: false },
+  product: 'docker',
+  version: '',
+  apiVersion: '',
+  storageDriver: '',
+  cgroupVersion: '',
+  rootless: false,
+  missingLimits: [],
+  freeBytes: null,
+  skewMs: null,
+  hasNvidiaRuntime: false,
 }
 
 /** Asks an engine about itself. */
@@ -32,9 +40,13 @@ export async function lookAtEngine({ engine, address, local }: EngineConnection)
     const limits = { memory: info.MemoryLimit, cpu: info.CpuCfsQuota, pids: info.PidsLimit }
     const engineMs = Date.parse(info.SystemTime ?? '')
     return {
-      ...{ address, problem: null, product: isPodman ? 'podman' : 'docker' },
-      ...{ version: version.Version, apiVersion: version.ApiVersion },
-      ...{ storageDriver: info.Driver ?? 'unknown', cgroupVersion: info.CgroupVersion ?? '1' },
+      address,
+      problem: null,
+      product: isPodman ? 'podman' : 'docker',
+      version: version.Version,
+      apiVersion: version.ApiVersion,
+      storageDriver: info.Driver ?? 'unknown',
+      cgroupVersion: info.CgroupVersion ?? '1',
       rootless: (info.SecurityOptions ?? []).some(option => option.includes('rootless')),
       missingLimits: Object.entries(limits).flatMap(([name, has]) => (has === false ? [name] : [])),
       freeBytes: local && info.DockerRootDir !== undefined ? freeBytesOf(info.DockerRootDir) : null,

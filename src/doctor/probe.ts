@@ -128,7 +128,10 @@ async function run(
   let container: Docker.Container | null = null
   try {
     container = await engine.createContainer({
-      ...{ Image: image, Entrypoint: ['/bin/sh', '-c', SCRIPT], Cmd: [], Tty: true },
+      Image: image,
+      Entrypoint: ['/bin/sh', '-c', SCRIPT],
+      Cmd: [],
+      Tty: true,
       Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
       HostConfig: {
         NetworkMode: network,

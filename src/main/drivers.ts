@@ -72,9 +72,17 @@ function processDriver(
   const { cage, isolation, refused } = cageFor(config)
   if (refused !== null) return { driver: createNoDriver(refused), isolation: `Process workers: ${refused}` }
   const driver = createProcessDriver({
-    ...{ notifier, logs, cage, roots: [...roots, ...folders], clock: systemClock, hostEnv: process.env },
-    ...{ nodePath: process.execPath, workerDir: folderIn(config.dataDir, 'workers') },
-    ...{ maxWorkers: config.maxWorkers, bootId: readBootId(), firstPort: randomPort() },
+    notifier,
+    logs,
+    cage,
+    roots: [...roots, ...folders],
+    clock: systemClock,
+    hostEnv: process.env,
+    nodePath: process.execPath,
+    workerDir: folderIn(config.dataDir, 'workers'),
+    maxWorkers: config.maxWorkers,
+    bootId: readBootId(),
+    firstPort: randomPort(),
     volumeLink: { path: VOLUME_PATH, root: join(config.dataDir, 'volumes') },
   })
   return { driver, isolation: `Process workers: ${isolation}` }
@@ -146,8 +154,14 @@ function randomPort(): number {
 
 function dockerDriver(config: Config, { notifier, logs, log, connection }: DriverParts): DockerDriver {
   return createDockerDriver({
-    ...{ notifier, logs, connection, clock: systemClock, installation: installationOf(config.dataDir) },
-    ...{ stateDir: folderIn(config.dataDir, 'docker'), maxWorkers: config.maxWorkers, bootId: readBootId() },
+    notifier,
+    logs,
+    connection,
+    clock: systemClock,
+    installation: installationOf(config.dataDir),
+    stateDir: folderIn(config.dataDir, 'docker'),
+    maxWorkers: config.maxWorkers,
+    bootId: readBootId(),
     addresses: () => engineAddresses(config.docker, process.env),
     note: (what, fields) => log[what === 'engine.away' ? 'warn' : 'info'](fields, what),
   })

@@ -96,7 +96,10 @@ async function buildFolder(engine: Engine, folder: string, repository: string, l
   log.info({ folder }, 'image.building')
   const labels = { 'runyard.folder': folder }
   const id = await buildImage({
-    ...{ engine, folder, name: `${repository}:latest`, labels },
+    engine,
+    folder,
+    name: `${repository}:latest`,
+    labels,
     onOutput: text => log.debug({ folder, output: text.trimEnd() }, 'image.output'),
   })
   const tag = id.replace(/^sha256:/, '').slice(0, 12)

@@ -34,7 +34,8 @@ type Log = ReturnType<typeof createLog>
 export async function openRelay(config: Config, log: Log): Promise<RelaySupervisor | null> {
   try {
     return await superviseRelay({
-      ...{ dataDir: config.dataDir, bootId: readBootId() },
+      dataDir: config.dataDir,
+      bootId: readBootId(),
       note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
     })
   } catch (error) {
@@ -157,7 +158,8 @@ export async function bind(
   }
   let socket: Listener | null = null
   return {
-    ...{ open, admin },
+    open,
+    admin,
     async listenForWorkers(relay) {
       socket = await openWorkerSocket(app, config, relay, log)
     },
@@ -191,7 +193,8 @@ function countsOf(config: Config): ConnectionCounts {
   const maxConnections = connectionLimit(config)
   const half = Math.floor(maxConnections / 2)
   return {
-    ...{ maxConnections, reserved: reservedBeside(maxConnections) },
+    maxConnections,
+    reserved: reservedBeside(maxConnections),
     perAddress: config.addressConnections ?? half,
     isShared: sharedAddresses(config.trustedProxies),
     perAccount: config.accountConnections ?? half,
@@ -242,7 +245,8 @@ export function openContainerAddress(
       get local() {
         return connection().local
       },
-      ...{ installation, given: config.dockerNetwork },
+      installation,
+      given: config.dockerNetwork,
     }),
     given: config.dockerWorkerAddress,
     file: join(config.dataDir, 'container-address.json'),

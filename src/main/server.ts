@@ -105,12 +105,15 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     const { store, vault } = await openSeals(opened, config, log)
     const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
     const ports: Ports = {
-      ...{ clock: systemClock, random: systemRandom },
-      ...{ vault, bodies: new BodyThreads({ ready: readyForLarge }) },
+      clock: systemClock,
+      random: systemRandom,
+      vault,
+      bodies: new BodyThreads({ ready: readyForLarge }),
       ...led(leader, store, driver),
       notifier,
       logs,
-      ...{ outbound: createOutbound({ publicOnly: config.webhookPublicOnly }), probes: createHealthProbes() },
+      outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
+      probes: createHealthProbes(),
       ...storageIn(config, log),
       machine,
       emit,
@@ -129,7 +132,8 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     await containers?.resume()
     await app.start({
       ...(containers === null ? {} : { containers }),
-      ...{ ...originsOf(config, url, managementUrl), otherWorkerUrls: [direct] },
+      ...originsOf(config, url, managementUrl),
+      otherWorkerUrls: [direct],
       get workerUrl() {
         return kept?.url ?? direct
       },
@@ -138,10 +142,13 @@ export async function startServer(config: Config, sampleFolder: string): Promise
     prepareDocuments(app)
     await warnOfStrangers(app, config, log)
     return {
-      ...{ url, managementUrl, apiKeyFile },
+      url,
+      managementUrl,
+      apiKeyFile,
       addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
       folders: served,
-      ...{ hardware: await hardware, isolation: driver.processIsolation },
+      hardware: await hardware,
+      isolation: driver.processIsolation,
       stop: stopper(app, { listeners, containers, relay: kept, relayTokens, store, leader, lock, driver, notifier }),
       deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
     }

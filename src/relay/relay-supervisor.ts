@@ -277,7 +277,11 @@ export class RelaySupervisor {
 
 function command(info: RelayInfo, path: string, headers: Record<string, string>, body = ''): ClientRequest {
   const sent = request({
-    ...{ host: '127.0.0.1', port: info.port, path, method: 'POST', agent: false },
+    host: '127.0.0.1',
+    port: info.port,
+    path,
+    method: 'POST',
+    agent: false,
     headers: { authorization: info.secret, ...headers },
   })
   sent.end(body)
@@ -335,7 +339,10 @@ async function start(dataDir: string, port: number, beside = false): Promise<voi
   let child: ChildProcess
   try {
     child = spawn(process.execPath, [PROGRAM, dataDir, String(port), ...(beside ? ['beside'] : [])], {
-      ...{ cwd: '/', detached: true, env: {}, stdio: ['ignore', 'pipe', log] },
+      cwd: '/',
+      detached: true,
+      env: {},
+      stdio: ['ignore', 'pipe', log],
     })
   } finally {
     closeSync(log)

@@ -275,8 +275,15 @@ export class Connections {
     const { socket } = incoming
     const sinceMs = performance.now()
     const exchange: Exchange = {
-      ...{ incoming, outgoing, socket, sinceMs, bytesBefore: socket.bytesRead, place: null },
-      ...{ pace: { atMs: sinceMs, bytes: 0 }, unreadSinceMs: null, answer: null },
+      incoming,
+      outgoing,
+      socket,
+      sinceMs,
+      bytesBefore: socket.bytesRead,
+      place: null,
+      pace: { atMs: sinceMs, bytes: 0 },
+      unreadSinceMs: null,
+      answer: null,
     }
     this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1)
     this.#silent.delete(socket)

@@ -89,8 +89,12 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   )
   const server = createServer(
     {
-      ...{ keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: 0 },
-      ...{ connectionsCheckingInterval: CHECK_MS, maxHeaderSize: HEADER_BYTES, noDelay: true },
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: 0,
+      connectionsCheckingInterval: CHECK_MS,
+      maxHeaderSize: HEADER_BYTES,
+      noDelay: true,
       ...(mount === null ? {} : { shouldUpgradeCallback: mount.shouldUpgrade }),
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -111,7 +115,8 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
   })
   const bound = await bind(server, options)
   return {
-    ...{ url: originOf(host, bound), port: bound },
+    url: originOf(host, bound),
+    port: bound,
     async close(graceMs) {
       await closeServer(server, graceMs, connections)
       connections.close()

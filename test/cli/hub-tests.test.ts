@@ -11,7 +11,9 @@ test('a file of the hub is read; what asks for certain hardware is left out', ()
       { name: 'two', input: null },
     ],
     config: {
-      ...{ gpuTypeId: 'NVIDIA GeForce RTX 4090', gpuCount: 1, allowedCudaVersions: ['12.7'] },
+      gpuTypeId: 'NVIDIA GeForce RTX 4090',
+      gpuCount: 1,
+      allowedCudaVersions: ['12.7'],
       env: [{ key: 'TEST_MODE', value: 'true' }],
     },
   }
@@ -23,7 +25,8 @@ test('a file of the hub is read; what asks for certain hardware is left out', ()
     env: { TEST_MODE: 'true' },
   })
   assert.deepEqual(read({ tests: [{ name: 'one', input: {} }] }), {
-    ...{ tests: [{ name: 'one', input: {}, timeoutMs: null }], env: {} },
+    tests: [{ name: 'one', input: {}, timeoutMs: null }],
+    env: {},
   })
 })
 

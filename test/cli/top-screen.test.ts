@@ -13,8 +13,16 @@ const NOW = Date.parse('2026-08-01T12:00:00Z')
 
 function worker(fields: Partial<TopWorker> = {}): TopWorker {
   return {
-    ...{ id: '8g3n5t6r', status: 'RUNNING', phase: 'ready', phaseSince: new Date(NOW - 65_000).toISOString() },
-    ...{ pullPercent: null, isStale: false, gpuCount: 1, gpuTypeId: 'NVIDIA L40', reason: null, jobsHeld: 1 },
+    id: '8g3n5t6r',
+    status: 'RUNNING',
+    phase: 'ready',
+    phaseSince: new Date(NOW - 65_000).toISOString(),
+    pullPercent: null,
+    isStale: false,
+    gpuCount: 1,
+    gpuTypeId: 'NVIDIA L40',
+    reason: null,
+    jobsHeld: 1,
     jobs: [{ id: '6f1c4f0e-8d7e-4d0b-9d3a-000000000001-u1', startedAtMs: NOW - 12_500 }],
     ...fields,
   }
@@ -24,16 +32,14 @@ function endpoint(fields: Partial<TopEndpoint> = {}): TopEndpoint {
   const workers = fields.workers ?? [worker()]
   const none = { running: 0, idle: 0, initializing: 0, throttled: 0, unhealthy: 0, ready: 0 }
   return {
-    ...{
-      id: '4m7x2k9q',
-      name: 'sdxl',
-      type: 'QUEUE',
-      workersMin: 0,
-      workersMax: 3,
-      finished: 0,
-      explanation: null,
-      workers,
-    },
+    id: '4m7x2k9q',
+    name: 'sdxl',
+    type: 'QUEUE',
+    workersMin: 0,
+    workersMax: 3,
+    finished: 0,
+    explanation: null,
+    workers,
     jobs: { inQueue: 4, inProgress: 1, headQueuedAtMs: NOW - 9_000 },
     summary: { ...none, running: workers.length, total: workers.length },
     ...fields,
@@ -49,7 +55,9 @@ function screen(endpoints: readonly TopEndpoint[], around: Partial<Around> = {})
 test('top shows endpoints with their lines, and workers with phase, GPU, job and how long it is held', () => {
   const rates = new Map([['4m7x2k9q', 1.25]])
   const idle = endpoint({
-    ...{ id: 'quiet123', name: 'quiet', workers: [] },
+    id: 'quiet123',
+    name: 'quiet',
+    workers: [],
     jobs: { inQueue: 0, inProgress: 0, headQueuedAtMs: null },
   })
   assert.deepEqual(screen([endpoint(), idle], { rates }), [
@@ -79,15 +87,20 @@ test('of a load-balancing endpoint top shows requests, and no rate of jobs', () 
 
 test('top says why jobs wait and what is wrong with a worker', () => {
   const explanation = {
-    ...{
-      cause: 'no_capacity' as const,
-      summary: 'there is no room for a worker: no GPU is free',
-      action: 'free a GPU',
-    },
-    ...{ sinceMs: NOW, evidence: [], notes: [] },
+    cause: 'no_capacity' as const,
+    summary: 'there is no room for a worker: no GPU is free',
+    action: 'free a GPU',
+    sinceMs: NOW,
+    evidence: [],
+    notes: [],
   }
   const throttled = worker({
-    ...{ status: 'THROTTLED', phase: 'queued', gpuCount: 0, gpuTypeId: null, jobs: [], jobsHeld: 0 },
+    status: 'THROTTLED',
+    phase: 'queued',
+    gpuCount: 0,
+    gpuTypeId: null,
+    jobs: [],
+    jobsHeld: 0,
     reason: 'no GPU is free',
   })
   const lines = screen([endpoint({ explanation, workers: [throttled] })])

@@ -146,7 +146,12 @@ export async function openMachine() {
         args: `'${process.execPath}' worker.mjs ${words}`,
         env: {},
         protocolEnv: { LIFELINE: join(folder, 'line'), RUNPOD_POD_ID: workerId },
-        ...{ placement: UNPLACED, diskGb: null, ports: [], serves: null, volume: null, credential: null },
+        placement: UNPLACED,
+        diskGb: null,
+        ports: [],
+        serves: null,
+        volume: null,
+        credential: null,
         ...changes,
       }
     },

@@ -87,7 +87,17 @@ test('a server that dies in the middle of a start leaves a worker that the next 
 function spec(name: string, args: string): WorkerSpec {
   const workerId = name as WorkerId
   return {
-    ...{ workerId, endpointId: 'endpoint' as EndpointId, image: 'image', args, env: {}, protocolEnv: {} },
-    ...{ placement: UNPLACED, diskGb: null, ports: [], serves: null, volume: null, credential: null },
+    workerId,
+    endpointId: 'endpoint' as EndpointId,
+    image: 'image',
+    args,
+    env: {},
+    protocolEnv: {},
+    placement: UNPLACED,
+    diskGb: null,
+    ports: [],
+    serves: null,
+    volume: null,
+    credential: null,
   }
 }

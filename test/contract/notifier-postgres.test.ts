@@ -56,7 +56,9 @@ test('after a lost connection every listener is woken once, and all goes on as b
   const problems: unknown[] = []
   const database = await testDatabase()
   const one = createPostgresNotifier({
-    ...{ url: database.url, local: createNotifier(), onError: error => problems.push(error) },
+    url: database.url,
+    local: createNotifier(),
+    onError: error => problems.push(error),
   })
   await one.ready
   const woken = [next(one, 'queue:a'), next(one, 'fleet')]

@@ -118,14 +118,20 @@ export const managementCases: Cases = {
     const common = { endpointId, owner, source, createdBy }
     assert.deepEqual(first, { ...common, id: 'e1-1', version: 1, createdAtMs: T0, diff: [] })
     assert.deepEqual(second, {
-      ...{ ...common, id: 'e1-2', version: 2, createdAtMs: T0 + 1 },
+      ...common,
+      id: 'e1-2',
+      version: 2,
+      createdAtMs: T0 + 1,
       diff: [
         { field: 'flashboot', old: 'OFF', new: 'FLASHBOOT' },
         { field: 'env.A', old: '1', new: '2' },
       ],
     })
     assert.deepEqual(third, {
-      ...{ ...common, id: 'e1-3', version: 3, createdAtMs: T0 + 2 },
+      ...common,
+      id: 'e1-3',
+      version: 3,
+      createdAtMs: T0 + 2,
       diff: [{ field: 'image', old: 'dir:worker', new: 'image:2' }],
     })
     await endpoints.remove(E1, T0)
@@ -179,10 +185,19 @@ export const managementCases: Cases = {
     for (const kind of SEAL_KINDS)
       all[kind] = (await seals.list(kind, '', 9)).map(({ id, sealed }) => `${id} ${sealed}`)
     assert.deepEqual(all, {
-      ...{ secrets: ['1 s1', '2 s2', '3 s3'], webhookKeys: [`${E1} w`], registries: [`${R1} r`] },
-      ...{ endpointKeys: ['2 k'], jobs: ['stored j'], jobInputs: ['stored sealed:i'] },
-      ...{ jobWebhooks: ['stored sealed:u'], draftInputs: [], draftWebhooks: [], batchWebhooks: [], deliveries: [] },
-      ...{ templates: all.templates, endpoints: [] },
+      secrets: ['1 s1', '2 s2', '3 s3'],
+      webhookKeys: [`${E1} w`],
+      registries: [`${R1} r`],
+      endpointKeys: ['2 k'],
+      jobs: ['stored j'],
+      jobInputs: ['stored sealed:i'],
+      jobWebhooks: ['stored sealed:u'],
+      draftInputs: [],
+      draftWebhooks: [],
+      batchWebhooks: [],
+      deliveries: [],
+      templates: all.templates,
+      endpoints: [],
     })
     assert.match(all.templates!.join(), /^sealed-env \{.*"env":\{"A":"sealed:e"\}/)
     assert.ok((await seals.listPayloads('templates', '', 9)).length > 1, 'plain ones too')

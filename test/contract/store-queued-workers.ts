@@ -20,8 +20,13 @@ import {
 /** A worker of {@link E1} that waits for a place. */
 function queuedOf(id: string, changes: Partial<QueuedWorker> = {}): QueuedWorker {
   return {
-    ...{ id: id as WorkerId, owner: OWNER, endpointId: E1, version: 1, queuedAtMs: T0, resource: 'gpu' },
-    ...{ reason: 'no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat' },
+    id: id as WorkerId,
+    owner: OWNER,
+    endpointId: E1,
+    version: 1,
+    queuedAtMs: T0,
+    resource: 'gpu',
+    reason: 'no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat',
     ...changes,
   }
 }

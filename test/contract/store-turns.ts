@@ -119,14 +119,12 @@ export const turnCases: Cases = {
     assert.deepEqual((await world.snapshot()).queue, load)
     await world.claim(W1, 1, T0 + 90)
     assert.deepEqual((await world.snapshot()).queue, {
-      ...{
-        queued: 2,
-        queuedLowPriority: 0,
-        queuedOfBatches: 2,
-        inProgress: 1,
-        ...NO_SUSPECTS,
-        headQueuedAtMs: T0 + 90,
-      },
+      queued: 2,
+      queuedLowPriority: 0,
+      queuedOfBatches: 2,
+      inProgress: 1,
+      ...NO_SUSPECTS,
+      headQueuedAtMs: T0 + 90,
     })
     await world.job('single', { queuedAtMs: T0 + 10 })
     const { queue } = await world.snapshot()

@@ -43,8 +43,14 @@ export const webhookCases: Cases = {
     assert.doesNotMatch(due.id, /\./)
     assert.deepEqual(await world.store.webhooks.list(E1, jobId('a')), [
       {
-        ...{ id: due.id, endpointId: E1, jobId: jobId('a'), jobStatus: 'COMPLETED', state: 'PENDING' },
-        ...{ createdAtMs: T0 + 500, dueAtMs: T0 + 500, tries: [] },
+        id: due.id,
+        endpointId: E1,
+        jobId: jobId('a'),
+        jobStatus: 'COMPLETED',
+        state: 'PENDING',
+        createdAtMs: T0 + 500,
+        dueAtMs: T0 + 500,
+        tries: [],
       },
     ])
   },
@@ -85,8 +91,12 @@ export const webhookCases: Cases = {
       found[id] = (await deliveries(world, id)).join()
     }
     assert.deepEqual(found, {
-      ...{ failed: 'FAILED PENDING', 'timed-out': 'TIMED_OUT PENDING', cancelled: 'CANCELLED PENDING' },
-      ...{ purged: 'CANCELLED PENDING', expired: 'TIMED_OUT PENDING', lost: 'FAILED PENDING' },
+      failed: 'FAILED PENDING',
+      'timed-out': 'TIMED_OUT PENDING',
+      cancelled: 'CANCELLED PENDING',
+      purged: 'CANCELLED PENDING',
+      expired: 'TIMED_OUT PENDING',
+      lost: 'FAILED PENDING',
       deleted: 'CANCELLED PENDING',
     })
   },

@@ -13,8 +13,18 @@ const id = (name: string) => name as WorkerId
 
 function spec(name: string, image: string): WorkerSpec {
   return {
-    ...{ workerId: id(name), endpointId: 'endpoint' as EndpointId, image, args: '', env: {}, protocolEnv: {} },
-    ...{ placement: UNPLACED, diskGb: null, ports: [], serves: null, volume: null, credential: null },
+    workerId: id(name),
+    endpointId: 'endpoint' as EndpointId,
+    image,
+    args: '',
+    env: {},
+    protocolEnv: {},
+    placement: UNPLACED,
+    diskGb: null,
+    ports: [],
+    serves: null,
+    volume: null,
+    credential: null,
   }
 }
 

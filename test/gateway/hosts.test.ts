@@ -5,8 +5,13 @@ import { hostCheck } from '../../src/server/hosts.ts'
 import { machineNames } from '../../src/system/hardware/machine-names.ts'
 
 const SETTINGS: NamingSettings = {
-  ...{ host: '127.0.0.1', adminHost: '127.0.0.1', publicUrl: null, queueUrl: null },
-  ...{ lbDomain: null, dockerWorkerAddress: null, allowedHosts: [] },
+  host: '127.0.0.1',
+  adminHost: '127.0.0.1',
+  publicUrl: null,
+  queueUrl: null,
+  lbDomain: null,
+  dockerWorkerAddress: null,
+  allowedHosts: [],
 }
 
 /** The status with which a request is refused; null for one that may go on. */

@@ -50,9 +50,18 @@ export class JobModel {
       ...wish,
       id,
       status: 'IN_QUEUE',
-      ...{ place: this.#places++, worker: null, lost: 0 },
-      ...{ queuedAt: this.nowMs, startedAt: null, endedAt: null, expiresAt: this.nowMs + wish.ttlMs },
-      ...{ output: undefined, error: null, progress: undefined, chunks: [], streamed: 0 },
+      place: this.#places++,
+      worker: null,
+      lost: 0,
+      queuedAt: this.nowMs,
+      startedAt: null,
+      endedAt: null,
+      expiresAt: this.nowMs + wish.ttlMs,
+      output: undefined,
+      error: null,
+      progress: undefined,
+      chunks: [],
+      streamed: 0,
     })
   }
 
@@ -172,7 +181,9 @@ export class JobModel {
     const started = job.startedAt !== null
     const shown = job.status === 'IN_PROGRESS' ? job.progress : job.output
     return {
-      ...{ id: job.id, status: job.status, delayTime: (job.startedAt ?? end) - job.queuedAt },
+      id: job.id,
+      status: job.status,
+      delayTime: (job.startedAt ?? end) - job.queuedAt,
       ...(started || isFinal(job) ? { executionTime: started ? end - job.startedAt! : 0 } : {}),
       ...(job.status === 'IN_QUEUE' ? {} : { workerId: job.worker ?? '' }),
       ...(shown === undefined ? {} : { output: shown }),

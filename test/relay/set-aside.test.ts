@@ -15,7 +15,10 @@ function openFolder(t: { after(action: () => void): void }): string {
 }
 
 const bodyOf = (content: Buffer | Readable, bytes: number) => ({
-  ...{ bytes, digest: '', read: () => content, drop: async () => {} },
+  bytes,
+  digest: '',
+  read: () => content,
+  drop: async () => {},
 })
 const textBody = (text: string) => bodyOf(Buffer.from(text), text.length)
 const owned = (owner: string) => ({ token: `token of ${owner}`, owner })

@@ -7,10 +7,28 @@ import type { BatchId, EndpointId, JobId, WorkerId } from '../../src/core/ids.ts
 import type { JobStatus } from '../../src/core/jobs/job.ts'
 
 const SUBMITTED: Change = {
-  ...{ n: 1, kind: 'insert', job: 'job-1' as JobId, endpoint: 'endpoint' as EndpointId, was: null, now: 'IN_QUEUE' },
-  ...{ was_worker: null, worker: null, was_attempt: 0, attempt: 0, was_lost: 0, lost: 0, low: 0 },
-  ...{ queued_at_ms: 0, expires_at_ms: 1_000, webhook: null, input: '{}', output: null, error: null },
-  ...{ batch: null, line: '', endpoint_there: 1 },
+  n: 1,
+  kind: 'insert',
+  job: 'job-1' as JobId,
+  endpoint: 'endpoint' as EndpointId,
+  was: null,
+  now: 'IN_QUEUE',
+  was_worker: null,
+  worker: null,
+  was_attempt: 0,
+  attempt: 0,
+  was_lost: 0,
+  lost: 0,
+  low: 0,
+  queued_at_ms: 0,
+  expires_at_ms: 1_000,
+  webhook: null,
+  input: '{}',
+  output: null,
+  error: null,
+  batch: null,
+  line: '',
+  endpoint_there: 1,
 }
 
 const changed = (was: JobStatus, now: JobStatus | null, rest: Partial<Change> = {}): Change => {

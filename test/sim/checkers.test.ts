@@ -21,10 +21,28 @@ const [jobId, otherId] = ['job-1', 'job-2'] as [JobId, JobId]
 const [w1, w2] = ['worker1', 'worker2'] as [WorkerId, WorkerId]
 
 const SUBMITTED: Change = {
-  ...{ n: 1, kind: 'insert', job: jobId, endpoint: endpointId, was: null, now: 'IN_QUEUE' },
-  ...{ was_worker: null, worker: null, was_attempt: 0, attempt: 0, was_lost: 0, lost: 0, low: 0 },
-  ...{ queued_at_ms: 0, expires_at_ms: 1_000, webhook: null, input: '{"tag":"a"}', output: null, error: null },
-  ...{ batch: null, line: '', endpoint_there: 1 },
+  n: 1,
+  kind: 'insert',
+  job: jobId,
+  endpoint: endpointId,
+  was: null,
+  now: 'IN_QUEUE',
+  was_worker: null,
+  worker: null,
+  was_attempt: 0,
+  attempt: 0,
+  was_lost: 0,
+  lost: 0,
+  low: 0,
+  queued_at_ms: 0,
+  expires_at_ms: 1_000,
+  webhook: null,
+  input: '{"tag":"a"}',
+  output: null,
+  error: null,
+  batch: null,
+  line: '',
+  endpoint_there: 1,
 }
 
 let changes = 1

@@ -29,7 +29,9 @@ function seen() {
       }),
   }
   const checker = new LineChecker(problem => problems.push(problem), {
-    ...{ nowMs: () => state.nowMs, program: () => program, limits: LINE_LIMITS },
+    nowMs: () => state.nowMs,
+    program: () => program,
+    limits: LINE_LIMITS,
     count: name => counts.set(name, (counts.get(name) ?? 0) + 1),
   })
   const watched = checker.watch(lines)

@@ -64,7 +64,8 @@ test('large answers wait until the main thread has taken those before them, and 
   const { responses, send, call, ask } = serving(context, fileOf(context))
   const store = sqliteStoreOn({
     call: async (name, args) => (await ask([call(name, ...args)]))[0],
-    ...{ stats: () => Promise.reject(new Error('not asked for')), close: async () => {} },
+    stats: () => Promise.reject(new Error('not asked for')),
+    close: async () => {},
   })
   await largeJob(store)
   responses.length = 0
@@ -86,7 +87,8 @@ test('jobs that are large are handed out as fast as the main thread takes them, 
   const { responses, send, call, ask } = serving(context, fileOf(context))
   const store = sqliteStoreOn({
     call: async (name, args) => (await ask([call(name, ...args)]))[0],
-    ...{ stats: () => Promise.reject(new Error('not asked for')), close: async () => {} },
+    stats: () => Promise.reject(new Error('not asked for')),
+    close: async () => {},
   })
   const world = new World(store)
   await world.begin()

@@ -50,7 +50,13 @@ export async function openDockerMachine(url = engineUrl) {
   const drivers: DockerDriver[] = []
   const notes: string[] = []
   const options: DockerDriverOptions = {
-    ...{ clock: systemClock, notifier, logs, installation, stateDir: folder, maxWorkers: 8, bootId: readBootId() },
+    clock: systemClock,
+    notifier,
+    logs,
+    installation,
+    stateDir: folder,
+    maxWorkers: 8,
+    bootId: readBootId(),
     addresses: () => engineAddresses(url, {}),
     note: what => notes.push(what),
     connection: async () => ({ name: 'bridge', extraHosts: [], serving: 'direct' }),
@@ -58,7 +64,13 @@ export async function openDockerMachine(url = engineUrl) {
   const own = () =>
     engine.listContainers({ all: true, filters: { label: [`dev.runyard.installation=${installation}`] } })
   return {
-    ...{ folder, notifier, logs, engine, notes, installation, own },
+    folder,
+    notifier,
+    logs,
+    engine,
+    notes,
+    installation,
+    own,
     /** A driver over this machine, as a server makes one when it starts. */
     driver(changes: Partial<DockerDriverOptions> = {}): DockerDriver {
       const driver = createDockerDriver({ ...options, ...changes })
@@ -70,9 +82,18 @@ export async function openDockerMachine(url = engineUrl) {
       count += 1
       const workerId = `w${process.pid}x${count}` as WorkerId
       return {
-        ...{ workerId, endpointId: 'endpoint' as EndpointId, image: workerImage, args: JSON.stringify({ cmd: words }) },
-        ...{ env: {}, protocolEnv: { RUNPOD_POD_ID: workerId }, placement: UNPLACED, diskGb: null },
-        ...{ ports: [], serves: null, volume: null, credential: null },
+        workerId,
+        endpointId: 'endpoint' as EndpointId,
+        image: workerImage,
+        args: JSON.stringify({ cmd: words }),
+        env: {},
+        protocolEnv: { RUNPOD_POD_ID: workerId },
+        placement: UNPLACED,
+        diskGb: null,
+        ports: [],
+        serves: null,
+        volume: null,
+        credential: null,
         ...changes,
       }
     },

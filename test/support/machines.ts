@@ -4,8 +4,15 @@ import type { MachineGpu, MachineParts } from '../../src/core/placement/inventor
 /** A GPU that is well. */
 export function aGpu(index: number, name = 'NVIDIA GeForce RTX 4090', fields: Partial<MachineGpu> = {}): MachineGpu {
   return {
-    ...{ index, uuid: `GPU-${index}`, name, vendor: 'NVIDIA', memoryGb: 24, driver: '550.54.15', cuda: '12.4' },
-    ...{ mig: null, problem: null },
+    index,
+    uuid: `GPU-${index}`,
+    name,
+    vendor: 'NVIDIA',
+    memoryGb: 24,
+    driver: '550.54.15',
+    cuda: '12.4',
+    mig: null,
+    problem: null,
     ...fields,
   }
 }

@@ -20,7 +20,12 @@ type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 /** A wish for GPUs of the pool of {@link aGpu}. */
 export function gpus(fields: Partial<GpuCompute> = {}): GpuCompute {
   return {
-    ...{ kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null },
+    kind: 'gpu',
+    pools: ['ADA_24'],
+    excludedTypes: [],
+    count: 1,
+    allowedCudaVersions: [],
+    minCudaVersion: null,
     ...fields,
   }
 }
@@ -33,8 +38,15 @@ export function cpus(...counts: number[]): Compute {
 /** An endpoint that wants one worker since now. */
 export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
   return {
-    ...{ id: id as EndpointId, owner: 'owner' as OwnerId, name: id, compute: gpus(), workersMin: 0, limited: true },
-    ...{ wanted: 1, sinceMs: NOW, hasWork: false },
+    id: id as EndpointId,
+    owner: 'owner' as OwnerId,
+    name: id,
+    compute: gpus(),
+    workersMin: 0,
+    limited: true,
+    wanted: 1,
+    sinceMs: NOW,
+    hasWork: false,
     ...fields,
   }
 }
@@ -50,8 +62,14 @@ export function given(...indices: number[]): Placement {
 /** A worker that is busy and has been ready for a minute. */
 export function anOccupant(id: string, endpoint: string, fields: Partial<Occupant> = {}): Occupant {
   return {
-    ...{ workerId: id as WorkerId, endpointId: endpoint as EndpointId, owner: 'owner' as OwnerId },
-    ...{ endpointName: endpoint, placement: UNPLACED, phase: 'busy', readyAtMs: NOW - 60_000, idleSinceMs: null },
+    workerId: id as WorkerId,
+    endpointId: endpoint as EndpointId,
+    owner: 'owner' as OwnerId,
+    endpointName: endpoint,
+    placement: UNPLACED,
+    phase: 'busy',
+    readyAtMs: NOW - 60_000,
+    idleSinceMs: null,
     ...fields,
   }
 }
@@ -70,8 +88,12 @@ export type Situation = Partial<Omit<PlacementInput, 'rules' | 'capacity'>> & {
 /** Everything that is decided about; a machine without GPUs unless another is given. */
 export function placeInput({ rules, freeWorkers = null, ...fields }: Situation): PlacementInput {
   return {
-    ...{ parts: aMachine(), capacity: { freeWorkers, bound: 'the limit of the test' }, occupants: [], tenants: [] },
-    ...{ nowMs: NOW, rules: { ...PLACEMENT_RULES, ...rules } },
+    parts: aMachine(),
+    capacity: { freeWorkers, bound: 'the limit of the test' },
+    occupants: [],
+    tenants: [],
+    nowMs: NOW,
+    rules: { ...PLACEMENT_RULES, ...rules },
     ...fields,
   }
 }

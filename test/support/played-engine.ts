@@ -54,5 +54,5 @@ export async function playEngine(context: TestContext, played: Played) {
     await hangUp()
     rmSync(folder, { recursive: true })
   })
-  return { ...{ folder, paths, events, listen, hangUp }, url: `unix://${socket}` }
+  return { folder, paths, events, listen, hangUp, url: `unix://${socket}` }
 }

@@ -66,17 +66,21 @@ export async function openRegistry(open = false): Promise<TestRegistry> {
     return { size: content.length, digest: digestOf(content) }
   }
   return {
-    ...{ host: `127.0.0.1:${(server.address() as AddressInfo).port}`, user, calls },
+    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    user,
+    calls,
     publish(name, tag, marker) {
       const layer = shellLayer(marker)
       const config = JSON.stringify({
-        ...{ architecture: process.arch === 'x64' ? 'amd64' : process.arch, os: 'linux' },
+        architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+        os: 'linux',
         config: { Env: ['PATH=/bin'], Cmd: ['/bin/sh', '-c', `echo ${marker}`] },
         rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
       })
       const manifest = Buffer.from(
         JSON.stringify({
-          ...{ schemaVersion: 2, mediaType: MANIFEST },
+          schemaVersion: 2,
+          mediaType: MANIFEST,
           config: { mediaType: 'application/vnd.docker.container.image.v1+json', ...keep(Buffer.from(config)) },
           layers: [{ mediaType: 'application/vnd.docker.image.rootfs.diff.tar.gzip', ...keep(gzipSync(layer)) }],
         }),

@@ -52,7 +52,9 @@ function open(context: TestContext, more: { env?: NodeJS.ProcessEnv; toolMs?: nu
   let aheadMs = 0
   const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
   const machine = createMachine({
-    ...{ clock, notifier: { publish: topic => void topics.push(topic) }, toolMs: more.toolMs ?? 5_000 },
+    clock,
+    notifier: { publish: topic => void topics.push(topic) },
+    toolMs: more.toolMs ?? 5_000,
     emit: (name, fields) => void events.push([name, fields]),
     env: { PATH: `${folder}:/usr/bin:/bin`, ...more.env },
   })
@@ -61,7 +63,11 @@ function open(context: TestContext, more: { env?: NodeJS.ProcessEnv; toolMs?: nu
     chmodSync(join(folder, name), 0o755)
   }
   return {
-    ...{ folder, machine, events, topics, install },
+    folder,
+    machine,
+    events,
+    topics,
+    install,
     nvidia: (fake: Fake) => install('nvidia-smi', script(fake)),
     /** What is told after another look; the look itself is in the background. */
     async later(ms = FRESH_MS) {
@@ -95,8 +101,15 @@ test('several cards, known and unknown, with their driver and CUDA version', asy
   nvidia({ csv: csv.join('\n'), xml: XML(XML_CARD('GPU-0aaa')) })
   const { gpus, hadGpus, problem } = await machine.parts()
   assert.deepEqual(gpus[0], {
-    ...{ index: 0, uuid: 'GPU-0aaa', name: 'NVIDIA L4', vendor: 'NVIDIA', memoryGb: 22, driver: '550.54.15' },
-    ...{ cuda: '12.4', mig: null, problem: null },
+    index: 0,
+    uuid: 'GPU-0aaa',
+    name: 'NVIDIA L4',
+    vendor: 'NVIDIA',
+    memoryGb: 22,
+    driver: '550.54.15',
+    cuda: '12.4',
+    mig: null,
+    problem: null,
   })
   const summary = '2 x NVIDIA L4 (pool AMPERE_24), 1 x NVIDIA, Inc. Whatever 9000 (pool AMPERE_48)'
   assert.deepEqual([gpuSummary(gpus), hadGpus, problem], [summary, true, null])
@@ -250,7 +263,9 @@ test('the variable that CUDA reads limits which cards are given to workers', asy
 
 test('cards of AMD are told by amd-smi, in both of its forms, or by rocm-smi', async context => {
   const card = {
-    ...{ gpu: 0, asic: { market_name: 'AMD Instinct MI300X' }, vram: { size: { value: 196592, unit: 'MB' } } },
+    gpu: 0,
+    asic: { market_name: 'AMD Instinct MI300X' },
+    vram: { size: { value: 196592, unit: 'MB' } },
     driver: { name: 'amdgpu', version: '6.7.0' },
   }
   const amd = (rows: string, list: string) =>

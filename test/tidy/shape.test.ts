@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertClean, sources } from './files.ts'
-import { findAnyTypes, findFunctions, findLongFile, findLongFunctions, findUndocumentedExports } from './shape.ts'
+import { assertClean, assertNone, read, sources } from './files.ts'
+import {
+  exportedTypes,
+  findAnyTypes,
+  findFunctions,
+  findLongFile,
+  findLongFunctions,
+  findPackedSpreads,
+  findUndocumentedExports,
+} from './shape.ts'
 
 const measured = sources('src/', 'sim/', 'packages/worker/src/')
 
@@ -19,6 +27,31 @@ test('every export of core, ports and services says what it does', () => {
 
 test('no type is any', () => {
   assertClean(sources('src/'), source => findAnyTypes(source))
+})
+
+test('no object is spread where it is written', () => {
+  assertClean(sources('src/', 'sim/', 'test/', 'bench/', 'scripts/', 'packages/'), source => findPackedSpreads(source))
+})
+
+test('no two exported types share a name', () => {
+  const types = exportedTypes(new Map(sources('src/').map(path => [path, read(path)])))
+  assertNone(
+    [...types].filter(([, paths]) => paths.length > 1).map(([name, paths]) => `${name} is in ${paths.join(' and ')}`),
+  )
+})
+
+test('a spread of a literal object is found, and one of a name or a choice is not', () => {
+  assert.equal(findPackedSpreads('a = { ...{ b, c }, d }').length, 1)
+  assert.deepEqual(findPackedSpreads("a = { ...b, ...(c ? { d } : {}), e: '...{' }"), [])
+})
+
+test('types of one name in two files are found', () => {
+  const texts = new Map([
+    ['a.ts', 'export interface A {}\nexport type B = 1'],
+    ['b.ts', 'export abstract class A {}\ninterface B {}'],
+  ])
+  assert.deepEqual(exportedTypes(texts).get('A'), ['a.ts', 'b.ts'])
+  assert.deepEqual(exportedTypes(texts).get('B'), ['a.ts'])
 })
 
 test('a file is too long from the first line above the limit', () => {

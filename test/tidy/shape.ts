@@ -2,10 +2,10 @@
 import { closing, codeOnly, type Finding, findingsOf, lineAt, skipSpace } from './scan.ts'
 
 /** The longest that a file may be, in lines. */
-export const MAX_FILE_LINES = 400
+export const MAX_FILE_LINES = 500
 
 /** The longest that a function may be, from its parameters to its closing brace, in lines. */
-export const MAX_FUNCTION_LINES = 70
+export const MAX_FUNCTION_LINES = 100
 
 /** A function with a block body. */
 export interface FunctionSpan {
@@ -159,4 +159,20 @@ function hasDocstring(lines: string[]): boolean {
 export function findAnyTypes(source: string): Finding[] {
   const pattern = /(?::|\bas\b|<|(?<=<[^<>=;{}]*),|\|)\s*any\b(?!\s*[(.:$])/g
   return findingsOf(codeOnly(source), pattern, () => 'the type any: say unknown and narrow it')
+}
+
+/** Objects that are spread where they are written: their members belong into the object around them. */
+export function findPackedSpreads(source: string): Finding[] {
+  return findingsOf(codeOnly(source), /\.\.\.\{/g, () => 'write the members into the object around them')
+}
+
+/** Exported types by their names, with the files that export one. */
+export function exportedTypes(texts: ReadonlyMap<string, string>): Map<string, string[]> {
+  const found = new Map<string, string[]>()
+  for (const [path, source] of texts)
+    for (const [, name = ''] of codeOnly(source).matchAll(
+      /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) ([\w$]+)/gm,
+    ))
+      found.set(name, [...(found.get(name) ?? []), path])
+  return found
 }

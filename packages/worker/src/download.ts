@@ -198,7 +198,8 @@ function get(url: URL, { signal, timeoutMs = 30_000 }: DownloadOptions): Promise
     const allowsAll = /^(?:1|true|yes)$/i.test(process.env.RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS ?? '')
     if (!allowsAll) requirePublicHost(url)
     const settings = {
-      ...{ timeout: timeoutMs, agent: false },
+      timeout: timeoutMs,
+      agent: false,
       ...(signal ? { signal } : {}),
       ...(allowsAll ? {} : { lookup: publicLookup }),
     }

@@ -44,9 +44,16 @@ const mostJobs = 1000
 const mostChunkBytes = 64 * 1024 * 1024
 
 const config: Config = {
-  ...{ workerId: 'local', reported: { workerId: 'local', hostname: 'local' }, token: undefined },
-  ...{ takeUrl: '', batchUrl: undefined, stopUrl: undefined, pingUrl: undefined, pingMs: 10_000 },
-  ...{ outputUrl: 'local:output', streamUrl: 'local:stream' },
+  workerId: 'local',
+  reported: { workerId: 'local', hostname: 'local' },
+  token: undefined,
+  takeUrl: '',
+  batchUrl: undefined,
+  stopUrl: undefined,
+  pingUrl: undefined,
+  pingMs: 10_000,
+  outputUrl: 'local:output',
+  streamUrl: 'local:stream',
 }
 
 /**
@@ -80,9 +87,15 @@ export class ServedJobs {
     if (!this.#makeRoom()) return undefined
     const run = new JobRun({ ...body, id }, { options: this.#options, config, client: this.#client })
     const served: Served = {
-      ...{ run, view: { id, status: 'IN_QUEUE' }, webhook: body.webhook ?? null },
-      ...{ submittedAt: performance.now(), startedAt: 0 },
-      ...{ chunks: [], chunkBytes: 0, read: 0, changed: createSignal() },
+      run,
+      view: { id, status: 'IN_QUEUE' },
+      webhook: body.webhook ?? null,
+      submittedAt: performance.now(),
+      startedAt: 0,
+      chunks: [],
+      chunkBytes: 0,
+      read: 0,
+      changed: createSignal(),
     }
     this.#jobs.set(id, served)
     this.#waiting.push(served)
@@ -136,8 +149,11 @@ export class ServedJobs {
     const count = (...wanted: Status[]) =>
       Array.from(this.#jobs.values()).filter(({ view }) => wanted.includes(view.status)).length
     const jobs = {
-      ...{ completed: count('COMPLETED'), failed: count('FAILED'), inProgress: count('IN_PROGRESS') },
-      ...{ inQueue: count('IN_QUEUE'), retried: 0 },
+      completed: count('COMPLETED'),
+      failed: count('FAILED'),
+      inProgress: count('IN_PROGRESS'),
+      inQueue: count('IN_QUEUE'),
+      retried: 0,
     }
     const busy = this.#running > 0 ? 1 : 0
     return { jobs, workers: { idle: 1 - busy, running: busy, initializing: 0, ready: 1, throttled: 0, unhealthy: 0 } }

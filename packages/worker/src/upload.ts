@@ -84,8 +84,11 @@ async function upload(content: Content, name: string, options: UploadOptions): P
   const { AwsClient } = await loadSigner()
   const { accessId, accessSecret, endpointUrl, bucketName = monthAndYear() } = bucket
   const signer = new AwsClient({
-    ...{ accessKeyId: accessId, secretAccessKey: accessSecret },
-    ...{ service: 's3', region: regionOf(endpointUrl), retries: 0 },
+    accessKeyId: accessId,
+    secretAccessKey: accessSecret,
+    service: 's3',
+    region: regionOf(endpointUrl),
+    retries: 0,
   })
   const path = [bucketName, ...steps].map(encodeURIComponent).join('/')
   const url = `${endpointUrl.replace(/\/+$/, '')}/${path}`
@@ -114,7 +117,10 @@ async function put(
   signal: AbortSignal | undefined,
 ): Promise<Refused | undefined> {
   const request = (url.startsWith('https:') ? https : http).request(url, {
-    ...{ method: 'PUT', headers, timeout: silenceMs, agent: false },
+    method: 'PUT',
+    headers,
+    timeout: silenceMs,
+    agent: false,
     ...(signal ? { signal } : {}),
   })
   const answered = new Promise<Refused | undefined>((resolve, reject) => {

@@ -23,8 +23,12 @@ describe('the entry', () => {
 describe('options', () => {
   it('that do not exist are refused, all at once, with the one that was meant', async () => {
     const meant = {
-      ...{ concurency: 'concurrency', Handlers: 'handler', schema: 'inputSchema', refresh_worker: 'refreshWorker' },
-      ...{ return_aggregate_stream: 'returnAggregateStream', concurrency_modifier: 'concurrency' },
+      concurency: 'concurrency',
+      Handlers: 'handler',
+      schema: 'inputSchema',
+      refresh_worker: 'refreshWorker',
+      return_aggregate_stream: 'returnAggregateStream',
+      concurrency_modifier: 'concurrency',
     }
     const typed = Object.fromEntries(Object.keys(meant).map(name => [name, 1]))
     const lines = Object.entries(meant).map(

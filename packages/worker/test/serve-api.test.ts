@@ -45,7 +45,11 @@ describe('the development server', () => {
     const statuses = await Promise.all(ids.map(async id => (await call('GET', `/status/${id}`)).json.status))
     assert.deepEqual(statuses, ['IN_PROGRESS', 'IN_PROGRESS', 'IN_QUEUE'])
     assert.deepEqual((await call('GET', '/health')).json.jobs, {
-      ...{ completed: 1, failed: 0, inProgress: 2, inQueue: 1, retried: 0 },
+      completed: 1,
+      failed: 0,
+      inProgress: 2,
+      inQueue: 1,
+      retried: 0,
     })
     for (const id of ids.reverse()) assert.equal((await call('POST', `/cancel/${id}`)).json.status, 'CANCELLED')
     assert.equal((await over(await submit({ do: 'echo' }))).json.status, 'COMPLETED')

@@ -40,9 +40,15 @@ before(async () => {
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   for (const [index, source] of files.entries()) writeFileSync(join(folder, `file${index}.mts`), source)
   const compilerOptions = {
-    ...{ strict: true, noEmit: true, module: 'nodenext', target: 'es2023', lib: ['es2023'], types: ['node'] },
+    strict: true,
+    noEmit: true,
+    module: 'nodenext',
+    target: 'es2023',
+    lib: ['es2023'],
+    types: ['node'],
     paths: { '@runyard/worker': [join(root, 'packages/worker/src/index.ts')] },
-    ...{ allowImportingTsExtensions: true, skipLibCheck: true },
+    allowImportingTsExtensions: true,
+    skipLibCheck: true,
   }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }))
   mistakes = await new Promise(resolve => {

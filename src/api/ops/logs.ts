@@ -62,8 +62,13 @@ function queryOf(request: Request): LogQuery {
   const after = lastEvent(request, failures)
   if (failures.length > 0) throw invalid(failures)
   return {
-    ...{ tail, sinceMs, after, source: source as LogSource | null, text: text === '' ? null : text },
-    ...{ follow: given.get('follow') === '1', lingerMs: LINGER_MS },
+    tail,
+    sinceMs,
+    after,
+    source: source as LogSource | null,
+    text: text === '' ? null : text,
+    follow: given.get('follow') === '1',
+    lingerMs: LINGER_MS,
   }
 }
 

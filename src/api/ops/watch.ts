@@ -19,7 +19,12 @@ function endpointView({ endpoint, queue, finished, workers, counts, explanation 
   const { id, name, type, workersMin, workersMax } = endpoint
   const { queued, queuedLowPriority, inProgress, headQueuedAtMs } = queue
   return {
-    ...{ id, name, type, workersMin, workersMax, finished },
+    id,
+    name,
+    type,
+    workersMin,
+    workersMax,
+    finished,
     jobs: { inQueue: queued + queuedLowPriority, lowPriority: queuedLowPriority, inProgress, headQueuedAtMs },
     summary: counts,
     explanation,

@@ -117,7 +117,10 @@ export function endpointView(endpoint: Endpoint, more: { template?: Template; wo
   const gpu = compute.kind === 'gpu' ? compute : null
   const configs = compute.kind === 'cpu' ? compute.configs : []
   return {
-    ...{ id: endpoint.id, name: endpoint.name, userId: endpoint.owner, templateId: endpoint.templateId },
+    id: endpoint.id,
+    name: endpoint.name,
+    userId: endpoint.owner,
+    templateId: endpoint.templateId,
     computeType: gpu === null ? 'CPU' : 'GPU',
     gpuTypeIds: gpu === null ? [] : typesOfPools(gpu.pools).filter(type => !gpu.excludedTypes.includes(type)),
     gpuCount: gpu?.count ?? 0,
@@ -126,7 +129,9 @@ export function endpointView(endpoint: Endpoint, more: { template?: Template; wo
     instanceIds: configs.map(({ flavor, vcpuCount }) => `${flavor}-${vcpuCount}-${cpuMemoryGb(flavor, vcpuCount)}`),
     allowedCudaVersions: gpu?.allowedCudaVersions ?? [],
     minCudaVersion: gpu?.minCudaVersion ?? null,
-    ...{ workersMin: endpoint.workersMin, workersMax: endpoint.workersMax, idleTimeout: endpoint.idleTimeoutS },
+    workersMin: endpoint.workersMin,
+    workersMax: endpoint.workersMax,
+    idleTimeout: endpoint.idleTimeoutS,
     scalerType: scaler.type,
     scalerValue: scaler.type === 'QUEUE_DELAY' ? scaler.queueDelayS : scaler.requestCount,
     dataCenterIds: endpoint.locations,
@@ -134,7 +139,9 @@ export function endpointView(endpoint: Endpoint, more: { template?: Template; wo
     networkVolumeIds,
     executionTimeoutMs: endpoint.executionTimeoutMs,
     flashboot: endpoint.flashboot !== 'OFF',
-    ...{ env: endpoint.env, version: endpoint.version, createdAt: new Date(endpoint.createdAtMs).toISOString() },
+    env: endpoint.env,
+    version: endpoint.version,
+    createdAt: new Date(endpoint.createdAtMs).toISOString(),
     ...(more.template === undefined ? {} : { template: templateView(more.template) }),
     ...(more.workers === undefined ? {} : { workers: more.workers.map(workerView) }),
   }

@@ -63,7 +63,11 @@ type Method = Contract<Shape, Shape, Shape, Shape>['method']
 function contract(method: Method, path: string) {
   const status = method === 'delete' ? 204 : method === 'post' && !path.endsWith('/update') ? 201 : 200
   return {
-    ...{ method, path: `/v1${path}`, operationId: `v1 ${method} ${path}`, tag: 'v1', summary: '' },
+    method,
+    path: `/v1${path}`,
+    operationId: `v1 ${method} ${path}`,
+    tag: 'v1',
+    summary: '',
     level: method === 'get' ? ('read' as const) : ('write' as const),
     success: { status, schema: method === 'delete' ? null : z.unknown() } as const,
   }
@@ -169,7 +173,10 @@ function registryRoutes({ registries }: V1Parts): RestRoute[] {
 function volumeRoutes({ volumes }: V1Parts): RestRoute[] {
   const path = '/networkvolumes'
   const view = ({ id, name, sizeGb, dataCenter }: Awaited<ReturnType<Volumes['find']>>) => ({
-    ...{ id, name, size: sizeGb, dataCenterId: dataCenter },
+    id,
+    name,
+    size: sizeGb,
+    dataCenterId: dataCenter,
   })
   return [
     route(contract('get', path), async ({ caller }) => (await volumes.list(caller.owner)).items.map(view)),
@@ -205,8 +212,11 @@ function billingRoutes({ billing }: V1Parts): RestRoute[] {
         const endpoint = (asked.endpointId ?? null) as EndpointId | null
         const { records } = await billing.bill(caller.owner, timeOf(asked), endpoint)
         return records.map(({ startMs, endpointId: id, gpu, cpu, billedMs }) => ({
-          ...{ time: timeText(startMs), endpointId: id, amount: dollars(gpu + cpu) },
-          ...{ timeBilledMs: billedMs, diskSpaceBilledGb: 0 },
+          time: timeText(startMs),
+          endpointId: id,
+          amount: dollars(gpu + cpu),
+          timeBilledMs: billedMs,
+          diskSpaceBilledGb: 0,
         }))
       },
     ),

@@ -55,11 +55,21 @@ function wordLists(args: string): { entrypoint: string[]; cmd: string[] } {
 export function templateView(template: Template) {
   const { entrypoint, cmd } = wordLists(template.args)
   return {
-    ...{ id: template.id, name: template.name, imageName: template.image },
-    ...{ containerDiskInGb: template.diskGb, volumeInGb: template.volumeGb },
+    id: template.id,
+    name: template.name,
+    imageName: template.image,
+    containerDiskInGb: template.diskGb,
+    volumeInGb: template.volumeGb,
     volumeMountPath: template.volumeMountPath,
-    ...{ dockerEntrypoint: entrypoint, dockerStartCmd: cmd, env: template.env, ports: template.ports },
-    ...{ isServerless: template.isServerless, isPublic: template.isPublic, isRunpod: false },
-    ...{ category: template.category, readme: template.readme, containerRegistryAuthId: template.registry },
+    dockerEntrypoint: entrypoint,
+    dockerStartCmd: cmd,
+    env: template.env,
+    ports: template.ports,
+    isServerless: template.isServerless,
+    isPublic: template.isPublic,
+    isRunpod: false,
+    category: template.category,
+    readme: template.readme,
+    containerRegistryAuthId: template.registry,
   }
 }

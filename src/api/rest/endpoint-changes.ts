@@ -27,7 +27,10 @@ export function newConfig(body: Created, template: Template | null): EndpointCon
     executionTimeoutMs: body.timeout,
     flashboot: body.flashboot,
     modelReferences: body.modelReferences,
-    ...{ env: {}, compliance: [], workersPfbTarget: 0, flashEnvironmentId: null },
+    env: {},
+    compliance: [],
+    workersPfbTarget: 0,
+    flashEnvironmentId: null,
   }
 }
 
@@ -114,7 +117,10 @@ function newCompute({ gpu, cpu }: Created, template: Template | null): Compute {
   const { pools, excludedTypes = [], count, allowedCudaVersions, minCudaVersion } = gpu!
   const limited = allowedCudaVersions !== undefined || minCudaVersion !== undefined
   return {
-    ...{ kind: 'gpu', pools, excludedTypes, count },
+    kind: 'gpu',
+    pools,
+    excludedTypes,
+    count,
     allowedCudaVersions: limited ? (allowedCudaVersions ?? []) : (template?.allowedCudaVersions ?? []),
     minCudaVersion: minCudaVersion ?? null,
   }

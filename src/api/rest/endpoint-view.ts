@@ -9,7 +9,10 @@ import type { EndpointBody } from './schemas/endpoint.ts'
 export function endpointBody(endpoint: Endpoint, template: Template, addresses: Addresses): EndpointBody {
   const { id, name, type, compute } = endpoint
   return {
-    ...{ id, name, type, requestUrls: requestUrls(endpoint, template, addresses) },
+    id,
+    name,
+    type,
+    requestUrls: requestUrls(endpoint, template, addresses),
     ...(compute.kind === 'gpu' ? { gpu: gpuBody(compute) } : { cpu: cpuBody(compute) }),
     workers: workersBody(endpoint),
     scaling: scalingBody(endpoint),
@@ -35,9 +38,14 @@ function requestUrls(endpoint: Endpoint, template: Template, addresses: Addresse
   }
   const base = `${addresses.queueUrl}/v2/${endpoint.id}`
   return {
-    ...{ run: `${base}/run`, runSync: `${base}/runsync`, status: `${base}/status/{job_id}` },
-    ...{ stream: `${base}/stream/{job_id}`, cancel: `${base}/cancel/{job_id}`, retry: `${base}/retry/{job_id}` },
-    ...{ purgeQueue: `${base}/purge-queue`, health: `${base}/health` },
+    run: `${base}/run`,
+    runSync: `${base}/runsync`,
+    status: `${base}/status/{job_id}`,
+    stream: `${base}/stream/{job_id}`,
+    cancel: `${base}/cancel/{job_id}`,
+    retry: `${base}/retry/{job_id}`,
+    purgeQueue: `${base}/purge-queue`,
+    health: `${base}/health`,
   }
 }
 

@@ -38,7 +38,12 @@ export function openApiDocument(routes: readonly RestRoute[]): Record<string, un
 function operation({ contract }: RestRoute): RouteConfig {
   const { method, path, operationId, tag, summary, level, params, query, headers, body } = contract
   return {
-    ...{ method, path, operationId, summary, tags: [tag], security: level === 'open' ? [] : [{ apiKey: [] }] },
+    method,
+    path,
+    operationId,
+    summary,
+    tags: [tag],
+    security: level === 'open' ? [] : [{ apiKey: [] }],
     request: {
       ...(params === undefined ? {} : { params: z.object(params as z.ZodRawShape) }),
       ...(query === undefined ? {} : { query: z.object(query as z.ZodRawShape) }),

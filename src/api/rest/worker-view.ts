@@ -24,10 +24,15 @@ export function workerDetail(
   const placement = worker?.placement ?? null
   const exit = exitOf(reported)
   return {
-    ...{ ...more(reported, nowMs), endpointId, sdk: worker?.sdk ?? null, jobsFinished: worker?.jobsFinished ?? 0 },
+    ...more(reported, nowMs),
+    endpointId,
+    sdk: worker?.sdk ?? null,
+    jobsFinished: worker?.jobsFinished ?? 0,
     jobs: jobs.map(({ id, startedAtMs }) => ({ id, startedAt: instant(startedAtMs) })),
     gpus: (placement?.gpus ?? []).map(({ index, type, memoryGb }) => ({ index, id: type, memoryGb })),
-    ...{ pool: placement?.pool ?? null, vcpus: placement?.vcpus ?? null, memoryMb: placement?.memoryMb ?? null },
+    pool: placement?.pool ?? null,
+    vcpus: placement?.vcpus ?? null,
+    memoryMb: placement?.memoryMb ?? null,
     limits: [...(reported.isolation?.limits ?? [])],
     exit: exit === null ? null : { ...exit, lastLines: [...(worker?.exit?.lastLines ?? [])] },
   }
@@ -40,10 +45,20 @@ export function common({ id, version, isStale, held, reason, now, ...more }: Rep
   const startedAtMs = worker?.startedAtMs ?? null
   const untilMs = worker?.exitedAtMs ?? nowMs
   return {
-    ...{ id, isStale, version, gpuCount: gpus.length, image },
+    id,
+    isStale,
+    version,
+    gpuCount: gpus.length,
+    image,
     uptimeSeconds: startedAtMs === null ? null : Math.max(0, Math.floor((untilMs - startedAtMs) / 1000)),
-    ...{ gpuTypeId: gpus[0]?.type ?? null, dataCenterId: null, startedAt: instant(startedAtMs) },
-    ...{ phase: now.phase, phaseSince: new Date(now.sinceMs).toISOString(), pullPercent, jobsHeld: held, reason },
+    gpuTypeId: gpus[0]?.type ?? null,
+    dataCenterId: null,
+    startedAt: instant(startedAtMs),
+    phase: now.phase,
+    phaseSince: new Date(now.sinceMs).toISOString(),
+    pullPercent,
+    jobsHeld: held,
+    reason,
     isolation: isolation?.kind ?? null,
   }
 }
@@ -51,11 +66,16 @@ export function common({ id, version, isStale, held, reason, now, ...more }: Rep
 function more(reported: ReportedWorker, nowMs: number) {
   const { worker, status, now, timeLine } = reported
   return {
-    ...{ ...common(reported, nowMs), status, stopReason: worker?.stopReason ?? null },
+    ...common(reported, nowMs),
+    status,
+    stopReason: worker?.stopReason ?? null,
     createdAt: new Date(worker?.createdAtMs ?? now.sinceMs).toISOString(),
-    ...{ readyAt: instant(worker?.readyAtMs ?? null), exitedAt: instant(worker?.exitedAtMs ?? null) },
+    readyAt: instant(worker?.readyAtMs ?? null),
+    exitedAt: instant(worker?.exitedAtMs ?? null),
     timeLine: timeLine.map(({ phase, startedAtMs, ms }) => ({
-      ...{ phase, startedAt: new Date(startedAtMs).toISOString(), ms },
+      phase,
+      startedAt: new Date(startedAtMs).toISOString(),
+      ms,
     })),
   }
 }

@@ -56,7 +56,12 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
 }
 
 const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
-  ...{ 400: EXIT.data, 401: EXIT.refused, 403: EXIT.refused, 404: EXIT.notFound, 405: EXIT.data, 409: EXIT.data },
+  400: EXIT.data,
+  401: EXIT.refused,
+  403: EXIT.refused,
+  404: EXIT.notFound,
+  405: EXIT.data,
+  409: EXIT.data,
   413: EXIT.data,
 }
 

@@ -25,7 +25,12 @@ export async function startTemporaryServer(folder: string, inContainer: boolean)
   const dataDir = mkdtempSync(join(tmpdir(), 'runyard-test-'))
   const remove = () => rmSync(dataDir, { recursive: true, force: true })
   const options = {
-    ...{ host: '127.0.0.1', port: '0', dataDir, worker: [folder], logLevel: 'error', drainTimeout: '0' },
+    host: '127.0.0.1',
+    port: '0',
+    dataDir,
+    worker: [folder],
+    logLevel: 'error',
+    drainTimeout: '0',
     ...(inContainer ? { container: true } : { docker: 'off', directWorkers: true }),
   }
   const absolute = (path: string) => resolve(path)

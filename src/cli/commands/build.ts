@@ -45,15 +45,13 @@ async function build(folder: string, options: BuildCommandOptions): Promise<void
   const onOutput = (text: string) => void printText(text, process.stderr)
   try {
     const id = await buildImage({
-      ...{
-        engine: connection.engine,
-        folder: resolve(folder),
-        name: tag,
-        dockerfile: file,
-        args,
-        pull,
-        noCache: !cache,
-      },
+      engine: connection.engine,
+      folder: resolve(folder),
+      name: tag,
+      dockerfile: file,
+      args,
+      pull,
+      noCache: !cache,
       onOutput,
     })
     printText(wantsJson(options) ? `${JSON.stringify({ name: tag, id })}\n` : `Built ${tag} (${id})\n`)

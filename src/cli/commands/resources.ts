@@ -77,7 +77,10 @@ const KEY: readonly Field[] = [
 
 const RESOURCES: readonly Resource[] = [
   {
-    ...{ name: 'endpoints', one: 'endpoint', path: '/v2/serverless', wrapper: 'endpoints' },
+    name: 'endpoints',
+    one: 'endpoint',
+    path: '/v2/serverless',
+    wrapper: 'endpoints',
     columns: [
       ...[column('ID', 'id'), column('NAME', 'name'), column('TYPE', 'type'), column('IMAGE', 'image')],
       { title: 'WORKERS', text: row => `${memberAt(row, 'workers.min')}-${memberAt(row, 'workers.max')}` },
@@ -90,12 +93,19 @@ const RESOURCES: readonly Resource[] = [
     updateFields: ENDPOINT,
   },
   {
-    ...{ name: 'templates', one: 'template', path: '/v2/templates', wrapper: 'templates' },
+    name: 'templates',
+    one: 'template',
+    path: '/v2/templates',
+    wrapper: 'templates',
     columns: [column('ID', 'id'), column('NAME', 'name'), column('IMAGE', 'image'), column('SERVERLESS', 'serverless')],
-    ...{ createFields: TEMPLATE, updateFields: TEMPLATE },
+    createFields: TEMPLATE,
+    updateFields: TEMPLATE,
   },
   {
-    ...{ name: 'secrets', one: 'secret', path: '/v2/account/secrets', wrapper: 'secrets' },
+    name: 'secrets',
+    one: 'secret',
+    path: '/v2/account/secrets',
+    wrapper: 'secrets',
     columns: [
       column('ID', 'id'),
       column('NAME', 'name'),
@@ -106,7 +116,10 @@ const RESOURCES: readonly Resource[] = [
     updateFields: SECRET_VALUE,
   },
   {
-    ...{ name: 'keys', one: 'API key', path: '/v2/account/keys', wrapper: 'keys' },
+    name: 'keys',
+    one: 'API key',
+    path: '/v2/account/keys',
+    wrapper: 'keys',
     columns: [
       ...[column('ID', 'id'), column('NAME', 'name'), column('KEY', 'hint'), column('SCOPE', 'scope.type')],
       ...[column('DISABLED', 'disabled'), column('EXPIRES', 'expiresAt'), column('LAST USED', 'lastUsedAt')],
@@ -119,7 +132,11 @@ const RESOURCES: readonly Resource[] = [
     updateFields: KEY,
   },
   {
-    ...{ name: 'accounts', one: 'account', path: '/v2/account/accounts', wrapper: 'accounts', stays: true },
+    name: 'accounts',
+    one: 'account',
+    path: '/v2/account/accounts',
+    wrapper: 'accounts',
+    stays: true,
     columns: [column('ID', 'id'), column('NAME', 'name'), column('DELETES RUNNING', 'deleteRunningEndpoints')],
     createFields: [{ flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }],
     updateFields: [
@@ -127,17 +144,22 @@ const RESOURCES: readonly Resource[] = [
       {
         flag: '--delete-running-endpoints <true|false>',
         help: 'whether GraphQL deletes endpoints whose workersMin or workersMax is not 0',
-        ...{ path: 'deleteRunningEndpoints', kind: 'json' },
+        path: 'deleteRunningEndpoints',
+        kind: 'json',
       },
       {
         flag: '--limits <json>',
         help: 'all limits of its own, such as {"queuedJobs":5000,"gpus":1}; null for no limit; for the operator',
-        ...{ path: 'limits', kind: 'json' },
+        path: 'limits',
+        kind: 'json',
       },
     ],
   },
   {
-    ...{ name: 'volumes', one: 'network volume', path: '/v2/network-volumes', wrapper: 'networkVolumes' },
+    name: 'volumes',
+    one: 'network volume',
+    path: '/v2/network-volumes',
+    wrapper: 'networkVolumes',
     columns: [column('ID', 'id'), column('NAME', 'name'), column('GB', 'size'), column('DATA CENTER', 'dataCenter')],
     createFields: [
       { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' },

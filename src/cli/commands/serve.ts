@@ -25,7 +25,9 @@ export function addServe(program: Command): void {
 
 async function serve(options: Record<string, unknown>): Promise<void> {
   const reading = readConfig({
-    ...{ options, env: process.env, absolute: path => resolve(path) },
+    options,
+    env: process.env,
+    absolute: path => resolve(path),
     read: path => readFileSync(path, 'utf8'),
   })
   if ('mistakes' in reading) {

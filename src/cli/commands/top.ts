@@ -98,7 +98,11 @@ function isAway(error: unknown): boolean {
 }
 
 const LOOKS: Readonly<Record<Style, Parameters<typeof styleText>[0]>> = {
-  ...{ head: 'bold', good: 'green', busy: 'yellow', bad: 'red', dim: 'dim' },
+  head: 'bold',
+  good: 'green',
+  busy: 'yellow',
+  bad: 'red',
+  dim: 'dim',
 }
 
 function styled({ text, style }: ScreenLine): string {

@@ -70,7 +70,8 @@ async function workersOf(options: ListOptions, endpoint: string): Promise<TableR
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers${query}`)
   const { workers, ended = [] } = (await answer.json()) as { workers: TableRow[]; ended?: TableRow[] }
   return withEnded(workers, ended).map(({ id, ...worker }) => ({
-    ...{ id, endpointId: decodeURIComponent(endpoint) },
+    id,
+    endpointId: decodeURIComponent(endpoint),
     ...worker,
   }))
 }

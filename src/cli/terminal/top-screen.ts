@@ -151,7 +151,11 @@ function whyOf(explanation: Explanation | null, waiting: number): string[] {
 }
 
 const STYLES: Readonly<Record<string, Style>> = {
-  ...{ RUNNING: 'good', INITIALIZING: 'busy', THROTTLED: 'bad', UNHEALTHY: 'bad', IDLE: 'dim' },
+  RUNNING: 'good',
+  INITIALIZING: 'busy',
+  THROTTLED: 'bad',
+  UNHEALTHY: 'bad',
+  IDLE: 'dim',
 }
 
 interface Column {

@@ -31,7 +31,11 @@ const PAID: ReadonlySet<BilledPhase> = new Set(['running', 'idle'])
 
 /** Everything is free. */
 export const NO_PRICES: PriceList = {
-  ...{ gpu: new Map(), gpuDefault: 0, cpu: new Map(), cpuDefault: 0, phases: PAID },
+  gpu: new Map(),
+  gpuDefault: 0,
+  cpu: new Map(),
+  cpuDefault: 0,
+  phases: PAID,
 }
 
 /** What the hosted service asks, as far as its catalogue says. */

@@ -27,12 +27,24 @@ export type GivenLimits = Partial<AccountLimits>
 
 /** No limit at all. */
 export const NO_LIMITS: AccountLimits = {
-  ...{ objects: null, workersMin: null, workers: null, gpus: null, queuedJobs: null, queuedMb: null, storedMb: null },
+  objects: null,
+  workersMin: null,
+  workers: null,
+  gpus: null,
+  queuedJobs: null,
+  queuedMb: null,
+  storedMb: null,
 }
 
 /** What accounts beside the operator's have unless the installation says otherwise. */
 export const ACCOUNT_LIMITS: AccountLimits = {
-  ...{ objects: 1_000, workersMin: 8, workers: null, gpus: null, queuedJobs: 100_000, queuedMb: 256, storedMb: 1_024 },
+  objects: 1_000,
+  workersMin: 8,
+  workers: null,
+  gpus: null,
+  queuedJobs: 100_000,
+  queuedMb: 256,
+  storedMb: 1_024,
 }
 
 /** The largest number that a limit can have. */

@@ -112,8 +112,13 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
   const { scaler, ...defaults } = ENDPOINT_DEFAULTS
   const type = config.type ?? defaults.type
   return {
-    ...{ ...defaults, locations: [], networkVolumeIds: [], env: {}, scaler: scaler[type] },
-    ...{ ...config, type },
+    ...defaults,
+    locations: [],
+    networkVolumeIds: [],
+    env: {},
+    scaler: scaler[type],
+    ...config,
+    type,
   }
 }
 

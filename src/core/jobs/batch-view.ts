@@ -4,8 +4,14 @@ import { type Batch, type BatchRequest, batchStatus } from './batch.ts'
 export function batchView(batch: Batch): string {
   const { id, endpointId, name, total, inProgress, completed, failed, createdAtMs } = batch
   return JSON.stringify({
-    ...{ id, endpointId, ...(name === null ? {} : { name }), status: batchStatus(batch) },
-    ...{ requestTotal: total, requestInProgress: inProgress, requestCompleted: completed, requestFailed: failed },
+    id,
+    endpointId,
+    ...(name === null ? {} : { name }),
+    status: batchStatus(batch),
+    requestTotal: total,
+    requestInProgress: inProgress,
+    requestCompleted: completed,
+    requestFailed: failed,
     createdAt: createdAtMs,
   })
 }

@@ -44,7 +44,14 @@ export function jobSummaryView(job: JobSummary, nowMs: number) {
   const { id, status, createdAtMs, startedAtMs, finishedAtMs, workerId, lostAttempts } = job
   const { delayMs, executionMs } = jobTimes(job, nowMs)
   return {
-    ...{ id, status, createdAt: createdAtMs, startedAt: startedAtMs, completedAt: finishedAtMs },
-    ...{ delayTime: delayMs, executionTime: executionMs, workerId, retries: lostAttempts },
+    id,
+    status,
+    createdAt: createdAtMs,
+    startedAt: startedAtMs,
+    completedAt: finishedAtMs,
+    delayTime: delayMs,
+    executionTime: executionMs,
+    workerId,
+    retries: lostAttempts,
   }
 }

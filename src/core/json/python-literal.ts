@@ -6,8 +6,17 @@ const NUMBER = /[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?/y
 const WORD = /None|True|False|nan|inf|-inf/y
 const WORDS: Readonly<Record<string, unknown>> = { None: null, True: true, False: false, nan: null, inf: null }
 const PLAIN_ESCAPES: Readonly<Record<string, string>> = {
-  ...{ n: '\n', r: '\r', t: '\t', a: '\x07', b: '\b', f: '\f', v: '\v', '\n': '' },
-  ...{ '\\': '\\', "'": "'", '"': '"' },
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  a: '\x07',
+  b: '\b',
+  f: '\f',
+  v: '\v',
+  '\n': '',
+  '\\': '\\',
+  "'": "'",
+  '"': '"',
 }
 const CODED_ESCAPE = /x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})/y
 

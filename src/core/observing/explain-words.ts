@@ -15,11 +15,15 @@ export interface Words {
 }
 
 const JOBS: Words = {
-  ...{ thing: 'job', underWay: 'running', whilePaused: 'jobs are accepted and wait' },
+  thing: 'job',
+  underWay: 'running',
+  whilePaused: 'jobs are accepted and wait',
   ailing: 'is unhealthy, gets no job and is replaced',
 }
 const REQUESTS: Words = {
-  ...{ thing: 'request', underWay: 'in flight', whilePaused: 'requests are refused' },
+  thing: 'request',
+  underWay: 'in flight',
+  whilePaused: 'requests are refused',
   ailing: 'is not healthy and gets no requests',
 }
 

@@ -69,7 +69,10 @@ const GPU_ROWS: readonly GpuRow[] = [
 
 /** All known GPU types. */
 export const GPU_TYPES: readonly GpuType[] = GPU_ROWS.map(([id, name, memoryGb, pool]) => ({
-  ...{ id, name, memoryGb, pool },
+  id,
+  name,
+  memoryGb,
+  pool,
   manufacturer: id.startsWith('AMD ') ? 'AMD' : 'NVIDIA',
 }))
 
@@ -113,6 +116,8 @@ const DATA_CENTER_ROWS: readonly DataCenterRow[] = [
 
 /** All known data centers. */
 export const DATA_CENTERS: readonly DataCenter[] = DATA_CENTER_ROWS.map(([id, region, country, name]) => ({
-  ...{ id, region, country },
+  id,
+  region,
+  country,
   name: name ?? id,
 }))

@@ -80,7 +80,9 @@ class Placing {
       } else if (next.wanted === 0) waiting.delete(next)
     }
     return {
-      ...{ placed: this.#placed, evictions: this.#evictions, unplaced: this.#unplaced },
+      placed: this.#placed,
+      evictions: this.#evictions,
+      unplaced: this.#unplaced,
       wakeAtMs: this.#wakeAtMs,
     }
   }
@@ -233,8 +235,14 @@ class Placing {
 
   #take({ id, owner, name }: Tenant, placement: Placement, phase: 'starting' | 'kept'): void {
     this.#taken.push({
-      ...{ workerId: '' as WorkerId, endpointId: id, owner, endpointName: name, placement, phase },
-      ...{ readyAtMs: null, idleSinceMs: null },
+      workerId: '' as WorkerId,
+      endpointId: id,
+      owner,
+      endpointName: name,
+      placement,
+      phase,
+      readyAtMs: null,
+      idleSinceMs: null,
     })
   }
 

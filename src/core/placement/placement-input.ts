@@ -18,7 +18,10 @@ export interface PlacementRules {
 
 /** The rules unless others are chosen. */
 export const PLACEMENT_RULES: PlacementRules = {
-  ...{ requireGpu: false, dwellMs: 30_000, cpuOvercommit: 4, memoryOvercommit: 2 },
+  requireGpu: false,
+  dwellMs: 30_000,
+  cpuOvercommit: 4,
+  memoryOvercommit: 2,
 }
 
 /** An endpoint with workers or the wish for some. */

@@ -68,8 +68,12 @@ export interface WorkerCounts {
 export function countWorkers(shown: readonly ShownWorker[]): WorkerCounts {
   const count = (status: WorkerStatus) => shown.filter(worker => worker.status === status).length
   return {
-    ...{ running: count('RUNNING'), idle: count('IDLE'), initializing: count('INITIALIZING') },
-    ...{ throttled: count('THROTTLED'), unhealthy: count('UNHEALTHY'), total: shown.length },
+    running: count('RUNNING'),
+    idle: count('IDLE'),
+    initializing: count('INITIALIZING'),
+    throttled: count('THROTTLED'),
+    unhealthy: count('UNHEALTHY'),
+    total: shown.length,
     ready: shown.filter(isReady).length,
   }
 }

@@ -107,7 +107,8 @@ export class Cage {
       words: rest,
       // By these the server finds a worker again and knows what it had.
       env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
-      ...{ attach, options: openOptions(join(folder, 'cage'), options) },
+      attach,
+      options: openOptions(join(folder, 'cage'), options),
       isolation: { kind: 'cage', limits: this.#limitsOf(spec) },
     }
   }
@@ -166,7 +167,9 @@ export class Cage {
     const { spec, image, program, words, working, home, tmp, env, hostEnv, nodePath } = launch
     const hostHome = hostEnv.HOME || homedir()
     const programs = await programFolders({
-      ...{ image, programs: [program, nodePath], home: hostHome },
+      image,
+      programs: [program, nodePath],
+      home: hostHome,
       path: hostEnv.PATH ?? '',
     })
     const local = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
@@ -178,8 +181,15 @@ export class Cage {
     // What would lie above the layer would be the image itself.
     const own = layer !== null && working === image ? [] : [working]
     return {
-      ...{ links: this.#system.links, env, program, words, tmp, folder: working },
-      ...{ readable, shared, layer },
+      links: this.#system.links,
+      env,
+      program,
+      words,
+      tmp,
+      folder: working,
+      readable,
+      shared,
+      layer,
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
       writable: [...new Set([home, ...(await cachesOf(env, hostHome)), ...own])],
       volume: spec.volume?.path ?? null,

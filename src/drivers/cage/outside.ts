@@ -68,7 +68,9 @@ function startSlirp({ worker, pid, held, clock }: SlirpStart): Promise<void> {
   const env = { PATH: SYSTEM_PATH, [WORKER_VARIABLE]: worker }
   const fds = [`--cidr=${RANGE}`, '--ready-fd=3', '--exit-fd=4', String(pid), 'tap0']
   const child = spawn('slirp4netns', [...words, ...fds], {
-    ...{ cwd: '/', env, detached: true },
+    cwd: '/',
+    env,
+    detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', held],
   })
   const [errors, ready] = [child.stdio[2], child.stdio[3]] as [Readable, Readable]

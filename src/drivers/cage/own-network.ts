@@ -75,7 +75,9 @@ export class OwnNetwork {
     const served = ports === null ? [] : [...new Set([ports.port, ports.healthPort])]
     const control = open ? join(folder, 'network') : null
     const settings: DoorSettings = {
-      ...{ surface, socket, control },
+      surface,
+      socket,
+      control,
       serves: served.map(port => ({ port, path: servedSocket(folder, port) })),
     }
     const door = [nodePath, ...NODE_OPTIONS, PROGRAM, JSON.stringify(settings)]

@@ -76,7 +76,9 @@ export class ContainerCalls {
   async list(): Promise<readonly ListedContainer[]> {
     const filters = JSON.stringify({ label: [`${LABELS.installation}=${this.#installation}`] })
     const all = await this.#engine.call<readonly { Id: string; State: string; Labels: Record<string, string> }[]>({
-      ...{ method: 'GET', path: '/containers/json', query: { all: true, filters } },
+      method: 'GET',
+      path: '/containers/json',
+      query: { all: true, filters },
     })
     return all.map(({ Id, State, Labels }) => ({
       id: Id,

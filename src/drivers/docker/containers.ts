@@ -180,13 +180,11 @@ export class Container {
     const { engine } = this.#options
     await this.#copy.finish(how.withEngine && engine.facts === null ? 0 : LOG_MS)
     const seen = containerExit({
-      ...{
-        code,
-        memoryMb: this.#memoryMb,
-        withEngine: how.withEngine,
-        asked: this.#asked !== null,
-        tail: this.#copy.tail,
-      },
+      code,
+      memoryMb: this.#memoryMb,
+      withEngine: how.withEngine,
+      asked: this.#asked !== null,
+      tail: this.#copy.tail,
       outOfMemory: how.outOfMemory || this.#outOfMemory,
       architecture: engine.facts?.architecture ?? '',
     })

@@ -92,7 +92,9 @@ class Containers implements DockerDriver {
     this.#options = options
     const { clock, stateDir } = options
     this.#engine = new Engine({
-      ...{ addresses: options.addresses, clock, note: options.note },
+      addresses: options.addresses,
+      clock,
+      note: options.note,
       label: `${LABELS.installation}=${options.installation}`,
       onUp: async () => {
         await this.#reconcile('engine came')
@@ -285,8 +287,12 @@ class Containers implements DockerDriver {
   #trackAs(worker: WorkerId, handle: ContainerHandle): Container {
     const { clock, logs, bootId, notifier } = this.#options
     const container = new Container({
-      ...{ engine: this.#engine, clock, handle, bootId },
-      ...{ logFile: logs.path(worker), noteFile: this.#noteFile(worker) },
+      engine: this.#engine,
+      clock,
+      handle,
+      bootId,
+      logFile: logs.path(worker),
+      noteFile: this.#noteFile(worker),
       onExit: () => notifier.publish('fleet'),
     })
     this.#containers.set(worker, container)

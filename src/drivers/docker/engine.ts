@@ -143,7 +143,9 @@ export class Engine {
     return new Promise((resolve, reject) => {
       docker.modem.dial(
         {
-          ...{ method, isStream, path: query === undefined ? path : `${path}?` },
+          method,
+          isStream,
+          path: query === undefined ? path : `${path}?`,
           ...(query === undefined && body === undefined ? {} : { options }),
           ...(auth === undefined ? {} : { authconfig: auth }),
           abortSignal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),

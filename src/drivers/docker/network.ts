@@ -83,7 +83,11 @@ class BridgeNetwork implements ContainerNetwork {
     const known = before?.id === network.Id ? before : await this.#learn(network.Id, gateway)
     this.#known = known
     return {
-      ...{ ...known.engine, local, id: network.Id, name: network.Name, gateway },
+      ...known.engine,
+      local,
+      id: network.Id,
+      name: network.Name,
+      gateway,
       addresses: [...ownAddresses(), ...(known.address === null ? [] : [known.address])],
       subnets: ranges.flatMap(({ Subnet }) => (Subnet === undefined ? [] : [Subnet])),
       isolated: network.Options?.[ISOLATION] === 'false',
@@ -142,7 +146,9 @@ class BridgeNetwork implements ContainerNetwork {
   async #make(wanted: AddressRange | null): Promise<Docker.Network> {
     const { engine, installation } = this.#options
     const base: Docker.NetworkCreateOptions = {
-      ...{ Name: `runyard-${installation}`, Driver: 'bridge', CheckDuplicate: true },
+      Name: `runyard-${installation}`,
+      Driver: 'bridge',
+      CheckDuplicate: true,
       // Interfaces have names of at most 15 characters; a known one is what firewall rules can be written for.
       Options: { [ISOLATION]: 'false', [BRIDGE]: `ry-${installation.slice(0, 12)}` },
       Labels: { [INSTALLATION_LABEL]: installation },
@@ -173,7 +179,8 @@ async function engineFacts(engine: Docker): Promise<OfEngine> {
   ])
   const isPodman = (version.Components ?? []).some(({ Name }) => /podman/i.test(Name))
   return {
-    ...{ platform: process.platform, product: isPodman ? 'podman' : 'docker' },
+    platform: process.platform,
+    product: isPodman ? 'podman' : 'docker',
     operatingSystem: info.OperatingSystem ?? '',
     rootless: (info.SecurityOptions ?? []).some(option => /rootless/.test(option)),
   }

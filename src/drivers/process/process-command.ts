@@ -93,7 +93,8 @@ export function contains(root: string, path: string): boolean {
 const HANDLERS = ['handler.py', 'handler.ts', 'handler.mjs', 'handler.js']
 const SERVERS = ['server.py', 'server.ts', 'server.mjs', 'server.js']
 const FILES: Readonly<Record<Purpose, readonly string[]>> = {
-  ...{ jobs: HANDLERS, requests: SERVERS },
+  jobs: HANDLERS,
+  requests: SERVERS,
   either: [...HANDLERS, ...SERVERS],
 }
 

@@ -262,7 +262,13 @@ class Processes implements ProcessDriver {
       const notes = [working.note, volumeNote, ...taken.map(takenText)].filter(note => note !== null)
       const env = { ...environment, ...portVariables(ports) }
       const cage = await this.#cageFor(spec, {
-        ...{ command, program, folder, home, tmp, env, ports },
+        command,
+        program,
+        folder,
+        home,
+        tmp,
+        env,
+        ports,
         working: working.path,
       })
       const launch = { command, program, folder: working.path, env, cage, ports, named, notes }

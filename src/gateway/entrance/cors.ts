@@ -14,10 +14,12 @@ export function preflightOf(method: string, rawHeaders: readonly string[]): Pref
   if (origin === undefined || wanted === undefined) return null
   return {
     headers: {
-      ...{ 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' },
+      'access-control-allow-origin': origin,
+      'access-control-allow-credentials': 'true',
       'access-control-allow-methods': wanted,
       ...(headers === undefined ? {} : { 'access-control-allow-headers': headers }),
-      ...{ 'access-control-max-age': '600', vary: ['origin', ...ASKED].join(', ') },
+      'access-control-max-age': '600',
+      vary: ['origin', ...ASKED].join(', '),
     },
   }
 }

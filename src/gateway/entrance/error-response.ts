@@ -29,7 +29,8 @@ export function refuseUpgrade(socket: Duplex, error: AppError): void {
 function refusalOf({ status, message, retryAfterSeconds }: AppError) {
   const body = JSON.stringify({ error: message })
   const headers: Record<string, string> = {
-    ...{ 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) },
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
     'cache-control': 'no-store',
     ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),

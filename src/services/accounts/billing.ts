@@ -84,8 +84,13 @@ export class Billing {
     const records = joined(jobs.sums, workers.sums).map(({ startMs, endpointId: id, jobs: done, flavors }) => {
       const cost = this.#exact(flavors)
       return {
-        ...{ endpointId: id, startMs, endMs: bucketsAfter(startMs, time.size) },
-        ...{ gpu: gpu.add(cost.gpu), cpu: cpu.add(cost.cpu), jobs: done, billedMs: cost.billedMs },
+        endpointId: id,
+        startMs,
+        endMs: bucketsAfter(startMs, time.size),
+        gpu: gpu.add(cost.gpu),
+        cpu: cpu.add(cost.cpu),
+        jobs: done,
+        billedMs: cost.billedMs,
         workers: flavors.reduce((sum, { usage }) => addWorkerUsage(sum, usage), NO_WORKER_USAGE),
       }
     })

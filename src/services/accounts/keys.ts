@@ -71,8 +71,19 @@ export class Keys {
     if (enough.length === MAX_KEYS) throw new AppError('conflict', `an account can have at most ${MAX_KEYS} keys`)
     const key = this.#newText()
     const record: ApiKey = {
-      ...{ id: random.uuid() as KeyId, owner, kind: 'user', name, scope, exempt, expiresAtMs, disabled: false },
-      ...{ hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null },
+      id: random.uuid() as KeyId,
+      owner,
+      kind: 'user',
+      name,
+      scope,
+      exempt,
+      expiresAtMs,
+      disabled: false,
+      hash: vault.hash(key),
+      hint: keyHint(key),
+      createdAtMs: clock.now(),
+      lastUsedAtMs: null,
+      endpointId: null,
     }
     await store.keys.insert(record)
     emit('key.created', { keyId: record.id, owner, by: caller.keyId })
@@ -195,9 +206,19 @@ export class Keys {
     const { vault, clock, random } = this.#ports
     const key = this.#newText()
     const record: ApiKey = {
-      ...{ id: random.uuid() as KeyId, owner, kind: 'endpoint', name, scope: endpointScope(id), exempt: false },
-      ...{ expiresAtMs: null, disabled: false, hash: vault.hash(key), hint: keyHint(key), createdAtMs: clock.now() },
-      ...{ lastUsedAtMs: null, endpointId: id },
+      id: random.uuid() as KeyId,
+      owner,
+      kind: 'endpoint',
+      name,
+      scope: endpointScope(id),
+      exempt: false,
+      expiresAtMs: null,
+      disabled: false,
+      hash: vault.hash(key),
+      hint: keyHint(key),
+      createdAtMs: clock.now(),
+      lastUsedAtMs: null,
+      endpointId: id,
     }
     return { key, record, sealed: vault.seal(key, endpointKeyPlace(id)) }
   }

@@ -339,9 +339,17 @@ export class Endpoints {
     const { random, clock } = this.#ports
     const id = shortId(random) as TemplateId
     return {
-      ...{ ...TEMPLATE_DEFAULTS, diskGb: DISK_GB, volumeGb: 0, ...content },
-      ...{ isServerless: true, isPublic: false, listed: false, createdAtMs: clock.now() },
-      ...{ id, owner, name: `${endpointName.slice(0, 120)}__template__${id}` },
+      ...TEMPLATE_DEFAULTS,
+      diskGb: DISK_GB,
+      volumeGb: 0,
+      ...content,
+      isServerless: true,
+      isPublic: false,
+      listed: false,
+      createdAtMs: clock.now(),
+      id,
+      owner,
+      name: `${endpointName.slice(0, 120)}__template__${id}`,
     }
   }
 

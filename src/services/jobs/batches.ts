@@ -184,7 +184,10 @@ export class Batches {
     const id = `${random.uuid()}-u1` as JobId
     return {
       id,
-      ...{ input, policy, webhook, lowPriority },
+      input,
+      policy,
+      webhook,
+      lowPriority,
       s3Config: s3Config === null ? null : vault.seal(s3Config, jobPlace(id)),
       executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
       ttlMs: submission.ttlMs ?? BATCH.requestTtlMs,

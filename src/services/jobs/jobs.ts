@@ -123,9 +123,16 @@ export class Jobs {
       ttlMs,
       retentionMs: retentionMs(kind, askedWaitMs),
       queuedAtMs: nowMs,
-      ...{ startedAtMs: null, finishedAtMs: null },
+      startedAtMs: null,
+      finishedAtMs: null,
       expiresAtMs: nowMs + ttlMs,
-      ...{ attempt: 0, lostAttempts: 0, workerId: null, output: null, error: null, progress: null, warning: null },
+      attempt: 0,
+      lostAttempts: 0,
+      workerId: null,
+      output: null,
+      error: null,
+      progress: null,
+      warning: null,
       batchId: null,
     }
   }

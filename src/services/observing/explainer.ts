@@ -79,7 +79,8 @@ export class Explainer {
     const found = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#balancing.snapshot(id))
     const there = found.filter(snapshot => snapshot !== null)
     const items = await mapConcurrently(there, CONCURRENCY, async snapshot => ({
-      ...{ endpoint: snapshot.endpoint, snapshot },
+      endpoint: snapshot.endpoint,
+      snapshot,
       explanation: await this.of(snapshot),
     }))
     return { items, nextCursor: page.nextCursor }

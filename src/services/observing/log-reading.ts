@@ -110,7 +110,9 @@ export class LogReading {
       sources: new Set(
         query.source === null ? (job === null ? ['container', 'system'] : ['container']) : [query.source],
       ),
-      ...{ jobId: job?.id ?? null, text: query.text, unfinished: !query.follow },
+      jobId: job?.id ?? null,
+      text: query.text,
+      unfinished: !query.follow,
     }
     const look = () => this.#subjectOf(owner, found, job)
     const subject = await look()

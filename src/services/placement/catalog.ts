@@ -44,7 +44,8 @@ export class Catalog {
         pricePerHour: this.#gpuPrice(type.pool),
         here: here.length,
         free: here.filter(({ gpu }) => !taken.has(gpuKey(gpu))).length,
-        ...{ vcpusHere: Math.floor(parts.vcpus), memoryGbHere: Math.floor(parts.memoryGb) },
+        vcpusHere: Math.floor(parts.vcpus),
+        memoryGbHere: Math.floor(parts.memoryGb),
       }
     })
   }

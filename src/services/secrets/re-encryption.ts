@@ -11,8 +11,14 @@ const STEP: Readonly<Record<SealKind, number>> = {
   registries: 100,
   endpointKeys: 100,
   jobs: 5,
-  ...{ templates: 100, endpoints: 100, jobInputs: 5, jobWebhooks: 100, draftInputs: 5, draftWebhooks: 100 },
-  ...{ batchWebhooks: 100, deliveries: 100 },
+  templates: 100,
+  endpoints: 100,
+  jobInputs: 5,
+  jobWebhooks: 100,
+  draftInputs: 5,
+  draftWebhooks: 100,
+  batchWebhooks: 100,
+  deliveries: 100,
 }
 /** Of what was there before payloads were to be sealed, what stays for long. Inputs go with their jobs. */
 const LASTING = [

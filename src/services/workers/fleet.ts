@@ -327,8 +327,15 @@ export class Fleet {
     const needs = await this.#needs.find(endpoint, template)
     const identity = { endpointId, workerId, hostSuffix, placement, volume: needs.volume }
     const spec = {
-      ...{ workerId, endpointId, image: template.image, args: template.args, placement, ...needs },
-      ...{ diskGb: template.diskGb, ports: template.ports, serves },
+      workerId,
+      endpointId,
+      image: template.image,
+      args: template.args,
+      placement,
+      ...needs,
+      diskGb: template.diskGb,
+      ports: template.ports,
+      serves,
       protocolEnv:
         serves === null ? protocolEnv({ ...identity, token, baseUrl, env: needs.env }) : identityEnv(identity),
     }
@@ -371,12 +378,31 @@ export class Fleet {
     const id = queued?.id ?? this.newId()
     const createdAtMs = queued?.queuedAtMs ?? clock.now()
     return {
-      ...{ id, owner: endpoint.owner, endpointId: endpoint.id, version: endpoint.version, state: 'STARTING' },
-      ...{ ...place, handle: null, createdAtMs, startedAtMs: null },
-      ...{ readyAtMs: null, idleSinceMs: null, stopRequestedAtMs: null, exitedAtMs: null, stopReason: null },
-      ...{ placement, placedAtMs: clock.now(), pullStartedAtMs: null, pullEndedAtMs: null },
-      ...{ stoppingAtMs: null, problemAtMs: null },
-      ...{ problem: null, exit: null, capacity: 1, jobsFinished: 0, sdk: null },
+      id,
+      owner: endpoint.owner,
+      endpointId: endpoint.id,
+      version: endpoint.version,
+      state: 'STARTING',
+      ...place,
+      handle: null,
+      createdAtMs,
+      startedAtMs: null,
+      readyAtMs: null,
+      idleSinceMs: null,
+      stopRequestedAtMs: null,
+      exitedAtMs: null,
+      stopReason: null,
+      placement,
+      placedAtMs: clock.now(),
+      pullStartedAtMs: null,
+      pullEndedAtMs: null,
+      stoppingAtMs: null,
+      problemAtMs: null,
+      problem: null,
+      exit: null,
+      capacity: 1,
+      jobsFinished: 0,
+      sdk: null,
     }
   }
 }

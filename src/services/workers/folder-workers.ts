@@ -52,8 +52,12 @@ export async function ensureFolderEndpoint(
   const template =
     known ??
     (await templates.create(by, {
-      ...{ ...TEMPLATE_DEFAULTS, name: await freeName(templates, owner, name), image, volumeGb: 0 },
-      ...{ diskGb: tag === null ? 1 : CONTAINER_DISK_GB, isServerless: true },
+      ...TEMPLATE_DEFAULTS,
+      name: await freeName(templates, owner, name),
+      image,
+      volumeGb: 0,
+      diskGb: tag === null ? 1 : CONTAINER_DISK_GB,
+      isServerless: true,
     }))
   if (template.image !== image) await templates.update(by, template.id, { image })
   const existing = (await store.endpoints.list(owner)).find(({ templateId }) => templateId === template.id)

@@ -144,7 +144,10 @@ export class WorkerReading {
     const held = queue.inProgress > 0 ? await this.#held(snapshot) : new Map<WorkerId, HeldJob[]>()
     const waits = queue.queued + queue.queuedLowPriority > 0 || endpoint.workersMin > 0
     return {
-      ...{ endpoint, queue, finished: counters.completed + counters.failed, counts: countWorkers(shown) },
+      endpoint,
+      queue,
+      finished: counters.completed + counters.failed,
+      counts: countWorkers(shown),
       workers: shown.map(worker => ({
         ...this.#report(worker, endpoint, template),
         jobs: held.get(worker.id) ?? [],

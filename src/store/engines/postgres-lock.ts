@@ -42,7 +42,9 @@ const ANSWER_MS = 5_000
 /** After about so long PostgreSQL ends the session of a machine that is gone, and with it the lock. */
 export const GONE_AFTER_MS = 20_000
 const KEEP_ALIVE = {
-  ...{ tcp_keepalives_idle: 5, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 },
+  tcp_keepalives_idle: 5,
+  tcp_keepalives_interval: 5,
+  tcp_keepalives_count: 3,
   tcp_user_timeout: GONE_AFTER_MS,
 }
 /** Most bytes of an application name. */

@@ -55,7 +55,10 @@ export const usage = {
           ? yield* query<WorkerSumRow>(sql.workerSumsOfOwner, [owner, startMs, endMs])
           : yield* query<WorkerSumRow>(sql.workerSumsOfEndpoint, [owner, startMs, endMs, endpointId])
       const counted = rows.map(row => ({
-        ...{ startMs, endpointId: row.endpoint_id, flavor: row.flavor, usage: toWorkerUsage(row) },
+        startMs,
+        endpointId: row.endpoint_id,
+        flavor: row.flavor,
+        usage: toWorkerUsage(row),
       }))
       return withRunning(counted, running, startMs, endMs)
     })

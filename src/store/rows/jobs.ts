@@ -117,9 +117,14 @@ export function toClaimedJob(row: ClaimedRow): ClaimedJob {
 /** A row as an item of a list. */
 export function toSummary(row: SummaryRow): JobSummary {
   return {
-    ...{ id: row.id, status: row.status, createdAtMs: row.queued_at_ms, queuedAtMs: row.queued_at_ms },
-    ...{ startedAtMs: row.started_at_ms, finishedAtMs: row.finished_at_ms },
-    ...{ lostAttempts: row.lost_attempts, workerId: row.worker_id },
+    id: row.id,
+    status: row.status,
+    createdAtMs: row.queued_at_ms,
+    queuedAtMs: row.queued_at_ms,
+    startedAtMs: row.started_at_ms,
+    finishedAtMs: row.finished_at_ms,
+    lostAttempts: row.lost_attempts,
+    workerId: row.worker_id,
   }
 }
 

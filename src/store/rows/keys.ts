@@ -23,7 +23,13 @@ export interface KeyRow {
 export function toKey(row: KeyRow): ApiKey {
   const { id, owner, kind, name, hash, hint } = row
   return {
-    ...{ id, owner, kind, name, hash, hint, scope: toScope(row.scope) },
+    id,
+    owner,
+    kind,
+    name,
+    hash,
+    hint,
+    scope: toScope(row.scope),
     exempt: row.exempt === 1,
     disabled: row.disabled === 1,
     expiresAtMs: row.expires_at_ms,

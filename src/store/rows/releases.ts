@@ -18,7 +18,12 @@ export function toRelease(row: ReleaseRow): Release {
   const { endpoint_id: endpointId, version, owner, source } = row
   return {
     id: `${endpointId}-${version}`,
-    ...{ endpointId, owner, version, source, createdBy: row.created_by, createdAtMs: row.created_at_ms },
+    endpointId,
+    owner,
+    version,
+    source,
+    createdBy: row.created_by,
+    createdAtMs: row.created_at_ms,
     diff: JSON.parse(row.diff) as DiffEntry[],
   }
 }

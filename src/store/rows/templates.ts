@@ -18,7 +18,11 @@ type Config = Omit<Template, 'id' | 'owner' | 'name' | 'listed' | 'isPublic' | '
 
 /** What rows of older versions lack. */
 const ADDED = {
-  ...{ category: 'NVIDIA', startSsh: true, startJupyter: true, allowedCudaVersions: [], portLabels: [] },
+  category: 'NVIDIA',
+  startSsh: true,
+  startJupyter: true,
+  allowedCudaVersions: [],
+  portLabels: [],
 } as const
 
 /** A row as a template. */

@@ -63,8 +63,14 @@ export function toOpen(row: OpenRow): OpenWebhook {
 export function toDelivery(row: DeliveryRow, tries: readonly TryRow[]): WebhookDelivery {
   const { id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms } = row
   return {
-    ...{ id, endpointId: endpoint_id, jobId: job_id, jobStatus: job_status, state },
-    ...{ createdAtMs: created_at_ms, dueAtMs: due_at_ms, tries: tries.map(toTry) },
+    id,
+    endpointId: endpoint_id,
+    jobId: job_id,
+    jobStatus: job_status,
+    state,
+    createdAtMs: created_at_ms,
+    dueAtMs: due_at_ms,
+    tries: tries.map(toTry),
   }
 }
 

@@ -63,14 +63,15 @@ function gpuOf(index: number, uuid: unknown, name: unknown, memoryGb: number, dr
   const full = /^\s*AMD\b/i.test(name) ? name : `AMD ${name}`
   return [
     {
-      ...{
-        index,
-        uuid: typeof uuid === 'string' ? uuid : null,
-        name: full,
-        vendor: 'AMD',
-        memoryGb: Math.round(memoryGb),
-      },
-      ...{ driver: typeof driver === 'string' ? driver : null, cuda: null, mig: null, problem: null },
+      index,
+      uuid: typeof uuid === 'string' ? uuid : null,
+      name: full,
+      vendor: 'AMD',
+      memoryGb: Math.round(memoryGb),
+      driver: typeof driver === 'string' ? driver : null,
+      cuda: null,
+      mig: null,
+      problem: null,
     },
   ]
 }

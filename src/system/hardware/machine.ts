@@ -99,7 +99,10 @@ class Here implements Machine {
     const problems = [...merged.flatMap(({ problem }) => problem ?? [])]
     const gpus = merged.flatMap(vendor => vendor.gpus).filter(visibleTo(env.CUDA_VISIBLE_DEVICES))
     const parts: MachineParts = {
-      ...{ vcpus: availableParallelism(), memoryGb, gpus, problem: problems.length === 0 ? null : problems.join('; ') },
+      vcpus: availableParallelism(),
+      memoryGb,
+      gpus,
+      problem: problems.length === 0 ? null : problems.join('; '),
       hadGpus: gpus.length > 0 || this.#parts?.hadGpus === true,
     }
     this.#tell(parts)

@@ -54,7 +54,14 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
       continue
     }
     gpus.push({
-      ...{ index: Number(index), uuid, name, vendor: 'NVIDIA', driver, cuda: null, mig: null, problem: null },
+      index: Number(index),
+      uuid,
+      name,
+      vendor: 'NVIDIA',
+      driver,
+      cuda: null,
+      mig: null,
+      problem: null,
       memoryGb: UNTOLD.test(memory) ? hostMemoryGb : Math.round(Number(memory) / 1024),
     })
   }
@@ -98,7 +105,10 @@ export function withParts(gpus: readonly MachineGpu[], names: string): MachineGp
       ]
     }
     return own.map(({ profile, uuid }) => ({
-      ...{ ...gpu, uuid, mig: profile, name: `${gpu.name} MIG ${profile}` },
+      ...gpu,
+      uuid,
+      mig: profile,
+      name: `${gpu.name} MIG ${profile}`,
       memoryGb: Number(/(\d+)gb/.exec(profile)?.[1] ?? gpu.memoryGb),
     }))
   })

@@ -76,11 +76,16 @@ class PrometheusMetrics implements CountingMetrics {
       help: 'Whether the store could be read for this scrape',
     })
     this.#storeCalls = new Histogram({
-      ...{ registers, name: 'runyard_store_call_seconds', help: 'Calls of the store', labelNames: ['operation'] },
+      registers,
+      name: 'runyard_store_call_seconds',
+      help: 'Calls of the store',
+      labelNames: ['operation'],
       buckets: STORE_BUCKETS,
     })
     this.#storeUnavailable = new Counter({
-      ...{ registers, name: 'runyard_store_unavailable_total', help: 'Calls that the store could not do' },
+      registers,
+      name: 'runyard_store_unavailable_total',
+      help: 'Calls that the store could not do',
     })
     this.#gauges = this.#createGauges()
   }
@@ -177,8 +182,10 @@ class PrometheusMetrics implements CountingMetrics {
     // Not by endpoint: with the phases that would be too many series.
     const phase = new Histogram({
       registers: [this.#registry],
-      ...{ name: 'runyard_worker_cold_start_phase_seconds', help: 'How long each phase of a cold start took' },
-      ...{ labelNames: ['phase'], buckets: COLD_START_BUCKETS },
+      name: 'runyard_worker_cold_start_phase_seconds',
+      help: 'How long each phase of a cold start took',
+      labelNames: ['phase'],
+      buckets: COLD_START_BUCKETS,
     })
     const exited = this.#counter('runyard_workers_exited_total', 'Workers that have ended', 'asked', ['true', 'false'])
     return {
@@ -198,22 +205,34 @@ class PrometheusMetrics implements CountingMetrics {
     const registers = [this.#registry]
     const hooks = this.#counter('runyard_webhooks_total', 'Webhooks that are over', 'result', ['delivered', 'failed'])
     const requests = new Counter({
-      ...{ registers, name: 'runyard_http_requests_total', help: 'Requests that were answered' },
+      registers,
+      name: 'runyard_http_requests_total',
+      help: 'Requests that were answered',
       labelNames: ['surface', 'status'],
     })
     const took = new Histogram({
-      ...{ registers, name: 'runyard_http_request_seconds', help: 'Until an answer began; holding a request counts' },
-      ...{ labelNames: ['surface'], buckets: REQUEST_BUCKETS },
+      registers,
+      name: 'runyard_http_request_seconds',
+      help: 'Until an answer began; holding a request counts',
+      labelNames: ['surface'],
+      buckets: REQUEST_BUCKETS,
     })
     const loops = new Counter({
-      ...{ registers, name: 'runyard_loop_failures_total', help: 'Steps of loops that failed', labelNames: ['loop'] },
+      registers,
+      name: 'runyard_loop_failures_total',
+      help: 'Steps of loops that failed',
+      labelNames: ['loop'],
     })
     const keys = new Counter({
-      ...{ registers, name: 'runyard_key_failures_total', help: 'Keys that were not valid' },
+      registers,
+      name: 'runyard_key_failures_total',
+      help: 'Keys that were not valid',
       labelNames: ['reason'],
     })
     const rights = new Counter({
-      ...{ registers, name: 'runyard_rights_refused_total', help: 'Requests of valid keys that lacked a right' },
+      registers,
+      name: 'runyard_rights_refused_total',
+      help: 'Requests of valid keys that lacked a right',
       labelNames: ['right'],
     })
     return {

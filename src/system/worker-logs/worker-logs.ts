@@ -206,7 +206,9 @@ class FileReader implements LogReader {
     const given = lines.filter(line => line.position > this.#behind)
     this.#behind = given.at(-1)?.position ?? this.#behind
     const placed = given.map(line => ({
-      ...{ line: line.line, jobId: line.jobId, position: line.position },
+      line: line.line,
+      jobId: line.jobId,
+      position: line.position,
       tsMs: output.timeAt(line.end),
     }))
     return { lines: placed, position: this.#behind, more, missed }

@@ -152,7 +152,9 @@ test('REST requests are counted: headers on every answer, 429 with Retry-After o
   assert.equal(refused.headers.get('retry-after'), '50')
   assert.equal(refused.headers.get('content-type'), 'application/problem+json')
   assert.deepEqual(refused.json, {
-    ...{ title: 'Too Many Requests', status: 429, detail: 'the limit of 3 requests per minute is used up' },
+    title: 'Too Many Requests',
+    status: 429,
+    detail: 'the limit of 3 requests per minute is used up',
   })
   await rig.clock.advance(50_000)
   assert.deepEqual([(await get()).status, (await get()).status, (await get()).status], [200, 200, 429])
@@ -183,7 +185,8 @@ test('where jobs are limited, an endpoint takes so many calls, and more when it 
   await rig.clock.advance(10_000 - (rig.clock.now() % 10_000))
   for (let n = 0; n < 2; n += 1) (await purge())()
   await assert.rejects(purge(), {
-    ...{ code: 'rate_limited', retryAfterSeconds: 10 },
+    code: 'rate_limited',
+    retryAfterSeconds: 10,
     message: 'the limit of 2 calls in 10 seconds of purge-queue on this endpoint is reached',
   })
   const exempt = { ...caller, exempt: true }

@@ -138,7 +138,10 @@ test('the query says what was looked at, snapped outward, and all that is wrong 
     await bill(rig, '?startTime=2026-05-03T12:30:00%2B02:00&endTime=2026-05-17T00:00:00Z&bucketSize=week')
   ).metadata
   assert.deepEqual(query, {
-    ...{ startTime: '2026-04-27T00:00:00Z', endTime: '2026-05-18T00:00:00Z', bucketSize: 'week', serverlessId: null },
+    startTime: '2026-04-27T00:00:00Z',
+    endTime: '2026-05-18T00:00:00Z',
+    bucketSize: 'week',
+    serverlessId: null,
   })
   const wrong = async (text: string) => {
     const { status, json } = await rig.ask('GET', `/v2/billing/serverless?${text}`)
@@ -168,7 +171,11 @@ test('each account sees its own bills, also of endpoints that are gone, and read
     assert.equal((await bill(rig, query, reader)).records.length, 1)
   }
   assert.deepEqual((await bill(rig, '?serverlessId=nothing')).metadata.totals, {
-    ...{ totalAmount: 0, gpuAmount: 0, cpuAmount: 0, diskAmount: 0, feeAmount: 0 },
+    totalAmount: 0,
+    gpuAmount: 0,
+    cpuAmount: 0,
+    diskAmount: 0,
+    feeAmount: 0,
   })
 })
 
@@ -181,8 +188,11 @@ test('version 1 shows the same amounts as a bare list, and nothing for pods and 
   const v1 = async (path: string) => (await rig.ask('GET', `/v1/billing/${path}`)).json
   assert.deepEqual(await v1(`endpoints?endpointId=${endpoint}&grouping=endpointId`), [
     {
-      ...{ time: record.startTime, endpointId: endpoint, amount: record.totalAmount },
-      ...{ timeBilledMs: record.usage.billedMs, diskSpaceBilledGb: 0 },
+      time: record.startTime,
+      endpointId: endpoint,
+      amount: record.totalAmount,
+      timeBilledMs: record.usage.billedMs,
+      diskSpaceBilledGb: 0,
     },
   ])
   assert.equal(record.totalAmount, 0.1)

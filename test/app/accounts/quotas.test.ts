@@ -17,8 +17,12 @@ async function stranger(context: TestContext, accountLimits: GivenLimits) {
 
 function makeEndpoint(rig: Rig, key: string, workersMin: number) {
   const body = {
-    ...{ name: 'hers', type: 'QUEUE', image: 'image:1', cpu: [{ id: 'cpu3c', vcpuCount: 2 }] },
-    ...{ scaling: { type: 'QUEUE_DELAY', queueDelay: 4 }, workers: { min: workersMin, max: 64 } },
+    name: 'hers',
+    type: 'QUEUE',
+    image: 'image:1',
+    cpu: [{ id: 'cpu3c', vcpuCount: 2 }],
+    scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
+    workers: { min: workersMin, max: 64 },
   }
   return rig.ask('POST', '/v2/serverless', { key, body })
 }

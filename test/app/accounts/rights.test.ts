@@ -20,7 +20,9 @@ const KEYS: readonly {
   { name: 'read-only', scope: { type: 'read-only' }, manage: 'read', jobs: 'read' },
   ...(['none', 'read', 'write'] as const).flatMap(manage =>
     (['none', 'read', 'write'] as const).map(jobs => ({
-      ...{ name: `restricted ${manage} ${jobs}`, manage, jobs },
+      name: `restricted ${manage} ${jobs}`,
+      manage,
+      jobs,
       scope: { type: 'restricted', management: manage, jobs } as const,
     })),
   ),

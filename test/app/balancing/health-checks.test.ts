@@ -29,7 +29,12 @@ test('an unhealthy worker leaves the rotation, is shown with the reason, and com
   const shown = await statusOf(rig, id, ill)
   assert.deepEqual([shown.status, shown.reason], ['UNHEALTHY', 'it answers 503 at /ping'])
   assert.deepEqual((await rig.health(id)).workers, {
-    ...{ idle: 1, initializing: 0, ready: 1, running: 0, throttled: 0, unhealthy: 1 },
+    idle: 1,
+    initializing: 0,
+    ready: 1,
+    running: 0,
+    throttled: 0,
+    unhealthy: 1,
   })
   rig.probes.answer(ill, OK)
   await rig.clock.advance(1_100)

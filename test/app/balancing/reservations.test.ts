@@ -95,7 +95,9 @@ test('the line of an endpoint is bounded, and so are all lines together', async 
   assert.equal(refusalOf(asked[3]!).status, 429)
   assert.match(refusalOf(asked[3]!).message, /^3 requests are waiting for a worker of this endpoint already/)
   assert.deepEqual(refusalOf(other[2]!), {
-    ...{ status: 429, message: 'too many requests are waiting on this server', retries: true },
+    status: 429,
+    message: 'too many requests are waiting on this server',
+    retries: true,
   })
   assert.equal(rig.lines.waiting, 5)
   for (const { abort } of [...asked, ...other]) abort()

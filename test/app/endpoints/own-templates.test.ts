@@ -9,7 +9,12 @@ import { servicesOf } from '../../support/services.ts'
 
 const { scaler, ...defaults } = ENDPOINT_DEFAULTS
 const CONFIG: EndpointConfig = {
-  ...{ ...defaults, name: 'mine', scaler: scaler.QUEUE, locations: [], networkVolumeIds: [], env: {} },
+  ...defaults,
+  name: 'mine',
+  scaler: scaler.QUEUE,
+  locations: [],
+  networkVolumeIds: [],
+  env: {},
   compute: { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] },
 }
 const ME = DEFAULT_OWNER

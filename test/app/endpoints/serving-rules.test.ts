@@ -13,8 +13,11 @@ const SAVE = {
 }
 
 const ALL_WRONG = {
-  ...{ PORT: '99999', PORT_HEALTH: 'no', HEALTH_CHECK_PATH: 'ping' },
-  ...{ RUNYARD_MAX_CONCURRENCY: '0', RUNPOD_INIT_TIMEOUT: '5m' },
+  PORT: '99999',
+  PORT_HEALTH: 'no',
+  HEALTH_CHECK_PATH: 'ping',
+  RUNYARD_MAX_CONCURRENCY: '0',
+  RUNPOD_INIT_TIMEOUT: '5m',
 }
 const SENTENCES = [
   'the variable PORT must be a port from 1 to 65535',

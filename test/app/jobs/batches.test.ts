@@ -39,8 +39,14 @@ test('a batch goes from a draft to the results of all its requests', async t => 
   assert.deepEqual(await workOff(worker, 1), [{ n: 2 }])
   const createdAt = rig.clock.startMs + 40
   assert.deepEqual((await batches.read(id)).json, {
-    ...{ id, endpointId: endpoint, status: 'FINALIZED', requestTotal: 3, requestInProgress: 0, requestCompleted: 2 },
-    ...{ requestFailed: 1, createdAt },
+    id,
+    endpointId: endpoint,
+    status: 'FINALIZED',
+    requestTotal: 3,
+    requestInProgress: 0,
+    requestCompleted: 2,
+    requestFailed: 1,
+    createdAt,
   })
   const [a, b, c] = await batches.ids(id)
   assert.deepEqual([a, b], [first, second])
@@ -52,7 +58,10 @@ test('a batch goes from a draft to the results of all its requests', async t => 
       { id: b, status: 'FAILED', error: 'no', startedAt: completedAt, completedAt },
       { id: c, status: 'COMPLETED', output: { n: 2 }, startedAt: completedAt, completedAt },
     ],
-    ...{ total: 3, offset: 0, limit: 100, hasMore: false },
+    total: 3,
+    offset: 0,
+    limit: 100,
+    hasMore: false,
   })
 })
 

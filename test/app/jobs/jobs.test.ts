@@ -18,7 +18,12 @@ test('a job goes from the queue to a worker, and its result to the client', asyn
   await rig.clock.advance(1_200)
   assert.equal((await worker.done(id, { output: { b: 2 } })).status, 200)
   assert.deepEqual((await rig.status(endpoint, id)).json, {
-    ...{ delayTime: 300, executionTime: 1_200, id, output: { b: 2 }, status: 'COMPLETED', workerId: worker.id },
+    delayTime: 300,
+    executionTime: 1_200,
+    id,
+    output: { b: 2 },
+    status: 'COMPLETED',
+    workerId: worker.id,
   })
   assert.deepEqual(rig.moves(id), ['claim IN_QUEUE IN_PROGRESS', 'finish IN_PROGRESS COMPLETED'])
 })
@@ -136,7 +141,12 @@ test('runsync answers as soon as the job is done', async t => {
   const { status, json } = await answer
   assert.equal(status, 200)
   assert.deepEqual(json, {
-    ...{ delayTime: 500, executionTime: 700, id, output: 'yes', status: 'COMPLETED', workerId: worker.id },
+    delayTime: 500,
+    executionTime: 700,
+    id,
+    output: 'yes',
+    status: 'COMPLETED',
+    workerId: worker.id,
   })
 })
 
@@ -155,7 +165,11 @@ test('runsync past its wait answers with the state and the times so far, and the
   await rig.clock.advance(2_000)
   const { json } = await running
   assert.deepEqual(json, {
-    ...{ delayTime: 1_000, executionTime: 2_000, id, status: 'IN_PROGRESS', workerId: worker.id },
+    delayTime: 1_000,
+    executionTime: 2_000,
+    id,
+    status: 'IN_PROGRESS',
+    workerId: worker.id,
   })
   await worker.done(id)
   assert.equal((await rig.status(endpoint, id)).json.status, 'COMPLETED')

@@ -129,7 +129,10 @@ test('a worker that has ended stays visible for 24 hours with its exit and last 
   rig.fleet.exit(worker.id, { code: 3 })
   await rig.clock.advance(100)
   assert.deepEqual((await worker.record()).exit, {
-    ...{ code: 3, signal: null, cause: 'exited with code 3', lastLines: ['one', 'two'] },
+    code: 3,
+    signal: null,
+    cause: 'exited with code 3',
+    lastLines: ['one', 'two'],
   })
   await rig.change(endpoint, { workersMin: 0, workersMax: 0 })
   await rig.clock.leap(24 * 3_600_000 - 1_000)

@@ -75,7 +75,11 @@ test('a job that loses its third worker is FAILED and says why', async t => {
     `the worker was lost 3 times while it ran this job, the last time because it was killed by SIGSEGV; this was worker ${view.workerId}`,
   )
   assert.deepEqual((await rig.health(endpoint)).jobs, {
-    ...{ completed: 0, failed: 1, inProgress: 0, inQueue: 0, retried: 2 },
+    completed: 0,
+    failed: 1,
+    inProgress: 0,
+    inQueue: 0,
+    retried: 2,
   })
 })
 
@@ -129,7 +133,11 @@ test('a result after a cancel is answered 200 and changes nothing', async t => {
   const view = (await rig.status(endpoint, id)).json
   assert.deepEqual([view.status, view.output], ['CANCELLED', undefined])
   assert.deepEqual((await rig.health(endpoint)).jobs, {
-    ...{ completed: 0, failed: 0, inProgress: 0, inQueue: 0, retried: 0 },
+    completed: 0,
+    failed: 0,
+    inProgress: 0,
+    inQueue: 0,
+    retried: 0,
   })
   assert.equal((await rig.alive(endpoint))[0]!.held, 0, 'the worker has let go of it')
 })
@@ -164,7 +172,8 @@ const outcomes: [what: string, body: string, expected: Record<string, unknown>][
     'an error object',
     '{"error":{"code": 12345678901234567890}}',
     {
-      ...{ status: 'FAILED', error: '{"code": 12345678901234567890}' },
+      status: 'FAILED',
+      error: '{"code": 12345678901234567890}',
     },
   ],
   ['no output at all', '{}', { status: 'COMPLETED', output: undefined }],

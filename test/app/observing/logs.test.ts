@@ -301,7 +301,10 @@ test('the logs of an endpoint are those of all its workers, also of new ones, in
   assert.equal(again.events.at(-1)!.event, 'end')
   const { text } = await rig.ask('GET', `/ops/logs/${endpoint}?source=container&tail=1`)
   assert.deepEqual(JSON.parse(text), {
-    ...{ workerId: worker.id, jobId: null, source: 'container', line: 'third' },
+    workerId: worker.id,
+    jobId: null,
+    source: 'container',
+    line: 'third',
     ts: new Date(rig.clock.now() - 1_000).toISOString(),
   })
 })

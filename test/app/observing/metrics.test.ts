@@ -12,8 +12,20 @@ const NOTHING = { requests: 0, sockets: 0, waiting: 0, busyWorkers: 0 }
 /** A request that went well, or as `fields` say. */
 function passed(endpointId: EndpointId, fields: Partial<AccessLogEntry> = {}): AccessLogEntry {
   return {
-    ...{ kind: 'request', endpointId, method: 'GET', path: '/', status: 200, complete: true, workerId: null, tries: 1 },
-    ...{ waitMs: 250, connectMs: null, firstByteMs: 3, totalMs: 500, bytesIn: 0, bytesOut: 7 },
+    kind: 'request',
+    endpointId,
+    method: 'GET',
+    path: '/',
+    status: 200,
+    complete: true,
+    workerId: null,
+    tries: 1,
+    waitMs: 250,
+    connectMs: null,
+    firstByteMs: 3,
+    totalMs: 500,
+    bytesIn: 0,
+    bytesOut: 7,
     ...fields,
   }
 }

@@ -16,8 +16,12 @@ test('a secret is found without its value, described anew, and removed by its ow
   const { secrets } = servicesOf(rig)
   const { id } = await secrets.create(ME, 'token', 'one', 'for tests')
   assert.deepEqual(await secrets.find(ME, id), {
-    ...{ id, owner: ME, name: 'token', description: 'for tests' },
-    ...{ createdAtMs: rig.clock.now(), valueUpdatedAtMs: null },
+    id,
+    owner: ME,
+    name: 'token',
+    description: 'for tests',
+    createdAtMs: rig.clock.now(),
+    valueUpdatedAtMs: null,
   })
   assert.equal((await secrets.findByName(ME, 'token'))?.id, id)
   assert.equal(await secrets.findByName(STRANGER, 'token'), null)

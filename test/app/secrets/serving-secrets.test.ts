@@ -54,7 +54,8 @@ test('a worker is started with the values, and asked at the path that it was sta
   const { rig, gateway } = await openBalancedRig(t)
   const [port, path] = [await secret(rig, 'port', '8000'), await secret(rig, 'token', 'hidden-1')]
   const env = {
-    ...{ PORT: reference('port'), HEALTH_CHECK_PATH: `/up?t=${reference('token')}` },
+    PORT: reference('port'),
+    HEALTH_CHECK_PATH: `/up?t=${reference('token')}`,
     RUNPOD_INIT_TIMEOUT: reference('port'),
   }
   const id = await balancedEndpoint(rig, { workersMin: 1, workersMax: 1, template: { env: pairs(env) } })

@@ -29,8 +29,11 @@ test('an endpoint with a template inside gets one of its own, which goes with it
   const { endpoint, podTemplates } = (await rig.graphql(query, { id })).myself
   assert.deepEqual(podTemplates, [])
   assert.deepEqual(endpoint.template, {
-    ...{ id: templateId, name: 'mine', ...TEMPLATE },
-    ...{ volumeInGb: 0, isServerless: true },
+    id: templateId,
+    name: 'mine',
+    ...TEMPLATE,
+    volumeInGb: 0,
+    isServerless: true,
   })
   await rig.graphql(SAVE, { input: { ...input, name: 'two' } })
   await rig.graphql('mutation ($id: String!) { deleteEndpoint(id: $id) }', { id })
@@ -51,7 +54,9 @@ test('a template inside of a change changes what the endpoint runs, and no other
   assert.deepEqual(
     seen.find(({ id }: { id: string }) => id === one),
     {
-      ...{ id: one, version: 2, env: [{ key: 'E' }] },
+      id: one,
+      version: 2,
+      env: [{ key: 'E' }],
       template: { imageName: 'image:2', env: [{ key: 'N' }], containerDiskInGb: 1 },
     },
   )
@@ -84,9 +89,18 @@ test('every field of an endpoint is given back as it was saved', async t => {
     volumes.push((await rig.graphql(create)).createNetworkVolume.id)
   }
   const fields = {
-    ...{ gpuIds: 'ADA_48_PRO,-NVIDIA L40', gpuCount: 2, minCudaVersion: '12.4', locations: 'US,EU-RO-1' },
-    ...{ modelReferences: ['owner/model:main'], compliance: ['GDPR'], workersPFBTarget: 1, flashEnvironmentId: 'f' },
-    ...{ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 7, executionTimeoutMs: 60_000 },
+    gpuIds: 'ADA_48_PRO,-NVIDIA L40',
+    gpuCount: 2,
+    minCudaVersion: '12.4',
+    locations: 'US,EU-RO-1',
+    modelReferences: ['owner/model:main'],
+    compliance: ['GDPR'],
+    workersPFBTarget: 1,
+    flashEnvironmentId: 'f',
+    type: 'LB',
+    scalerType: 'REQUEST_COUNT',
+    scalerValue: 7,
+    executionTimeoutMs: 60_000,
   }
   const networkVolumeIds = volumes.map(networkVolumeId => ({ networkVolumeId }))
   const input = { name: 'all', templateId: await rig.template(), ...fields, networkVolumeIds }
@@ -102,7 +116,11 @@ test('every field of an endpoint is given back as it was saved', async t => {
     ],
     networkVolume: { id: volumes[0], name: 'v', size: 10, dataCenterId: 'EU-RO-1' },
     networkVolumes: [{ id: volumes[0] }, { id: volumes[1] }],
-    ...{ allowedCudaVersions: '', computeType: 'GPU', activeBuildid: null, idePodId: null, workersStandby: 0 },
+    allowedCudaVersions: '',
+    computeType: 'GPU',
+    activeBuildid: null,
+    idePodId: null,
+    workersStandby: 0,
   })
 })
 
@@ -124,10 +142,21 @@ test('setting one limit on CUDA versions clears the other', async t => {
 test('every field of a template is given back as it was saved, and a change keeps the rest', async t => {
   const rig = await openRig(t)
   const fields = {
-    ...{ name: 'whole', imageName: 'image:1', dockerArgs: '{"cmd":["a"]}', containerDiskInGb: 3, volumeInGb: 20 },
-    ...{ volumeMountPath: '/data', ports: '80/http,22/tcp', portsConfig: [{ port: '80', name: 'page' }] },
-    ...{ env: [{ key: 'A', value: '"b"\n' }], readme: '# Hello', category: 'AMD', isServerless: false, isPublic: true },
-    ...{ startSsh: false, startJupyter: false },
+    name: 'whole',
+    imageName: 'image:1',
+    dockerArgs: '{"cmd":["a"]}',
+    containerDiskInGb: 3,
+    volumeInGb: 20,
+    volumeMountPath: '/data',
+    ports: '80/http,22/tcp',
+    portsConfig: [{ port: '80', name: 'page' }],
+    env: [{ key: 'A', value: '"b"\n' }],
+    readme: '# Hello',
+    category: 'AMD',
+    isServerless: false,
+    isPublic: true,
+    startSsh: false,
+    startJupyter: false,
   }
   const selection = `{ name imageName dockerArgs containerDiskInGb volumeInGb volumeMountPath ports
     portsConfig { port name } env { key value } readme category isServerless isPublic startSsh startJupyter }`
@@ -154,7 +183,9 @@ test('an endpoint is linked to another template, and gets a new version', async 
   const update = `mutation ($input: UpdateEndpointTemplateInput) { updateEndpointTemplate(input: $input) {
     id templateId version } }`
   assert.deepEqual((await rig.graphql(update, { input: { endpointId, templateId } })).updateEndpointTemplate, {
-    ...{ id: endpointId, templateId, version: 2 },
+    id: endpointId,
+    templateId,
+    version: 2,
   })
   for (const input of [
     { endpointId, templateId: 'none' },
@@ -238,15 +269,22 @@ test('the account keeps public SSH keys, and has zeros where others are billed',
     notifyPodsStale notifyPodsGeneral notifyLowBalance endpoints { id } networkVolumes { id } secrets { id }
     podTemplates { id } containerRegistryCreds { id } pods { id } serverlessDiscount { type } flashApps { id } } }`)
   assert.deepEqual(myself, {
-    ...{
-      id: DEFAULT_OWNER,
-      pubKey: keys.join('\n'),
-      email: null,
-      clientBalance: 0,
-      currentSpendPerHr: 0,
-      spendLimit: 0,
-    },
-    ...{ notifyPodsStale: false, notifyPodsGeneral: false, notifyLowBalance: false, endpoints: [], networkVolumes: [] },
-    ...{ secrets: [], podTemplates: [], containerRegistryCreds: [], pods: [], serverlessDiscount: null, flashApps: [] },
+    id: DEFAULT_OWNER,
+    pubKey: keys.join('\n'),
+    email: null,
+    clientBalance: 0,
+    currentSpendPerHr: 0,
+    spendLimit: 0,
+    notifyPodsStale: false,
+    notifyPodsGeneral: false,
+    notifyLowBalance: false,
+    endpoints: [],
+    networkVolumes: [],
+    secrets: [],
+    podTemplates: [],
+    containerRegistryCreds: [],
+    pods: [],
+    serverlessDiscount: null,
+    flashApps: [],
   })
 })

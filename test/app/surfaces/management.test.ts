@@ -16,9 +16,18 @@ async function refusal(rig: Rig, query: string, variables: object): Promise<stri
 }
 
 const WHOLE = {
-  ...{ gpuIds: 'AMPERE_16,ADA_24,-NVIDIA RTX A4000', gpuCount: 2, allowedCudaVersions: '12.1,12.4' },
-  ...{ idleTimeout: 30, scalerType: 'QUEUE_DELAY', scalerValue: 0.5, locations: 'US,EU-RO-1', workersMin: 0 },
-  ...{ workersMax: 7, executionTimeoutMs: 60_000, flashBootType: 'FLASHBOOT', networkVolumeId: 'vol1' },
+  gpuIds: 'AMPERE_16,ADA_24,-NVIDIA RTX A4000',
+  gpuCount: 2,
+  allowedCudaVersions: '12.1,12.4',
+  idleTimeout: 30,
+  scalerType: 'QUEUE_DELAY',
+  scalerValue: 0.5,
+  locations: 'US,EU-RO-1',
+  workersMin: 0,
+  workersMax: 7,
+  executionTimeoutMs: 60_000,
+  flashBootType: 'FLASHBOOT',
+  networkVolumeId: 'vol1',
   env: [{ key: 'A', value: 'b' }],
 }
 const ALL = `{ name gpuIds gpuCount allowedCudaVersions idleTimeout scalerType scalerValue locations workersMin
@@ -251,7 +260,12 @@ test('health counts what happened since the creation of the endpoint', async t =
   })
   await worker.done(running)
   assert.deepEqual((await rig.health(endpoint)).workers, {
-    ...{ idle: 1, initializing: 0, ready: 1, running: 0, throttled: 0, unhealthy: 0 },
+    idle: 1,
+    initializing: 0,
+    ready: 1,
+    running: 0,
+    throttled: 0,
+    unhealthy: 0,
   })
 })
 
@@ -291,22 +305,40 @@ test('REST shows the whole endpoint with its template', async t => {
   assert.equal(status, 200)
   const at = `http://localhost:8080/v2/${endpoint}`
   assert.deepEqual(json, {
-    ...{ id: endpoint, name: 'e1', type: 'QUEUE' },
+    id: endpoint,
+    name: 'e1',
+    type: 'QUEUE',
     requestUrls: {
-      ...{ run: `${at}/run`, runSync: `${at}/runsync`, status: `${at}/status/{job_id}` },
-      ...{ stream: `${at}/stream/{job_id}`, cancel: `${at}/cancel/{job_id}`, retry: `${at}/retry/{job_id}` },
-      ...{ purgeQueue: `${at}/purge-queue`, health: `${at}/health` },
+      run: `${at}/run`,
+      runSync: `${at}/runsync`,
+      status: `${at}/status/{job_id}`,
+      stream: `${at}/stream/{job_id}`,
+      cancel: `${at}/cancel/{job_id}`,
+      retry: `${at}/retry/{job_id}`,
+      purgeQueue: `${at}/purge-queue`,
+      health: `${at}/health`,
     },
     gpu: {
-      ...{ pools: ['AMPERE_16', 'ADA_24'], excludedTypes: ['NVIDIA RTX A4000'], count: 2 },
-      ...{ allowedCudaVersions: ['12.1', '12.4'], minCudaVersion: null },
+      pools: ['AMPERE_16', 'ADA_24'],
+      excludedTypes: ['NVIDIA RTX A4000'],
+      count: 2,
+      allowedCudaVersions: ['12.1', '12.4'],
+      minCudaVersion: null,
     },
     workers: { min: 0, max: 7, idleTimeout: 30 },
     scaling: { type: 'QUEUE_DELAY', queueDelay: 0.5 },
-    ...{ dataCenterIds: ['US', 'EU-RO-1'], networkVolumes: ['vol1'], timeout: 60_000, flashboot: 'FLASHBOOT' },
+    dataCenterIds: ['US', 'EU-RO-1'],
+    networkVolumes: ['vol1'],
+    timeout: 60_000,
+    flashboot: 'FLASHBOOT',
     modelReferences: [],
-    ...{ createdAt: new Date(rig.clock.now()).toISOString(), args: 'go', disk: 7, env: { T: '1', A: 'b' } },
-    ...{ image: 'image:9', ports: [], registry: null },
+    createdAt: new Date(rig.clock.now()).toISOString(),
+    args: 'go',
+    disk: 7,
+    env: { T: '1', A: 'b' },
+    image: 'image:9',
+    ports: [],
+    registry: null,
   })
 })
 

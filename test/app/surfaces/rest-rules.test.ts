@@ -29,7 +29,8 @@ async function world(t: TestContext): Promise<{ rig: Rig; ids: Ids }> {
   const volume = await made('/v2/network-volumes', { name: 'v', size: 20, dataCenter: 'EU-RO-1' })
   const template = await made('/v2/templates', { name: 't', image: 'image:1', serverless: true, env: { A: '1' } })
   const ids = {
-    ...{ volume, template },
+    volume,
+    template,
     used: await made('/v2/network-volumes', { name: 'used', size: 20, dataCenter: 'EU-RO-1' }),
     pod: await made('/v2/templates', { name: 'pod', image: 'image:1' }),
     secret: await made('/v2/account/secrets', { name: 's', value: 'v' }),
@@ -37,8 +38,12 @@ async function world(t: TestContext): Promise<{ rig: Rig; ids: Ids }> {
     cpu: await made('/v2/serverless', { ...endpoint, cpu: [{ id: 'cpu3g', vcpuCount: 2 }] }),
     count: await made('/v2/serverless', { ...endpoint, gpu, scaling: COUNT }),
     balancer: await made('/v2/serverless', {
-      ...{ ...endpoint, gpu, type: 'LOAD_BALANCER', scaling: COUNT },
-      ...{ workers: { idleTimeout: 7 }, env: { HEALTH_CHECK_PATH: '/health' } },
+      ...endpoint,
+      gpu,
+      type: 'LOAD_BALANCER',
+      scaling: COUNT,
+      workers: { idleTimeout: 7 },
+      env: { HEALTH_CHECK_PATH: '/health' },
     }),
   }
   const queue = await made('/v2/serverless', { ...endpoint, gpu, networkVolumes: [ids.used] })

@@ -3,7 +3,10 @@ import { test } from 'node:test'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const QUEUE = {
-  ...{ name: 'one', type: 'QUEUE', image: 'python:3.13', gpu: { pools: ['ADA_24'] } },
+  name: 'one',
+  type: 'QUEUE',
+  image: 'python:3.13',
+  gpu: { pools: ['ADA_24'] },
   scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
 }
 const COUNT = { scaling: { type: 'REQUEST_COUNT', requestCount: 2 } }
@@ -203,17 +206,22 @@ test('an endpoint is created with the defaults of REST, and reads back as it was
   const endpoint = await created(rig, QUEUE)
   const { id, createdAt, requestUrls, ...rest } = endpoint
   assert.deepEqual(rest, {
-    ...{ name: 'one', type: 'QUEUE', image: 'python:3.13', args: '', disk: 10, env: {}, ports: [], registry: null },
+    name: 'one',
+    type: 'QUEUE',
+    image: 'python:3.13',
+    args: '',
+    disk: 10,
+    env: {},
+    ports: [],
+    registry: null,
     gpu: { pools: ['ADA_24'], count: 1, allowedCudaVersions: [], minCudaVersion: null },
     workers: { min: 0, max: 3, idleTimeout: 10 },
-    ...{
-      scaling: QUEUE.scaling,
-      dataCenterIds: [],
-      networkVolumes: [],
-      modelReferences: [],
-      timeout: 300_000,
-      flashboot: 'OFF',
-    },
+    scaling: QUEUE.scaling,
+    dataCenterIds: [],
+    networkVolumes: [],
+    modelReferences: [],
+    timeout: 300_000,
+    flashboot: 'OFF',
   })
   assert.equal((requestUrls as { run: string }).run.endsWith(`/v2/${id}/run`), true)
   assert.equal(new Date(createdAt as string).toISOString(), createdAt)
@@ -229,17 +237,18 @@ test('a change keeps what it leaves out, and follows the rules of pools and excl
   const kept = await patch({ workers: { max: 5 }, gpu: { count: 1 } })
   assert.deepEqual(kept.workers, { min: 1, max: 5, idleTimeout: 10 })
   assert.deepEqual(kept.gpu, {
-    ...{
-      pools: ['AMPERE_24'],
-      excludedTypes: ['NVIDIA L4'],
-      count: 1,
-      allowedCudaVersions: [],
-      minCudaVersion: '12.1',
-    },
+    pools: ['AMPERE_24'],
+    excludedTypes: ['NVIDIA L4'],
+    count: 1,
+    allowedCudaVersions: [],
+    minCudaVersion: '12.1',
   })
   const cleared = await patch({ gpu: { pools: ['AMPERE_24', 'ADA_24'], minCudaVersion: '' } })
   assert.deepEqual(cleared.gpu, {
-    ...{ pools: ['AMPERE_24', 'ADA_24'], count: 1, allowedCudaVersions: [], minCudaVersion: null },
+    pools: ['AMPERE_24', 'ADA_24'],
+    count: 1,
+    allowedCudaVersions: [],
+    minCudaVersion: null,
   })
   assert.deepEqual((await patch({ gpu: { excludedTypes: ['NVIDIA L4'] } })).errors, [
     '$.gpu.excludedTypes: needs gpu.pools beside it',

@@ -27,11 +27,9 @@ function asRest(seen: Shown): Shown {
   const gpu = {
     pools: gpuIds.filter(id => !id.startsWith('-')),
     ...(excludedTypes.length > 0 ? { excludedTypes } : {}),
-    ...{
-      count: seen.gpuCount,
-      allowedCudaVersions: list(seen.allowedCudaVersions),
-      minCudaVersion: seen.minCudaVersion,
-    },
+    count: seen.gpuCount,
+    allowedCudaVersions: list(seen.allowedCudaVersions),
+    minCudaVersion: seen.minCudaVersion,
   }
   const cpu = seen.instanceIds.map((instance: string) => {
     const [id, vcpuCount, memory] = instance.split('-')
@@ -39,19 +37,27 @@ function asRest(seen: Shown): Shown {
   })
   const { template } = seen
   return {
-    ...{ id: seen.id, name: seen.name, type: queue ? 'QUEUE' : 'LOAD_BALANCER' },
+    id: seen.id,
+    name: seen.name,
+    type: queue ? 'QUEUE' : 'LOAD_BALANCER',
     ...(seen.gpuIds === null ? { cpu } : { gpu }),
     workers: {
-      ...{ min: seen.workersMin, max: seen.workersMax },
+      min: seen.workersMin,
+      max: seen.workersMax,
       ...(queue && !byDelay ? {} : { idleTimeout: seen.idleTimeout }),
     },
     scaling: { type: seen.scalerType, [byDelay ? 'queueDelay' : 'requestCount']: seen.scalerValue },
     dataCenterIds: list(seen.locations),
     networkVolumes: seen.networkVolumeIds.map((volume: { networkVolumeId: string }) => volume.networkVolumeId),
     modelReferences: seen.modelReferences,
-    ...{ timeout: seen.executionTimeoutMs, flashboot: seen.flashBootType, createdAt: seen.createdAt },
-    ...{ image: template.imageName, args: template.dockerArgs, disk: template.containerDiskInGb },
-    ...{ env: { ...record(template.env), ...record(seen.env) }, ports: list(template.ports) },
+    timeout: seen.executionTimeoutMs,
+    flashboot: seen.flashBootType,
+    createdAt: seen.createdAt,
+    image: template.imageName,
+    args: template.dockerArgs,
+    disk: template.containerDiskInGb,
+    env: { ...record(template.env), ...record(seen.env) },
+    ports: list(template.ports),
     registry: template.containerRegistryAuthId,
   }
 }
@@ -102,8 +108,11 @@ const pairs = (variables: Record<string, string>) => Object.entries(variables).m
 
 /** What a template has, in the words of GraphQL. */
 const templateFields = some({
-  ...{ imageName: image, dockerArgs: args, containerDiskInGb: disk },
-  ...{ env: env.map(pairs), ports: ports.map(items => items.join(',')) },
+  imageName: image,
+  dockerArgs: args,
+  containerDiskInGb: disk,
+  env: env.map(pairs),
+  ports: ports.map(items => items.join(',')),
 })
 
 const scalers = fc.oneof(
@@ -131,8 +140,15 @@ const gpuInput = fc
 const graphqlChange = fc
   .tuple(
     some({
-      ...{ workersMin, workersMax, idleTimeout, executionTimeoutMs: timeout, flashBootType: flashboot },
-      ...{ locations: locations.map(items => items.join(',')), env: env.map(pairs), volumes, template: templateFields },
+      workersMin,
+      workersMax,
+      idleTimeout,
+      executionTimeoutMs: timeout,
+      flashBootType: flashboot,
+      locations: locations.map(items => items.join(',')),
+      env: env.map(pairs),
+      volumes,
+      template: templateFields,
       modelReferences,
     }),
     name,
@@ -160,21 +176,20 @@ const scaling = fc.oneof(
 )
 
 const restChange = some({
-  ...{
-    name,
-    timeout,
-    flashboot,
-    dataCenterIds: locations,
-    volumes,
-    modelReferences,
-    image,
-    args,
-    disk,
-    env,
-    ports,
-    scaling,
-  },
-  ...{ gpu: gpuBody, workers: some({ min: workersMin, max: workersMax, idleTimeout }) },
+  name,
+  timeout,
+  flashboot,
+  dataCenterIds: locations,
+  volumes,
+  modelReferences,
+  image,
+  args,
+  disk,
+  env,
+  ports,
+  scaling,
+  gpu: gpuBody,
+  workers: some({ min: workersMin, max: workersMax, idleTimeout }),
 }).map(body => ({ by: 'rest', body }) as Change)
 
 const changes = fc.array(
@@ -303,9 +318,17 @@ test('an endpoint that was made through either surface is the same on both', asy
   const rig = await openRig(t)
   const { json: made } = await rig.ask('POST', '/v2/serverless', {
     body: {
-      ...{ name: 'rest', type: 'QUEUE', image: 'image:1', scaling: { type: 'QUEUE_DELAY', queueDelay: 0.5 } },
-      ...{ gpu: { pools: ['ADA_48_PRO'], excludedTypes: ['NVIDIA L40'], minCudaVersion: '12.4' }, env: { A: '1' } },
-      ...{ dataCenterIds: ['US', 'EU-RO-1'], ports: ['80/http'], args: 'go', disk: 20, flashboot: 'FLASHBOOT' },
+      name: 'rest',
+      type: 'QUEUE',
+      image: 'image:1',
+      scaling: { type: 'QUEUE_DELAY', queueDelay: 0.5 },
+      gpu: { pools: ['ADA_48_PRO'], excludedTypes: ['NVIDIA L40'], minCudaVersion: '12.4' },
+      env: { A: '1' },
+      dataCenterIds: ['US', 'EU-RO-1'],
+      ports: ['80/http'],
+      args: 'go',
+      disk: 20,
+      flashboot: 'FLASHBOOT',
     },
   })
   const { graphql } = await agreed(rig, made.id)

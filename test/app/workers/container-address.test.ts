@@ -21,7 +21,9 @@ class World {
   problem: string | null = null
   containers = 0
   relay: { port: number; outer: { host: string; port: number } | null; works: boolean } | null = {
-    ...{ port: RELAY_PORT, outer: null, works: true },
+    port: RELAY_PORT,
+    outer: null,
+    works: true,
   }
   readonly taken = new Set<number>()
   missing = false
@@ -36,7 +38,8 @@ class World {
   open(given: string | null = null): ContainerAddress {
     const { relay } = this
     return new ContainerAddress({
-      ...{ given, file: this.file },
+      given,
+      file: this.file,
       network: {
         ensure: async wanted => {
           this.wanted.push(wanted)
@@ -71,15 +74,16 @@ class World {
 
   found(): FoundNetwork {
     return {
-      ...{
-        id: 'n',
-        name: 'runyard-abc',
-        subnets: ['172.18.0.0/16'],
-        isolated: true,
-        platform: 'linux',
-        product: 'docker',
-      },
-      ...{ operatingSystem: 'Debian', rootless: false, local: true, gateway: '172.18.0.1' },
+      id: 'n',
+      name: 'runyard-abc',
+      subnets: ['172.18.0.0/16'],
+      isolated: true,
+      platform: 'linux',
+      product: 'docker',
+      operatingSystem: 'Debian',
+      rootless: false,
+      local: true,
+      gateway: '172.18.0.1',
       addresses: ['172.18.0.1', '172.19.0.1', '192.0.2.7'],
       ...this.network,
     }
@@ -204,8 +208,10 @@ test('in a virtual machine containers call the loopback address of the relay by 
   world.network = { operatingSystem: 'Docker Desktop', gateway: '172.30.0.1' }
   const attached = await world.open().attach()
   assert.deepEqual(attached, {
-    ...{ network: 'runyard-abc', url: `http://host.docker.internal:${RELAY_PORT}` },
-    ...{ extraHosts: ['host.docker.internal:host-gateway'], serving: 'published' },
+    network: 'runyard-abc',
+    url: `http://host.docker.internal:${RELAY_PORT}`,
+    extraHosts: ['host.docker.internal:host-gateway'],
+    serving: 'published',
   })
   assert.deepEqual(world.bound, [])
 })

@@ -111,7 +111,8 @@ test('whatever the buckets, their amounts add up to the same sum as those of the
         const meter = { readyAtMs: startMs, idleMs: 0, idleSinceMs: null, ...counted }
         const endMs = startMs + Math.min(ranMs, 700 * HOUR_MS)
         return countWorker(meter, endMs).hours.map(({ hourMs, usage }) => ({
-          ...{ hourMs, exact: exactAmount(micros, usage.runningMs) },
+          hourMs,
+          exact: exactAmount(micros, usage.runningMs),
         }))
       })
       const buckets = new Map<number, bigint>()

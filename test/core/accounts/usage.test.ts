@@ -80,7 +80,10 @@ test('however a time is cut into counts, its parts add up to it and none is nega
     fc.property(instants, fc.option(fc.nat(5 * HOUR_MS), { nil: null }), fc.nat(HOUR_MS), (cuts, ready, idleAfter) => {
       let meter: WorkerMeter = {
         readyAtMs: ready === null ? null : T0 + ready,
-        ...{ idleMs: 0, idleSinceMs: null, countedUntilMs: T0, countedIdleMs: 0 },
+        idleMs: 0,
+        idleSinceMs: null,
+        countedUntilMs: T0,
+        countedIdleMs: 0,
       }
       let [starting, running, idle] = [0, 0, 0]
       for (const cut of cuts) {

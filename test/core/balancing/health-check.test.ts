@@ -26,7 +26,11 @@ function answering(answers: readonly HealthAnswer[], start: WorkerHealth = unask
 
 const times = (count: number, answer: HealthAnswer) => Array.from({ length: count }, () => answer)
 const judged = (more: { runsForMs?: number | null; inFlight?: number } = {}) => ({
-  ...{ serves: servingOf({}), port: 80, runsForMs: 1_000_000, inFlight: 0, ...more },
+  serves: servingOf({}),
+  port: 80,
+  runsForMs: 1_000_000,
+  inFlight: 0,
+  ...more,
 })
 
 test('a worker is healthy from its first 200 on, whatever came before', () => {

@@ -19,7 +19,12 @@ import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from '../../../src/core/placem
 import { anEndpoint } from '../../support/snapshots.ts'
 
 const GPU: Extract<Compute, { kind: 'gpu' }> = {
-  ...{ kind: 'gpu', pools: ['AMPERE_16'], excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null },
+  kind: 'gpu',
+  pools: ['AMPERE_16'],
+  excludedTypes: [],
+  count: 1,
+  allowedCudaVersions: [],
+  minCudaVersion: null,
 }
 const requests = (requestCount: number) => ({ scaler: { type: 'REQUEST_COUNT', requestCount } }) as const
 const delay = (queueDelayS: number) => ({ scaler: { type: 'QUEUE_DELAY', queueDelayS } }) as const
@@ -61,8 +66,15 @@ for (const [fields, failures] of wrong) {
 
 test('all that is wrong with an endpoint is found at once', () => {
   const fields = {
-    ...{ name: '', workersMin: 9, workersMax: 1, idleTimeoutS: 0, executionTimeoutMs: 1, ...delay(0), env: { '': '' } },
-    ...{ compute: { ...GPU, pools: ['X'], count: 0 }, locations: ['Atlantis'] },
+    name: '',
+    workersMin: 9,
+    workersMax: 1,
+    idleTimeoutS: 0,
+    executionTimeoutMs: 1,
+    ...delay(0),
+    env: { '': '' },
+    compute: { ...GPU, pools: ['X'], count: 0 },
+    locations: ['Atlantis'],
   }
   assert.equal(endpointFailures(anEndpoint(fields)).length, 9)
 })
@@ -83,12 +95,10 @@ test('an endpoint takes either a list of CUDA versions or a lowest one', () => {
 
 test('what is kept for clients has a form, too', () => {
   const fields = {
-    ...{
-      modelReferences: ['a', 'a/b:'],
-      compliance: ['X'],
-      workersPfbTarget: -1,
-      networkVolumeIds: ['v', 'v'] as VolumeId[],
-    },
+    modelReferences: ['a', 'a/b:'],
+    compliance: ['X'],
+    workersPfbTarget: -1,
+    networkVolumeIds: ['v', 'v'] as VolumeId[],
   }
   const failures = endpointFailures(anEndpoint(fields))
   assert.equal(failures.length, 5)
@@ -178,7 +188,8 @@ test('the order of the variables is no change', () => {
 
 test('a list of pools and excluded types is read as people write it', () => {
   assert.deepEqual(parseGpuIds(' AMPERE_16 ,, -NVIDIA RTX A4000,ADA_24,- NVIDIA L4 '), {
-    ...{ pools: ['AMPERE_16', 'ADA_24'], excludedTypes: ['NVIDIA RTX A4000', 'NVIDIA L4'] },
+    pools: ['AMPERE_16', 'ADA_24'],
+    excludedTypes: ['NVIDIA RTX A4000', 'NVIDIA L4'],
   })
   assert.deepEqual(parseGpuIds(''), { pools: [], excludedTypes: [] })
   assert.equal(formatGpuIds({ kind: 'cpu', configs: [] }), null)

@@ -18,7 +18,10 @@ test('a worker serves port 80 and answers at /ping unless its variables say some
     initTimeoutMs: 480_000,
   })
   assert.deepEqual(servingOf({ PORT: '8000', PORT_HEALTH: '8001', HEALTH_CHECK_PATH: '/well?deep=1' }), {
-    ...{ port: 8000, healthPort: 8001, healthPath: '/well?deep=1', initTimeoutMs: 480_000 },
+    port: 8000,
+    healthPort: 8001,
+    healthPath: '/well?deep=1',
+    initTimeoutMs: 480_000,
   })
   assert.equal(servingOf({ RUNPOD_INIT_TIMEOUT: '1200' }).initTimeoutMs, 1_200_000)
   assert.equal(servingProblem({ PORT: '65535', PORT_HEALTH: '1', HEALTH_CHECK_PATH: '/' }), null)

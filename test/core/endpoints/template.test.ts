@@ -13,8 +13,12 @@ import { protocolEnv } from '../../../src/core/workers/worker-environment.ts'
 
 function aTemplate(fields: Partial<TemplateInput> = {}): TemplateInput {
   return {
-    ...{ name: 'mine', image: 'image:1', diskGb: 1, volumeGb: 0 },
-    ...{ ...TEMPLATE_DEFAULTS, isServerless: true },
+    name: 'mine',
+    image: 'image:1',
+    diskGb: 1,
+    volumeGb: 0,
+    ...TEMPLATE_DEFAULTS,
+    isServerless: true,
     ...fields,
   }
 }
@@ -83,8 +87,11 @@ test('a value has less than 16 MiB, in bytes, and a description less than 64 Ki 
 
 test('references to secrets are found wherever they stand, each name once', () => {
   const env = {
-    ...{ A: '{{ RUNPOD_SECRET_one }}', B: 'x{{RUNPOD_SECRET_team/two.z-1}}y{{  RUNPOD_SECRET_one  }}' },
-    ...{ C: '{{ OTHER_one }}', D: '{ { RUNPOD_SECRET_no } }', E: '{{ RUNPOD_SECRET_ }}' },
+    A: '{{ RUNPOD_SECRET_one }}',
+    B: 'x{{RUNPOD_SECRET_team/two.z-1}}y{{  RUNPOD_SECRET_one  }}',
+    C: '{{ OTHER_one }}',
+    D: '{ { RUNPOD_SECRET_no } }',
+    E: '{{ RUNPOD_SECRET_ }}',
   }
   assert.deepEqual(secretNames(env), ['one', 'team/two.z-1'])
 })
@@ -107,26 +114,29 @@ const placed = (gpuCount: number) => ({
 const protocol = (gpuCount: number, placement: Placement = placed(gpuCount), env: Record<string, string> = {}) =>
   protocolEnv({
     env,
-    ...{
-      endpointId: 'e1' as EndpointId,
-      workerId: 'w1' as WorkerId,
-      hostSuffix: '0a1b2c3d',
-      token: 'rpw_t',
-      placement,
-    },
+    endpointId: 'e1' as EndpointId,
+    workerId: 'w1' as WorkerId,
+    hostSuffix: '0a1b2c3d',
+    token: 'rpw_t',
+    placement,
     baseUrl: 'http://172.17.0.1:8081',
     volume: null,
   })
 
 test('a worker is told where to get jobs and who it is', () => {
   assert.deepEqual(protocol(0), {
-    ...{ RUNPOD_POD_ID: 'w1', RUNPOD_POD_HOSTNAME: 'w1-0a1b2c3d', RUNPOD_ENDPOINT_ID: 'e1' },
+    RUNPOD_POD_ID: 'w1',
+    RUNPOD_POD_HOSTNAME: 'w1-0a1b2c3d',
+    RUNPOD_ENDPOINT_ID: 'e1',
     RUNPOD_AI_API_KEY: 'rpw_t',
     RUNPOD_WEBHOOK_GET_JOB: 'http://172.17.0.1:8081/v2/e1/job-take/$ID?gpu=CPU',
     RUNPOD_WEBHOOK_POST_OUTPUT: 'http://172.17.0.1:8081/v2/e1/job-done/$RUNPOD_POD_ID/$ID?gpu=CPU',
     RUNPOD_WEBHOOK_POST_STREAM: 'http://172.17.0.1:8081/v2/e1/job-stream/$RUNPOD_POD_ID/$ID?gpu=CPU',
     RUNPOD_WEBHOOK_PING: 'http://172.17.0.1:8081/v2/e1/ping/$RUNPOD_POD_ID?gpu=CPU',
-    ...{ RUNPOD_PING_INTERVAL: '10000', RUNPOD_LOG_LEVEL: 'INFO', RUNPOD_GPU_COUNT: '0', NO_PROXY: '172.17.0.1' },
+    RUNPOD_PING_INTERVAL: '10000',
+    RUNPOD_LOG_LEVEL: 'INFO',
+    RUNPOD_GPU_COUNT: '0',
+    NO_PROXY: '172.17.0.1',
     RUNPOD_SKIP_GPU_CHECK: 'true',
   })
 })
@@ -148,15 +158,14 @@ test('a worker is told what it has of the machine', () => {
 
 test('a worker is told of the network volume of its endpoint', () => {
   const { RUNPOD_VOLUME_ID, RUNPOD_VOLUME_PATH } = protocolEnv({
-    ...{
-      endpointId: 'e1' as EndpointId,
-      workerId: 'w1' as WorkerId,
-      hostSuffix: '0a1b2c3d',
-      token: 't',
-      placement: UNPLACED,
-      env: {},
-    },
-    ...{ baseUrl: 'http://172.17.0.1:8081', volume: { id: 'v1' as VolumeId, path: '/data/volumes/v1' } },
+    endpointId: 'e1' as EndpointId,
+    workerId: 'w1' as WorkerId,
+    hostSuffix: '0a1b2c3d',
+    token: 't',
+    placement: UNPLACED,
+    env: {},
+    baseUrl: 'http://172.17.0.1:8081',
+    volume: { id: 'v1' as VolumeId, path: '/data/volumes/v1' },
   })
   assert.deepEqual([RUNPOD_VOLUME_ID, RUNPOD_VOLUME_PATH], ['v1', '/data/volumes/v1'])
 })

@@ -132,8 +132,15 @@ test('a batch shows its counts, and its name where it has one', () => {
   const counts = { total: 9, inProgress: 2, completed: 3, failed: 1 }
   const view = JSON.parse(batchView(aBatch({ ...NOT_FINISHED, ...counts, name: 'mine', createdAtMs: 5 })))
   assert.deepEqual(view, {
-    ...{ id: 'batch-1', endpointId: 'endpoint', name: 'mine', status: 'FINALIZED', requestTotal: 9 },
-    ...{ requestInProgress: 2, requestCompleted: 3, requestFailed: 1, createdAt: 5 },
+    id: 'batch-1',
+    endpointId: 'endpoint',
+    name: 'mine',
+    status: 'FINALIZED',
+    requestTotal: 9,
+    requestInProgress: 2,
+    requestCompleted: 3,
+    requestFailed: 1,
+    createdAt: 5,
   })
   assert.ok(!('name' in JSON.parse(batchView(aBatch({ id: 'batch-2' as BatchId })))))
 })

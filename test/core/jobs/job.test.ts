@@ -160,8 +160,16 @@ test('a clock that was set back makes no negative times', () => {
 })
 
 const statuses = {
-  ...{ invalid: 400, unauthorized: 401, forbidden: 403, not_found: 404, method_not_allowed: 405, conflict: 409 },
-  ...{ too_large: 413, rate_limited: 429, internal: 500, unavailable: 503 },
+  invalid: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  too_large: 413,
+  rate_limited: 429,
+  internal: 500,
+  unavailable: 503,
 } as const
 
 test('each kind of refusal has its status', () => {

@@ -11,7 +11,10 @@ function outcome(body: string): JobOutcome {
 
 const done = (output: string | null): JobOutcome => ({ status: 'COMPLETED', output, error: null, warning: null })
 const failed = (error: string, output: string | null = null): JobOutcome => ({
-  ...{ status: 'FAILED', output, error, warning: null },
+  status: 'FAILED',
+  output,
+  error,
+  warning: null,
 })
 
 const results: [what: string, body: string, expected: JobOutcome][] = [

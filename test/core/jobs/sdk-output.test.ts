@@ -3,7 +3,10 @@ import { test } from 'node:test'
 import { readSdkOutput } from '../../../src/core/jobs/sdk-output.ts'
 
 const unsent = (why: 'unusable' | 'undelivered', detail: string, over = false) => ({
-  ...{ kind: 'unsent', why, reason: `the worker could not send its result: ${detail}`, over },
+  kind: 'unsent',
+  why,
+  reason: `the worker could not send its result: ${detail}`,
+  over,
 })
 
 const lines: [line: string, expected: ReturnType<typeof unsent> | { kind: string } | null][] = [

@@ -63,8 +63,13 @@ test('a body that is no JSON is refused with the reason', () => {
 
 test('the smallest submission is an empty input', () => {
   assert.deepEqual(submission('{"input":{}}'), {
-    ...{ input: '{}', policy: null, webhook: null, s3Config: null },
-    ...{ executionTimeoutMs: undefined, ttlMs: undefined, lowPriority: false },
+    input: '{}',
+    policy: null,
+    webhook: null,
+    s3Config: null,
+    executionTimeoutMs: undefined,
+    ttlMs: undefined,
+    lowPriority: false,
   })
 })
 

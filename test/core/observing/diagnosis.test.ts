@@ -13,15 +13,28 @@ const folder: diagnosis.DataDirFacts = {
   freeBytes: 100 * GB,
 }
 const engine: diagnosis.EngineState = {
-  ...{ address: 'unix:///run/docker.sock', problem: null, product: 'docker', version: '28.2.2', apiVersion: '1.50' },
-  ...{ storageDriver: 'overlay2', cgroupVersion: '2', rootless: false, missingLimits: [], freeBytes: 100 * GB },
-  ...{ skewMs: 12, hasNvidiaRuntime: false },
+  address: 'unix:///run/docker.sock',
+  problem: null,
+  product: 'docker',
+  version: '28.2.2',
+  apiVersion: '1.50',
+  storageDriver: 'overlay2',
+  cgroupVersion: '2',
+  rootless: false,
+  missingLimits: [],
+  freeBytes: 100 * GB,
+  skewMs: 12,
+  hasNvidiaRuntime: false,
 }
 const noGpus: diagnosis.GpuFacts = { nvidia: [], problem: null, nvidiaDriver: false, amd: false, hasCdi: false }
 const port: diagnosis.PortFacts = { host: '127.0.0.1', port: 8080, serverUrl: null, problem: null, holder: null }
 const network = { name: 'runyard-abc', isolated: true }
 const gateway: ContainerReach = {
-  ...{ how: 'gateway', listenOn: '172.18.0.1', host: '172.18.0.1', extraHosts: [], serving: 'direct' },
+  how: 'gateway',
+  listenOn: '172.18.0.1',
+  host: '172.18.0.1',
+  extraHosts: [],
+  serving: 'direct',
 }
 
 /** Each finding as one line. */
@@ -128,7 +141,11 @@ test('an engine that cannot be called says why by the code of the system', () =>
 
 test('what an engine lacks is said, each for itself', () => {
   const lacking = diagnosis.ofEngine({
-    ...{ ...engine, apiVersion: '1.39', storageDriver: 'vfs', missingLimits: ['cpu', 'pids'], rootless: true },
+    ...engine,
+    apiVersion: '1.39',
+    storageDriver: 'vfs',
+    missingLimits: ['cpu', 'pids'],
+    rootless: true,
     freeBytes: GB,
   })
   begins(said(lacking), [

@@ -20,13 +20,20 @@ const version = fc.constantFrom(1, 1, 1, 0)
 const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
   state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING'),
   problem: fc.constantFrom(null, null, null, CHECK, 'nothing was heard from it for 35 s'),
-  ...{ version, held: fc.nat(3), createdAtMs: ago, placedAtMs: maybe, startedAtMs: maybe, pullStartedAtMs: maybe },
+  version,
+  held: fc.nat(3),
+  createdAtMs: ago,
+  placedAtMs: maybe,
+  startedAtMs: maybe,
+  pullStartedAtMs: maybe,
 })
 const anyExit = fc
   .record({
     stopReason: fc.constantFrom(null, null, 'idle', 'hung_start', 'unhealthy', 'wedged'),
     startedAtMs: maybe,
-    ...{ version, exitedAtMs: ago, jobsFinished: fc.nat(1) },
+    version,
+    exitedAtMs: ago,
+    jobsFinished: fc.nat(1),
     cause: fc.constantFrom('exited with code 1', 'was killed: out of memory', 'manifest unknown'),
   })
   .map(({ cause, ...fields }) => anExit(fields as Partial<Worker>, { cause, code: null }))
@@ -35,7 +42,10 @@ const anySituation = fc.record({
   endpoint: fc.record({ workersMin: fc.nat(2), workersMax: fc.nat(4) }),
   queue: fc
     .record({
-      ...{ queued: fc.nat(5), queuedLowPriority: fc.nat(2), inProgress: fc.nat(5), headQueuedAtMs: ago },
+      queued: fc.nat(5),
+      queuedLowPriority: fc.nat(2),
+      inProgress: fc.nat(5),
+      headQueuedAtMs: ago,
       suspectsQueued: fc.constantFrom(0, 0, 1, 5),
     })
     .map(queue => ({ ...queue, suspectsQueued: Math.min(queue.queued, queue.suspectsQueued) })),
@@ -44,7 +54,9 @@ const anySituation = fc.record({
   exits: fc.array(anyExit, { maxLength: 4 }),
   queuedWorkers: fc.array(
     fc.record({
-      ...{ queuedAtMs: ago, version, resource: fc.constantFrom('gpu', 'memory', 'account_workers', 'account_gpus') },
+      queuedAtMs: ago,
+      version,
+      resource: fc.constantFrom('gpu', 'memory', 'account_workers', 'account_gpus'),
       reason: fc.constantFrom('no GPU is free', 'no memory is free', 'the limit of 2 workers is reached'),
     }),
     { maxLength: 7 },
@@ -115,7 +127,9 @@ test('of whatever situation exactly one cause is named, and it and all that is s
     fc.property(anySituation, situation => {
       const context: ExplainContext = {
         capacity: { freeWorkers: situation.full ? 0 : null, bound: 'the limit of 2 workers' },
-        ...{ startProblem: situation.startProblem, nowMs: NOW, pullPercent: () => 12 },
+        startProblem: situation.startProblem,
+        nowMs: NOW,
+        pullPercent: () => 12,
       }
       const snapshot = snapshotOf(situation)
       const found = explainEndpoint(snapshot, context)

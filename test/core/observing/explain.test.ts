@@ -19,7 +19,9 @@ import { aJob, anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.t
 type Fields = Parameters<typeof aSnapshot>[0]
 
 const context = (fields: Partial<ExplainContext> = {}): ExplainContext => ({
-  ...{ capacity: { freeWorkers: null, bound: 'nothing' }, startProblem: null, nowMs: NOW },
+  capacity: { freeWorkers: null, bound: 'nothing' },
+  startProblem: null,
+  nowMs: NOW,
   ...fields,
 })
 const FULL = { capacity: { freeWorkers: 0, bound: 'the limit of 2 workers' } }
@@ -27,7 +29,11 @@ const one = { queued: 1, headQueuedAtMs: NOW - 3_000 }
 /** One that has waited longer than the queue delay, which is 4 s. */
 const late = { queued: 1, inProgress: 1, headQueuedAtMs: NOW - 5_000 }
 const STARTING: Partial<WorkerLoad> = {
-  ...{ state: 'STARTING', placedAtMs: NOW - 60_000, startedAtMs: null, readyAtMs: null, idleSinceMs: null },
+  state: 'STARTING',
+  placedAtMs: NOW - 60_000,
+  startedAtMs: null,
+  readyAtMs: null,
+  idleSinceMs: null,
 }
 
 function waiting(reason: string) {
@@ -76,7 +82,8 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'crash_loop',
     'the last worker exited with code 1; worker w1 is being started, for 5 s',
     {
-      ...{ queue: one, exits: [anExit({ exitedAtMs: NOW - 9_000 })] },
+      queue: one,
+      exits: [anExit({ exitedAtMs: NOW - 9_000 })],
       workers: [{ state: 'STARTING', startedAtMs: null, readyAtMs: null, placedAtMs: NOW - 5_000 }],
     },
   ],
@@ -156,7 +163,8 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'worker_restarting',
     '2 workers, 1 of an older version, finish 1 job and end before new ones start',
     {
-      ...{ queue: one, endpoint: { workersMax: 2 } },
+      queue: one,
+      endpoint: { workersMax: 2 },
       workers: [{ state: 'DRAINING', stopReason: 'outdated', held: 1, version: 0 }, { state: 'STOPPING' }],
     },
   ],
@@ -169,7 +177,9 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'max_reached',
     'workersMax is 2, and there are 2 workers with 3 running jobs; a job takes 12 s on average',
     {
-      ...{ queue: { ...one, inProgress: 3 }, endpoint: { workersMax: 2 }, averageExecutionMs: 12_345 },
+      queue: { ...one, inProgress: 3 },
+      endpoint: { workersMax: 2 },
+      averageExecutionMs: 12_345,
       workers: [{ held: 1 }, { held: 2 }],
     },
   ],
@@ -183,7 +193,9 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'throttled',
     'more than 1 worker is wanted, and there is no room for another one: all 2 GPUs of ADA_24 are taken',
     {
-      ...{ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }], averageExecutionMs: 60_000 },
+      queue: { ...one, inProgress: 1 },
+      workers: [{ held: 1 }],
+      averageExecutionMs: 60_000,
       queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')],
     },
   ],
@@ -208,7 +220,8 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'running',
     '2 workers are ready; the first job has waited longer than the queue delay of 4 s; another one is started in 3 s if it still waits',
     {
-      ...{ queue: { ...late, queued: 2, inProgress: 2 }, averageExecutionMs: 100 },
+      queue: { ...late, queued: 2, inProgress: 2 },
+      averageExecutionMs: 100,
       workers: [{ held: 1 }, { held: 1, readyAtMs: NOW - 1_000 }],
     },
   ],

@@ -386,14 +386,18 @@ describe('accounts', () => {
     const keeper = aTenant('a', { ...cpu, workersMin: 3, wanted: 0 })
     const evicted = (fields: object) =>
       placed({
-        ...{ parts, occupants, freeWorkers: 0 },
+        parts,
+        occupants,
+        freeWorkers: 0,
         tenants: [keeper, aTenant('b', { ...cpu, owner: B, ...fields })],
       }).evicted
     assert.deepEqual(evicted({ hasWork: true }), ['w1 for b'])
     assert.deepEqual(evicted({ workersMin: 1 }), [])
     assert.deepEqual(
       placed({
-        ...{ parts, occupants, freeWorkers: 0 },
+        parts,
+        occupants,
+        freeWorkers: 0,
         tenants: [keeper, aTenant('b', { ...cpu, hasWork: true })],
       }).evicted,
       [],

@@ -110,7 +110,8 @@ test('a worker that was ready and is unhealthy counts for nothing, one that star
   assert.equal(plan({ endpoint, workers: [{ problem: 'it answers 500' }] }).start, 1)
   assert.equal(plan({ endpoint, workers: [{ state: 'STARTING', problem: 'it answers 404' }] }).start, 0)
   assert.deepEqual(plan({ endpoint, workers: [{ problem: 'it answers 500', idleSinceMs: NOW - 20_000 }, {}] }), {
-    ...{ start: 0, drain: [] },
+    start: 0,
+    drain: [],
   })
 })
 
@@ -133,7 +134,8 @@ test('above max those go first that are of least use', () => {
   const workers = [old({ held: 3 }), { held: 1, idleSinceMs: null }, { state: 'STARTING' }, {}] as const
   assert.deepEqual(plan({ endpoint: { workersMax: 2 }, workers }).drain, ['w3 scaled_down', 'w1 outdated'])
   assert.deepEqual(plan({ endpoint: { workersMax: 0 }, workers: [{}, { held: 1 }] }), {
-    ...{ start: 0, drain: ['w1 scaled_down', 'w2 scaled_down'] },
+    start: 0,
+    drain: ['w1 scaled_down', 'w2 scaled_down'],
   })
 })
 

@@ -72,7 +72,9 @@ test('every worker of an old version is drained, busy or not, and new ones come 
   const endpoint = { version: 2, workersMin: 1 }
   const workers = [{ held: 1 }, { held: 0 }, { state: 'DRAINING' }] as const
   assert.deepEqual(plan({ endpoint, workers }), {
-    ...{ start: 0, drain: ['w1 outdated', 'w2 outdated'], wakeInMs: 1_000 },
+    start: 0,
+    drain: ['w1 outdated', 'w2 outdated'],
+    wakeInMs: 1_000,
   })
   assert.equal(plan({ endpoint: { ...endpoint, workersMax: 4 }, workers }).start, 1)
 })
@@ -125,7 +127,9 @@ const SITUATIONS: fc.Arbitrary<{ snapshot: EndpointSnapshot }> = fc
     snapshot: aSnapshot({
       ...rest,
       endpoint: {
-        ...{ version: 2, workersMin: Math.min(...range), workersMax: Math.max(...range) },
+        version: 2,
+        workersMin: Math.min(...range),
+        workersMax: Math.max(...range),
         ...(counted ? { scaler } : {}),
       },
       exits: crashes.map(ago => anExit({ version: 2, exitedAtMs: NOW - ago })),

@@ -48,7 +48,9 @@ const decisions: [what: string, fields: Fields, desired: number, wakeInMs: numbe
   [
     'slow jobs and a worker for four at once',
     {
-      ...{ queue: { queued: 4, inProgress: 4 }, averageExecutionMs: 60_000, workers: [{ capacity: 4 }] },
+      queue: { queued: 4, inProgress: 4 },
+      averageExecutionMs: 60_000,
+      workers: [{ capacity: 4 }],
     },
     2,
     null,
@@ -92,7 +94,8 @@ const SNAPSHOTS: fc.Arbitrary<EndpointSnapshot> = fc
     averageExecutionMs: fc.option(fc.nat(120_000)),
     workers: fc.array(
       fc.record({
-        ...{ capacity: fc.integer({ min: 1, max: 8 }), held: fc.nat(3) },
+        capacity: fc.integer({ min: 1, max: 8 }),
+        held: fc.nat(3),
         state: fc.constantFrom('STARTING', 'READY', 'READY', 'DRAINING', 'STOPPING'),
         upMs: fc.nat(90_000),
       }),
@@ -117,7 +120,9 @@ const overrun = (
   workers: NonNullable<Fields['workers']>,
   fields: Fields = {},
 ): Fields => ({
-  ...{ averageExecutionMs: 100, endpoint: { workersMax: 9 }, workers },
+  averageExecutionMs: 100,
+  endpoint: { workersMax: 9 },
+  workers,
   queue: {
     queued,
     inProgress: workers.filter(({ held = 0 }) => held > 0).length ?? 0,

@@ -4,8 +4,13 @@ import { test } from 'node:test'
 import { containerReach, type EngineFacts, isWithin } from '../../../src/core/workers/container-reach.ts'
 
 const debian: EngineFacts = {
-  ...{ platform: 'linux', product: 'docker', operatingSystem: 'Debian GNU/Linux 12 (bookworm)', rootless: false },
-  ...{ local: true, gateway: '172.18.0.1', addresses: ['127.0.0.1', '192.0.2.7', '172.17.0.1', '172.18.0.1'] },
+  platform: 'linux',
+  product: 'docker',
+  operatingSystem: 'Debian GNU/Linux 12 (bookworm)',
+  rootless: false,
+  local: true,
+  gateway: '172.18.0.1',
+  addresses: ['127.0.0.1', '192.0.2.7', '172.17.0.1', '172.18.0.1'],
 }
 const elsewhere = { gateway: '172.20.0.1' }
 

@@ -247,7 +247,13 @@ test('what the driver of containers says of a download is understood', () => {
 })
 
 const ENDED: ContainerEnd = {
-  ...{ code: 1, outOfMemory: false, withEngine: false, asked: false, memoryMb: 512, tail: '', architecture: 'amd64' },
+  code: 1,
+  outOfMemory: false,
+  withEngine: false,
+  asked: false,
+  memoryMb: 512,
+  tail: '',
+  architecture: 'amd64',
 }
 const init = (reason: string) => `[FATAL tini (7)] exec /run.sh failed: ${reason}`
 

@@ -90,8 +90,15 @@ const instant = fc.integer({ min: -1_000, max: 10_000 }).map(ms => NOW + ms)
 const maybe = fc.option(instant, { nil: null })
 const anyWorker = fc.record({
   state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'),
-  ...{ createdAtMs: instant, placedAtMs: maybe, pullStartedAtMs: maybe, pullEndedAtMs: maybe, startedAtMs: maybe },
-  ...{ readyAtMs: maybe, stopRequestedAtMs: maybe, stoppingAtMs: maybe, exitedAtMs: maybe },
+  createdAtMs: instant,
+  placedAtMs: maybe,
+  pullStartedAtMs: maybe,
+  pullEndedAtMs: maybe,
+  startedAtMs: maybe,
+  readyAtMs: maybe,
+  stopRequestedAtMs: maybe,
+  stoppingAtMs: maybe,
+  exitedAtMs: maybe,
 }) as fc.Arbitrary<TimedWorker>
 
 test('whatever instants are known, the steps follow each other without gaps, and their sum is the life of the worker', () => {

@@ -47,8 +47,14 @@ test('all files go to the engine where no list says otherwise', async t => {
 test('what .dockerignore names stays here, at any depth, but for what it takes back', async t => {
   const folder = folderWith(t, {
     '.dockerignore': '# no secrets\nnode_modules\n.env\nsub/secret.txt\n**/*.log\ndata/*\n!data/small\nDockerfile\n',
-    ...{ 'node_modules/x/index.js': '', '.env': 'KEY=1', 'sub/secret.txt': '', 'sub/public.txt': '', 'a/b/c.log': '' },
-    ...{ 'data/big': '', 'data/small': '', 'a/b/c.txt': '' },
+    'node_modules/x/index.js': '',
+    '.env': 'KEY=1',
+    'sub/secret.txt': '',
+    'sub/public.txt': '',
+    'a/b/c.log': '',
+    'data/big': '',
+    'data/small': '',
+    'a/b/c.txt': '',
   })
   assert.deepEqual(await filesOf(folder), [
     ...['.dockerignore', 'Dockerfile', 'a/b/c.txt', 'data/small', 'sub/public.txt'],
@@ -58,13 +64,11 @@ test('what .dockerignore names stays here, at any depth, but for what it takes b
 test('a list that takes back single files within folders finds them', async t => {
   const folder = folderWith(t, {
     '.dockerignore': '*\n!src/**/*.py\n!models/*/config.json\n',
-    ...{
-      'src/a.py': '',
-      'src/deep/b.py': '',
-      'src/deep/c.txt': '',
-      'models/one/config.json': '',
-      'models/one/w.bin': '',
-    },
+    'src/a.py': '',
+    'src/deep/b.py': '',
+    'src/deep/c.txt': '',
+    'models/one/config.json': '',
+    'models/one/w.bin': '',
     'other/d.py': '',
   })
   const wanted = ['.dockerignore', 'Dockerfile', 'models/one/config.json', 'src/a.py', 'src/deep/b.py']
@@ -73,8 +77,11 @@ test('a list that takes back single files within folders finds them', async t =>
 
 test('another Dockerfile, with a list of its own', async t => {
   const folder = folderWith(t, {
-    ...{ 'docker/gpu.Dockerfile': 'FROM scratch', 'docker/gpu.Dockerfile.dockerignore': '*\n!a', '.dockerignore': 'a' },
-    ...{ a: '', b: '' },
+    'docker/gpu.Dockerfile': 'FROM scratch',
+    'docker/gpu.Dockerfile.dockerignore': '*\n!a',
+    '.dockerignore': 'a',
+    a: '',
+    b: '',
   })
   const name = 'docker/gpu.Dockerfile'
   assert.deepEqual(await filesOf(folder, name), ['.dockerignore', 'a', name])
@@ -91,7 +98,9 @@ function engine(...parts: object[]): Docker {
 test('a build answers with the id of the image and prints what the engine says', async t => {
   const printed: string[] = []
   const id = await buildImage({
-    ...{ folder: folderWith(t, {}), name: 'x', onOutput: text => void printed.push(text) },
+    folder: folderWith(t, {}),
+    name: 'x',
+    onOutput: text => void printed.push(text),
     engine: engine(
       { stream: 'Step 1/1 : FROM scratch\n' },
       { aux: { ID: 'sha256:abc' } },

@@ -93,8 +93,14 @@ async function openPlayed(context: TestContext, written: () => number) {
   const played = await playEngine(context, { answers })
   const notifier = createNotifier()
   const driver = createDockerDriver({
-    ...{ clock: fastClock, installation: 'i', stateDir: played.folder, maxWorkers: 1, bootId: '' },
-    ...{ addresses: () => engineAddresses(played.url, {}), notifier, note: () => {} },
+    clock: fastClock,
+    installation: 'i',
+    stateDir: played.folder,
+    maxWorkers: 1,
+    bootId: '',
+    addresses: () => engineAddresses(played.url, {}),
+    notifier,
+    note: () => {},
     logs: createWorkerLogs({ folder: join(played.folder, 'logs'), clock: fastClock }),
     connection: async () => ({ name: 'runyard', extraHosts: [], serving: 'direct' }),
   })
@@ -155,15 +161,18 @@ test('where the engine can bound what a container writes it is told to, and aske
   const start = async (id: string) => {
     bodies.length = 0
     const spec = {
-      ...{
-        workerId: id as WorkerId,
-        endpointId: 'e' as EndpointId,
-        image: 'image:1',
-        args: '',
-        env: {},
-        protocolEnv: {},
-      },
-      ...{ placement: UNPLACED, diskGb: 7, ports: [], serves: null, volume: null, credential: null },
+      workerId: id as WorkerId,
+      endpointId: 'e' as EndpointId,
+      image: 'image:1',
+      args: '',
+      env: {},
+      protocolEnv: {},
+      placement: UNPLACED,
+      diskGb: 7,
+      ports: [],
+      serves: null,
+      volume: null,
+      credential: null,
     }
     await driver.start(spec)
     return bodies.map(({ HostConfig, Labels }) => [HostConfig.StorageOpt ?? null, Labels[LABELS.diskGb] ?? null])

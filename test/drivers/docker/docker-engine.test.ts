@@ -20,7 +20,10 @@ async function play(context: TestContext, played: Played, clock = fastClock) {
     for (const waiter of waiters) waiter()
   }
   const engine = new Engine({
-    ...{ clock, label: 'a=b', addresses: () => engineAddresses(url, {}), note: () => {} },
+    clock,
+    label: 'a=b',
+    addresses: () => engineAddresses(url, {}),
+    note: () => {},
     onUp: async () => {
       ups += 1
       wake()
@@ -36,7 +39,11 @@ async function play(context: TestContext, played: Played, clock = fastClock) {
   })
   context.after(() => engine.close())
   return {
-    ...{ engine, ...playing, happened, ups: () => ups, aways: () => aways },
+    engine,
+    ...playing,
+    happened,
+    ups: () => ups,
+    aways: () => aways,
     async until(condition: () => boolean) {
       while (!condition()) await new Promise<void>(resolve => waiters.add(resolve))
     },
@@ -110,7 +117,9 @@ test('a call that is not answered ends by its deadline, and a 503 is told', { ti
   await engine.problem()
   await assert.rejects(engine.call({ method: 'GET', path: '/busy' }), { status: 503, message: 'node is busy' })
   await assert.rejects(engine.call({ method: 'GET', path: '/slow', deadlineMs: 2_000 }), {
-    ...{ status: null, away: false, message: 'no answer within 2 s' },
+    status: null,
+    away: false,
+    message: 'no answer within 2 s',
   })
 })
 

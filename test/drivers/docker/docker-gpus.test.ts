@@ -12,10 +12,16 @@ import { type ContainerContext, containerSpec } from '../../../src/drivers/docke
 import { noDocker, openDockerMachine } from '../../support/docker.ts'
 
 const amd = (index: number, uuid: string | null = null): AssignedGpu => ({
-  ...{ index, uuid, type: 'AMD Instinct MI300X OAM', memoryGb: 192 },
+  index,
+  uuid,
+  type: 'AMD Instinct MI300X OAM',
+  memoryGb: 192,
 })
 const nvidia = (index: number, uuid: string | null = null): AssignedGpu => ({
-  ...{ index, uuid, type: 'NVIDIA L4', memoryGb: 24 },
+  index,
+  uuid,
+  type: 'NVIDIA L4',
+  memoryGb: 24,
 })
 
 /** What a container with these GPUs is made with. */
@@ -25,14 +31,28 @@ function made(gpus: readonly AssignedGpu[], changes: Partial<GpuContext> = {}, e
     groups: [44, 992],
   })
   const context: ContainerContext = {
-    ...{ image: 'image', installation: 'i', cpus: 8, memoryBytes: 2 ** 36, boundsDisk: false },
+    image: 'image',
+    installation: 'i',
+    cpus: 8,
+    memoryBytes: 2 ** 36,
+    boundsDisk: false,
     connection: { name: 'net', extraHosts: [], serving: 'direct' },
     gpus: { podman: null, amdDevices: devices, ...changes },
   }
   const body = containerSpec(
     {
-      ...{ workerId: 'w' as WorkerId, endpointId: 'e' as EndpointId, image: 'image', args: '', env, protocolEnv: {} },
-      ...{ placement: { ...UNPLACED, gpus }, diskGb: null, ports: [], serves: null, volume: null, credential: null },
+      workerId: 'w' as WorkerId,
+      endpointId: 'e' as EndpointId,
+      image: 'image',
+      args: '',
+      env,
+      protocolEnv: {},
+      placement: { ...UNPLACED, gpus },
+      diskGb: null,
+      ports: [],
+      serves: null,
+      volume: null,
+      credential: null,
     },
     context,
   ) as { Env: string[]; HostConfig: Record<string, unknown> }
@@ -123,7 +143,8 @@ test('a GPU of AMD whose device the engine does not have is the reason why a wor
   try {
     const spec = machine.spec(['true'], { placement: { ...UNPLACED, gpus: [amd(0)] } })
     await assert.rejects(machine.driver().start(spec), {
-      ...{ code: 'invalid', message: /has no device for the GPU; its driver amdgpu has to be loaded there/ },
+      code: 'invalid',
+      message: /has no device for the GPU; its driver amdgpu has to be loaded there/,
     })
     assert.deepEqual(await machine.own(), [])
   } finally {

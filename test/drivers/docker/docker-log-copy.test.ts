@@ -116,7 +116,8 @@ function copying(context: TestContext, entries: readonly LogEntry[]) {
   context.after(() => rmSync(folder, { recursive: true }))
   const [logFile, noteFile] = [join(folder, 'log'), join(folder, 'note')]
   return {
-    ...{ logFile, noteFile },
+    logFile,
+    noteFile,
     /** A server copies the first entries and is gone. */
     async copy(written: number) {
       const engine = playedEngine(

@@ -74,7 +74,10 @@ describe('the ports of a container', { skip: noDocker, timeout: 120_000 }, () =>
 
   test('are out of reach for other workers, in the network that keeps them apart and through this machine', async () => {
     const network = createContainerNetwork({
-      ...{ engine: machine.engine, installation: machine.installation, given: null, local: true },
+      engine: machine.engine,
+      installation: machine.installation,
+      given: null,
+      local: true,
     })
     const { name, gateway } = await network.ensure(null)
     const drivers: DockerDriver[] = []
@@ -147,7 +150,8 @@ test('a container that got another address while its engine was away is reached 
   const inspected = (address: string) => (response: ServerResponse) =>
     void response.end(
       JSON.stringify({
-        ...{ Id: 'c', State: { Running: true } },
+        Id: 'c',
+        State: { Running: true },
         Config: { Labels: { [LABELS.worker]: 'w', [LABELS.installation]: 'i', [LABELS.serves]: '80,81' } },
         NetworkSettings: { Networks: { runyard: { IPAddress: address } } },
       }),
@@ -159,8 +163,14 @@ test('a container that got another address while its engine was away is reached 
   ])
   const { url, folder, hangUp, listen } = await playEngine(context, { answers })
   const driver = createDockerDriver({
-    ...{ clock: fastClock, installation: 'i', stateDir: folder, maxWorkers: 1, bootId: '' },
-    ...{ addresses: () => engineAddresses(url, {}), notifier: createNotifier(), note: () => {} },
+    clock: fastClock,
+    installation: 'i',
+    stateDir: folder,
+    maxWorkers: 1,
+    bootId: '',
+    addresses: () => engineAddresses(url, {}),
+    notifier: createNotifier(),
+    note: () => {},
     logs: createWorkerLogs({ folder: join(folder, 'logs'), clock: fastClock }),
     connection: async () => ({ name: 'runyard', extraHosts: [], serving: 'direct' }),
   })
@@ -178,7 +188,8 @@ test('a container that got another address while its engine was away is reached 
 test('the address of a container is told by its label and its network', () => {
   const container = (serves: string | null, ports: object, networks: object) =>
     servedAddress({
-      ...{ Id: 'c', State: { Running: true } },
+      Id: 'c',
+      State: { Running: true },
       Config: { Labels: serves === null ? {} : { 'dev.runyard.serves': serves } },
       NetworkSettings: { Ports: ports as never, Networks: networks as never },
     })
@@ -186,7 +197,8 @@ test('the address of a container is told by its label and its network', () => {
   const own = { host: '172.18.0.2', port: 80 }
   assert.deepEqual(container('80,81', { '80/tcp': null }, net), { traffic: own, health: { ...own, port: 81 } })
   assert.deepEqual(container('80,80', { '80/tcp': [{ HostIp: '0.0.0.0', HostPort: '49153' }] }, net)?.traffic, {
-    ...{ host: '127.0.0.1', port: 49_153 },
+    host: '127.0.0.1',
+    port: 49_153,
   })
   for (const [serves, networks] of [
     [null, net],

@@ -48,8 +48,14 @@ async function openPlayed(context: TestContext, fails = 0) {
   ])
   const played = await playEngine(context, { answers })
   const driver = createDockerDriver({
-    ...{ clock, installation: 'i', stateDir: played.folder, maxWorkers: 1, bootId: '' },
-    ...{ addresses: () => engineAddresses(played.url, {}), notifier: createNotifier(), note: () => {} },
+    clock,
+    installation: 'i',
+    stateDir: played.folder,
+    maxWorkers: 1,
+    bootId: '',
+    addresses: () => engineAddresses(played.url, {}),
+    notifier: createNotifier(),
+    note: () => {},
     logs: createWorkerLogs({ folder: `${played.folder}/logs`, clock }),
     connection: async () => ({ name: 'runyard', extraHosts: [], serving: 'direct' }),
   })

@@ -52,7 +52,13 @@ test('how full a disk is can be told of folders that are here', () => {
 })
 
 const killed: ContainerEnd = {
-  ...{ code: 137, outOfMemory: true, withEngine: false, asked: false, memoryMb: 5, tail: '', architecture: 'x86_64' },
+  code: 137,
+  outOfMemory: true,
+  withEngine: false,
+  asked: false,
+  memoryMb: 5,
+  tail: '',
+  architecture: 'x86_64',
 }
 
 test('the end of a container is told in a sentence', () => {

@@ -137,7 +137,9 @@ describe('a port that the variables of a process worker name', {
     const clause = `port ${port}, which its variable VLLM_PORT names, is in use by another worker`
     for (const server of [driver, machine.driver()]) {
       assert.deepEqual(await end('VLLM_PORT', port, server), {
-        ...{ cause: 'exited with code 3', suspicion: clause, lines: [`runyard: ${clause}`] },
+        cause: 'exited with code 3',
+        suspicion: clause,
+        lines: [`runyard: ${clause}`],
       })
     }
   })

@@ -43,8 +43,14 @@ describe('folders of the machine', { skip: inContainers ? 'is about processes' :
   }
 
   const template = (imageName: string, more: object = {}) => ({
-    ...{ name: `t${Math.random()}`, imageName, dockerArgs: '', containerDiskInGb: 1, volumeInGb: 0 },
-    ...{ isServerless: true, env: [], ...more },
+    name: `t${Math.random()}`,
+    imageName,
+    dockerArgs: '',
+    containerDiskInGb: 1,
+    volumeInGb: 0,
+    isServerless: true,
+    env: [],
+    ...more,
   })
   const SAVE = 'mutation($input: SaveTemplateInput!) { saveTemplate(input: $input) { id } }'
   const SAVE_ENDPOINT = 'mutation($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'

@@ -20,8 +20,12 @@ before(async () => {
 
 function endpointBody(name: string, min: number, max = 64) {
   return {
-    ...{ name, type: 'QUEUE', image: 'image:1', cpu: [{ id: 'cpu3c', vcpuCount: 2 }] },
-    ...{ scaling: { type: 'QUEUE_DELAY', queueDelay: 4 }, workers: { min, max } },
+    name,
+    type: 'QUEUE',
+    image: 'image:1',
+    cpu: [{ id: 'cpu3c', vcpuCount: 2 }],
+    scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
+    workers: { min, max },
   }
 }
 

@@ -19,8 +19,12 @@ export async function makeTenant(server: Server, name: string): Promise<Tenant> 
 /** An endpoint without workers. */
 export async function idleEndpoint(tenant: Tenant): Promise<string> {
   const body = {
-    ...{ name: 'idle', type: 'QUEUE', image: 'nothing:1', cpu: [{ id: 'cpu3c', vcpuCount: 2 }] },
-    ...{ scaling: { type: 'QUEUE_DELAY', queueDelay: 4 }, workers: { min: 0, max: 0 } },
+    name: 'idle',
+    type: 'QUEUE',
+    image: 'nothing:1',
+    cpu: [{ id: 'cpu3c', vcpuCount: 2 }],
+    scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
+    workers: { min: 0, max: 0 },
   }
   const { json, text } = await ask(tenant, '/v2/serverless', { body })
   if (json?.id === undefined) throw new Error(text)

@@ -54,7 +54,8 @@ describe('batches with the official Python worker', { skip }, () => {
   test('a batch is drafted, filled, finalized, worked on, read and listed; jobs go on between', async () => {
     const server = await startServer()
     const endpoint = await makeEndpoint(server, {
-      ...{ folder: fixture('python-worker'), args: `"${python}" handler.py` },
+      folder: fixture('python-worker'),
+      args: `"${python}" handler.py`,
       env: { WIRE_FOLDER: temporaryFolder() },
       settings: { workersMax: 1, idleTimeout: 3600 },
     })
@@ -102,7 +103,8 @@ describe('batches with the official Python worker', { skip }, () => {
   test('cancelling a batch lets the running request finish and drops the others', async () => {
     const server = await startServer()
     const endpoint = await makeEndpoint(server, {
-      ...{ folder: fixture('python-worker'), args: `"${python}" handler.py` },
+      folder: fixture('python-worker'),
+      args: `"${python}" handler.py`,
       env: { WIRE_FOLDER: temporaryFolder() },
       settings: { workersMax: 1, idleTimeout: 3600 },
     })

@@ -29,9 +29,11 @@ describe('cancelled jobs on older SDKs', { skip: oldSdksSkip, concurrency: 4 }, 
       const folder = join(root, version)
       cpSync(fixture('python-worker'), folder, { recursive: true })
       const id = await makeEndpoint(server, {
-        ...{ folder, args: `"${python}" handler.py` },
+        folder,
+        args: `"${python}" handler.py`,
         env: {
-          ...{ WIRE_FOLDER: folder, WIRE_CAPACITY: '3' },
+          WIRE_FOLDER: folder,
+          WIRE_CAPACITY: '3',
           PYTHONPATH: oldSdk(version),
         },
         settings: { workersMax: 1, idleTimeout: 3600 },

@@ -74,8 +74,17 @@ describe('runpodctl', () => {
 
   test('makes, runs, changes and deletes an endpoint', async () => {
     const template = {
-      ...{ name: 'ctl', imageName: image, dockerArgs: '', containerDiskInGb: 20, volumeInGb: 0, volumeMountPath: '' },
-      ...{ ports: '8888/http', env: [{ key: 'A', value: '1' }], isServerless: true, startSsh: true, isPublic: false },
+      name: 'ctl',
+      imageName: image,
+      dockerArgs: '',
+      containerDiskInGb: 20,
+      volumeInGb: 0,
+      volumeMountPath: '',
+      ports: '8888/http',
+      env: [{ key: 'A', value: '1' }],
+      isServerless: true,
+      startSsh: true,
+      isPublic: false,
       readme: '',
     }
     const { saveTemplate } = await ctl(CREATE_TEMPLATE, { input: template })
@@ -92,21 +101,31 @@ describe('runpodctl', () => {
     assert.equal(await greeting(id, 'Ada'), 'Hello, Ada!')
     const { endpoint } = (await ctl(READ_ENDPOINT, { id })).myself
     assert.deepEqual(endpoint, {
-      ...{
-        id,
-        name: 'ctl',
-        templateId: saveTemplate.id,
-        gpuIds: 'ADA_48_PRO,-NVIDIA L40',
-        gpuCount: 1,
-        instanceIds: [],
-      },
-      ...{ workersMin: 0, workersMax: 1, locations: '', networkVolumeId: null, networkVolumeIds: [], idleTimeout: 10 },
-      ...{ scalerType: 'QUEUE_DELAY', scalerValue: 4, executionTimeoutMs: 600_000, minCudaVersion: null },
+      id,
+      name: 'ctl',
+      templateId: saveTemplate.id,
+      gpuIds: 'ADA_48_PRO,-NVIDIA L40',
+      gpuCount: 1,
+      instanceIds: [],
+      workersMin: 0,
+      workersMax: 1,
+      locations: '',
+      networkVolumeId: null,
+      networkVolumeIds: [],
+      idleTimeout: 10,
+      scalerType: 'QUEUE_DELAY',
+      scalerValue: 4,
+      executionTimeoutMs: 600_000,
+      minCudaVersion: null,
       flashBootType: 'OFF',
     })
     // It sends all that it has read back, with its own zero values.
     const models = {
-      ...{ ...endpoint, networkVolumeId: '', minCudaVersion: '', locations: '', instanceIds: null },
+      ...endpoint,
+      networkVolumeId: '',
+      minCudaVersion: '',
+      locations: '',
+      instanceIds: null,
       modelReferences: ['https://huggingface.co/owner/model:main', 'owner/model'],
     }
     const changed = (await ctl(SAVE_ENDPOINT, { input: models })).saveEndpoint
@@ -152,7 +171,10 @@ describe('runpodctl', () => {
     const read =
       'query GetTemplate($id: String!) { podTemplate(id: $id) { name portsConfig { port name } isRunpod ports } }'
     assert.deepEqual((await ctl(read, { id: state.id })).podTemplate, {
-      ...{ name: 'labelled', portsConfig, isRunpod: false, ports: '80/http,22/tcp' },
+      name: 'labelled',
+      portsConfig,
+      isRunpod: false,
+      ports: '80/http,22/tcp',
     })
   })
 
@@ -211,15 +233,41 @@ describe('Pulumi', () => {
     const nothing = { id: null, ports: null, portsConfig: null, config: null, category: null, readme: null }
     const input = {
       ...nothing,
-      ...{ name: 'pulumi', imageName: image, dockerArgs: '', env: [], containerDiskInGb: 5, volumeInGb: 0 },
-      ...{ isServerless: true, containerRegistryAuthId: null, startScript: null, advancedStart: null },
+      name: 'pulumi',
+      imageName: image,
+      dockerArgs: '',
+      env: [],
+      containerDiskInGb: 5,
+      volumeInGb: 0,
+      isServerless: true,
+      containerRegistryAuthId: null,
+      startScript: null,
+      advancedStart: null,
     }
     const { saveTemplate } = await pulumi('SaveTemplate', SAVE_TEMPLATE, { input })
     const endpoint = {
-      ...{ id: null, name: 'pulumi', templateId: saveTemplate.id, template: null, gpuIds: null, repo: null },
-      ...{ instanceIds: ['cpu3g-2-8'], workersMin: 0, workersMax: 1, idleTimeout: 5, scalerValue: 4, gpuCount: null },
-      ...{ hubReleaseId: null, modelName: null, cloudStorageConfig: null, bindEndpoint: true, networkVolumeIds: null },
-      ...{ env: null, type: null, modelReferences: null, flashBootType: 'FLASHBOOT', executionTimeoutMs: 60_000 },
+      id: null,
+      name: 'pulumi',
+      templateId: saveTemplate.id,
+      template: null,
+      gpuIds: null,
+      repo: null,
+      instanceIds: ['cpu3g-2-8'],
+      workersMin: 0,
+      workersMax: 1,
+      idleTimeout: 5,
+      scalerValue: 4,
+      gpuCount: null,
+      hubReleaseId: null,
+      modelName: null,
+      cloudStorageConfig: null,
+      bindEndpoint: true,
+      networkVolumeIds: null,
+      env: null,
+      type: null,
+      modelReferences: null,
+      flashBootType: 'FLASHBOOT',
+      executionTimeoutMs: 60_000,
     }
     const { saveEndpoint } = await pulumi('SaveEndpoint', SAVE_ENDPOINT, { input: endpoint })
     assert.equal(await greeting(saveEndpoint.id, 'Ada'), 'Hello, Ada!')
@@ -338,13 +386,33 @@ describe('flash', () => {
 
   test('makes, runs, changes and deletes an endpoint', async () => {
     const template = {
-      ...{ advancedStart: false, config: {}, containerDiskInGb: 64, containerRegistryAuthId: '', dockerArgs: '' },
-      ...{ env: [{ key: 'A', value: '1' }], imageName: image, name: 'worker__abc', ports: '', startScript: '' },
+      advancedStart: false,
+      config: {},
+      containerDiskInGb: 64,
+      containerRegistryAuthId: '',
+      dockerArgs: '',
+      env: [{ key: 'A', value: '1' }],
+      imageName: image,
+      name: 'worker__abc',
+      ports: '',
+      startScript: '',
     }
     const input = {
-      ...{ name: 'flash worker', template, type: 'QB', instanceIds: ['cpu3g-1-4'], executionTimeoutMs: 0 },
-      ...{ flashBootType: 'FLASHBOOT', idleTimeout: 60, locations: '', scalerType: 'QUEUE_DELAY', scalerValue: 4 },
-      ...{ workersMin: 0, workersMax: 1, workersPFBTarget: 0, gpuCount: 1, minCudaVersion: '' },
+      name: 'flash worker',
+      template,
+      type: 'QB',
+      instanceIds: ['cpu3g-1-4'],
+      executionTimeoutMs: 0,
+      flashBootType: 'FLASHBOOT',
+      idleTimeout: 60,
+      locations: '',
+      scalerType: 'QUEUE_DELAY',
+      scalerValue: 4,
+      workersMin: 0,
+      workersMax: 1,
+      workersPFBTarget: 0,
+      gpuCount: 1,
+      minCudaVersion: '',
     }
     const { saveEndpoint } = await flash(SAVE_ENDPOINT, { input })
     const { id, templateId, aiKey } = saveEndpoint
@@ -375,14 +443,12 @@ describe('flash', () => {
         gpuTypes(input: $gpuTypesInput) { lowestPrice(input: $lowestPriceInput) { stockStatus } }
       }`
     const lowestPriceInput = {
-      ...{
-        dataCenterId: null,
-        gpuCount: 1,
-        secureCloud: true,
-        includeAiApi: true,
-        allowedCudaVersions: [],
-        compliance: [],
-      },
+      dataCenterId: null,
+      gpuCount: 1,
+      secureCloud: true,
+      includeAiApi: true,
+      allowedCudaVersions: [],
+      compliance: [],
     }
     const { gpuTypes } = await flash(gpu, { gpuTypesInput: { ids: ['NVIDIA L4'] }, lowestPriceInput })
     assert.equal(gpuTypes.length, 1)

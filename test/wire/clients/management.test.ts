@@ -35,24 +35,33 @@ describe('REST', () => {
     assert.equal(new Date(createdAt).toISOString(), createdAt)
     assert.match(name, /^wire-/)
     assert.deepEqual(rest, {
-      ...{ id, type: 'QUEUE', cpu: [{ id: 'cpu3g', vcpuCount: 2, memory: 8 }] },
-      ...{ workers: { min: 0, max: 3, idleTimeout: 10 }, scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } },
-      ...{
-        dataCenterIds: [],
-        networkVolumes: [],
-        modelReferences: [],
-        timeout: 600_000,
-        flashboot: 'OFF',
-        args: '',
-        disk: 1,
-      },
-      ...{ env: { A: 'template', B: 'own' }, image: `dir:${folder}`, ports: [], registry: null },
+      id,
+      type: 'QUEUE',
+      cpu: [{ id: 'cpu3g', vcpuCount: 2, memory: 8 }],
+      workers: { min: 0, max: 3, idleTimeout: 10 },
+      scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
+      dataCenterIds: [],
+      networkVolumes: [],
+      modelReferences: [],
+      timeout: 600_000,
+      flashboot: 'OFF',
+      args: '',
+      disk: 1,
+      env: { A: 'template', B: 'own' },
+      image: `dir:${folder}`,
+      ports: [],
+      registry: null,
     })
     const base = `${server.url}/v2/${id}`
     assert.deepEqual(requestUrls, {
-      ...{ run: `${base}/run`, runSync: `${base}/runsync`, status: `${base}/status/{job_id}` },
-      ...{ stream: `${base}/stream/{job_id}`, cancel: `${base}/cancel/{job_id}`, retry: `${base}/retry/{job_id}` },
-      ...{ purgeQueue: `${base}/purge-queue`, health: `${base}/health` },
+      run: `${base}/run`,
+      runSync: `${base}/runsync`,
+      status: `${base}/status/{job_id}`,
+      stream: `${base}/stream/{job_id}`,
+      cancel: `${base}/cancel/{job_id}`,
+      retry: `${base}/retry/{job_id}`,
+      purgeQueue: `${base}/purge-queue`,
+      health: `${base}/health`,
     })
     const remaining = /^"minute";r=(\d+);t=\d+, "hour";r=\d+;t=\d+, "day";r=\d+;t=\d+$/
     assert.match(answer.headers.get('ratelimit') ?? '', remaining)
@@ -164,8 +173,15 @@ describe('GraphQL operations', () => {
     assert.equal(template.status, 200)
     const { id, ...fields } = template.json.data.saveTemplate
     assert.deepEqual(fields, {
-      ...{ name: 'inline', imageName: `dir:${folder}`, dockerArgs: '', containerDiskInGb: 10, volumeInGb: 0 },
-      ...{ volumeMountPath: '/workspace', ports: '', env: [{ key: 'K', value: 'V' }], isServerless: true },
+      name: 'inline',
+      imageName: `dir:${folder}`,
+      dockerArgs: '',
+      containerDiskInGb: 10,
+      volumeInGb: 0,
+      volumeMountPath: '/workspace',
+      ports: '',
+      env: [{ key: 'K', value: 'V' }],
+      isServerless: true,
     })
     const endpoint =
       await post(`mutation { saveEndpoint(input: { flashBootType: FLASHBOOT, name: "inline", templateId: "${id}",
@@ -176,16 +192,19 @@ describe('GraphQL operations', () => {
     assert.deepEqual(endpoint.json, {
       data: {
         saveEndpoint: {
-          ...{
-            name: 'inline',
-            templateId: id,
-            gpuIds: 'AMPERE_16',
-            networkVolumeId: null,
-            locations: '',
-            idleTimeout: 5,
-          },
-          ...{ scalerType: 'QUEUE_DELAY', scalerValue: 4, workersMin: 0, workersMax: 3, allowedCudaVersions: '' },
-          ...{ gpuCount: 1, flashBootType: 'FLASHBOOT' },
+          name: 'inline',
+          templateId: id,
+          gpuIds: 'AMPERE_16',
+          networkVolumeId: null,
+          locations: '',
+          idleTimeout: 5,
+          scalerType: 'QUEUE_DELAY',
+          scalerValue: 4,
+          workersMin: 0,
+          workersMax: 3,
+          allowedCudaVersions: '',
+          gpuCount: 1,
+          flashBootType: 'FLASHBOOT',
         },
       },
     })
@@ -208,7 +227,11 @@ describe('GraphQL operations', () => {
       idleTimeout scalerType scalerValue workersMin workersMax executionTimeoutMs locations instanceIds env { key value } } } }`
     assert.deepEqual((await graphql(server, query, { id })).myself.endpoint, {
       ...settings,
-      ...{ workersMin: 0, workersMax: 4, executionTimeoutMs: 70_000, locations: 'US', instanceIds: ['cpu3g-2-8'] },
+      workersMin: 0,
+      workersMax: 4,
+      executionTimeoutMs: 70_000,
+      locations: 'US',
+      instanceIds: ['cpu3g-2-8'],
     })
   })
 

@@ -43,7 +43,8 @@ describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 6 }, () => {
     cpSync(fixture(name), folder, { recursive: true })
     if (inContainers) cpSync(oldSdk(version), join(folder, 'sdk'), { recursive: true })
     const id = await makeEndpoint(server, {
-      ...{ folder, args: `"${python}" handler.py` },
+      folder,
+      args: `"${python}" handler.py`,
       env: { WIRE_FOLDER: folder, PYTHONPATH: inContainers ? '/app/sdk:/opt/python' : oldSdk(version), ...env },
       settings: { workersMax: 1, idleTimeout: 3600, ...settings },
     })

@@ -24,8 +24,10 @@ describe('the official Python client', { skip }, () => {
   // biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
   function client(...words: string[]): Promise<any> {
     const env = {
-      ...{ PATH: process.env.PATH ?? '', HOME: temporaryFolder() },
-      ...{ RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`, RUNPOD_API_BASE_URL: server.url },
+      PATH: process.env.PATH ?? '',
+      HOME: temporaryFolder(),
+      RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`,
+      RUNPOD_API_BASE_URL: server.url,
     }
     return new Promise((resolve, reject) => {
       const script = `${fixture('python-client')}/client.py`

@@ -21,8 +21,10 @@ describe('the management functions of the official Python client', { skip }, () 
   // biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
   function client(...words: string[]): Promise<any> {
     const env = {
-      ...{ PATH: process.env.PATH ?? '', HOME: temporaryFolder() },
-      ...{ RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`, RUNPOD_API_BASE_URL: server.url },
+      PATH: process.env.PATH ?? '',
+      HOME: temporaryFolder(),
+      RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`,
+      RUNPOD_API_BASE_URL: server.url,
     }
     return new Promise((resolve, reject) => {
       const script = `${fixture('python-client')}/management.py`
@@ -37,15 +39,33 @@ describe('the management functions of the official Python client', { skip }, () 
   test('make templates and an endpoint, run jobs on it, and link it to another template', async () => {
     const { first, second } = await client('templates', image)
     assert.deepEqual(first, {
-      ...{ id: first.id, name: 'first', imageName: image, dockerArgs: '', containerDiskInGb: 7, volumeInGb: 0 },
-      ...{ volumeMountPath: '/data', ports: '8888/http,22/tcp', env: [{ key: 'GREETING', value: 'hello' }] },
+      id: first.id,
+      name: 'first',
+      imageName: image,
+      dockerArgs: '',
+      containerDiskInGb: 7,
+      volumeInGb: 0,
+      volumeMountPath: '/data',
+      ports: '8888/http,22/tcp',
+      env: [{ key: 'GREETING', value: 'hello' }],
       isServerless: true,
     })
     const { made, output, moved, after, listed } = await client('endpoints', first.id, second.id)
     assert.deepEqual(made, {
-      ...{ id: made.id, name: 'from python', templateId: first.id, gpuIds: 'AMPERE_16,ADA_24', networkVolumeId: null },
-      ...{ locations: '', idleTimeout: 7, scalerType: 'REQUEST_COUNT', scalerValue: 2, workersMin: 0, workersMax: 1 },
-      ...{ allowedCudaVersions: '12.4,12.5', gpuCount: 2, flashBootType: 'FLASHBOOT' },
+      id: made.id,
+      name: 'from python',
+      templateId: first.id,
+      gpuIds: 'AMPERE_16,ADA_24',
+      networkVolumeId: null,
+      locations: '',
+      idleTimeout: 7,
+      scalerType: 'REQUEST_COUNT',
+      scalerValue: 2,
+      workersMin: 0,
+      workersMax: 1,
+      allowedCudaVersions: '12.4,12.5',
+      gpuCount: 2,
+      flashBootType: 'FLASHBOOT',
     })
     assert.equal(output.message, 'Hello, Ada!')
     assert.deepEqual(moved, { id: made.id, templateId: second.id })
@@ -56,16 +76,23 @@ describe('the management functions of the official Python client', { skip }, () 
     assert.equal(new Date(createdAt).toISOString(), createdAt)
     assert.equal(typeof userId, 'string')
     assert.deepEqual(rest, {
-      ...{
-        id: made.id,
-        name: 'from python',
-        type: 'QB',
-        templateId: second.id,
-        gpuIds: 'AMPERE_16,ADA_24',
-        gpuCount: 2,
-      },
-      ...{ idleTimeout: 7, scalerType: 'REQUEST_COUNT', scalerValue: 2, workersMin: 0, workersMax: 1, locations: '' },
-      ...{ workersStandby: 0, version: 2, env: [], networkVolumeId: null, networkVolume: null },
+      id: made.id,
+      name: 'from python',
+      type: 'QB',
+      templateId: second.id,
+      gpuIds: 'AMPERE_16,ADA_24',
+      gpuCount: 2,
+      idleTimeout: 7,
+      scalerType: 'REQUEST_COUNT',
+      scalerValue: 2,
+      workersMin: 0,
+      workersMax: 1,
+      locations: '',
+      workersStandby: 0,
+      version: 2,
+      env: [],
+      networkVolumeId: null,
+      networkVolume: null,
     })
   })
 

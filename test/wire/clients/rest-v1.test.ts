@@ -17,8 +17,15 @@ test('a template and an endpoint are created, listed, changed and deleted, and j
   const template = await v1('POST', '/templates', { name: 't1', imageName: image, isServerless: true, env: { A: '1' } })
   assert.deepEqual([template.status, template.json.imageName, template.json.volumeInGb], [201, image, 0])
   const made = await v1('POST', '/endpoints', {
-    ...{ name: 'e1', templateId: template.json.id, gpuTypeIds: ['NVIDIA GeForce RTX 4090'], flashboot: false },
-    ...{ workersMin: 0, workersMax: 2, scalerType: 'QUEUE_DELAY', scalerValue: 4, unknown: 'is ignored' },
+    name: 'e1',
+    templateId: template.json.id,
+    gpuTypeIds: ['NVIDIA GeForce RTX 4090'],
+    flashboot: false,
+    workersMin: 0,
+    workersMax: 2,
+    scalerType: 'QUEUE_DELAY',
+    scalerValue: 4,
+    unknown: 'is ignored',
   })
   assert.equal(made.status, 201, made.text)
   assert.deepEqual([made.json.idleTimeout, made.json.gpuTypeIds], [5, ['NVIDIA GeForce RTX 4090']])

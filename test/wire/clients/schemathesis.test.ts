@@ -62,7 +62,8 @@ async function configuration(server: Server): Promise<string> {
 }
 
 test('no request that follows or breaks the document leads to a server error or to an answer that it does not have', {
-  ...{ skip: schemathesis.skip, timeout: 600_000 },
+  skip: schemathesis.skip,
+  timeout: 600_000,
 }, async () => {
   const server = await startServer()
   const folder = temporaryFolder()

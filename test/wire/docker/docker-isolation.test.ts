@@ -68,7 +68,9 @@ describe('from inside of a container', { skip: probeSkip, timeout: 120_000 }, ()
 
     const relay = JSON.parse(readFileSync(`${dataDir}/relay/relay.json`, 'utf8')) as { secret: string; port: number }
     const commands = ['/relay/end', '/relay/tether', '/relay/listen'].map(path => ({
-      ...{ url: `${url}${path}`, method: 'POST', body: '' },
+      url: `${url}${path}`,
+      method: 'POST',
+      body: '',
       headers: { authorization: relay.secret, 'x-runyard-server': '127.0.0.1:1', 'x-runyard-listen': '127.0.0.1:0' },
     }))
     const loopback = ['127.0.0.1', '[::1]'].flatMap(host => [

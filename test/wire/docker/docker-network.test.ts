@@ -46,7 +46,8 @@ test('it stays while a container is in it', { skip: probeSkip }, async t => {
   const { engine, network } = installation(t)
   const { name } = await network.ensure(null)
   const container = await engine.createContainer({
-    ...{ Image: testImage, Cmd: ['sleep', '60'] },
+    Image: testImage,
+    Cmd: ['sleep', '60'],
     HostConfig: { NetworkMode: name },
   })
   try {

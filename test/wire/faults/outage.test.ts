@@ -15,7 +15,8 @@ const START_MS = 60_000
 async function makePython(server: Server, settings: object = {}) {
   const notes = temporaryFolder()
   const endpoint = await makeEndpoint(server, {
-    ...{ folder: fixture('python-worker'), args: `"${python}" handler.py` },
+    folder: fixture('python-worker'),
+    args: `"${python}" handler.py`,
     env: { WIRE_FOLDER: notes },
     settings: { workersMax: 1, idleTimeout: 3600, ...settings },
   })
@@ -117,7 +118,8 @@ describe('an official Python worker whose server is killed again and again', { s
     const dataDir = temporaryFolder()
     let server = await startServer({ dataDir })
     const endpoint = await makeEndpoint(server, {
-      ...{ folder: fixture('python-stream'), args: `"${python}" handler.py` },
+      folder: fixture('python-stream'),
+      args: `"${python}" handler.py`,
       settings: { workersMax: 1, idleTimeout: 3600 },
     })
     const id = await submit(server, endpoint, { n: 600, sleep: 0.01, times: 4 })

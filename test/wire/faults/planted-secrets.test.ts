@@ -109,22 +109,24 @@ async function plant(server: Server): Promise<World> {
       ['the master key', readFileSync(join(server.dataDir, 'encryption-key'))],
     ]),
     ids: {
-      ...{ '/v2/serverless': endpoint, '/v1/endpoints': endpoint, '/v2/templates': template.id },
-      ...{ '/v1/templates': template.id, '/v2/account/secrets': secret.id, '/v2/registries': registry.id },
-      ...{
-        '/v1/containerregistryauth': registry.id,
-        '/v2/network-volumes': volume.id,
-        '/v1/networkvolumes': volume.id,
-      },
-      ...{
-        '/v2/account/keys': key.id,
-        '/v2/account/accounts': 'own',
-        '/v2/catalog/gpus': 'NVIDIA L4',
-        '/v2/catalog/cpus': 'cpu3g',
-      },
+      '/v2/serverless': endpoint,
+      '/v1/endpoints': endpoint,
+      '/v2/templates': template.id,
+      '/v1/templates': template.id,
+      '/v2/account/secrets': secret.id,
+      '/v2/registries': registry.id,
+      '/v1/containerregistryauth': registry.id,
+      '/v2/network-volumes': volume.id,
+      '/v1/networkvolumes': volume.id,
+      '/v2/account/keys': key.id,
+      '/v2/account/accounts': 'own',
+      '/v2/catalog/gpus': 'NVIDIA L4',
+      '/v2/catalog/cpus': 'cpu3g',
       '/v2/catalog/datacenters': 'EU-RO-1',
     },
-    ...{ endpoint, job: job.id, worker: workerId },
+    endpoint,
+    job: job.id,
+    worker: workerId,
   }
 }
 

@@ -154,7 +154,9 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
   }, async () => {
     const { postgres, server } = await startBoth()
     const endpoint = await makeEndpoint(server, {
-      ...{ folder: fixture('python-worker'), args: `"${python}" handler.py`, env: { WIRE_FOLDER: temporaryFolder() } },
+      folder: fixture('python-worker'),
+      args: `"${python}" handler.py`,
+      env: { WIRE_FOLDER: temporaryFolder() },
       settings: { workersMax: 1, idleTimeout: 3600 },
     })
     assert.equal((await runJob(server, endpoint, {}, 60_000)).status, 'COMPLETED')

@@ -24,7 +24,8 @@ function stopRelay(server: Server): number {
 async function startWithRelay(): Promise<{ server: Server; hangRelay: () => () => Promise<void> }> {
   const dataDir = temporaryFolder()
   const child = spawn(process.execPath, [`${root}/src/relay/program.ts`, dataDir, '0'], {
-    ...{ env: { NODE_OPTIONS: `--import=${root}/test/wire/support/hang-on-signal.ts` }, stdio: 'ignore' },
+    env: { NODE_OPTIONS: `--import=${root}/test/wire/support/hang-on-signal.ts` },
+    stdio: 'ignore',
   })
   atEnd(() => child.kill('SIGKILL'))
   await until('the relay', () => relayPid(dataDir), START_MS)
@@ -59,7 +60,9 @@ async function isServedOn(server: Server, endpoint: string, ids: readonly string
 async function makePython(server: Server) {
   const notes = temporaryFolder()
   const endpoint = await makeEndpoint(server, {
-    ...{ folder: fixture('python-worker'), args: `"${python}" handler.py`, env: { WIRE_FOLDER: notes } },
+    folder: fixture('python-worker'),
+    args: `"${python}" handler.py`,
+    env: { WIRE_FOLDER: notes },
     settings: { workersMax: 1, idleTimeout: 3600 },
   })
   const { workerId } = await runJob(server, endpoint, {}, START_MS)

@@ -11,7 +11,8 @@ const LIMIT_MS = 540_000
 
 describe('accepted means kept', () => {
   test('a thousand jobs on official Python workers while the server is killed every second, ten times', {
-    ...{ skip, timeout: 600_000 },
+    skip,
+    timeout: 600_000,
   }, async () => {
     const { code, output, value } = await torture(['--worker', 'python', '--python', python, '--minutes', '8'])
     assert.equal(code, 0, output)

@@ -24,7 +24,8 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
 
   function pythonEndpoint(env: Record<string, string> = {}, settings: object = {}) {
     return makeEndpoint(server, {
-      ...{ folder: fixture('python-worker'), args: `"${python}" handler.py` },
+      folder: fixture('python-worker'),
+      args: `"${python}" handler.py`,
       env: { WIRE_FOLDER: notes, ...env },
       settings: { workersMax: 1, idleTimeout: 3600, ...settings },
     })

@@ -14,7 +14,9 @@ describe('WebSockets and the end of their workers', { skip, timeout: 200_000 }, 
   test('a thousand go on with the workers that they have while all are replaced, new ones get new workers, and none is closed', async () => {
     const server = await startServer()
     const endpoint = await balancedEndpoint(server, {
-      ...{ ...ofSockets, env: { WIRE_VERSION: 'old' }, requestCount: SOCKETS },
+      ...ofSockets,
+      env: { WIRE_VERSION: 'old' },
+      requestCount: SOCKETS,
       workers: { min: 2, max: 4, idleTimeout: 1 },
     })
     await until('two workers', async () => (await workersOf(endpoint)).ready === 2, PATIENCE_MS)

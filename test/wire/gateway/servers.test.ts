@@ -68,7 +68,9 @@ describe('servers as workers', { timeout: 240_000 }, () => {
       const body = `body of ${method}`
       const byHost = method !== 'PATCH'
       const { status, json, text } = await call(fastApi, '/seen?a=1&a=2', {
-        ...{ method, headers, byHost },
+        method,
+        headers,
+        byHost,
         ...(method === 'HEAD' ? {} : { body }),
       })
       assert.equal(status, 200)

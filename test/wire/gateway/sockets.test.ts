@@ -90,7 +90,13 @@ describe('a connection that is upgraded', () => {
     assert.deepEqual(
       { kind, status, complete, bytesIn, bytesOut, workerId, path },
       {
-        ...{ kind: 'socket', status: 101, complete: true, bytesIn: 190, bytesOut: 190, workerId: 'w1', path: '/s' },
+        kind: 'socket',
+        status: 101,
+        complete: true,
+        bytesIn: 190,
+        bytesOut: 190,
+        workerId: 'w1',
+        path: '/s',
       },
     )
     assert.deepEqual(gateway.reservations.released, [['w1', 'answered']])

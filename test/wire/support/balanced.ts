@@ -39,7 +39,13 @@ export async function balancedEndpoint(server: Server, wish: BalancedWish): Prom
   const scaling = { type: 'REQUEST_COUNT', requestCount }
   const { json, text: body } = await ask(server, '/v2/serverless', {
     body: {
-      ...{ name: `balanced-${made}`, type: 'LOAD_BALANCER', image, args, env, scaling, workers },
+      name: `balanced-${made}`,
+      type: 'LOAD_BALANCER',
+      image,
+      args,
+      env,
+      scaling,
+      workers,
       cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
     },
   })
@@ -81,7 +87,10 @@ export function open({ server, id }: Balanced, path: string, call: Call = {}): C
   const { method = 'GET', agent = keeping, byHost = false } = call
   const headers = { authorization: `Bearer ${server.apiKey}`, ...call.headers }
   return request({
-    ...{ host: '127.0.0.1', port: server.port, method, agent },
+    host: '127.0.0.1',
+    port: server.port,
+    method,
+    agent,
     path: byHost ? path : `/lb/${id}${path}`,
     headers: byHost ? { host: `${id}.localhost:${server.port}`, ...headers } : headers,
   })

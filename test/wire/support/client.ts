@@ -72,8 +72,12 @@ export async function makeEndpoint(server: Server, wish: EndpointWish): Promise<
   const { image, args, env, shared } = await workerFields(wish)
   const { saveTemplate } = await graphql(server, SAVE_TEMPLATE, {
     input: {
-      ...{ name, imageName: image, dockerArgs: args },
-      ...{ containerDiskInGb: 1, volumeInGb: 0, isServerless: true },
+      name,
+      imageName: image,
+      dockerArgs: args,
+      containerDiskInGb: 1,
+      volumeInGb: 0,
+      isServerless: true,
       env: Object.entries(env).map(([key, value]) => ({ key, value })),
     },
   })

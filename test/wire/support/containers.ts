@@ -30,7 +30,11 @@ export async function containerEndpoint(server: Server, wish: ContainerWish): Pr
   const env = { RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true', ...wish.env }
   const { saveTemplate } = await graphql(server, SAVE_TEMPLATE, {
     input: {
-      ...{ name, imageName: wish.image ?? workerImage, containerDiskInGb: 5, volumeInGb: 0, isServerless: true },
+      name,
+      imageName: wish.image ?? workerImage,
+      containerDiskInGb: 5,
+      volumeInGb: 0,
+      isServerless: true,
       dockerArgs: wish.words === undefined ? '' : JSON.stringify({ cmd: wish.words }),
       env: Object.entries(env).map(([key, value]) => ({ key, value })),
       ...(wish.registry === undefined ? {} : { containerRegistryAuthId: wish.registry }),

@@ -101,7 +101,11 @@ export async function startGateway({
     server.closeAllConnections()
   })
   return {
-    ...{ port, server, forwarder, reservations, passed },
+    port,
+    server,
+    forwarder,
+    reservations,
+    passed,
     next: () => new Promise(resolve => waiting.push(resolve)),
   }
 }
@@ -113,7 +117,10 @@ function same(call: ProxyRequest): ProxyRequest {
 function callOf({ url = '/', rawHeaders, headers, socket }: IncomingMessage): ProxyRequest {
   return {
     endpointId: 'balanced' as EndpointId,
-    ...{ path: url, prefix: null, toHealth: false, rawHeaders },
+    path: url,
+    prefix: null,
+    toHealth: false,
+    rawHeaders,
     client: socket.remoteAddress ?? '',
     protocol: 'http',
     host: headers.host ?? 'nowhere',

@@ -21,7 +21,9 @@ export interface ToldTokens {
 export async function tellTokens(relayUrl: string, tokens: ToldTokens): Promise<void> {
   const { first = true, last = true, live = [], ended = [] } = tokens
   const body = JSON.stringify({
-    ...{ first, last, live: live.map(token => [hash('sha256', token), 'an-account']) },
+    first,
+    last,
+    live: live.map(token => [hash('sha256', token), 'an-account']),
     ended: ended.map(token => hash('sha256', token)),
   })
   const { status } = await fetch(`${relayUrl}/relay/tokens`, { method: 'POST', headers: RELAY_COMMAND, body })

@@ -65,7 +65,9 @@ export async function startPostgres(more: readonly string[] = []): Promise<Postg
   atEnd(() => (child === null ? undefined : kill9()))
   await start()
   return {
-    ...{ url, kill9, start },
+    url,
+    kill9,
+    start,
     stopFast: () => whenEnded(() => void child?.kill('SIGINT')),
     stall: () => signalTree(child?.pid ?? 0, 'SIGSTOP'),
     resume: () => signalTree(child?.pid ?? 0, 'SIGCONT'),

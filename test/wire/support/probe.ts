@@ -61,8 +61,11 @@ export interface ContainerWish {
 export async function openContainer(network: string, wish: ContainerWish = {}) {
   const { image = testImage, command = ['sleep', '600'], env = {} } = wish
   const container = await engine.createContainer({
-    ...{ Image: image, ...(command === null ? {} : { Cmd: [...command] }), Env: listOf(env) },
-    ...{ HostConfig: { NetworkMode: network, Init: true }, Labels: { 'runyard.test': 'probe' } },
+    Image: image,
+    ...(command === null ? {} : { Cmd: [...command] }),
+    Env: listOf(env),
+    HostConfig: { NetworkMode: network, Init: true },
+    Labels: { 'runyard.test': 'probe' },
   })
   atEnd(() => container.remove({ force: true }).catch(() => {}))
   await container.start()

@@ -96,7 +96,13 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   )
   const { url, managementUrl, apiKeyFile, pid } = JSON.parse(ready) as Ready
   return {
-    ...{ url, managementUrl, dataDir, pid, lines, ended, port: Number(new URL(url).port) },
+    url,
+    managementUrl,
+    dataDir,
+    pid,
+    lines,
+    ended,
+    port: Number(new URL(url).port),
     apiKey: readFileSync(apiKeyFile, 'utf8').trim(),
     events: message => lines.flatMap(readRecord).filter(({ msg }) => msg === message),
     signal: name => void child.kill(name),
@@ -145,7 +151,8 @@ function caged(sandbox: string): Readonly<Record<string, string>> {
   const { RUNYARD_TEST_SDKS: sdks, RUNYARD_TEST_PYTHON: python } = process.env
   const readable = [`${root}/packages`, sdks, python === undefined ? undefined : dirname(dirname(python))]
   return {
-    ...{ RUNYARD_WORKER_SANDBOX: sandbox, RUNYARD_WORKER_WRITABLE: temporaryRoot },
+    RUNYARD_WORKER_SANDBOX: sandbox,
+    RUNYARD_WORKER_WRITABLE: temporaryRoot,
     RUNYARD_WORKER_READABLE: readable.filter(folder => folder !== undefined).join(':'),
   }
 }

@@ -57,7 +57,11 @@ describe('the example worker', () => {
     const done = await Promise.all(ids.map(id => whenFinal(server, endpoint, id)))
     assert.ok(done.every(({ status, retries }) => status === 'COMPLETED' && retries === undefined))
     assert.deepEqual((await healthOf(server, endpoint)).jobs, {
-      ...{ completed: 60, failed: 0, inProgress: 0, inQueue: 0, retried: 0 },
+      completed: 60,
+      failed: 0,
+      inProgress: 0,
+      inQueue: 0,
+      retried: 0,
     })
   })
 })

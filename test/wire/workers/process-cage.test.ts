@@ -57,17 +57,20 @@ const impatient: Clock = { ...systemClock, after: (ms, callback) => systemClock.
 
 describe('the options of a cage', () => {
   const spec = {
-    ...{
-      readable: ['/usr', '/srv/image'],
-      writable: ['/data/w/home'],
-      tmp: '/data/w/tmp',
-      volume: '/data/v',
-      resolver: null,
-      links: [],
-    },
-    ...{ layer: null, shared: [] },
-    ...{ hidden: [{ path: '/data', isFolder: true }], devices: ['/dev/nvidia0'], folder: '/data/w/work' },
-    ...{ env: { A: 'b' }, program: '/usr/bin/python3', words: ['x'] },
+    readable: ['/usr', '/srv/image'],
+    writable: ['/data/w/home'],
+    tmp: '/data/w/tmp',
+    volume: '/data/v',
+    resolver: null,
+    links: [],
+    layer: null,
+    shared: [],
+    hidden: [{ path: '/data', isFolder: true }],
+    devices: ['/dev/nvidia0'],
+    folder: '/data/w/work',
+    env: { A: 'b' },
+    program: '/usr/bin/python3',
+    words: ['x'],
   }
   const text = cageOptions(spec).join(' ')
 

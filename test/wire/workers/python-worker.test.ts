@@ -44,7 +44,8 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
 
   function pythonEndpoint(env: Record<string, string> = {}, settings: object = {}, args = `"${python}" handler.py`) {
     return makeEndpoint(server, {
-      ...{ folder: fixture('python-worker'), args },
+      folder: fixture('python-worker'),
+      args,
       env: { WIRE_FOLDER: notes, WIRE_PYTHON: python, ...env },
       settings: { workersMax: 1, idleTimeout: 3600, ...settings },
     })

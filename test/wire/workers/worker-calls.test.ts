@@ -143,8 +143,12 @@ describe('taking jobs', () => {
 describe('results', () => {
   test('an exception arrives as the string that the worker made of it', async () => {
     const six = {
-      ...{ error_type: "<class 'ValueError'>", error_message: 'x', error_traceback: 'Traceback: "ö"' },
-      ...{ hostname: 'h', worker_id: worker.id, runpod_version: '1.12.0' },
+      error_type: "<class 'ValueError'>",
+      error_message: 'x',
+      error_traceback: 'Traceback: "ö"',
+      hostname: 'h',
+      worker_id: worker.id,
+      runpod_version: '1.12.0',
     }
     const done = await finishedWith({ error: JSON.stringify(six) })
     assert.equal(done.status, 'FAILED')

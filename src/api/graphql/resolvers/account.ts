@@ -23,9 +23,15 @@ function user({ owner }: Caller) {
   return {
     id: owner,
     email: null,
-    ...{ clientBalance: 0, spendLimit: 0, serverlessDiscount: null },
-    ...{ notifyPodsStale: false, notifyPodsGeneral: false, notifyLowBalance: false },
-    ...{ pods: [], flashApps: [], globalStoreBuckets: [] },
+    clientBalance: 0,
+    spendLimit: 0,
+    serverlessDiscount: null,
+    notifyPodsStale: false,
+    notifyPodsGeneral: false,
+    notifyLowBalance: false,
+    pods: [],
+    flashApps: [],
+    globalStoreBuckets: [],
   }
 }
 

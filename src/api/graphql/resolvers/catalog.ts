@@ -68,9 +68,15 @@ export function catalogFields({ catalog }: GraphqlParts) {
         const stock = catalog.gpuAvailability({ ...gpu, free }, Math.max(1, input?.gpuCount ?? 1))
         const machine = stock === 'NONE' ? { memory: null, vcpus: null } : { memory: memoryGbHere, vcpus: vcpusHere }
         return {
-          ...{ gpuName: gpu.name, gpuTypeId: gpu.id, minimumBidPrice: null, uninterruptablePrice: 0 },
-          ...{ minMemory: machine.memory, minVcpu: machine.vcpus },
-          ...{ rentedCount: null, totalCount: isHere ? gpu.here : 0, stockStatus: STOCK[stock] },
+          gpuName: gpu.name,
+          gpuTypeId: gpu.id,
+          minimumBidPrice: null,
+          uninterruptablePrice: 0,
+          minMemory: machine.memory,
+          minVcpu: machine.vcpus,
+          rentedCount: null,
+          totalCount: isHere ? gpu.here : 0,
+          stockStatus: STOCK[stock],
         }
       },
     },
@@ -87,8 +93,12 @@ export function catalogFields({ catalog }: GraphqlParts) {
         (await loaders.gpus()).map(gpu => {
           const stockStatus = STOCK[catalog.gpuAvailability(gpu, Math.max(1, input?.gpuCount ?? 1))]
           return {
-            ...{ id: gpu.id, gpuTypeId: gpu.id, gpuTypeDisplayName: gpu.name, displayName: gpu.name },
-            ...{ stockStatus, available: stockStatus !== null },
+            id: gpu.id,
+            gpuTypeId: gpu.id,
+            gpuTypeDisplayName: gpu.name,
+            displayName: gpu.name,
+            stockStatus,
+            available: stockStatus !== null,
           }
         }),
     },
@@ -99,16 +109,24 @@ function gpuView(gpu: PricedGpu) {
   const { id, name, manufacturer, memoryGb, here } = gpu
   return {
     gpu,
-    ...{ id, displayName: name, manufacturer: manufacturer === 'AMD' ? 'AMD' : 'Nvidia', memoryInGb: memoryGb },
-    ...{ cudaCores: null, secureCloud: true, communityCloud: false, securePrice: 0, communityPrice: 0 },
-    ...{
-      oneWeekPrice: null,
-      oneMonthPrice: null,
-      threeMonthPrice: null,
-      secureSpotPrice: null,
-      communitySpotPrice: null,
-    },
-    ...{ maxGpuCount: here, maxGpuCountSecureCloud: here, maxGpuCountCommunityCloud: 0, minPodGpuCount: 1 },
+    id,
+    displayName: name,
+    manufacturer: manufacturer === 'AMD' ? 'AMD' : 'Nvidia',
+    memoryInGb: memoryGb,
+    cudaCores: null,
+    secureCloud: true,
+    communityCloud: false,
+    securePrice: 0,
+    communityPrice: 0,
+    oneWeekPrice: null,
+    oneMonthPrice: null,
+    threeMonthPrice: null,
+    secureSpotPrice: null,
+    communitySpotPrice: null,
+    maxGpuCount: here,
+    maxGpuCountSecureCloud: here,
+    maxGpuCountCommunityCloud: 0,
+    minPodGpuCount: 1,
   }
 }
 
@@ -116,15 +134,27 @@ function flavorView(flavor: CpuFlavor) {
   const { id, name, group, ramGbPerVcpu } = flavor
   return {
     flavor,
-    ...{ id, groupId: id.slice(0, -1), groupName: group, displayName: name },
-    ...{ minVcpu: LEAST_VCPUS, maxVcpu: MOST_VCPUS, vcpuBurstable: false, ramMultiplier: ramGbPerVcpu ?? 4 },
+    id,
+    groupId: id.slice(0, -1),
+    groupName: group,
+    displayName: name,
+    minVcpu: LEAST_VCPUS,
+    maxVcpu: MOST_VCPUS,
+    vcpuBurstable: false,
+    ramMultiplier: ramGbPerVcpu ?? 4,
     diskLimitPerVcpu: null,
   }
 }
 
 function dataCenterView({ id, name, region, country }: DataCenter) {
   return {
-    ...{ id, name, location: country, region, listed: true, storageSupport: true, globalNetwork: false },
+    id,
+    name,
+    location: country,
+    region,
+    listed: true,
+    storageSupport: true,
+    globalNetwork: false,
     compliance: [],
   }
 }

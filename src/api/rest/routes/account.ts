@@ -41,7 +41,11 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/account/keys', operationId: 'listKeys', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/account/keys',
+        operationId: 'listKeys',
+        tag: TAG,
+        level: 'read',
         summary: "The API keys of the caller's account, never the keys themselves",
         success: { status: 200, schema: KeyList },
       },
@@ -49,7 +53,11 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'post', path: '/v2/account/keys', operationId: 'createKey', tag: TAG, level: 'write' },
+        method: 'post',
+        path: '/v2/account/keys',
+        operationId: 'createKey',
+        tag: TAG,
+        level: 'write',
         summary: 'Creates an API key; this is the only answer that shows it',
         body: { name: 'CreateApiKeyRequest', shape: CreateKey },
         success: { status: 201, schema: CreatedKeyBody },
@@ -58,7 +66,10 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
       async ({ caller, body }) => {
         const { name, exempt = false, account } = body
         const { record, key } = await keys.create(caller, {
-          ...{ name, exempt, scope: scopeOf(body.scope), expiresAtMs: instant(body.expiresAt) ?? null },
+          name,
+          exempt,
+          scope: scopeOf(body.scope),
+          expiresAtMs: instant(body.expiresAt) ?? null,
           ...(account === undefined ? {} : { account: account as OwnerId }),
         })
         return { ...keyBody(record), key }
@@ -66,7 +77,11 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'get', path: one, operationId: 'getKey', tag: TAG, level: 'read' },
+        method: 'get',
+        path: one,
+        operationId: 'getKey',
+        tag: TAG,
+        level: 'read',
         summary: 'One API key',
         params: IdParam,
         success: { status: 200, schema: KeyBody },
@@ -76,7 +91,11 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'patch', path: one, operationId: 'updateKey', tag: TAG, level: 'write' },
+        method: 'patch',
+        path: one,
+        operationId: 'updateKey',
+        tag: TAG,
+        level: 'write',
         summary: 'Renames, limits, disables or enables an API key',
         params: IdParam,
         body: { name: 'UpdateApiKeyRequest', shape: UpdateKey },
@@ -87,7 +106,11 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'delete', path: one, operationId: 'deleteKey', tag: TAG, level: 'write' },
+        method: 'delete',
+        path: one,
+        operationId: 'deleteKey',
+        tag: TAG,
+        level: 'write',
         summary: 'Revokes an API key at once; an endpoint whose key it is has none until that is rotated',
         params: IdParam,
         success: { status: 204, schema: null },
@@ -103,7 +126,11 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/account/accounts', operationId: 'listAccounts', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/account/accounts',
+        operationId: 'listAccounts',
+        tag: TAG,
+        level: 'read',
         summary: "The accounts of this installation; for keys of the operator's account",
         success: { status: 200, schema: AccountList },
       },
@@ -111,7 +138,11 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'post', path: '/v2/account/accounts', operationId: 'createAccount', tag: TAG, level: 'write' },
+        method: 'post',
+        path: '/v2/account/accounts',
+        operationId: 'createAccount',
+        tag: TAG,
+        level: 'write',
         summary: "Creates an account with objects of its own; for keys of the operator's account",
         body: { name: 'CreateAccountRequest', shape: CreateAccount },
         success: { status: 201, schema: AccountBody },
@@ -121,7 +152,11 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'get', path: oneAccount, operationId: 'getAccount', tag: TAG, level: 'read' },
+        method: 'get',
+        path: oneAccount,
+        operationId: 'getAccount',
+        tag: TAG,
+        level: 'read',
         summary: "One account: the caller's, which is also called 'own', or any for keys of the operator's account",
         params: IdParam,
         success: { status: 200, schema: AccountBody },
@@ -131,7 +166,11 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'patch', path: oneAccount, operationId: 'updateAccount', tag: TAG, level: 'write' },
+        method: 'patch',
+        path: oneAccount,
+        operationId: 'updateAccount',
+        tag: TAG,
+        level: 'write',
         summary: "Changes what an account has chosen, and for keys of the operator's account its name and limits",
         params: IdParam,
         body: { name: 'UpdateAccountRequest', shape: UpdateAccount },
@@ -153,7 +192,11 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
 function quotaRoute({ accounts, quotas }: AccountParts): RestRoute {
   return route(
     {
-      ...{ method: 'get', path: '/v2/account/accounts/{id}/quotas', operationId: 'getQuotas', tag: TAG, level: 'read' },
+      method: 'get',
+      path: '/v2/account/accounts/{id}/quotas',
+      operationId: 'getQuotas',
+      tag: TAG,
+      level: 'read',
       summary: 'What an account has of everything that is limited, and its limits; objects are counted by kind',
       params: IdParam,
       success: { status: 200, schema: AccountQuotas },
@@ -187,7 +230,11 @@ function sshKeyRoutes({ accounts }: AccountParts): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path, operationId: 'getSshKeys', tag: TAG, level: 'read' },
+        method: 'get',
+        path,
+        operationId: 'getSshKeys',
+        tag: TAG,
+        level: 'read',
         summary: 'The public SSH keys of the account',
         success: { status: 200, schema: SshKeys },
       },
@@ -195,7 +242,11 @@ function sshKeyRoutes({ accounts }: AccountParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'put', path, operationId: 'updateSshKeys', tag: TAG, level: 'write' },
+        method: 'put',
+        path,
+        operationId: 'updateSshKeys',
+        tag: TAG,
+        level: 'write',
         summary: 'Replaces the public SSH keys of the account',
         body: { name: 'UpdateSshKeysRequest', shape: UpdateSshKeys },
         success: { status: 200, schema: SshKeys },
@@ -230,8 +281,14 @@ function scopeOf(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeySco
 export function keyBody(key: KeyRecord): KeyBody {
   const { id, name, hint, owner, endpointId, exempt, disabled, createdAtMs, expiresAtMs, lastUsedAtMs } = key
   return {
-    ...{ id, name, hint, scope: key.scope as KeyBody['scope'], account: owner },
-    ...{ endpoint: endpointId, exempt, disabled },
+    id,
+    name,
+    hint,
+    scope: key.scope as KeyBody['scope'],
+    account: owner,
+    endpoint: endpointId,
+    exempt,
+    disabled,
     createdAt: new Date(createdAtMs).toISOString(),
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
     lastUsedAt: lastUsedAtMs === null ? null : new Date(lastUsedAtMs).toISOString(),

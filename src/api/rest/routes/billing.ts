@@ -10,8 +10,12 @@ export function billingRoutes({ billing }: { readonly billing: Billing }): RestR
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/billing/serverless', operationId: 'listServerlessBilling', tag: 'Billing' },
-        ...{ level: 'read', summary: 'What endpoints have used in each span of time, and what that costs' },
+        method: 'get',
+        path: '/v2/billing/serverless',
+        operationId: 'listServerlessBilling',
+        tag: 'Billing',
+        level: 'read',
+        summary: 'What endpoints have used in each span of time, and what that costs',
         query: BillingQuery,
         queryRules: [timeRule(() => billing)],
         success: { status: 200, schema: BillBody },
@@ -24,7 +28,9 @@ export function billingRoutes({ billing }: { readonly billing: Billing }): RestR
           records: records.map(recordBody),
           metadata: {
             query: {
-              ...{ startTime: timeText(startMs), endTime: timeText(endMs), bucketSize: size },
+              startTime: timeText(startMs),
+              endTime: timeText(endMs),
+              bucketSize: size,
               serverlessId: endpointId,
             },
             recordCount: records.length,
@@ -46,7 +52,9 @@ export function timeOf({
 }: Partial<Members<typeof BillingTimeQuery>>): BillingTime {
   return {
     size: (bucketSize ?? 'day') as BucketSize,
-    ...{ startMs: instant(startTime), endMs: instant(endTime), lastN },
+    startMs: instant(startTime),
+    endMs: instant(endTime),
+    lastN,
   }
 }
 
@@ -75,7 +83,10 @@ function recordBody(record: BillingRecord): BillBody['records'][number] {
   const { startMs, endMs, endpointId, workers, jobs } = record
   const { completed, failed, timedOut, cancelled, expired, queuedMs, executionMs } = jobs
   return {
-    ...{ startTime: timeText(startMs), endTime: timeText(endMs), serverlessId: endpointId, ...amountsBody(record) },
+    startTime: timeText(startMs),
+    endTime: timeText(endMs),
+    serverlessId: endpointId,
+    ...amountsBody(record),
     usage: {
       ...workers,
       billedMs: record.billedMs,
@@ -87,8 +98,11 @@ function recordBody(record: BillingRecord): BillBody['records'][number] {
 /** Disks cost nothing by themselves, and there are no fees. */
 function amountsBody({ gpu, cpu }: Amounts): BillBody['metadata']['totals'] {
   return {
-    ...{ totalAmount: dollars(gpu + cpu), gpuAmount: dollars(gpu), cpuAmount: dollars(cpu) },
-    ...{ diskAmount: 0, feeAmount: 0 },
+    totalAmount: dollars(gpu + cpu),
+    gpuAmount: dollars(gpu),
+    cpuAmount: dollars(cpu),
+    diskAmount: 0,
+    feeAmount: 0,
   }
 }
 

@@ -40,7 +40,11 @@ function gpuRoutes(catalog: Catalog): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/catalog/gpus', operationId: 'listGpuTypes', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/catalog/gpus',
+        operationId: 'listGpuTypes',
+        tag: TAG,
+        level: 'read',
         summary: 'All GPU types; those with a pool can be chosen for serverless endpoints',
         query: GpuQuery,
         queryRules: [needsInclude(['count', 'cloud', 'countryCodes', 'cudaVersions', 'minCudaVersion']), oneCudaLimit],
@@ -51,7 +55,11 @@ function gpuRoutes(catalog: Catalog): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'get', path: '/v2/catalog/gpus/{id}', operationId: 'getGpuType', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/catalog/gpus/{id}',
+        operationId: 'getGpuType',
+        tag: TAG,
+        level: 'read',
         summary: 'One GPU type',
         params: IdParam,
         query: GpuQuery,
@@ -72,7 +80,11 @@ function cpuRoutes(catalog: Catalog): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/catalog/cpus', operationId: 'listCpuTypes', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/catalog/cpus',
+        operationId: 'listCpuTypes',
+        tag: TAG,
+        level: 'read',
         summary: 'All CPU flavors',
         query: CpuQuery,
         queryRules: [needsInclude(['vcpuCount']), powerOfTwo],
@@ -85,7 +97,11 @@ function cpuRoutes(catalog: Catalog): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'get', path: '/v2/catalog/cpus/{id}', operationId: 'getCpuType', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/catalog/cpus/{id}',
+        operationId: 'getCpuType',
+        tag: TAG,
+        level: 'read',
         summary: 'One CPU flavor',
         params: IdParam,
         query: CpuQuery,
@@ -106,7 +122,11 @@ function dataCenterRoutes(catalog: Catalog): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/catalog/datacenters', operationId: 'listDataCenters', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/catalog/datacenters',
+        operationId: 'listDataCenters',
+        tag: TAG,
+        level: 'read',
         summary: 'All data centers, as names that endpoints and volumes can carry',
         query: DataCenterListQuery,
         success: { status: 200, schema: DataCenterList },
@@ -123,8 +143,12 @@ function dataCenterRoutes(catalog: Catalog): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'get', path: '/v2/catalog/datacenters/{id}', operationId: 'getDataCenter', tag: TAG },
-        ...{ level: 'read', summary: 'One data center' },
+        method: 'get',
+        path: '/v2/catalog/datacenters/{id}',
+        operationId: 'getDataCenter',
+        tag: TAG,
+        level: 'read',
+        summary: 'One data center',
         params: IdParam,
         query: DataCenterQuery,
         success: { status: 200, schema: DataCenterBody },
@@ -143,7 +167,11 @@ function dataCenterRoutes(catalog: Catalog): RestRoute[] {
 function templateRoute(templates: Templates): RestRoute {
   return route(
     {
-      ...{ method: 'get', path: '/v2/catalog/templates', operationId: 'listCatalogTemplates', tag: TAG, level: 'read' },
+      method: 'get',
+      path: '/v2/catalog/templates',
+      operationId: 'listCatalogTemplates',
+      tag: TAG,
+      level: 'read',
       summary: 'Public templates; official and verified ones do not exist here',
       query: CatalogTemplateQuery,
       success: { status: 200, schema: CatalogTemplateList },
@@ -181,7 +209,13 @@ function gpuBody(catalog: Catalog, gpu: PricedGpu, query: Partial<Members<typeof
   // Machines of one's own are the secure cloud; there is no community one, and pods are not sold.
   const wanted = query.cloud !== 'COMMUNITY' && (query.product ?? []).includes('SERVERLESS')
   return {
-    ...{ id, name, pool, manufacturer, memory: memoryGb, secure: true, community: false },
+    id,
+    name,
+    pool,
+    manufacturer,
+    memory: memoryGb,
+    secure: true,
+    community: false,
     price: { secure: 0, community: 0, ...(pricePerHour === null ? {} : { serverless: pricePerHour }) },
     maxCount: { secure: here, community: 0 },
     ...(query.include === undefined
@@ -199,7 +233,11 @@ async function cpuBody(
   const wanted = (query.product ?? []).includes('SERVERLESS')
   const availability = wanted ? await catalog.flavorAvailability(flavor, query.vcpuCount ?? LEAST_VCPUS) : 'NONE'
   return {
-    ...{ id, name, group, vcpu: { min: 2, max: 32 }, ramGbPerVcpu: ramGbPerVcpu ?? 4 },
+    id,
+    name,
+    group,
+    vcpu: { min: 2, max: 32 },
+    ramGbPerVcpu: ramGbPerVcpu ?? 4,
     price: { securePerVcpu: 0, serverlessPerVcpu: catalog.vcpuPrice(flavor) },
     ...(query.include === undefined ? {} : { availability }),
   }
@@ -213,12 +251,18 @@ async function dataCenterBody(
   const gpus = include.includes('GPU_AVAILABILITY') ? await catalog.gpus() : null
   const flavors = include.includes('CPU_AVAILABILITY') ? catalog.flavors() : null
   return {
-    ...{ id, name, region, globalNetwork: false, networkVolumeTypes: ['STANDARD', 'HIGH_PERFORMANCE'], compliance: [] },
+    id,
+    name,
+    region,
+    globalNetwork: false,
+    networkVolumeTypes: ['STANDARD', 'HIGH_PERFORMANCE'],
+    compliance: [],
     ...(gpus === null
       ? {}
       : {
           gpuAvailability: gpus.map(gpu => ({
-            ...{ id: gpu.id, name: gpu.name },
+            id: gpu.id,
+            name: gpu.name,
             availability: catalog.gpuAvailability(gpu, 1),
           })),
         }),
@@ -227,7 +271,8 @@ async function dataCenterBody(
       : {
           cpuAvailability: await Promise.all(
             flavors.map(async flavor => ({
-              ...{ id: flavor.id, name: flavor.name },
+              id: flavor.id,
+              name: flavor.name,
               availability: await catalog.flavorAvailability(flavor, LEAST_VCPUS),
             })),
           ),

@@ -19,7 +19,11 @@ export function documentationRoutes(routes: readonly RestRoute[], addresses: () 
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/openapi.json', operationId: 'getOpenApi', tag: 'Documentation', level: 'open' },
+        method: 'get',
+        path: '/v2/openapi.json',
+        operationId: 'getOpenApi',
+        tag: 'Documentation',
+        level: 'open',
         summary: 'The OpenAPI document of this API',
         success: { status: 200, schema: z.record(z.string(), z.unknown()) },
       },
@@ -27,7 +31,11 @@ export function documentationRoutes(routes: readonly RestRoute[], addresses: () 
     ),
     route(
       {
-        ...{ method: 'get', path: '/v2/docs', operationId: 'getDocs', tag: 'Documentation', level: 'open' },
+        method: 'get',
+        path: '/v2/docs',
+        operationId: 'getDocs',
+        tag: 'Documentation',
+        level: 'open',
         summary: 'This API as a page for people',
         success: { status: 200, schema: z.string(), mediaType: 'text/html' },
       },

@@ -17,7 +17,10 @@ export function endpointKeyRoutes({ keys, endpoints }: EndpointKeyParts): RestRo
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/account/endpoint-keys', operationId: 'listEndpointKeys', tag: 'Account' },
+        method: 'get',
+        path: '/v2/account/endpoint-keys',
+        operationId: 'listEndpointKeys',
+        tag: 'Account',
         level: 'read',
         summary: 'The keys that endpoints of the caller have of their own, never the keys themselves, oldest first',
         query: PageQuery,
@@ -31,8 +34,11 @@ export function endpointKeyRoutes({ keys, endpoints }: EndpointKeyParts): RestRo
     ),
     route(
       {
-        ...{ method: 'post', path: '/v2/serverless/{id}/rotate-key', operationId: 'rotateEndpointKey' },
-        ...{ tag: 'Serverless', level: 'write' },
+        method: 'post',
+        path: '/v2/serverless/{id}/rotate-key',
+        operationId: 'rotateEndpointKey',
+        tag: 'Serverless',
+        level: 'write',
         summary: 'Gives an endpoint a new key of its own; the one before counts no more',
         params: IdParam,
         success: { status: 201, schema: CreatedKeyBody },

@@ -21,7 +21,11 @@ function collection(secrets: Secrets): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: ALL, operationId: 'listSecrets', tag: TAG, level: 'read' },
+        method: 'get',
+        path: ALL,
+        operationId: 'listSecrets',
+        tag: TAG,
+        level: 'read',
         summary: 'The secrets of the caller without their values',
         query: SecretQuery,
         success: { status: 200, schema: SecretList },
@@ -38,7 +42,11 @@ function collection(secrets: Secrets): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'post', path: ALL, operationId: 'createSecret', tag: TAG, level: 'write' },
+        method: 'post',
+        path: ALL,
+        operationId: 'createSecret',
+        tag: TAG,
+        level: 'write',
         summary: 'Saves a secret',
         body: {
           name: 'CreateSecretRequest',
@@ -59,7 +67,11 @@ function single(secrets: Secrets): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: ONE, operationId: 'getSecret', tag: TAG, level: 'read' },
+        method: 'get',
+        path: ONE,
+        operationId: 'getSecret',
+        tag: TAG,
+        level: 'read',
         summary: 'One secret without its value',
         params: IdParam,
         success: { status: 200, schema: SecretBody },
@@ -69,7 +81,11 @@ function single(secrets: Secrets): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'patch', path: ONE, operationId: 'updateSecret', tag: TAG, level: 'write' },
+        method: 'patch',
+        path: ONE,
+        operationId: 'updateSecret',
+        tag: TAG,
+        level: 'write',
         summary: 'Replaces the value or the description of a secret; workers that start from then on see the new value',
         params: IdParam,
         body: {
@@ -91,7 +107,11 @@ function single(secrets: Secrets): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'delete', path: ONE, operationId: 'deleteSecret', tag: TAG, level: 'write' },
+        method: 'delete',
+        path: ONE,
+        operationId: 'deleteSecret',
+        tag: TAG,
+        level: 'write',
         summary: 'Removes a secret; workers that need it do not start any more',
         params: IdParam,
         success: { status: 204, schema: null },
@@ -110,7 +130,9 @@ const smallValue: Rule<typeof UpdateSecret> = ({ value }) =>
 
 function secretBody({ id, name, description, createdAtMs, valueUpdatedAtMs }: Secret): SecretBody {
   return {
-    ...{ id, name, description },
+    id,
+    name,
+    description,
     createdAt: new Date(createdAtMs).toISOString(),
     valueLastUpdatedAt: valueUpdatedAtMs === null ? null : new Date(valueUpdatedAtMs).toISOString(),
   }

@@ -39,7 +39,11 @@ function collection(parts: ServerlessParts, show: Show): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/serverless', operationId: 'listEndpoints', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/serverless',
+        operationId: 'listEndpoints',
+        tag: TAG,
+        level: 'read',
         summary: 'The endpoints of the caller, oldest first',
         query: PageQuery,
         success: { status: 200, schema: EndpointList },
@@ -54,7 +58,11 @@ function collection(parts: ServerlessParts, show: Show): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'post', path: '/v2/serverless', operationId: 'createEndpoint', tag: TAG, level: 'write' },
+        method: 'post',
+        path: '/v2/serverless',
+        operationId: 'createEndpoint',
+        tag: TAG,
+        level: 'write',
         summary: 'Creates an endpoint',
         body: {
           name: 'CreateEndpointRequest',
@@ -80,7 +88,11 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: ONE, operationId: 'getEndpoint', tag: TAG, level: 'read' },
+        method: 'get',
+        path: ONE,
+        operationId: 'getEndpoint',
+        tag: TAG,
+        level: 'read',
         summary: 'One endpoint',
         params: IdParam,
         success: { status: 200, schema: EndpointBody },
@@ -90,7 +102,11 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'patch', path: ONE, operationId: 'updateEndpoint', tag: TAG, level: 'write' },
+        method: 'patch',
+        path: ONE,
+        operationId: 'updateEndpoint',
+        tag: TAG,
+        level: 'write',
         summary: 'Changes what is sent of an endpoint and keeps the rest',
         params: IdParam,
         body: {
@@ -112,7 +128,11 @@ function single(parts: ServerlessParts, show: Show): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'delete', path: ONE, operationId: 'deleteEndpoint', tag: TAG, level: 'write' },
+        method: 'delete',
+        path: ONE,
+        operationId: 'deleteEndpoint',
+        tag: TAG,
+        level: 'write',
         summary: 'Removes an endpoint: its jobs are cancelled and its workers are ended',
         params: IdParam,
         success: { status: 204, schema: null },
@@ -127,7 +147,11 @@ function observing({ releases }: ServerlessParts): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: `${ONE}/releases`, operationId: 'listEndpointReleases', tag: TAG, level: 'read' },
+        method: 'get',
+        path: `${ONE}/releases`,
+        operationId: 'listEndpointReleases',
+        tag: TAG,
+        level: 'read',
         summary: 'The changes of an endpoint that its workers had to see, newest first',
         params: IdParam,
         success: { status: 200, schema: ReleaseList },
@@ -136,7 +160,12 @@ function observing({ releases }: ServerlessParts): RestRoute[] {
       async ({ caller, params }) => {
         const { endpointVersion, rollout, releases: all } = await releases.list(caller.owner, endpointId(params.id))
         const shown = all.map(({ id, version, source, createdBy, createdAtMs, workerCount, diff }) => ({
-          ...{ id, version, source, buildId: null, createdByUserId: createdBy, workerCount },
+          id,
+          version,
+          source,
+          buildId: null,
+          createdByUserId: createdBy,
+          workerCount,
           createdAt: new Date(createdAtMs).toISOString(),
           diff,
         }))
@@ -150,11 +179,12 @@ function observing({ releases }: ServerlessParts): RestRoute[] {
 function ending({ endpoints }: ServerlessParts): RestRoute {
   return route(
     {
-      ...{ method: 'delete', path: `${ONE}/workers/{workerId}`, operationId: 'deleteEndpointWorker', tag: TAG },
-      ...{
-        level: 'write',
-        summary: 'Ends a worker when it has finished its jobs; another one starts where it is wanted',
-      },
+      method: 'delete',
+      path: `${ONE}/workers/{workerId}`,
+      operationId: 'deleteEndpointWorker',
+      tag: TAG,
+      level: 'write',
+      summary: 'Ends a worker when it has finished its jobs; another one starts where it is wanted',
       params: { ...IdParam, workerId: IdParam.id },
       success: { status: 204, schema: null },
       problems: [404],

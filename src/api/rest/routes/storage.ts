@@ -21,7 +21,11 @@ export function registryRoutes({ registries }: { readonly registries: Registries
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/registries', operationId: 'listRegistries', tag, level: 'read' },
+        method: 'get',
+        path: '/v2/registries',
+        operationId: 'listRegistries',
+        tag,
+        level: 'read',
         summary: 'The saved registry credentials of the caller',
         query: PageQuery,
         success: { status: 200, schema: RegistryList },
@@ -34,7 +38,11 @@ export function registryRoutes({ registries }: { readonly registries: Registries
     ),
     route(
       {
-        ...{ method: 'post', path: '/v2/registries', operationId: 'createRegistry', tag, level: 'write' },
+        method: 'post',
+        path: '/v2/registries',
+        operationId: 'createRegistry',
+        tag,
+        level: 'write',
         summary: 'Saves a registry credential',
         body: { name: 'CreateRegistryRequest', shape: CreateRegistry },
         success: { status: 201, schema: RegistryBody },
@@ -44,7 +52,11 @@ export function registryRoutes({ registries }: { readonly registries: Registries
     ),
     route(
       {
-        ...{ method: 'get', path: '/v2/registries/{id}', operationId: 'getRegistry', tag, level: 'read' },
+        method: 'get',
+        path: '/v2/registries/{id}',
+        operationId: 'getRegistry',
+        tag,
+        level: 'read',
         summary: 'One registry credential',
         params: IdParam,
         success: { status: 200, schema: RegistryBody },
@@ -54,7 +66,11 @@ export function registryRoutes({ registries }: { readonly registries: Registries
     ),
     route(
       {
-        ...{ method: 'delete', path: '/v2/registries/{id}', operationId: 'deleteRegistry', tag, level: 'write' },
+        method: 'delete',
+        path: '/v2/registries/{id}',
+        operationId: 'deleteRegistry',
+        tag,
+        level: 'write',
         summary: 'Removes a registry credential; templates that have it lose it',
         params: IdParam,
         success: { status: 204, schema: null },
@@ -72,7 +88,11 @@ export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRo
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/network-volumes', operationId: 'listNetworkVolumes', tag, level: 'read' },
+        method: 'get',
+        path: '/v2/network-volumes',
+        operationId: 'listNetworkVolumes',
+        tag,
+        level: 'read',
         summary: 'The network volumes of the caller',
         query: PageQuery,
         success: { status: 200, schema: VolumeList },
@@ -85,7 +105,11 @@ export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRo
     ),
     route(
       {
-        ...{ method: 'post', path: '/v2/network-volumes', operationId: 'createNetworkVolume', tag, level: 'write' },
+        method: 'post',
+        path: '/v2/network-volumes',
+        operationId: 'createNetworkVolume',
+        tag,
+        level: 'write',
         summary: 'Makes a network volume',
         body: { name: 'CreateNetworkVolumeRequest', shape: CreateVolume },
         success: { status: 201, schema: VolumeBody },
@@ -96,7 +120,11 @@ export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRo
     ),
     route(
       {
-        ...{ method: 'get', path: one, operationId: 'getNetworkVolume', tag, level: 'read' },
+        method: 'get',
+        path: one,
+        operationId: 'getNetworkVolume',
+        tag,
+        level: 'read',
         summary: 'One network volume',
         params: IdParam,
         success: { status: 200, schema: VolumeBody },
@@ -106,7 +134,11 @@ export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRo
     ),
     route(
       {
-        ...{ method: 'patch', path: one, operationId: 'updateNetworkVolume', tag, level: 'write' },
+        method: 'patch',
+        path: one,
+        operationId: 'updateNetworkVolume',
+        tag,
+        level: 'write',
         summary: 'Renames or grows a network volume',
         params: IdParam,
         body: {
@@ -125,7 +157,11 @@ export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRo
     ),
     route(
       {
-        ...{ method: 'delete', path: one, operationId: 'deleteNetworkVolume', tag, level: 'write' },
+        method: 'delete',
+        path: one,
+        operationId: 'deleteNetworkVolume',
+        tag,
+        level: 'write',
         summary: 'Removes a network volume that no endpoint uses, with all that is in it',
         params: IdParam,
         success: { status: 204, schema: null },

@@ -17,7 +17,11 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/templates', operationId: 'listTemplates', tag: TAG, level: 'read' },
+        method: 'get',
+        path: '/v2/templates',
+        operationId: 'listTemplates',
+        tag: TAG,
+        level: 'read',
         summary: 'The templates of the caller, oldest first',
         query: PageQuery,
         success: { status: 200, schema: TemplateList },
@@ -30,7 +34,11 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
     ),
     route(
       {
-        ...{ method: 'post', path: '/v2/templates', operationId: 'createTemplate', tag: TAG, level: 'write' },
+        method: 'post',
+        path: '/v2/templates',
+        operationId: 'createTemplate',
+        tag: TAG,
+        level: 'write',
         summary: 'Creates a template',
         body: {
           name: 'CreateTemplateRequest',
@@ -47,7 +55,11 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
     ),
     route(
       {
-        ...{ method: 'get', path: ONE, operationId: 'getTemplate', tag: TAG, level: 'read' },
+        method: 'get',
+        path: ONE,
+        operationId: 'getTemplate',
+        tag: TAG,
+        level: 'read',
         summary: 'One template',
         params: IdParam,
         success: { status: 200, schema: TemplateBody },
@@ -57,7 +69,11 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
     ),
     route(
       {
-        ...{ method: 'patch', path: ONE, operationId: 'updateTemplate', tag: TAG, level: 'write' },
+        method: 'patch',
+        path: ONE,
+        operationId: 'updateTemplate',
+        tag: TAG,
+        level: 'write',
         summary: 'Changes what is sent of a template; endpoints that use it get a new version',
         params: IdParam,
         body: {
@@ -73,7 +89,11 @@ export function templateRoutes({ templates }: { readonly templates: Templates })
     ),
     route(
       {
-        ...{ method: 'delete', path: ONE, operationId: 'deleteTemplate', tag: TAG, level: 'write' },
+        method: 'delete',
+        path: ONE,
+        operationId: 'deleteTemplate',
+        tag: TAG,
+        level: 'write',
         summary: 'Removes a template that no endpoint uses',
         params: IdParam,
         success: { status: 204, schema: null },
@@ -113,9 +133,20 @@ export function templateBody(template: Template): TemplateBody {
   const { id, name, image, args, diskGb, env, ports, registry, volumeGb, volumeMountPath } = template
   const { isServerless, isPublic, category, startSsh, startJupyter, allowedCudaVersions } = template
   return {
-    ...{ id, name, image, args, disk: diskGb, env: { ...env }, ports: [...ports], registry },
+    id,
+    name,
+    image,
+    args,
+    disk: diskGb,
+    env: { ...env },
+    ports: [...ports],
+    registry,
     mounts: volumeGb === 0 ? {} : { persistent: { size: volumeGb, path: volumeMountPath } },
-    ...{ serverless: isServerless, public: isPublic, category, startSsh, startJupyter },
+    serverless: isServerless,
+    public: isPublic,
+    category,
+    startSsh,
+    startJupyter,
     allowedCudaVersions: [...allowedCudaVersions],
   }
 }

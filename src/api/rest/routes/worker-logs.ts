@@ -28,14 +28,19 @@ export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): 
   return [
     route(
       {
-        ...{ method: 'get', path: '/v2/serverless/{id}/workers/{workerId}/logs', operationId: 'getWorkerLogs' },
-        ...{ tag: 'Serverless', level: 'read' },
+        method: 'get',
+        path: '/v2/serverless/{id}/workers/{workerId}/logs',
+        operationId: 'getWorkerLogs',
+        tag: 'Serverless',
+        level: 'read',
         summary: 'What a worker prints, and what is done with it, as server-sent events that go on until it has ended',
         params: { id: NAME, workerId: NAME },
         query: LogQuery,
         headers: { 'Last-Event-ID': LastEventId },
         success: {
-          ...{ status: 200, schema: z.string(), mediaType: 'text/event-stream' },
+          status: 200,
+          schema: z.string(),
+          mediaType: 'text/event-stream',
           headers: ['Cache-Control', 'Connection', 'X-Accel-Buffering'],
         },
         problems: [400, 404],
@@ -46,7 +51,11 @@ export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): 
         if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
         const lastEventId = headers['Last-Event-ID']
         const stream = await logs.open(caller.owner, worker, {
-          ...{ tail: query.tail, source: query.source ?? null, text: null, follow: true, lingerMs: LINGER_MS },
+          tail: query.tail,
+          source: query.source ?? null,
+          text: null,
+          follow: true,
+          lingerMs: LINGER_MS,
           sinceMs: query.since === undefined ? null : parseInstant(query.since),
           after: lastEventId === undefined ? null : readEventId(lastEventId),
         })

@@ -21,7 +21,11 @@ export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
   return [
     route(
       {
-        ...{ method: 'get', path: ALL, operationId: 'listEndpointWorkers', tag: 'Serverless', level: 'read' },
+        method: 'get',
+        path: ALL,
+        operationId: 'listEndpointWorkers',
+        tag: 'Serverless',
+        level: 'read',
         summary: 'The workers of an endpoint that have not ended; with ended=true also those that have',
         params: IdParam,
         query: { ended: z.enum(['true', 'false']).default('false') },
@@ -36,8 +40,12 @@ export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
     ),
     route(
       {
-        ...{ method: 'get', path: `${ALL}/{workerId}`, operationId: 'getEndpointWorker', tag: 'Serverless' },
-        ...{ level: 'read', summary: 'One worker with its time line, its jobs and how it ended' },
+        method: 'get',
+        path: `${ALL}/{workerId}`,
+        operationId: 'getEndpointWorker',
+        tag: 'Serverless',
+        level: 'read',
+        summary: 'One worker with its time line, its jobs and how it ended',
         params: { ...IdParam, workerId: IdParam.id },
         success: { status: 200, schema: WorkerDetail },
         problems: [404],

@@ -27,10 +27,18 @@ const amounts = {
 
 const Usage = z
   .object({
-    ...{ startingMs: z.int(), runningMs: z.int(), idleMs: z.int(), billedMs: z.int() },
+    startingMs: z.int(),
+    runningMs: z.int(),
+    idleMs: z.int(),
+    billedMs: z.int(),
     jobs: z.object({
-      ...{ completed: z.int(), failed: z.int(), timedOut: z.int(), cancelled: z.int(), expired: z.int() },
-      ...{ queuedMs: z.int(), executionMs: z.int() },
+      completed: z.int(),
+      failed: z.int(),
+      timedOut: z.int(),
+      cancelled: z.int(),
+      expired: z.int(),
+      queuedMs: z.int(),
+      executionMs: z.int(),
     }),
   })
   .openapi('ServerlessUsage')
@@ -45,7 +53,8 @@ export const BillBody = z
     records: z.array(BillingRecord),
     metadata: z.object({
       query: z.object({
-        ...{ startTime: DateTime, endTime: DateTime },
+        startTime: DateTime,
+        endTime: DateTime,
         bucketSize: BucketSize.openapi({ default: 'day' }),
         serverlessId: z.string().nullable(),
       }),

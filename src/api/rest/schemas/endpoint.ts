@@ -14,8 +14,14 @@ import { CudaVersion, DateTime, Id, listed, Name, Pagination, text, Uri, UriTemp
 
 const QueueRequestUrls = z
   .strictObject({
-    ...{ run: Uri, runSync: Uri, purgeQueue: Uri, health: Uri },
-    ...{ status: UriTemplate, stream: UriTemplate, cancel: UriTemplate, retry: UriTemplate },
+    run: Uri,
+    runSync: Uri,
+    purgeQueue: Uri,
+    health: Uri,
+    status: UriTemplate,
+    stream: UriTemplate,
+    cancel: UriTemplate,
+    retry: UriTemplate,
   })
   .openapi('QueueBasedRequestUrls')
 
@@ -121,11 +127,10 @@ const GpuShown = z
 export const Image = text(1_000)
 
 /** Names and values have rules whose sentences name the variable; the document shows them. */
+const ENVIRONMENT_KEYWORDS = { propertyNames: { pattern: ENV_NAME.source }, maxProperties: MAX_ENV_VARIABLES }
 const Environment = z
   .record(z.string(), z.string().openapi({ maxLength: MAX_TEXT, pattern: '^[^\\u0000]*$' }))
-  .openapi({
-    ...{ propertyNames: { pattern: ENV_NAME.source }, maxProperties: MAX_ENV_VARIABLES },
-  })
+  .openapi(ENVIRONMENT_KEYWORDS)
 
 /** The members of a container configuration in a request. */
 export const ContainerShape = {

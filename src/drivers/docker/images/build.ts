@@ -70,7 +70,13 @@ export async function buildImage(build: Build): Promise<string> {
   try {
     const packed: NodeJS.ReadableStream = context
     const answer = await engine.buildImage(packed, {
-      ...{ dockerfile, labels, buildargs: args, nocache: noCache, rm: true, forcerm: true, abortSignal: broken.signal },
+      dockerfile,
+      labels,
+      buildargs: args,
+      nocache: noCache,
+      rm: true,
+      forcerm: true,
+      abortSignal: broken.signal,
       ...(name === null ? {} : { t: name }),
       ...(pull ? { pull: true } : {}),
     })

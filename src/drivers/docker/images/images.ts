@@ -77,7 +77,9 @@ export class Images {
     const due = this.#pulled.unused(keep)
     if (due.length === 0) return
     const used = await this.#engine.call<readonly { ImageID: string }[]>({
-      ...{ method: 'GET', path: '/containers/json', query: { all: true } },
+      method: 'GET',
+      path: '/containers/json',
+      query: { all: true },
     })
     const inUse = new Set(used.map(({ ImageID }) => ImageID))
     for (const { id, references } of due) {
@@ -122,7 +124,11 @@ export class Images {
     const auth = credential === null ? {} : { auth: authOf(image, credential) }
     try {
       const { Descriptor } = await this.#engine.call<{ Descriptor?: { digest?: string } }>({
-        ...{ method: 'GET', path: `/distribution/${image}/json`, deadlineMs: REGISTRY_MS, signal, ...auth },
+        method: 'GET',
+        path: `/distribution/${image}/json`,
+        deadlineMs: REGISTRY_MS,
+        signal,
+        ...auth,
       })
       const digest = Descriptor?.digest
       return digest !== undefined && !known.some(exact => exact.endsWith(`@${digest}`))

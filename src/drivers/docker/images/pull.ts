@@ -97,13 +97,11 @@ export class Pulls {
     let cancel = watch()
     try {
       const report = await this.#engine.stream({
-        ...{
-          method: 'POST',
-          path: '/images/create',
-          query: pullQuery(image),
-          deadlineMs: STALL_MS,
-          signal: stop.signal,
-        },
+        method: 'POST',
+        path: '/images/create',
+        query: pullQuery(image),
+        deadlineMs: STALL_MS,
+        signal: stop.signal,
         ...(credential === null ? {} : { auth: authOf(image, credential) }),
       })
       const progress = new Progress()

@@ -99,7 +99,9 @@ export class LogCopy {
   async #copy(): Promise<boolean> {
     const { engine, container, logFile } = this.#options
     const stream = await engine.stream({
-      ...{ method: 'GET', path: `/containers/${container}/logs`, signal: this.#closed.signal },
+      method: 'GET',
+      path: `/containers/${container}/logs`,
+      signal: this.#closed.signal,
       query: { stdout: true, stderr: true, follow: true, timestamps: true, since: this.#position.place.since },
     })
     const log = await open(logFile, 'a', 0o600)

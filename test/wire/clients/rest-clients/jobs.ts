@@ -6,12 +6,17 @@ export function job(name: string, more: object = {}): Step[] {
   return [
     {
       what: `runs a job for ${name}`,
-      ...{ method: 'POST', path: '/v2/<endpoint>/run', body: { input: { name }, ...more } },
-      ...{ shows: { status: 'IN_QUEUE' }, keeps: { job: 'id' } },
+      method: 'POST',
+      path: '/v2/<endpoint>/run',
+      body: { input: { name }, ...more },
+      shows: { status: 'IN_QUEUE' },
+      keeps: { job: 'id' },
     },
     {
       what: `sees the job for ${name} end`,
-      ...{ method: 'GET', path: '/v2/<endpoint>/status/<job>', ends: true },
+      method: 'GET',
+      path: '/v2/<endpoint>/status/<job>',
+      ends: true,
       shows: { status: 'COMPLETED', 'output.message': `Hello, ${name}!` },
     },
   ]
