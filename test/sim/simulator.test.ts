@@ -2,14 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runTwice, settle } from '../../sim/run.ts'
 import { runSeed } from '../../sim/simulation.ts'
+import { SIMULATED_SEEDS } from '../support/simulated-seeds.ts'
 
-/** A seed takes some seconds. More of them: `./bin/node sim/run.ts --seeds 100`. */
-const SEEDS = 20
 /** Those that run twice. */
-const TWICE = 4
+const TWICE = 2
 const hashes = new Set<string>()
 
-for (let seed = 1; seed <= SEEDS; seed += 1) {
+for (let seed = 1; seed <= SIMULATED_SEEDS; seed += 1) {
   test(`seed ${seed} has no problems${seed > TWICE ? '' : ' and the same trace twice'}`, async () => {
     const { problems, stats, hash } = await (seed > TWICE ? runSeed(seed, { settle }) : runTwice(seed))
     hashes.add(hash)
@@ -19,5 +18,5 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 }
 
 test('seeds differ in what happens', () => {
-  assert.equal(hashes.size, SEEDS)
+  assert.equal(hashes.size, SIMULATED_SEEDS)
 })

@@ -44,7 +44,7 @@ export function findSleeps(source: string): Finding[] {
 /** What a file may use although it stands inside the walls, or undefined where the walls do not reach it. */
 export function allowanceOf(path: string): string[] | undefined {
   if (/^src\/(?:system\/|main\/|server\/|relay\/|doctor\/|cli\/|drivers\/cage\/door\.ts$)/.test(path)) return undefined
-  if (/^test\/(?:wire|browser|support)\//.test(path)) return undefined
+  if (/^test\/(?:wire|browser|support|scripts)\//.test(path)) return undefined
   if (path === 'sim/run.ts') return ['setImmediate', 'console']
   return /^(?:src|sim|test)\//.test(path) ? [] : undefined
 }

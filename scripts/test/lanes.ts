@@ -1,0 +1,97 @@
+/** Which test files run beside which others. */
+import { containerFiles } from '../../test/wire/support/container-suite.ts'
+import type { Arguments } from './arguments.ts'
+
+/** One run of a file. */
+export interface Task {
+  readonly file: string
+  /** Whether its workers run in containers. */
+  readonly containers: boolean
+}
+
+/**
+ * Files that take longest, the slowest first: what begins last decides when all is over. Those that mostly wait have a lane of their
+ * own, since they cost the others nothing.
+ */
+const WAITING = [
+  'faults/worker-faults',
+  'clients/batch',
+  'faults/relay-hang',
+  'clients/python-surface',
+  'faults/floods-slow',
+  'faults/relay-process',
+  'faults/relay',
+  'attacks/body-that-kills-the-server',
+  'attacks/webhook-targets',
+].map(wireFile)
+const SLOW = [
+  ...[
+    'faults/outage',
+    'faults/restart',
+    'clients/old-sdks',
+    'faults/floods',
+    'workers/python-worker',
+    'faults/torture',
+    'workers/node-worker',
+    'faults/postgres-trouble',
+  ].map(wireFile),
+  ...['simulator', 'mutants', 'regressions', 'line-mutants'].map(name => `test/sim/${name}.test.ts`),
+  'test/model/lifecycle.test.ts',
+]
+const ORDER = [...WAITING, ...SLOW]
+
+/** Starts and stops a container engine, so that nothing may run in containers meanwhile. */
+const stopsEngine = (file: string) => /^test\/(?:wire\/docker\/|drivers\/docker\/|contract\/driver-docker)/.test(file)
+/** Measures throughput: no two at once. */
+const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
+const isWaiting = (file: string) => WAITING.includes(file)
+const isWire = (file: string) =>
+  file.startsWith('test/wire/') && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
+
+/** The tasks of a run, by what they have in common. Lanes take them from the front. */
+export type Queues = Record<
+  'engine' | 'gateway' | 'waiting' | 'waitingContainers' | 'wire' | 'containers' | 'rest',
+  Task[]
+>
+
+/**
+ * Lanes side by side, each one file after another. Wire tests wait about as long as they compute, so three of them keep two processors
+ * busy; those without sockets, of which many are short, come last, and let all lanes end together.
+ */
+export const LANES: readonly (readonly (keyof Queues)[])[] = [
+  ['engine', 'gateway', 'containers', 'wire', 'rest'],
+  ['wire', 'containers', 'rest'],
+  ['wire', 'containers', 'rest'],
+  ['waiting', 'waitingContainers'],
+]
+
+/** The tasks of a run, and why tests with workers in containers are left out; null where they are not. */
+export function planTasks({ files, isWhole, onlyContainers }: Arguments): { queues: Queues; skipped: string | null } {
+  const own = (is: (file: string) => boolean) =>
+    onlyContainers ? [] : slowestFirst(files.filter(is)).map(file => ({ file, containers: false }))
+  const wanted = onlyContainers || isWhole
+  const hasEngine = process.env.RUNYARD_TEST_DOCKER !== undefined
+  const again = wanted && hasEngine ? slowestFirst(files.filter(file => containerFiles.includes(file))) : []
+  const inContainers = again.map(file => ({ file, containers: true }))
+  return {
+    queues: {
+      engine: own(stopsEngine),
+      gateway: own(isGateway),
+      waiting: own(isWaiting),
+      waitingContainers: inContainers.filter(({ file }) => isWaiting(file)),
+      wire: own(isWire),
+      containers: inContainers.filter(({ file }) => !isWaiting(file)),
+      rest: own(file => ![stopsEngine, isGateway, isWaiting, isWire].some(is => is(file))),
+    },
+    skipped: wanted && !hasEngine ? 'tests with workers in containers: RUNYARD_TEST_DOCKER names no engine' : null,
+  }
+}
+
+function slowestFirst(files: readonly string[]): string[] {
+  const rank = (file: string) => (ORDER.includes(file) ? ORDER.indexOf(file) : ORDER.length)
+  return files.toSorted((a, b) => rank(a) - rank(b))
+}
+
+function wireFile(name: string): string {
+  return `test/wire/${name}.test.ts`
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, test } from 'node:test'
+
+const RUNNER = join(import.meta.dirname, '..', '..', 'scripts', 'test.ts')
+const PASSES = "test('it holds', () => {})"
+const FAILS = "test('it never holds', () => assert.fail('as always'))"
+/** Fails in its first run and leaves a file behind, which lets the next run pass. */
+const FAILS_ONCE = `test('it holds at last', () => {
+  const mark = import.meta.filename + '.mark'
+  if (existsSync(mark)) return
+  writeFileSync(mark, '')
+  assert.fail('the first time')
+})`
+
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true })
+})
+
+/** Runs the test command in a folder with the given test files. */
+function runTests(files: Readonly<Record<string, string>>, ...options: string[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-runner-'))
+  folders.push(folder)
+  for (const [path, body] of Object.entries(files)) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true })
+    const imports =
+      "import { test } from 'node:test'; import assert from 'node:assert'; import { existsSync, writeFileSync } from 'node:fs'"
+    writeFileSync(join(folder, path), `${imports}\n${body}`)
+  }
+  const { RUNYARD_TEST_DOCKER: _engine, RUNYARD_NO_SKIP: _strict, NODE_TEST_CONTEXT: _context, ...env } = process.env
+  const { status, stdout, stderr } = spawnSync(process.execPath, [RUNNER, ...options, 'test'], {
+    cwd: folder,
+    encoding: 'utf8',
+    env,
+  })
+  return { status, stdout, stderr, lastLine: stdout.trimEnd().split('\n').at(-1) }
+}
+
+test('a run whose tests pass ends well and closes with their number', () => {
+  const { status, lastLine } = runTests({ 'test/core/a.test.ts': PASSES, 'test/wire/b.test.ts': PASSES })
+  assert.equal(lastLine, '2 passed, 0 failed, 0 skipped')
+  assert.equal(status, 0)
+})
+
+test('a file of test/wire that fails twice fails the run', () => {
+  const { status, stdout, lastLine } = runTests({ 'test/wire/a.test.ts': FAILS, 'test/wire/b.test.ts': PASSES })
+  assert.match(stdout, /once more, alone: test\/wire\/a\.test\.ts/)
+  assert.match(stdout, /^failed: test\/wire\/a\.test\.ts$/m)
+  assert.equal(lastLine, '1 passed, 1 failed, 0 skipped')
+  assert.equal(status, 1)
+})
+
+test('a file of test/wire that passes when it runs alone is named as unsteady, with what failed first', () => {
+  const { status, stdout, lastLine } = runTests({ 'test/wire/a.test.ts': FAILS_ONCE })
+  assert.match(stdout, /^unsteady: test\/wire\/a\.test\.ts$/m)
+  assert.match(stdout, /first run of test\/wire\/a\.test\.ts[\s\S]*the first time[\s\S]*^unsteady/m)
+  assert.equal(lastLine, '1 passed, 0 failed, 0 skipped')
+  assert.equal(status, 0)
+})
+
+test('a file outside of test/wire has one try', () => {
+  const { status, lastLine } = runTests({ 'test/core/a.test.ts': FAILS_ONCE })
+  assert.equal(lastLine, '0 passed, 1 failed, 0 skipped')
+  assert.equal(status, 1)
+})
+
+test('more than three unsteady files fail the run', () => {
+  const { status, stdout } = runTests({
+    'test/wire/a.test.ts': FAILS_ONCE,
+    'test/wire/b.test.ts': FAILS_ONCE,
+    'test/wire/c.test.ts': FAILS_ONCE,
+    'test/wire/d.test.ts': FAILS_ONCE,
+  })
+  assert.match(stdout, /^failed: more than 3 files are unsteady$/m)
+  assert.equal(status, 1)
+})
+
+test('--grep runs the tests of that name alone', () => {
+  const { status, lastLine } = runTests({ 'test/core/a.test.ts': `${PASSES}\n${FAILS}` }, '--grep', '^it holds')
+  assert.equal(lastLine, '1 passed, 0 failed, 0 skipped')
+  assert.equal(status, 0)
+})
+
+test('--list names the files and runs none', () => {
+  const { status, stdout } = runTests({ 'test/core/a.test.ts': FAILS, 'test/wire/b.test.ts': FAILS }, '--list')
+  assert.equal(stdout, 'wire:\n  test/wire/b.test.ts\nrest:\n  test/core/a.test.ts\n')
+  assert.equal(status, 0)
+})
+
+test('an option that does not exist, and a folder without tests, are mistakes in the arguments', () => {
+  const files = { 'test/core/a.test.ts': PASSES }
+  assert.match(runTests(files, '--grap').stderr, /Unknown option '--grap'/)
+  assert.equal(runTests(files, '--grap').status, 64)
+  assert.equal(runTests({ 'src/a.ts': '' }).stderr.startsWith('no test file matches'), true)
+})
