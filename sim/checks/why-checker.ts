@@ -2,7 +2,7 @@ import type { EndpointConfig } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import { FAULT_REASONS, type WorkerState } from '../../src/core/workers/worker.ts'
-import { SUSPECT_LINE } from '../../src/store/sql/guards.ts'
+import { SUSPECT_QUEUE } from '../../src/store/sql/guards.ts'
 import type { Answered } from '../network.ts'
 import type { Database } from '../store.ts'
 
@@ -131,7 +131,7 @@ const FACTS = `SELECT workers_max AS max, config,
     AND line = '') AS head_queued_at_ms,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
-  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND line = '${SUSPECT_LINE}') AS suspects,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND line = '${SUSPECT_QUEUE}') AS suspects,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued
   FROM endpoints WHERE id = ?`
@@ -142,7 +142,7 @@ function ofJob(said: Said, { status, line }: JobRow, facts: Facts): string | nul
   if (said.status !== status) return `it is ${status} and not ${said.status}`
   if (isFinal(status)) return said.cause === 'finished' ? null : `it is ${status}`
   if (status === 'IN_PROGRESS') return said.cause === 'running' ? null : 'it runs'
-  if (said.cause === 'runs_alone' && line !== SUSPECT_LINE) return 'it is no suspect'
+  if (said.cause === 'runs_alone' && line !== SUSPECT_QUEUE) return 'it is no suspect'
   if (said.cause === 'batch_turn') {
     if (line === '') return 'it stands in line by itself'
     return ofWaiting('running', facts) === null ? null : ofWaiting('max_reached', facts)

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { hourOf } from '../../src/core/accounts/usage.ts'
 import { JOB_STATUSES } from '../../src/core/jobs/job.ts'
 import { WORKER_STATES } from '../../src/core/workers/worker.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
@@ -28,7 +27,7 @@ import * as usage from '../../src/store/sql/usage.ts'
 import * as volumes from '../../src/store/sql/volumes.ts'
 import * as webhooks from '../../src/store/sql/webhooks.ts'
 import * as workers from '../../src/store/sql/workers.ts'
-import { DONE, E1, EXIT, jobId, OWNER, T0, TPL, W1, World } from '../contract/store-world.ts'
+import { jobId, OWNER, T0, W1, World } from '../contract/store-world.ts'
 
 function fileIn(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-schema-'))
@@ -80,30 +79,29 @@ test('an older database gets the steps that it lacks, once', context => {
   }
 })
 
-test('a database from before usage was counted goes on with its jobs and workers, counted from their beginning', async context => {
+test('a database of a development version is refused with a sentence, and stays as it is', async context => {
   const file = fileIn(context)
-  const old = new SqliteEngine({ file, migrations: migrations.slice(0, 1) })
-  old.database.exec(`
-    INSERT INTO templates VALUES ('${TPL}', '${OWNER}', 't', 0, ${T0}, '{}');
-    INSERT INTO endpoints VALUES ('${E1}', '${OWNER}', 'e', '${TPL}', 1, 0, 3, ${T0}, '{}');
-    INSERT INTO endpoint_counters VALUES ('${E1}', '${OWNER}', 0, 0, 0, NULL);
-    INSERT INTO workers (id, owner, endpoint_id, version, state, driver, base_url, token_hash, created_at_ms, ready_at_ms,
-      capacity, jobs_finished) VALUES ('${W1}', '${OWNER}', '${E1}', 1, 'READY', 'mock', '', 'h', ${T0}, ${T0 + 50}, 1, 0);
-    INSERT INTO jobs (id, owner, endpoint_id, kind, status, low_priority, position, execution_timeout_ms, ttl_ms,
-      retention_ms, queued_at_ms, started_at_ms, deadline_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
-      worker_id, input) VALUES ('a', '${OWNER}', '${E1}', 'run', 'IN_PROGRESS', 0, 1, 10000, 10000, 10000, ${T0},
-      ${T0 + 100}, ${T0 + 10_000}, ${T0 + 10_000}, 1, 0, 0, '${W1}', '{}')`)
-  old.close()
+  const development = { version: 1, name: 'initial', statements: ['CREATE TABLE jobs (id TEXT)'] }
+  new SqliteEngine({ file, migrations: [development] }).close()
+  await assert.rejects(openSqliteStore({ file, host: 'inline' }), {
+    code: 'unavailable',
+    message: /development version from before the first release.*start with a new data directory/,
+  })
+  new SqliteEngine({ file, migrations: [development] }).close()
+})
+
+test('rows of an older database are there after the steps that it lacks', async context => {
+  const file = fileIn(context)
   const store = await openSqliteStore({ file, host: 'inline' })
-  const world = new World(store)
-  await world.finish('a', W1, DONE, T0 + 300)
-  await store.workers.exited(W1, EXIT, T0 + 400)
-  const asked = { owner: OWNER, endpointId: E1, bounds: [hourOf(T0), hourOf(T0) + 3_600_000] }
-  const [jobSum] = (await store.usage.jobs(asked)).sums
-  const [workerSum] = (await store.usage.workers(asked, T0 + 400)).sums
-  assert.deepEqual([jobSum?.usage.queuedMs, jobSum?.usage.executionMs], [100, 200])
-  assert.deepEqual([workerSum?.flavor, workerSum?.usage], ['unknown', { startingMs: 50, runningMs: 250, idleMs: 100 }])
+  await store.accounts.replaceSshKeys(OWNER, ['a key'], T0)
   await store.close()
+  const filling = { ...next, statements: [`ALTER TABLE accounts ADD COLUMN more TEXT NOT NULL DEFAULT 'given'`] }
+  const engine = new SqliteEngine({ file, migrations: [...migrations, filling] })
+  assert.deepEqual(
+    { ...engine.database.prepare('SELECT ssh_keys, more FROM accounts').get() },
+    { ssh_keys: '["a key"]', more: 'given' },
+  )
+  engine.close()
 })
 
 test('a step that fails leaves the database as it was', context => {

@@ -46,7 +46,7 @@ export interface ReleasedJob {
   readonly endpointId: EndpointId
 }
 
-/** A job of a cancelled batch that was dropped from the line. */
+/** A job of a cancelled batch that was dropped from the queue. */
 export interface DroppedJob {
   readonly job: Job
   readonly from: JobStatus

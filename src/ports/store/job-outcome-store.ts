@@ -43,21 +43,21 @@ export interface JobOutcomeStore {
   /** TIMED_OUT for running jobs that are past their execution timeout; at most `limit`. */
   timeOutOverdue(nowMs: number, limit: number): Promise<JobMove[]>
   /**
-   * All jobs that the worker holds, or the given one if it holds it: back to the head of the line, or FAILED past the limit of
+   * All jobs that the worker holds, or the given one if it holds it: back to the head of the queue, or FAILED past the limit of
    * lost attempts.
    */
   requeueLost(workerId: WorkerId, cause: string, nowMs: number, only?: JobId): Promise<JobMove[]>
   /** Gives one job, or all that the worker holds, back as if never taken: the attempt does not count. */
   release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
-  /** A FAILED or TIMED_OUT job back to `position` in the line, with all its times and attempts afresh; null otherwise. */
+  /** A FAILED or TIMED_OUT job back to `position` in the queue, with all its times and attempts afresh; null otherwise. */
   retry(endpointId: EndpointId, jobId: JobId, position: number, nowMs: number): Promise<JobMove | null>
-  /** The parts of an endpoint's line in which jobs wait now, requests of batches included; for {@link purge}. */
-  waiting(endpointId: EndpointId): Promise<LinePart[]>
+  /** The parts of an endpoint's queue in which jobs wait now, requests of batches included; for {@link purge}. */
+  waiting(endpointId: EndpointId): Promise<QueuePart[]>
   /**
-   * CANCELLED for the first jobs that wait in parts of the line, at most `limit`, and of large ones only a few. Nothing once the
+   * CANCELLED for the first jobs that wait in parts of the queue, at most `limit`, and of large ones only a few. Nothing once the
    * endpoint is gone.
    */
-  purge(endpointId: EndpointId, nowMs: number, limit: number, parts: readonly LinePart[]): Promise<PurgedPart>
+  purge(endpointId: EndpointId, nowMs: number, limit: number, parts: readonly QueuePart[]): Promise<PurgedPart>
   /**
    * Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. Jobs that wait for their
    * removal with their endpoint are removed as removal-store.ts says.
@@ -67,9 +67,9 @@ export interface JobOutcomeStore {
   nextDeadline(): Promise<number | null>
 }
 
-/** A part of a line: jobs of one priority that stand by themselves (''), that run alone, or that are requests of one batch, between two places. */
-export interface LinePart {
-  readonly line: string
+/** A part of a queue: jobs of one priority that stand by themselves (''), that run alone, or that are requests of one batch, between two places. */
+export interface QueuePart {
+  readonly queue: string
   /** 1 for low priority, else 0. */
   readonly priority: number
   /** It begins behind this place. */
@@ -82,5 +82,5 @@ export interface LinePart {
 export interface PurgedPart {
   readonly moves: readonly JobMove[]
   /** What the next step has to look at; nothing at the end. */
-  readonly left: readonly LinePart[]
+  readonly left: readonly QueuePart[]
 }

@@ -30,7 +30,7 @@ export type {
   FinishRequest,
   JobMove,
   JobOutcomeStore,
-  LinePart,
+  QueuePart,
   PurgedPart,
   RemovedJobs,
 } from './job-outcome-store.ts'
@@ -98,7 +98,7 @@ export interface Diagnostic {
   readonly text: string
 }
 
-/** Jobs in the line. */
+/** Jobs in the queue. */
 export interface JobStore {
   /** Adds a new job in IN_QUEUE. False when its endpoint is gone. */
   insert(job: Job): Promise<boolean>
@@ -114,7 +114,7 @@ export interface JobStore {
   /** Jobs of an endpoint, newest first. Reads nothing that may be large. */
   list(request: JobListRequest): Promise<JobListPart>
   /**
-   * Hands the first jobs of the line to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
+   * Hands the first jobs of the queue to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
    * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped. A suspect (see core/job) is handed only to a
    * worker that holds nothing, comes before the others there, and is all that the worker gets until it is done.
    */

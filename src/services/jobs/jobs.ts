@@ -19,7 +19,7 @@ import type { Submission } from '../../core/jobs/submission.ts'
 import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
 import { jobPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { JobMove, LinePart } from '../../ports/store/store.ts'
+import type { JobMove, QueuePart } from '../../ports/store/store.ts'
 import { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
 
@@ -229,7 +229,7 @@ export class Jobs {
   async purge(endpointId: EndpointId): Promise<number> {
     const { store, clock } = this.#ports
     let removed = 0
-    for (let parts: readonly LinePart[] = await store.jobOutcomes.waiting(endpointId); parts.length > 0; ) {
+    for (let parts: readonly QueuePart[] = await store.jobOutcomes.waiting(endpointId); parts.length > 0; ) {
       const { moves, left } = await store.jobOutcomes.purge(endpointId, clock.now(), PURGE_STEP, parts)
       this.moved('purge', moves)
       removed += moves.length

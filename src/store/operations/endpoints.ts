@@ -77,13 +77,13 @@ export const endpoints = {
   }),
 
   loads: read(function* (after: EndpointId | null, limit: number): Steps<EndpointLoad[]> {
-    const lines = yield* query<QueueRow & { id: EndpointId }>(sql.queueLoads, [after ?? '', limit])
-    if (lines.length === 0) return []
-    const counts = yield* query<WorkerCountRow>(sql.workerCounts, [lines[0]!.id, lines.at(-1)!.id])
-    return lines.map(line => {
+    const loads = yield* query<QueueRow & { id: EndpointId }>(sql.queueLoads, [after ?? '', limit])
+    if (loads.length === 0) return []
+    const counts = yield* query<WorkerCountRow>(sql.workerCounts, [loads[0]!.id, loads.at(-1)!.id])
+    return loads.map(load => {
       const workers = { starting: 0, idle: 0, running: 0, draining: 0, stopping: 0 }
-      for (const row of counts) if (row.endpoint_id === line.id) workers[conditionOf(row)] += row.workers
-      return { endpointId: line.id, queue: toQueueLoad(line), workers }
+      for (const row of counts) if (row.endpoint_id === load.id) workers[conditionOf(row)] += row.workers
+      return { endpointId: load.id, queue: toQueueLoad(load), workers }
     })
   }),
 

@@ -13,8 +13,8 @@ import type {
   FinishRequest,
   JobMove,
   JobOutcomeStore,
-  LinePart,
   PurgedPart,
+  QueuePart,
   RemovedJobs,
 } from '../../ports/store/store.ts'
 import { type EndedRow, type JobRow, type RemovedRow, type SpanRow, toJob, toSpan } from '../rows/jobs.ts'
@@ -129,7 +129,7 @@ export const jobOutcomes = {
     endpointId: EndpointId,
     nowMs: number,
     limit: number,
-    parts: readonly LinePart[],
+    parts: readonly QueuePart[],
   ): Steps<PurgedPart> {
     const { rows, left } = yield* cancelWaiting(endpointId, nowMs, limit, parts)
     const moves = inOrder(rows.map(row => endMove('purge', row, nowMs)))
@@ -153,7 +153,7 @@ export const jobOutcomes = {
   }),
 } satisfies OperationsOf<JobOutcomeStore>
 
-/** A job in the line has no start, so an ended job without one came from there. */
+/** A job in the queue has no start, so an ended job without one came from there. */
 export function statusBeforeEnd(row: JobRow): JobStatus {
   return row.started_at_ms === null ? 'IN_QUEUE' : 'IN_PROGRESS'
 }
@@ -176,7 +176,7 @@ function jobsOf(moves: readonly JobMove[]): Job[] {
   return moves.map(({ job }) => job)
 }
 
-/** RETURNING keeps no order; the line's is as good as any and always the same. */
+/** RETURNING keeps no order; the queue's is as good as any and always the same. */
 function inOrder(moves: readonly JobMove[]): JobMove[] {
   return [...moves].sort((a, b) => a.job.position - b.job.position || (a.job.id < b.job.id ? -1 : 1))
 }

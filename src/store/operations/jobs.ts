@@ -24,7 +24,7 @@ const MAX_DIAGNOSTICS = 20
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
 const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
 
-/** The line of jobs. */
+/** The queue of jobs. */
 export const jobs = {
   insert: write(function* (job: Job): Steps<boolean> {
     return (yield* query(sql.insertJob, newJobParams(job))).length > 0

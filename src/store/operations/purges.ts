@@ -1,5 +1,5 @@
 import type { EndpointId, JobId } from '../../core/ids.ts'
-import type { LinePart } from '../../ports/store/store.ts'
+import type { QueuePart } from '../../ports/store/store.ts'
 import type { EndedRow } from '../rows/jobs.ts'
 import { purgeJobs } from '../sql/job-outcomes.ts'
 import * as sql from '../sql/purges.ts'
@@ -9,36 +9,36 @@ import { lengthWithin } from './removed-jobs.ts'
 /** About how many bytes of inputs one transaction writes anew, at least one: a row that changes is written as a whole. */
 const PURGED_BYTES = 8 * 1024 * 1024
 
-/** The parts of the line of an endpoint in which jobs wait now. */
-export function* waitingParts(endpointId: EndpointId): Steps<LinePart[]> {
-  const parts: LinePart[] = []
-  let before: { line: string; low_priority: number } = { line: '', low_priority: -1 }
+/** The parts of the queue of an endpoint in which jobs wait now. */
+export function* waitingParts(endpointId: EndpointId): Steps<QueuePart[]> {
+  const parts: QueuePart[] = []
+  let before: { queue: string; low_priority: number } = { queue: '', low_priority: -1 }
   for (;;) {
-    const next = yield* queryOne<{ line: LinePart['line']; low_priority: number }>(sql.nextLine, [
-      ...[endpointId, before.line, before.low_priority],
+    const next = yield* queryOne<{ queue: QueuePart['queue']; low_priority: number }>(sql.nextQueue, [
+      ...[endpointId, before.queue, before.low_priority],
     ])
     if (next === null) return parts
-    const { line, low_priority: priority } = next
-    const tail = yield* queryOne<Place>(sql.tailOfPart, [endpointId, line, priority])
-    if (tail !== null) parts.push({ line, priority, after: FRONT, last: { position: tail.position, id: tail.id } })
+    const { queue, low_priority: priority } = next
+    const tail = yield* queryOne<Place>(sql.tailOfPart, [endpointId, queue, priority])
+    if (tail !== null) parts.push({ queue, priority, after: FRONT, last: { position: tail.position, id: tail.id } })
     before = next
   }
 }
 
-/** CANCELLED for the first jobs of parts of a line; those past their expiry are left to expire. Ends in their rows and in what is left. */
+/** CANCELLED for the first jobs of parts of a queue; those past their expiry are left to expire. Ends in their rows and in what is left. */
 export function* cancelWaiting(
   endpointId: EndpointId,
   nowMs: number,
   limit: number,
-  parts: readonly LinePart[],
-): Steps<{ rows: readonly EndedRow[]; left: LinePart[] }> {
+  parts: readonly QueuePart[],
+): Steps<{ rows: readonly EndedRow[]; left: QueuePart[] }> {
   const found: WaitingRow[] = []
   const left = [...parts]
   for (let room = PURGED_BYTES; left.length > 0 && found.length < limit && room > 0; ) {
-    const { line, priority, after, last } = left[0]!
+    const { queue, priority, after, last } = left[0]!
     const most = limit - found.length
     const places = [after.position, after.id, last.position, last.id]
-    const rows = yield* query<WaitingRow>(sql.waitingJobs, [endpointId, line, priority, ...places, most])
+    const rows = yield* query<WaitingRow>(sql.waitingJobs, [endpointId, queue, priority, ...places, most])
     const sizes = rows.map(({ bytes }) => bytes)
     const fitting = rows.slice(0, lengthWithin(sizes, room))
     found.push(...fitting)
@@ -46,14 +46,14 @@ export function* cancelWaiting(
     const seen = fitting.at(-1)
     if (fitting.length < rows.length) room = 0
     if (rows.length < most && fitting.length === rows.length) left.shift()
-    else if (seen !== undefined) left[0] = { line, priority, last, after: { position: seen.position, id: seen.id } }
+    else if (seen !== undefined) left[0] = { queue, priority, last, after: { position: seen.position, id: seen.id } }
   }
   const ids = found.filter(row => row.expires_at_ms > nowMs).map(({ id }) => id)
   const rows = ids.length === 0 ? [] : yield* query<EndedRow>(purgeJobs, [JSON.stringify(ids), nowMs])
   return { rows, left }
 }
 
-type Place = LinePart['after']
+type Place = QueuePart['after']
 
 const FRONT: Place = { position: Number.MIN_SAFE_INTEGER, id: '' }
 

@@ -7,10 +7,10 @@ import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } 
 import { fittingLimit, isFull } from './claim-sizes.ts'
 import { query, queryOne, type Steps } from './operation.ts'
 
-/** How often the line is looked at again after others took what was decided on. */
+/** How often the queue is looked at again after others took what was decided on. */
 const LOOKS = 3
 
-/** Whether batches take turns in the line of an endpoint; without any a claim is one statement. */
+/** Whether batches take turns in the queue of an endpoint; without any a claim is one statement. */
 export function* anyBatchInLine(endpointId: EndpointId): Steps<boolean> {
   return (yield* queryOne(anyInLine, [endpointId])) !== null
 }
@@ -18,18 +18,18 @@ export function* anyBatchInLine(endpointId: EndpointId): Steps<boolean> {
 /** Whether jobs are handed out although the endpoint has suspects: it is known that this worker may have others. */
 export type BesideSuspects = boolean
 
-/** The first jobs of one line: that of jobs which were submitted one by one (''), or that of a batch. */
+/** The first jobs of one queue: that of jobs which were submitted one by one (''), or that of a batch. */
 export function* claimOf(
-  line: BatchId | '',
+  queue: BatchId | '',
   request: ClaimRequest,
   beside: BesideSuspects,
 ): Steps<readonly ClaimedRow[]> {
   const { endpointId, workerId, limit, nowMs } = request
   const one = beside ? claimJobBesideSuspects : claimJob
-  if (limit === 1) return yield* query<ClaimedRow>(one, [endpointId, workerId, nowMs, line])
+  if (limit === 1) return yield* query<ClaimedRow>(one, [endpointId, workerId, nowMs, queue])
   const some = beside ? claimJobsBesideSuspects : claimJobs
-  const fitting = yield* fittingLimit(line, request)
-  const rows = yield* query<ClaimedRow>(some, [endpointId, workerId, nowMs, line, fitting])
+  const fitting = yield* fittingLimit(queue, request)
+  const rows = yield* query<ClaimedRow>(some, [endpointId, workerId, nowMs, queue, fitting])
   return [...rows].sort(byPlaceInLine)
 }
 
@@ -58,8 +58,8 @@ function* claimDecided(
   ])
   const heads = yield* query<{ position: number }>(headsOfLine, [endpointId, priority, nowMs, limit])
   const tail = yield* queryOne<{ position: number | null }>(tailOfLine, [endpointId, priority])
-  const line = { heads: heads.map(({ position }) => position), tail: tail?.position ?? null, batches }
-  const turns = planTurns(line, limit)
+  const queue = { heads: heads.map(({ position }) => position), tail: tail?.position ?? null, batches }
+  const turns = planTurns(queue, limit)
   if (turns.single === 0 && turns.batches.length === 0) return null
   const claimed: ClaimedRow[] = []
   if (turns.single > 0) claimed.push(...(yield* claimOf('', { ...request, limit: turns.single }, beside)))

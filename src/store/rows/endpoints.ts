@@ -101,7 +101,7 @@ export interface QueueRow {
   readonly batch_turn_at_ms: number | null
 }
 
-/** A row as the load of a line. */
+/** A row as the load of a queue. */
 export function toQueueLoad(row: QueueRow): QueueLoad {
   return {
     queued: row.queued,

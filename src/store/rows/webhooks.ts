@@ -3,7 +3,7 @@ import type { JobStatus } from '../../core/jobs/job.ts'
 import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
 import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/store.ts'
 
-/** A row of `webhook_deliveries` as the line has it. */
+/** A row of `webhook_deliveries` as the queue has it. */
 export interface DueRow {
   readonly id: DeliveryId
   readonly endpoint_id: EndpointId

@@ -1,5 +1,5 @@
 /** Statements on batches and on their requests before they are jobs. */
-import { guard, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
+import { guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 
 /** The columns of a batch; see rows/batches.ts. */
 export const BATCH_COLUMNS =
@@ -74,15 +74,15 @@ export const renameBatch = `
   UPDATE batches SET name = $4 WHERE id = $2 AND endpoint_id = $1 AND ${there('$3')}
   RETURNING ${BATCH_COLUMNS}`
 
-/** $1 endpoint, $2 batch, $3 now. It joins the line of its endpoint behind all who wait. */
+/** $1 endpoint, $2 batch, $3 now. It joins the queue of its endpoint behind all who wait. */
 export const finalizeBatch = `
   UPDATE batches SET status = 'FINALIZED', finalized_at_ms = $3, turn_at_ms = $3, expires_at_ms = NULL,
     position = 1 + COALESCE((SELECT MAX(position) FROM (
       SELECT MAX(position) AS position FROM jobs
-        WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND line = '' AND low_priority = 0
+        WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND queue = '' AND low_priority = 0
       UNION ALL SELECT MAX(position) FROM jobs
-        WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND line = '' AND low_priority = 1
-      UNION ALL SELECT MAX(position) FROM batches WHERE endpoint_id = $1 AND ${IN_LINE}) AS tails), 0)
+        WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND queue = '' AND low_priority = 1
+      UNION ALL SELECT MAX(position) FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS}) AS tails), 0)
   WHERE id = $2 AND endpoint_id = $1 AND status = 'DRAFT' AND total > 0 AND ${there('$3')}
   RETURNING ${BATCH_COLUMNS}`
 
@@ -109,11 +109,11 @@ export const countInBatch = `
 /** $1 batch, $2 how many. The first of its requests that are no jobs yet. */
 export const firstRequests = 'SELECT seq, bytes FROM batch_requests WHERE batch_id = $1 ORDER BY seq LIMIT $2'
 
-/** $1 batch, $2 the last request, $3 how long results are kept. Requests become jobs in the line of their batch. */
+/** $1 batch, $2 the last request, $3 how long results are kept. Requests become jobs in the queue of their batch. */
 export const releaseRequests = `
   INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms,
     low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
-    batch_id, batch_seq, line)
+    batch_id, batch_seq, queue)
   SELECT own.id, own.owner, batches.endpoint_id, 'run', 'IN_QUEUE', own.input, own.policy, own.webhook, own.s3_config,
     own.execution_timeout_ms, own.low_priority, own.seq, own.ttl_ms, CAST($3 AS {{integer}}), batches.finalized_at_ms,
     batches.finalized_at_ms + own.ttl_ms, 0, 0, 0, own.batch_id, own.seq, own.batch_id
@@ -132,7 +132,7 @@ export const unsettledBatches = `
     EXISTS (SELECT 1 FROM batch_requests WHERE batch_id = batches.id)
     OR (status = 'CANCELLED' AND EXISTS (
       SELECT 1 FROM jobs WHERE endpoint_id = batches.endpoint_id AND ${guard('purge')}
-        AND (line = batches.id OR (line = '${SUSPECT_LINE}' AND batch_id = batches.id)))))
+        AND (queue = batches.id OR (queue = '${SUSPECT_QUEUE}' AND batch_id = batches.id)))))
   ORDER BY endpoint_id, position, id LIMIT $1`
 
 /** $1 batch. */
@@ -183,35 +183,35 @@ export const readRequests = `
     WHERE own.batch_id = $1 AND own.seq BETWEEN $2 AND $3
   ORDER BY seq`
 
-/** $1 endpoint. A row when a batch takes turns in its line. */
-export const anyInLine = `SELECT 1 AS found FROM batches WHERE endpoint_id = $1 AND ${IN_LINE} LIMIT 1`
+/** $1 endpoint. A row when a batch takes turns in its queue. */
+export const anyInLine = `SELECT 1 AS found FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} LIMIT 1`
 
 /** $1 endpoint. */
-export const lockLine = `SELECT id FROM batches WHERE endpoint_id = $1 AND ${IN_LINE} ORDER BY id {{lock}}`
+export const lockLine = `SELECT id FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY id {{lock}}`
 
-/** $1 endpoint, $2 priority, $3 now, $4 how many matter. The batches in line, each with how many of its requests wait. */
+/** $1 endpoint, $2 priority, $3 now, $4 how many matter. The batches in the queue, each with how many of its requests wait. */
 export const batchesInLine = `
   SELECT id, position, (SELECT COUNT(*) FROM (
-      SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND line = batches.id AND low_priority = $2
+      SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = batches.id AND low_priority = $2
         AND expires_at_ms > $3 LIMIT $4) AS few) AS waiting
-  FROM batches WHERE endpoint_id = $1 AND ${IN_LINE} ORDER BY position, id`
+  FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY position, id`
 
-/** $1 endpoint, $2 priority, $3 now, $4 how many. The places of the first jobs that stand in line by themselves. */
+/** $1 endpoint, $2 priority, $3 now, $4 how many. The places of the first jobs that stand in the queue by themselves. */
 export const headsOfLine = `
-  SELECT position FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND line = '' AND low_priority = $2
+  SELECT position FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = '' AND low_priority = $2
     AND expires_at_ms > $3 ORDER BY position, id LIMIT $4`
 
 /** $1 endpoint, $2 priority. The place of the last of them. */
 export const tailOfLine = `
   SELECT MAX(position) AS position FROM jobs
-  WHERE endpoint_id = $1 AND ${guard('claim')} AND line = '' AND low_priority = $2`
+  WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = '' AND low_priority = $2`
 
 /** $1 batch, $2 its new place, $3 now. */
 export const passTurn = 'UPDATE batches SET position = $2, turn_at_ms = $3 WHERE id = $1'
 
 /** $1 job. How many requests of its batch wait before it; no row when it does not wait for a turn of its batch. */
 export const requestsBefore = `
-  SELECT job.line AS batch_id, (SELECT COUNT(*) FROM jobs
-    WHERE endpoint_id = job.endpoint_id AND ${guard('claim')} AND line = job.line
+  SELECT job.queue AS batch_id, (SELECT COUNT(*) FROM jobs
+    WHERE endpoint_id = job.endpoint_id AND ${guard('claim')} AND queue = job.queue
       AND (low_priority < job.low_priority OR (low_priority = job.low_priority AND position < job.position))) AS before
-  FROM jobs AS job WHERE job.id = $1 AND job.${guard('claim')} AND job.line NOT IN ('', '${SUSPECT_LINE}')`
+  FROM jobs AS job WHERE job.id = $1 AND job.${guard('claim')} AND job.queue NOT IN ('', '${SUSPECT_QUEUE}')`

@@ -1,5 +1,5 @@
 /** Statements on endpoints and their counters. */
-import { ALIVE, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
+import { ALIVE, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 
 /** The columns of an endpoint; see rows/endpoints.ts. */
 export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
@@ -77,30 +77,30 @@ export const countCompletion = `
     average_execution_ms = COALESCE(average_execution_ms * 0.8 + CAST($2 AS {{real}}) * 0.2, CAST($2 AS {{real}}))
   WHERE endpoint_id = $1`
 
-/** The line as the autoscaler sees it; each number comes from an index alone. @param endpoint what it is the line of */
+/** The queue as the autoscaler sees it; each number comes from an index alone. @param endpoint what it is the queue of */
 const lineOf = (endpoint: string) => `
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 0) AS queued,
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 1) AS low_priority,
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE'
-      AND line NOT IN ('', '${SUSPECT_LINE}')) AS of_batches,
+      AND queue NOT IN ('', '${SUSPECT_QUEUE}')) AS of_batches,
     (SELECT COUNT(*) FROM jobs
-      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line = '${SUSPECT_LINE}' AND low_priority = 0) AS suspects_queued,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING} AND line = '${SUSPECT_LINE}') AS suspects_in_progress,
+      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}' AND low_priority = 0) AS suspects_queued,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING} AND queue = '${SUSPECT_QUEUE}') AS suspects_in_progress,
     (SELECT queued_at_ms FROM jobs
-      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line = '${SUSPECT_LINE}' AND low_priority = 0
+      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}' AND low_priority = 0
       ORDER BY position, id LIMIT 1) AS suspect_queued_at_ms,
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING}) AS in_progress,
     (SELECT queued_at_ms FROM jobs
-      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line = '' AND low_priority = 0
+      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = '' AND low_priority = 0
       ORDER BY position, id LIMIT 1) AS head_queued_at_ms,
-    (SELECT MIN(turn_at_ms) FROM batches WHERE endpoint_id = ${endpoint} AND ${IN_LINE} AND EXISTS (
+    (SELECT MIN(turn_at_ms) FROM batches WHERE endpoint_id = ${endpoint} AND ${TAKES_TURNS} AND EXISTS (
       SELECT 1 FROM jobs
-      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND line = batches.id AND low_priority = 0)) AS batch_turn_at_ms`
+      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = batches.id AND low_priority = 0)) AS batch_turn_at_ms`
 
 /** $1 endpoint. */
 export const queueLoad = `SELECT ${lineOf('$1')}`
 
-/** $1 id, $2 how many. The lines of the endpoints after that id. */
+/** $1 id, $2 how many. The queues of the endpoints after that id. */
 export const queueLoads = `
   SELECT id, ${lineOf('endpoints.id')}
   FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2`

@@ -10,11 +10,11 @@ export function guard(transition: Transition): string {
 /** A job that a worker holds. Written like the partial indexes, so that they serve it. */
 export const RUNNING = `status = 'IN_PROGRESS'`
 
-/** The line of suspects, see core/job: those of the endpoint that wait, or run, alone. Other jobs wait in '' or that of their batch. */
-export const SUSPECT_LINE = 'alone'
+/** The queue of suspects, see core/job: those of the endpoint that wait, or run, alone. Other jobs wait in '' or that of their batch. */
+export const SUSPECT_QUEUE = 'alone'
 
-/** A batch that takes turns in the line of its endpoint. Written like the partial index, so that it serves it. */
-export const IN_LINE = `status = 'FINALIZED' AND finished_at_ms IS NULL`
+/** A batch that takes turns in the queue of its endpoint. Written like the partial index, so that it serves it. */
+export const TAKES_TURNS = `status = 'FINALIZED' AND finished_at_ms IS NULL`
 
 /** A worker that has not ended. Written like the partial indexes, so that they serve it. */
 export const ALIVE = `state <> 'EXITED'`

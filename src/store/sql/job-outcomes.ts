@@ -1,5 +1,5 @@
 /** Statements by which jobs end or step back. Each is one guarded change that returns what it moved. */
-import { ENDPOINT_THERE, guard, RUNNING, SUSPECT_LINE } from './guards.ts'
+import { ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE } from './guards.ts'
 import { JOB_COLUMNS } from './jobs.ts'
 
 /** What is known of the chunks that an attempt has sent. */
@@ -15,11 +15,11 @@ function end(now: string): string {
       CASE WHEN ${now} + retention_ms < expires_at_ms THEN ${now} + retention_ms ELSE expires_at_ms END`
 }
 
-/** What each step back into the line sets. */
+/** What each step back into the queue sets. */
 const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL`
 
 /**
- * $1 job, $2 worker, $3 the final status, $4 output, $5 error, $6 warning, $7 now. The worker of a job in the line is its
+ * $1 job, $2 worker, $3 the final status, $4 output, $5 error, $6 warning, $7 now. The worker of a job in the queue is its
  * last holder, so one condition serves the result in time and the late one.
  */
 export const finishJob = `
@@ -60,7 +60,7 @@ export const failLostJobs = `
  */
 export const requeueLostJobs = `
   UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1, waiting_since_ms = $2,
-    line = CASE WHEN lost_attempts + 1 >= $4 THEN '${SUSPECT_LINE}' ELSE line END
+    queue = CASE WHEN lost_attempts + 1 >= $4 THEN '${SUSPECT_QUEUE}' ELSE queue END
   WHERE id IN ({{id_list}}) AND worker_id = $3 AND ${guard('requeue')}
   RETURNING ${JOB_COLUMNS}`
 
@@ -80,12 +80,12 @@ export const releaseJobs = `
   RETURNING ${JOB_COLUMNS}`
 
 /**
- * $1 endpoint, $2 job, $3 now, $4 the new place in line. The worker of the last attempt loses all claim to it. A job of a batch
+ * $1 endpoint, $2 job, $3 now, $4 the new place in the queue. The worker of the last attempt loses all claim to it. A job of a batch
  * waits by itself from now on.
  */
 export const retryJob = `
   UPDATE jobs SET ${STEP_BACK}, attempt = 0, lost_attempts = 0, worker_id = NULL, output = NULL, error = NULL,
-    warning = NULL, finished_at_ms = NULL, streamed_seq = 0, line = '', position = $4, queued_at_ms = $3,
+    warning = NULL, finished_at_ms = NULL, streamed_seq = 0, queue = '', position = $4, queued_at_ms = $3,
     waiting_since_ms = NULL,
     expires_at_ms = $3 + ttl_ms
   WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3 AND ${ENDPOINT_THERE}
@@ -101,7 +101,7 @@ export const purgeJobs = `
 export const dropJobsOfBatch = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
   WHERE id IN (
-    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND line = $4 AND expires_at_ms > $2
+    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND queue = $4 AND expires_at_ms > $2
     ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 
@@ -109,7 +109,7 @@ export const dropJobsOfBatch = `
 export const dropSuspectsOfBatch = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
   WHERE id IN (
-    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND line = '${SUSPECT_LINE}' AND batch_id = $4
+    SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND queue = '${SUSPECT_QUEUE}' AND batch_id = $4
       AND expires_at_ms > $2
     ORDER BY low_priority, position, id LIMIT $3 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`

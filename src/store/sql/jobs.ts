@@ -1,6 +1,6 @@
-/** Statements on the line of jobs, their chunks and their diagnostics. */
+/** Statements on the queue of jobs, their chunks and their diagnostics. */
 import { JOB_STATUSES, type JobStatus } from '../../core/jobs/job.ts'
-import { ALIVE, ENDPOINT_THERE, guard, IN_LINE, RUNNING, SUSPECT_LINE } from './guards.ts'
+import { ALIVE, ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 
 /**
  * The columns of a job; see rows/jobs.ts. Its input only goes to workers: whoever waits for a job, or asks for its status, would
@@ -69,7 +69,7 @@ export const listJobs = `
 
 /**
  * Hands jobs to the worker.
- * @param which the condition that finds the head of the line
+ * @param which the condition that finds the head of the queue
  * @param unless more that has to hold
  */
 const claim = (which: string, unless = '') => `
@@ -83,8 +83,8 @@ const claim = (which: string, unless = '') => `
 
 /** A job that the worker has yet to stop, though its client has queued it again, is left to others until it has. */
 const head = (
-  line: string,
-) => `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND line = ${line} AND expires_at_ms > $3
+  queue: string,
+) => `SELECT id FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = ${queue} AND expires_at_ms > $3
       AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $2 AND job_id = jobs.id)`
 const HEAD = `${head('$4')}
       ORDER BY low_priority, position, id`
@@ -93,7 +93,7 @@ const SOME = `id IN (${HEAD} LIMIT $5 {{skip_locked}})`
 
 /** That there are none in a state is one look into an index. A list of states would cost SQLite more than that. */
 const noSuspectIn = (status: JobStatus) => `NOT EXISTS (SELECT 1 FROM jobs AS suspect
-      WHERE suspect.endpoint_id = $1 AND suspect.status = '${status}' AND suspect.line = '${SUSPECT_LINE}')`
+      WHERE suspect.endpoint_id = $1 AND suspect.status = '${status}' AND suspect.queue = '${SUSPECT_QUEUE}')`
 
 /** Where suspects wait or run, more has to be looked at before a worker gets jobs. */
 const NO_SUSPECT = `
@@ -103,10 +103,10 @@ const NO_SUSPECT = `
 /** $1 endpoint. A row when it has no suspects that wait or run. */
 export const noSuspect = `SELECT id FROM endpoints WHERE id = $1${NO_SUSPECT}`
 
-/** $1 endpoint, $2 worker, $3 now, $4 line. A list, even of one, costs SQLite three times as much as the claim itself. */
+/** $1 endpoint, $2 worker, $3 now, $4 queue. A list, even of one, costs SQLite three times as much as the claim itself. */
 export const claimJob = claim(ONE, NO_SUSPECT)
 
-/** $1 endpoint, $2 worker, $3 now, $4 line, $5 how many. */
+/** $1 endpoint, $2 worker, $3 now, $4 queue, $5 how many. */
 export const claimJobs = claim(SOME, NO_SUSPECT)
 
 /** As {@link claimJob}, where there are suspects and this worker may have others. */
@@ -118,12 +118,12 @@ export const claimJobsBesideSuspects = claim(SOME)
 /** Those of low priority come after all other jobs, as they do where no job is a suspect. */
 const SUSPECTS_TURN = `(low_priority = 0 OR NOT (
         EXISTS (SELECT 1 FROM jobs AS other
-          WHERE other.endpoint_id = $1 AND other.${guard('claim')} AND other.line = '' AND other.low_priority = 0)
-        OR EXISTS (SELECT 1 FROM batches WHERE batches.endpoint_id = $1 AND ${IN_LINE}
+          WHERE other.endpoint_id = $1 AND other.${guard('claim')} AND other.queue = '' AND other.low_priority = 0)
+        OR EXISTS (SELECT 1 FROM batches WHERE batches.endpoint_id = $1 AND ${TAKES_TURNS}
           AND EXISTS (SELECT 1 FROM jobs AS other WHERE other.endpoint_id = $1 AND other.${guard('claim')}
-            AND other.line = batches.id AND other.low_priority = 0))))`
+            AND other.queue = batches.id AND other.low_priority = 0))))`
 
-const NEXT_SUSPECT = `${head(`'${SUSPECT_LINE}'`)} AND ${SUSPECTS_TURN}
+const NEXT_SUSPECT = `${head(`'${SUSPECT_QUEUE}'`)} AND ${SUSPECTS_TURN}
       ORDER BY low_priority, position, id LIMIT 1`
 
 /** $1 endpoint, $2 worker, $3 now. Hands a suspect to a worker that holds nothing. */
@@ -136,7 +136,7 @@ export const claimSuspect = claim(`id = (${NEXT_SUSPECT} {{skip_locked}})`)
 export const besideSuspects = `
   SELECT (SELECT COUNT(*) FROM jobs WHERE worker_id = $2 AND ${RUNNING})
       + (SELECT COUNT(*) FROM stops WHERE worker_id = $2) AS held,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND line = '${SUSPECT_LINE}' AND worker_id = $2) AS suspects,
+    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND queue = '${SUSPECT_QUEUE}' AND worker_id = $2) AS suspects,
     (SELECT COALESCE(waiting_since_ms, queued_at_ms) FROM jobs WHERE id = (${NEXT_SUSPECT})) AS waiting_since_ms`
 
 /**
@@ -147,7 +147,7 @@ export const runsEmpty = `
   SELECT id FROM endpoints WHERE id = $1
     AND $2 = (SELECT workers.id FROM workers
       WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'READY' AND workers.version = endpoints.version ORDER BY created_at_ms, workers.id LIMIT 1)
-    AND NOT EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND line = '${SUSPECT_LINE}')
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} AND queue = '${SUSPECT_QUEUE}')
     AND ($3 = 1 OR (
       NOT EXISTS (SELECT 1 FROM workers WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'STARTING')
       AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND ${ALIVE}) >= workers_max))`

@@ -27,12 +27,12 @@ export const deletedEndpoint = 'SELECT id FROM endpoint_ids WHERE id = $1 AND de
 /** $1 endpoint, $2 how many. */
 export const runningJobsLeft = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE endpoint_id = $1 AND ${RUNNING}
-  ORDER BY line, low_priority, position, id LIMIT $2 {{skip_locked}}`
+  ORDER BY queue, low_priority, position, id LIMIT $2 {{skip_locked}}`
 
 /** $1 endpoint, $2 how many. In the order of the index. */
 export const jobsLeft = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE endpoint_id = $1
-  ORDER BY status, line, low_priority, position, id LIMIT $2 {{skip_locked}}`
+  ORDER BY status, queue, low_priority, position, id LIMIT $2 {{skip_locked}}`
 
 /** $1 endpoint. */
 export const batchLeft = 'SELECT id FROM batches WHERE endpoint_id = $1 ORDER BY created_at_ms, id LIMIT 1'
