@@ -117,22 +117,20 @@ function merged(document: Json, given: Json): Json {
   const { allOf, ...own } = schema
   if (allOf === undefined) return schema
   const parts = (allOf as Json[]).filter(part => !isRule(part)).map(part => merged(document, part))
-  return [...parts, own].reduce<Json>((whole, part) => {
+  let whole: Json = {}
+  for (const part of [...parts, own]) {
     const properties = { ...(whole.properties as Json | undefined) }
     for (const [name, member] of Object.entries((part.properties as Record<string, Json> | undefined) ?? {})) {
       // A member that is said twice has what both say.
       properties[name] = name in properties ? { allOf: [properties[name], member] } : member
     }
-    return {
-      ...whole,
-      ...part,
-      properties,
-      required: [
-        ...((whole.required as string[] | undefined) ?? []),
-        ...((part.required as string[] | undefined) ?? []),
-      ],
-    }
-  }, {})
+    const required = [
+      ...((whole.required as string[] | undefined) ?? []),
+      ...((part.required as string[] | undefined) ?? []),
+    ]
+    whole = Object.assign(whole, part, { properties, required })
+  }
+  return whole
 }
 
 /** Whether a part says nothing of members but which of them go together. */

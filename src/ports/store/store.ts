@@ -30,8 +30,8 @@ export type {
   FinishRequest,
   JobMove,
   JobOutcomeStore,
-  QueuePart,
   PurgedPart,
+  QueuePart,
   RemovedJobs,
 } from './job-outcome-store.ts'
 

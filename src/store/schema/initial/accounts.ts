@@ -1,0 +1,42 @@
+/** Tables of accounts, their keys and rate limits. */
+
+/** The first account is there from the first start on. `limits` is a JSON object; what is not in it is that of the installation. */
+export const accounts = `CREATE TABLE accounts (
+  owner TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  created_at_ms {{integer}} NOT NULL,
+  ssh_keys TEXT NOT NULL DEFAULT '[]',
+  delete_running_endpoints {{integer}} NOT NULL DEFAULT 0,
+  limits TEXT NOT NULL DEFAULT '{}'
+) {{strict}}`
+
+/** Keys are hashed. The key of an endpoint can be read by its owner, so it is sealed as well. */
+export const apiKeys = [
+  `CREATE TABLE api_keys (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL DEFAULT 'user' CHECK (kind IN ('user', 'server', 'endpoint')),
+    endpoint_id TEXT REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+    hash TEXT NOT NULL UNIQUE,
+    hint TEXT NOT NULL DEFAULT '',
+    sealed TEXT,
+    scope TEXT NOT NULL,
+    exempt {{integer}} NOT NULL CHECK (exempt IN (0, 1)),
+    disabled {{integer}} NOT NULL CHECK (disabled IN (0, 1)),
+    expires_at_ms {{integer}},
+    created_at_ms {{integer}} NOT NULL,
+    last_used_at_ms {{integer}}
+  ) {{strict}}`,
+  'CREATE INDEX api_keys_by_owner ON api_keys (owner, created_at_ms, id)',
+  'CREATE UNIQUE INDEX api_keys_of_endpoint ON api_keys (endpoint_id)',
+]
+
+/** Requests of an account in the current windows of its rate limits. */
+export const rateWindows = `CREATE TABLE rate_windows (
+  owner TEXT NOT NULL,
+  place {{integer}} NOT NULL,
+  start_ms {{integer}} NOT NULL,
+  used {{integer}} NOT NULL,
+  PRIMARY KEY (owner, place)
+) {{strict}}`

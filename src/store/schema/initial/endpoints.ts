@@ -1,0 +1,60 @@
+/** Tables of endpoints. */
+
+/**
+ * What refers to an endpoint refers to its id, which stays until nothing is left of a deleted one: its rows are removed a few at a time.
+ * The table of endpoints has only those that are there, so that no statement has to leave out deleted ones.
+ */
+export const endpoints = [
+  `CREATE TABLE endpoint_ids (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    deleted_at_ms {{integer}}
+  ) {{strict}}`,
+  'CREATE INDEX endpoint_ids_deleted ON endpoint_ids (id) WHERE deleted_at_ms IS NOT NULL',
+  `CREATE TABLE endpoints (
+    id TEXT PRIMARY KEY REFERENCES endpoint_ids (id),
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    template_id TEXT NOT NULL REFERENCES templates (id),
+    version {{integer}} NOT NULL,
+    workers_min {{integer}} NOT NULL,
+    workers_max {{integer}} NOT NULL,
+    config TEXT NOT NULL,
+    created_at_ms {{integer}} NOT NULL
+  ) {{strict}}`,
+  'CREATE INDEX endpoints_by_template ON endpoints (template_id)',
+  'CREATE INDEX endpoints_by_owner ON endpoints (owner, created_at_ms, id)',
+]
+
+/** Repeats what is in the configuration of endpoints, so that a volume in use cannot be removed. */
+export const endpointVolumes = [
+  `CREATE TABLE endpoint_volumes (
+    endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+    volume_id TEXT NOT NULL REFERENCES network_volumes (id),
+    owner TEXT NOT NULL,
+    PRIMARY KEY (endpoint_id, volume_id)
+  ) {{strict}}`,
+  'CREATE INDEX endpoint_volumes_by_volume ON endpoint_volumes (volume_id)',
+]
+
+/** Versions of an endpoint. `image` is what the image name of the template meant when the first worker of the release started. */
+export const releases = `CREATE TABLE releases (
+  endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+  version {{integer}} NOT NULL,
+  owner TEXT NOT NULL,
+  source TEXT NOT NULL,
+  created_by TEXT,
+  created_at_ms {{integer}} NOT NULL,
+  diff TEXT NOT NULL,
+  image TEXT,
+  PRIMARY KEY (endpoint_id, version)
+) {{strict}}`
+
+export const endpointCounters = `CREATE TABLE endpoint_counters (
+  endpoint_id TEXT PRIMARY KEY REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+  owner TEXT NOT NULL,
+  completed {{integer}} NOT NULL,
+  failed {{integer}} NOT NULL,
+  retried {{integer}} NOT NULL,
+  average_execution_ms {{real}}
+) {{strict}}`

@@ -1,0 +1,139 @@
+/** Tables of jobs and batches. */
+
+/**
+ * The checks repeat the life of a job as core/jobs/job.ts has it, so that no statement can leave it by mistake.
+ * `queue` is where the job waits: '' for the queue of its endpoint, the id of its batch, or that of suspects (SUSPECT_QUEUE).
+ * `waiting_since_ms` is null where the job has waited since it was queued.
+ */
+export const jobs = [
+  `CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+    batch_id TEXT,
+    batch_seq {{integer}},
+    kind TEXT NOT NULL CHECK (kind IN ('run', 'runsync')),
+    status TEXT NOT NULL
+      CHECK (status IN ('IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT')),
+    queue TEXT NOT NULL DEFAULT '',
+    low_priority {{integer}} NOT NULL CHECK (low_priority IN (0, 1)),
+    position {{integer}} NOT NULL,
+    execution_timeout_ms {{integer}} NOT NULL,
+    ttl_ms {{integer}} NOT NULL,
+    retention_ms {{integer}} NOT NULL,
+    queued_at_ms {{integer}} NOT NULL,
+    waiting_since_ms {{integer}},
+    started_at_ms {{integer}},
+    deadline_ms {{integer}},
+    finished_at_ms {{integer}},
+    expires_at_ms {{integer}} NOT NULL,
+    attempt {{integer}} NOT NULL CHECK (attempt >= 0),
+    lost_attempts {{integer}} NOT NULL,
+    streamed_seq {{integer}} NOT NULL,
+    worker_id TEXT,
+    webhook TEXT,
+    s3_config TEXT,
+    policy TEXT,
+    warning TEXT,
+    error TEXT,
+    progress TEXT,
+    input TEXT NOT NULL,
+    output TEXT,
+    CHECK ((status IN ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT')) = (finished_at_ms IS NOT NULL)),
+    CHECK (status <> 'IN_QUEUE' OR started_at_ms IS NULL),
+    CHECK (status <> 'IN_PROGRESS' OR (started_at_ms IS NOT NULL AND worker_id IS NOT NULL AND attempt > 0)),
+    CHECK ((started_at_ms IS NULL) = (deadline_ms IS NULL)),
+    CHECK (lost_attempts BETWEEN 0 AND attempt),
+    CHECK (progress IS NULL OR status = 'IN_PROGRESS'),
+    CHECK (output IS NULL OR status IN ('COMPLETED', 'FAILED')),
+    CHECK (error IS NULL OR status IN ('COMPLETED', 'FAILED', 'TIMED_OUT'))
+  ) {{strict}}`,
+  'CREATE INDEX jobs_in_queue ON jobs (endpoint_id, status, queue, low_priority, position, id)',
+  // Without the state: then each step of a job would write to it.
+  'CREATE INDEX jobs_by_age ON jobs (endpoint_id, queued_at_ms, id)',
+  'CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms)',
+  `CREATE INDEX jobs_by_deadline ON jobs (deadline_ms) WHERE status = 'IN_PROGRESS'`,
+  `CREATE INDEX jobs_by_holder ON jobs (worker_id) WHERE status = 'IN_PROGRESS'`,
+  'CREATE INDEX jobs_of_batch ON jobs (batch_id, batch_seq) WHERE batch_id IS NOT NULL',
+  `CREATE INDEX jobs_running_of_batch ON jobs (batch_id) WHERE batch_id IS NOT NULL AND status = 'IN_PROGRESS'`,
+]
+
+/** Parts of the output that a job has streamed. */
+export const chunks = `CREATE TABLE chunks (
+  job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  seq {{integer}} NOT NULL,
+  owner TEXT NOT NULL,
+  total_bytes {{integer}} NOT NULL,
+  chunk TEXT NOT NULL,
+  PRIMARY KEY (job_id, seq)
+) {{strict}}`
+
+/** What workers reported that was no result. */
+export const diagnostics = `CREATE TABLE diagnostics (
+  job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  seq {{integer}} NOT NULL,
+  owner TEXT NOT NULL,
+  at_ms {{integer}} NOT NULL,
+  worker_id TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY (job_id, seq)
+) {{strict}}`
+
+/** The first job of each Idempotency-Key. It may be gone before its key is. */
+export const idempotencyKeys = [
+  `CREATE TABLE idempotency_keys (
+    endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    expires_at_ms {{integer}} NOT NULL,
+    PRIMARY KEY (endpoint_id, key)
+  ) {{strict}}`,
+  'CREATE INDEX idempotency_keys_by_expiry ON idempotency_keys (expires_at_ms)',
+]
+
+/** `position` is the batch's own position in the queue of its endpoint, where it takes turns as one job. */
+export const batches = [
+  `CREATE TABLE batches (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+    status TEXT NOT NULL CHECK (status IN ('DRAFT', 'FINALIZED', 'CANCELLED')),
+    name TEXT,
+    webhook TEXT,
+    total {{integer}} NOT NULL,
+    completed {{integer}} NOT NULL CHECK (completed >= 0),
+    failed {{integer}} NOT NULL CHECK (failed >= 0),
+    last_seq {{integer}} NOT NULL,
+    position {{integer}} NOT NULL,
+    turn_at_ms {{integer}} NOT NULL,
+    created_at_ms {{integer}} NOT NULL,
+    finalized_at_ms {{integer}},
+    finished_at_ms {{integer}},
+    expires_at_ms {{integer}},
+    CHECK (completed + failed <= total),
+    CHECK (status <> 'DRAFT' OR (finalized_at_ms IS NULL AND finished_at_ms IS NULL)),
+    CHECK (status <> 'FINALIZED' OR finalized_at_ms IS NOT NULL),
+    CHECK ((expires_at_ms IS NULL) = (finalized_at_ms IS NOT NULL AND finished_at_ms IS NULL))
+  ) {{strict}}`,
+  'CREATE INDEX batches_of_endpoint ON batches (endpoint_id, created_at_ms, id)',
+  'CREATE INDEX batches_unfinished ON batches (endpoint_id, position, id) WHERE finished_at_ms IS NULL',
+  'CREATE INDEX batches_by_expiry ON batches (expires_at_ms) WHERE expires_at_ms IS NOT NULL',
+]
+
+/** Requests that are no jobs yet: those of drafts, and for a moment those of a batch that was just finalized. */
+export const batchRequests = `CREATE TABLE batch_requests (
+  batch_id TEXT NOT NULL REFERENCES batches (id) ON DELETE CASCADE,
+  seq {{integer}} NOT NULL,
+  id TEXT NOT NULL UNIQUE,
+  owner TEXT NOT NULL,
+  execution_timeout_ms {{integer}} NOT NULL,
+  ttl_ms {{integer}} NOT NULL,
+  low_priority {{integer}} NOT NULL CHECK (low_priority IN (0, 1)),
+  bytes {{integer}} NOT NULL,
+  webhook TEXT,
+  s3_config TEXT,
+  policy TEXT,
+  input TEXT NOT NULL,
+  PRIMARY KEY (batch_id, seq)
+) {{strict}}`

@@ -1,0 +1,41 @@
+/** Tables of usage by the hour, which outlive their endpoint. */
+
+export const jobHours = [
+  `CREATE TABLE job_hours (
+    endpoint_id TEXT NOT NULL,
+    hour_ms {{integer}} NOT NULL,
+    owner TEXT NOT NULL,
+    queued_ms {{integer}} NOT NULL,
+    execution_ms {{integer}} NOT NULL,
+    lost_ms {{integer}} NOT NULL,
+    input_bytes {{integer}} NOT NULL,
+    output_bytes {{integer}} NOT NULL,
+    stream_bytes {{integer}} NOT NULL,
+    attempts {{integer}} NOT NULL,
+    lost_attempts {{integer}} NOT NULL,
+    completed {{integer}} NOT NULL,
+    failed {{integer}} NOT NULL,
+    timed_out {{integer}} NOT NULL,
+    cancelled {{integer}} NOT NULL,
+    expired {{integer}} NOT NULL,
+    retried {{integer}} NOT NULL,
+    PRIMARY KEY (endpoint_id, hour_ms)
+  ) {{strict}}`,
+  'CREATE INDEX job_hours_of_owner ON job_hours (owner, hour_ms)',
+  'CREATE INDEX job_hours_by_age ON job_hours (hour_ms)',
+]
+
+export const workerHours = [
+  `CREATE TABLE worker_hours (
+    endpoint_id TEXT NOT NULL,
+    hour_ms {{integer}} NOT NULL,
+    flavor TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    starting_ms {{integer}} NOT NULL,
+    running_ms {{integer}} NOT NULL,
+    idle_ms {{integer}} NOT NULL,
+    PRIMARY KEY (endpoint_id, hour_ms, flavor)
+  ) {{strict}}`,
+  'CREATE INDEX worker_hours_of_owner ON worker_hours (owner, hour_ms)',
+  'CREATE INDEX worker_hours_by_age ON worker_hours (hour_ms)',
+]

@@ -1,0 +1,74 @@
+/** Tables of workers. */
+
+/** Workers that are wanted and have no place on a machine yet. Each becomes a row of `workers` when it gets one. */
+export const queuedWorkers = [
+  `CREATE TABLE queued_workers (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+    version {{integer}} NOT NULL,
+    queued_at_ms {{integer}} NOT NULL,
+    reason TEXT NOT NULL,
+    resource TEXT NOT NULL DEFAULT 'workers'
+  ) {{strict}}`,
+  'CREATE INDEX queued_workers_endpoint ON queued_workers (endpoint_id, queued_at_ms)',
+]
+
+/**
+ * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue endpoints.
+ * The times say how far a worker came on the way to its start, since when it idles, and how far its usage is counted.
+ */
+export const workers = [
+  `CREATE TABLE workers (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    endpoint_id TEXT NOT NULL,
+    version {{integer}} NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED')),
+    driver TEXT NOT NULL,
+    handle TEXT,
+    base_url TEXT NOT NULL,
+    token_hash TEXT NOT NULL UNIQUE,
+    placement TEXT,
+    serves TEXT,
+    sdk TEXT,
+    capacity {{integer}} NOT NULL,
+    jobs_finished {{integer}} NOT NULL,
+    problem TEXT,
+    problem_at_ms {{integer}},
+    created_at_ms {{integer}} NOT NULL,
+    placed_at_ms {{integer}},
+    pull_started_at_ms {{integer}},
+    pull_ended_at_ms {{integer}},
+    started_at_ms {{integer}},
+    ready_at_ms {{integer}},
+    idle_since_ms {{integer}},
+    stop_requested_at_ms {{integer}},
+    stopping_at_ms {{integer}},
+    exited_at_ms {{integer}},
+    stop_reason TEXT,
+    exit TEXT,
+    flavor TEXT NOT NULL DEFAULT 'unknown',
+    idle_ms {{integer}} NOT NULL DEFAULT 0,
+    counted_until_ms {{integer}} NOT NULL DEFAULT 0,
+    counted_idle_ms {{integer}} NOT NULL DEFAULT 0,
+    CHECK ((state = 'EXITED') = (exited_at_ms IS NOT NULL)),
+    CHECK ((state = 'EXITED') = (exit IS NOT NULL)),
+    CHECK ((stop_reason IS NULL) = (stop_requested_at_ms IS NULL)),
+    CHECK (state NOT IN ('DRAINING', 'STOPPING') OR stop_reason IS NOT NULL)
+  ) {{strict}}`,
+  'CREATE INDEX workers_of_endpoint ON workers (endpoint_id, created_at_ms)',
+  `CREATE INDEX workers_alive ON workers (endpoint_id, created_at_ms) WHERE state <> 'EXITED'`,
+  `CREATE INDEX workers_by_count ON workers (counted_until_ms) WHERE state <> 'EXITED'`,
+  `CREATE INDEX workers_exited ON workers (endpoint_id, exited_at_ms) WHERE state = 'EXITED'`,
+  `CREATE INDEX workers_by_exit ON workers (exited_at_ms) WHERE state = 'EXITED'`,
+]
+
+/** Jobs that a worker still has to be told to stop. */
+export const stops = `CREATE TABLE stops (
+  worker_id TEXT NOT NULL REFERENCES workers (id) ON DELETE CASCADE,
+  job_id TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  since_ms {{integer}} NOT NULL,
+  PRIMARY KEY (worker_id, job_id)
+) {{strict}}`
