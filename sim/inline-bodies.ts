@@ -1,4 +1,4 @@
-import { readHere } from '../src/core/jobs/body-readings.ts'
+import { readHere } from '../src/core/bodies/body-readings.ts'
 import type { BodyParser } from '../src/ports/body-parser.ts'
 
 /** Large bodies are read where they are: there are no threads under virtual time. */

@@ -1,4 +1,4 @@
-import type { MachineGpu, MachineParts } from '../src/core/placement/inventory.ts'
+import type { MachineGpu, MachineParts } from '../src/core/hardware/inventory.ts'
 import type { SeededRandom } from './random.ts'
 import type { World } from './world.ts'
 

@@ -3,8 +3,8 @@
  * checkers read this one stream; nothing else is logged by services and loops.
  */
 
-import type { JobUsage } from './core/accounts/usage.ts'
 import type { AccessLogEntry } from './core/balancing/access-log-entry.ts'
+import type { JobUsage } from './core/billing/usage.ts'
 import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/jobs/job.ts'
 import type { StopReason, WorkerState } from './core/workers/worker.ts'

@@ -1,6 +1,6 @@
 import type { EndpointConfig } from '../../src/core/endpoints/endpoint.ts'
+import { cataloged, type MachineParts } from '../../src/core/hardware/inventory.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { cataloged, type MachineParts } from '../../src/core/placement/inventory.ts'
 import { FAULT_REASONS } from '../../src/core/workers/worker.ts'
 import type { Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'

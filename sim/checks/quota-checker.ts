@@ -1,6 +1,6 @@
 import type { GivenLimits } from '../../src/core/accounts/quotas.ts'
 import type { JobId } from '../../src/core/ids.ts'
-import type { Placement } from '../../src/core/placement/placement.ts'
+import type { Placement } from '../../src/core/workers/placement.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'
 

@@ -1,5 +1,5 @@
+import { type Body, LARGE_BODY_BYTES, textOf } from '../core/bodies/body-readings.ts'
 import { AppError } from '../core/errors.ts'
-import { type Body, LARGE_BODY_BYTES, textOf } from '../core/jobs/body-readings.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
 import type { LimitedBody } from '../services/workers/worker-calls.ts'

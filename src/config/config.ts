@@ -1,7 +1,7 @@
 /** Every setting of the server in one table: option, environment variable, default and check. */
 
 import { givenKeyProblems } from '../core/accounts/given-key.ts'
-import { CATALOG_PRICES, type PriceList, readPrices } from '../core/accounts/prices.ts'
+import { CATALOG_PRICES, type PriceList, readPrices } from '../core/billing/prices.ts'
 import { PLACEMENT_RULES, type PlacementRules } from '../core/placement/placement-input.ts'
 import { DATABASE_SETTING } from './database.ts'
 import { GATEWAY_SETTINGS, type GatewayConfig, gatewayConfig } from './gateway.ts'

@@ -1,4 +1,4 @@
-import { hourOf } from '../core/accounts/usage.ts'
+import { hourOf } from '../core/billing/usage.ts'
 import type { WorkerId } from '../core/ids.ts'
 import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/jobs/retention.ts'
 import type { Ports } from '../ports/ports.ts'

@@ -1,5 +1,5 @@
+import { initTimeoutMs } from '../core/endpoints/init-timeout.ts'
 import type { WorkerId } from '../core/ids.ts'
-import { initTimeoutMs } from '../core/workers/init-timeout.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/workers/worker-liveness.ts'
 import type { Ports } from '../ports/ports.ts'

@@ -1,4 +1,4 @@
-import type { Body, ReadingName, ReadingRest, Readings } from '../core/jobs/body-readings.ts'
+import type { Body, ReadingName, ReadingRest, Readings } from '../core/bodies/body-readings.ts'
 
 /** Reads large bodies where that holds nobody up. */
 export interface BodyParser {

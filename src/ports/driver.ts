@@ -1,8 +1,8 @@
 import type { EndpointType } from '../core/endpoints/endpoint.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../core/ids.ts'
-import type { Placement } from '../core/placement/placement.ts'
 import type { Capacity } from '../core/scaling/plan.ts'
 import type { Isolation } from '../core/workers/isolation.ts'
+import type { Placement } from '../core/workers/placement.ts'
 import type { ServedAt } from '../core/workers/socket-address.ts'
 
 /** What a driver starts. */

@@ -1,4 +1,4 @@
-import type { MachineParts } from '../core/placement/inventory.ts'
+import type { MachineParts } from '../core/hardware/inventory.ts'
 
 /**
  * The machine that workers run on. It publishes the topic `machine` when what it has turns out to be other than before.

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/placement/placement.ts'
+import { UNPLACED } from '../../src/core/workers/placement.ts'
 import {
   createProcessDriver,
   type ProcessDriver,

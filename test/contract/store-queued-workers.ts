@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../../src/core/placement/placement.ts'
+import { MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../../src/core/workers/placement.ts'
 import {
   type Cases,
   E1,

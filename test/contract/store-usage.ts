@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE, USAGE_READ } from '../../src/core/accounts/usage.ts'
+import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE, USAGE_READ } from '../../src/core/billing/usage.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
 import {
   BROKEN,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { UNPLACED } from '../../src/core/placement/placement.ts'
+import { UNPLACED } from '../../src/core/workers/placement.ts'
 import { createMockFleet } from '../../src/drivers/mock/mock.ts'
 import { createNoDriver } from '../../src/drivers/none.ts'
 import { createRoutedDriver } from '../../src/drivers/routed.ts'

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE } from '../../src/core/accounts/usage.ts'
+import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE } from '../../src/core/billing/usage.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { type Job, MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import type { Store } from '../../src/ports/store/store.ts'

@@ -1,5 +1,5 @@
 /** Machines for tests, with as many GPUs as a test says. */
-import type { MachineGpu, MachineParts } from '../../src/core/placement/inventory.ts'
+import type { MachineGpu, MachineParts } from '../../src/core/hardware/inventory.ts'
 
 /** A GPU that is well. */
 export function aGpu(index: number, name = 'NVIDIA GeForce RTX 4090', fields: Partial<MachineGpu> = {}): MachineGpu {

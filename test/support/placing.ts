@@ -2,7 +2,6 @@
 import type { Compute } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
 import { placeWorkers } from '../../src/core/placement/place.ts'
-import { type AssignedGpu, type Placement, UNPLACED } from '../../src/core/placement/placement.ts'
 import {
   type Occupant,
   PLACEMENT_RULES,
@@ -12,6 +11,7 @@ import {
   type Tenant,
 } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
+import { type AssignedGpu, type Placement, UNPLACED } from '../../src/core/workers/placement.ts'
 import { aMachine } from './machines.ts'
 import { NOW } from './snapshots.ts'
 

@@ -9,9 +9,10 @@ import { SimLogs } from '../../sim/logs.ts'
 import type { Surface, SurfaceEnv } from '../../src/api/surface.ts'
 import { type App, createApp, type Services } from '../../src/app.ts'
 import { type ApiKey, FULL_SCOPE } from '../../src/core/accounts/permission.ts'
-import type { PriceList } from '../../src/core/accounts/prices.ts'
 import { type GivenLimits, NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/accounts/rate-limit.ts'
+import type { PriceList } from '../../src/core/billing/prices.ts'
+import type { MachineParts } from '../../src/core/hardware/inventory.ts'
 import {
   DEFAULT_OWNER,
   type EndpointId,
@@ -21,7 +22,6 @@ import {
   type WorkerId,
 } from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
-import type { MachineParts } from '../../src/core/placement/inventory.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'

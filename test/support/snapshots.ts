@@ -4,8 +4,8 @@ import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
 import type { Batch } from '../../src/core/jobs/batch.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
-import type { QueuedWorker } from '../../src/core/placement/placement.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../src/core/scaling/scale.ts'
+import type { QueuedWorker } from '../../src/core/workers/placement.ts'
 import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/workers/worker.ts'
 
 /** The instant of every test of the core. */

@@ -1,6 +1,6 @@
 /** In place of the thread that reads large bodies: ends when it is given the word, else reads. */
 import { parentPort } from 'node:worker_threads'
-import { readHere } from '../../src/core/jobs/body-readings.ts'
+import { readHere } from '../../src/core/bodies/body-readings.ts'
 import type { ReadingRequest } from '../../src/system/bodies/body-threads.ts'
 
 let pieces: Uint8Array[] = []

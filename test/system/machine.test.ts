@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { gpuSummary } from '../../src/core/placement/inventory.ts'
+import { gpuSummary } from '../../src/core/hardware/inventory.ts'
 import type { Clock } from '../../src/ports/clock.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createMachine, describeGpus, FRESH_MS, KEPT_MS } from '../../src/system/hardware/machine.ts'

@@ -1,7 +1,7 @@
 import { createSchema, createYoga, type Plugin } from 'graphql-yoga'
 import type { Caller } from '../../core/accounts/permission.ts'
+import { LARGE_BODY_BYTES, type Pieces } from '../../core/bodies/body-readings.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
-import { LARGE_BODY_BYTES, type Pieces } from '../../core/jobs/body-readings.ts'
 import { isTooDeep, TOO_DEEP } from '../../core/json/json-depth.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'

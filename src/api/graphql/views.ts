@@ -1,10 +1,10 @@
 import { type Endpoint, formatGpuIds } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
-import { cpuMemoryGb } from '../../core/placement/catalog.ts'
-import type { QueuedWorker } from '../../core/placement/placement.ts'
+import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
+import type { QueuedWorker } from '../../core/workers/placement.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 
 /** What an endpoint's own fields are resolved from. */

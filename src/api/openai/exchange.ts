@@ -1,5 +1,5 @@
+import { LARGE_BODY_BYTES } from '../../core/bodies/body-readings.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
-import { LARGE_BODY_BYTES } from '../../core/jobs/body-readings.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import { RESULT_BYTES } from '../../core/jobs/result.ts'
 import { readJson } from '../../core/json/json-text.ts'

@@ -1,7 +1,7 @@
 import { ENDPOINT_DEFAULTS } from '../../core/endpoints/endpoint.ts'
 import { servingFailures } from '../../core/endpoints/serving.ts'
 import { envFailures, portFailures } from '../../core/endpoints/template.ts'
-import { cpuFailures, gpuFailures, locationFailures } from '../../core/placement/catalog.ts'
+import { cpuFailures, gpuFailures, locationFailures } from '../../core/hardware/catalog.ts'
 import type { Members, Rule } from './route.ts'
 import type { CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
 

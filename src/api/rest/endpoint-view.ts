@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { shownHealthPath } from '../../core/endpoints/serving.ts'
 import type { Template } from '../../core/endpoints/template.ts'
-import { cpuMemoryGb } from '../../core/placement/catalog.ts'
+import { cpuMemoryGb } from '../../core/hardware/catalog.ts'
 import { type Addresses, balancedUrl } from '../addresses.ts'
 import type { EndpointBody } from './schemas/endpoint.ts'
 

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
+import type { DocumentReading } from '../../core/bodies/document-size.ts'
 import { AppError } from '../../core/errors.ts'
-import type { DocumentReading } from '../../core/json/document-size.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import type { BodyContract, Contract, Shape } from './route.ts'
 

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { BUCKET_SIZES, type BucketSize } from '../../core/accounts/billing.ts'
+import { BUCKET_SIZES, type BucketSize } from '../../core/billing/billing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { type Column, column, durationText, memberAt, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'

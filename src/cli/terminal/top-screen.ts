@@ -2,7 +2,7 @@
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
 import type { Explanation } from '../../core/observing/explain.ts'
 import { counted } from '../../core/observing/explain-facts.ts'
-import type { WorkerCounts } from '../../core/workers/worker-status.ts'
+import type { WorkerCounts } from '../../core/observing/worker-status.ts'
 import { durationText, onOneLine } from './table.ts'
 import { gpuText, phaseText } from './worker-table.ts'
 

@@ -1,6 +1,6 @@
+import { cpuFailures, gpuFailures, locationFailures } from '../hardware/catalog.ts'
+import type { GpuType } from '../hardware/catalog-types.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
-import { cpuFailures, gpuFailures, locationFailures } from '../placement/catalog.ts'
-import type { GpuType } from '../placement/catalog-types.ts'
 import { type FieldNames, GRAPHQL_NAMES } from './field-names.ts'
 import { cudaFailures, envFailures } from './template.ts'
 

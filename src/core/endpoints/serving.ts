@@ -1,7 +1,7 @@
 /** How a worker of a load-balancing endpoint serves, as the variables of its environment say. */
 
 import { secretNames } from '../secrets/secret.ts'
-import { initTimeoutMs, isInitTimeout, MAX_INIT_S } from '../workers/init-timeout.ts'
+import { initTimeoutMs, isInitTimeout, MAX_INIT_S } from './init-timeout.ts'
 
 /** What the program of a worker serves; the ports are those that its user named, drivers may give it others. */
 export interface Serving {

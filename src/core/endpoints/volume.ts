@@ -1,5 +1,5 @@
+import { DATA_CENTERS } from '../hardware/catalog-types.ts'
 import type { OwnerId, VolumeId } from '../ids.ts'
-import { DATA_CENTERS } from '../placement/catalog-types.ts'
 
 /** How fast a volume is where there is a choice; here all are alike. */
 export type VolumeType = 'STANDARD' | 'HIGH_PERFORMANCE'

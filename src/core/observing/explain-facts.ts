@@ -1,8 +1,8 @@
 /** Facts about workers and lines, said to people: the evidence of an explanation. */
 
 import type { WorkerId } from '../ids.ts'
-import type { QueuedWorker } from '../placement/placement.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
+import type { QueuedWorker } from '../workers/placement.ts'
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
 import { wordsOf } from './explain-words.ts'

@@ -1,6 +1,7 @@
 /** What is said of jobs, and of requests where an endpoint passes those on. */
-import type { Resource } from '../placement/placement.ts'
+
 import type { EndpointSnapshot } from '../scaling/scale.ts'
+import type { Resource } from '../workers/placement.ts'
 
 /** Words for what an endpoint has to do. */
 export interface Words {

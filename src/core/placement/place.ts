@@ -8,7 +8,7 @@
  * do not pass it for ever, and after a longer wait the endpoint that has most gives a worker when its job is done.
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
-import type { Placement } from './placement.ts'
+import type { Placement } from '../workers/placement.ts'
 import { isHopeless, type PlacementFailure, placementFailureOf } from './placement-failure.ts'
 import { findFit, helps, type PlacementFit, quotaReached, type Search } from './placement-fit.ts'
 import type {

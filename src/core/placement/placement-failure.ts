@@ -1,7 +1,7 @@
 /** Why a worker has no place, as precisely as the machine can be read. See place.ts. */
 import type { Compute } from '../endpoints/endpoint.ts'
-import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from './inventory.ts'
-import type { Resource } from './placement.ts'
+import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
+import type { Resource } from '../workers/placement.ts'
 import {
   chosenGpus,
   gpusInUse,

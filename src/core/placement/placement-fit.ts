@@ -1,9 +1,9 @@
 /** Whether there is room for one worker of an endpoint beside others, and where. See place.ts. */
 
 import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
-import { cpuMemoryGb } from './catalog.ts'
-import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from './inventory.ts'
-import { type Placement, UNPLACED } from './placement.ts'
+import { cpuMemoryGb } from '../hardware/catalog.ts'
+import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from '../hardware/inventory.ts'
+import { type Placement, UNPLACED } from '../workers/placement.ts'
 import type { Occupant, PlacementRules, Tenant, WorkerQuota } from './placement-input.ts'
 
 /** What a worker of an endpoint needs, and what there is at all. */

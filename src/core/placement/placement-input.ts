@@ -1,9 +1,9 @@
 /** What core/place looks at, and what it answers. */
 import type { Compute } from '../endpoints/endpoint.ts'
+import type { MachineParts } from '../hardware/inventory.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Capacity } from '../scaling/plan.ts'
-import type { MachineParts } from './inventory.ts'
-import type { Placement, Resource } from './placement.ts'
+import type { Placement, Resource } from '../workers/placement.ts'
 
 /** What may be chosen about placing; times in milliseconds. */
 export interface PlacementRules {

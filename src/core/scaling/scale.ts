@@ -1,6 +1,6 @@
 import { type Endpoint, type EndpointCounters, idleTimeoutMs } from '../endpoints/endpoint.ts'
 import type { EndpointId, WorkerId } from '../ids.ts'
-import type { QueuedWorker } from '../placement/placement.ts'
+import type { QueuedWorker } from '../workers/placement.ts'
 import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
 import { workersForDelay } from './queue-delay.ts'
 

@@ -1,5 +1,5 @@
 import type { EndpointId, VolumeId, WorkerId } from '../ids.ts'
-import type { Placement } from '../placement/placement.ts'
+import type { Placement } from './placement.ts'
 import { PING_MS } from './worker-liveness.ts'
 
 /** Who a worker is, and what it has. */

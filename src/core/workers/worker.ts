@@ -10,7 +10,7 @@
 
 import type { Serving } from '../endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
-import type { Placement } from '../placement/placement.ts'
+import type { Placement } from './placement.ts'
 
 /** Every state of a worker, in the order of its life. */
 export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'] as const

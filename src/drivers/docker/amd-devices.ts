@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
-import type { AssignedGpu } from '../../core/placement/placement.ts'
+import type { AssignedGpu } from '../../core/workers/placement.ts'
 
 /** What a container needs to use GPUs of AMD. */
 export interface AmdDevices {

@@ -1,6 +1,6 @@
 /** How a container is given GPUs, and no others than its own. */
 import { AppError } from '../../core/errors.ts'
-import type { AssignedGpu } from '../../core/placement/placement.ts'
+import type { AssignedGpu } from '../../core/workers/placement.ts'
 import type { AmdDevices } from './amd-devices.ts'
 
 /** What an engine can do for GPUs. */

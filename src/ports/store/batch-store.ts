@@ -1,4 +1,4 @@
-import type { JobUsage } from '../../core/accounts/usage.ts'
+import type { JobUsage } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Batch, BatchRefusal, BatchRequest } from '../../core/jobs/batch.ts'
 import type { Job, JobStatus } from '../../core/jobs/job.ts'

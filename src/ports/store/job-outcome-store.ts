@@ -1,4 +1,4 @@
-import type { JobUsage } from '../../core/accounts/usage.ts'
+import type { JobUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import type { Job, JobOutcome, JobStatus } from '../../core/jobs/job.ts'
 

@@ -1,5 +1,5 @@
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
-import type { QueuedWorker } from '../../core/placement/placement.ts'
+import type { QueuedWorker } from '../../core/workers/placement.ts'
 
 /**
  * Workers that are wanted and have no place on the machine. They end as workers of the same id, when somebody wants them no

@@ -1,5 +1,5 @@
-import type { BilledPhase } from '../../core/accounts/prices.ts'
-import type { JobUsage, WorkerUsage } from '../../core/accounts/usage.ts'
+import type { BilledPhase } from '../../core/billing/prices.ts'
+import type { JobUsage, WorkerUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 
 /** Which usage is read. */

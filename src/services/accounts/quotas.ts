@@ -12,7 +12,7 @@ import {
   objectProblem,
   workersMinProblem,
 } from '../../core/accounts/quotas.ts'
-import type { JobUsage } from '../../core/accounts/usage.ts'
+import type { JobUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Position } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'

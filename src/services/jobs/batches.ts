@@ -1,4 +1,4 @@
-import { NO_JOB_USAGE } from '../../core/accounts/usage.ts'
+import { NO_JOB_USAGE } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
 import type { BatchId, EndpointId, JobId } from '../../core/ids.ts'

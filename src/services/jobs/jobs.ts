@@ -1,4 +1,4 @@
-import type { JobUsage } from '../../core/accounts/usage.ts'
+import type { JobUsage } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'

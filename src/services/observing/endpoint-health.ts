@@ -1,7 +1,7 @@
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { countWorkers, isReady, shownWorkers } from '../../core/observing/worker-status.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
-import { countWorkers, isReady, shownWorkers } from '../../core/workers/worker-status.ts'
 import type { Balancing } from '../balancing/balancing.ts'
 
 /** Counts of jobs, or of requests in flight and in line, and of workers of an endpoint, as clients know them. */

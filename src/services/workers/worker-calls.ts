@@ -1,6 +1,6 @@
+import type { Body } from '../../core/bodies/body-readings.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
-import type { Body } from '../../core/jobs/body-readings.ts'
 import { readChunk } from '../../core/jobs/chunk.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
 import {

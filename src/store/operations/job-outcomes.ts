@@ -1,4 +1,4 @@
-import { NO_JOB_USAGE, usageOfMove } from '../../core/accounts/usage.ts'
+import { NO_JOB_USAGE, usageOfMove } from '../../core/billing/usage.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import {
   type Job,

@@ -1,5 +1,5 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { MAX_QUEUED_WORKERS, type QueuedWorker } from '../../core/placement/placement.ts'
+import { MAX_QUEUED_WORKERS, type QueuedWorker } from '../../core/workers/placement.ts'
 import type { QueuedWorkerStore } from '../../ports/store/queued-worker-store.ts'
 import type { EndpointRow } from '../rows/endpoints.ts'
 import { ofQueuedWorker, type QueuedWorkerRow, toQueuedWorker } from '../rows/queued-workers.ts'

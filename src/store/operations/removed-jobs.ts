@@ -1,4 +1,4 @@
-import { NO_JOB_USAGE, usageOfMove } from '../../core/accounts/usage.ts'
+import { NO_JOB_USAGE, usageOfMove } from '../../core/billing/usage.ts'
 import { expiredJob, isFinal, type Job } from '../../core/jobs/job.ts'
 import type { Expired, JobMove } from '../../ports/store/store.ts'
 import { type RemovedRow, toRemovedJob } from '../rows/jobs.ts'

@@ -7,7 +7,7 @@ import {
   NO_WORKER_USAGE,
   USAGE_READ,
   type WorkerCount,
-} from '../../core/accounts/usage.ts'
+} from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { JobMove } from '../../ports/store/store.ts'
 import type {

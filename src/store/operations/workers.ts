@@ -1,4 +1,4 @@
-import { flavorOf } from '../../core/accounts/usage.ts'
+import { flavorOf } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import {
   type StopReason,

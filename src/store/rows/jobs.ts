@@ -1,4 +1,4 @@
-import type { UsageSpan } from '../../core/accounts/usage.ts'
+import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus, JobSummary } from '../../core/jobs/job.ts'
 import type { SqlValue } from '../operations/operation.ts'

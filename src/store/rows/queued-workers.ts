@@ -1,5 +1,5 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { QueuedWorker, Resource } from '../../core/placement/placement.ts'
+import type { QueuedWorker, Resource } from '../../core/workers/placement.ts'
 import type { SqlValue } from '../operations/operation.ts'
 
 /** A row of `queued_workers`. */

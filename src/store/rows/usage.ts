@@ -1,4 +1,4 @@
-import { JOB_FIGURES, type JobUsage, type WorkerMeter, type WorkerUsage } from '../../core/accounts/usage.ts'
+import { JOB_FIGURES, type JobUsage, type WorkerMeter, type WorkerUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { SqlValue } from '../operations/operation.ts'
 import { JOB_FIGURE_COLUMNS } from '../sql/usage.ts'

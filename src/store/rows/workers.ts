@@ -1,6 +1,6 @@
 import type { Serving } from '../../core/endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { Placement } from '../../core/placement/placement.ts'
+import type { Placement } from '../../core/workers/placement.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../../core/workers/worker.ts'
 import type { SqlValue } from '../operations/operation.ts'
 

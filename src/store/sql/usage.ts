@@ -1,5 +1,5 @@
 /** Statements on what jobs and workers have used. */
-import { JOB_FIGURES } from '../../core/accounts/usage.ts'
+import { JOB_FIGURES } from '../../core/billing/usage.ts'
 import { ALIVE } from './guards.ts'
 
 const columnOf = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)

@@ -1,6 +1,6 @@
 /** The program of a thread that reads large bodies. */
 import { parentPort } from 'node:worker_threads'
-import { readHere } from '../../core/jobs/body-readings.ts'
+import { readHere } from '../../core/bodies/body-readings.ts'
 import { packError } from '../../store/engines/thread-messages.ts'
 import type { ReadingAnswer, ReadingRequest } from './body-threads.ts'
 

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import type { Body, Pieces, ReadingName } from '../../core/bodies/body-readings.ts'
 import { AppError } from '../../core/errors.ts'
-import type { Body, Pieces, ReadingName } from '../../core/jobs/body-readings.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import { unpackError } from '../../store/engines/thread-messages.ts'
 

@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os'
-import { gpuKey, gpuSummary, type MachineGpu, type MachineParts } from '../../core/placement/inventory.ts'
+import { gpuKey, gpuSummary, type MachineGpu, type MachineParts } from '../../core/hardware/inventory.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Machine } from '../../ports/machine.ts'

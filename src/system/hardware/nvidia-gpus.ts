@@ -1,5 +1,5 @@
 /** GPUs of NVIDIA, as `nvidia-smi` tells them. */
-import type { MachineGpu } from '../../core/placement/inventory.ts'
+import type { MachineGpu } from '../../core/hardware/inventory.ts'
 import { runTool, said, type ToolOptions } from './vendor-tool.ts'
 
 /** What a vendor's tool tells. */

@@ -1,7 +1,7 @@
 /** Deleting endpoints and purging lines that have many jobs: what was promised of them, and that others are not held up. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hourOf } from '../../../src/core/accounts/usage.ts'
+import { hourOf } from '../../../src/core/billing/usage.ts'
 import { DEFAULT_OWNER, type EndpointId, type JobId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 

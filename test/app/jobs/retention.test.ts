@@ -1,7 +1,7 @@
 /** Everything ends some day: rows, files and what workers leave behind, also when a server ended in the middle of it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { HOUR_MS, hourOf } from '../../../src/core/accounts/usage.ts'
+import { HOUR_MS, hourOf } from '../../../src/core/billing/usage.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 

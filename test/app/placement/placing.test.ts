@@ -1,8 +1,8 @@
 /** Several endpoints share a machine. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import type { MachineGpu } from '../../../src/core/hardware/inventory.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import type { MachineGpu } from '../../../src/core/placement/inventory.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig, type RigOptions, type RigWorker } from '../../support/rig.ts'
 

@@ -1,7 +1,7 @@
 /** Large requests of the management APIs: a long text is taken, a great many values are not. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MAX_DOCUMENT_VALUES } from '../../../src/core/json/document-size.ts'
+import { MAX_DOCUMENT_VALUES } from '../../../src/core/bodies/document-size.ts'
 import { openRig } from '../../support/rig.ts'
 
 const QUERY = 'mutation ($input: SecretCreateInput!) { secretCreate(input: $input) { name } }'

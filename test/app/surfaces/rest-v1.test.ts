@@ -1,8 +1,8 @@
 /** REST version 1 where a tool says little: what an endpoint is then made of. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { CPU_FLAVORS, GPU_POOLS } from '../../../src/core/hardware/catalog-data.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import { CPU_FLAVORS, GPU_POOLS } from '../../../src/core/placement/catalog-data.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const ALL_TYPES = GPU_POOLS.flatMap(({ gpuTypes }) => gpuTypes)

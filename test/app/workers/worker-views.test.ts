@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import type { Placement } from '../../../src/core/placement/placement.ts'
+import type { Placement } from '../../../src/core/workers/placement.ts'
 import { openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 import { createSeededRandom } from '../../support/seeded-random.ts'
 

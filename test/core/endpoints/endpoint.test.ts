@@ -13,9 +13,9 @@ import {
   workersMustSee,
 } from '../../../src/core/endpoints/endpoint.ts'
 import { REST_NAMES } from '../../../src/core/endpoints/field-names.ts'
+import { cpuFailures, cpuMemoryGb, gpuFailures, locationFailures } from '../../../src/core/hardware/catalog.ts'
+import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from '../../../src/core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../../src/core/ids.ts'
-import { cpuFailures, cpuMemoryGb, gpuFailures, locationFailures } from '../../../src/core/placement/catalog.ts'
-import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from '../../../src/core/placement/catalog-data.ts'
 import { anEndpoint } from '../../support/snapshots.ts'
 
 const GPU: Extract<Compute, { kind: 'gpu' }> = {

@@ -7,8 +7,8 @@ import {
   templateFailures,
 } from '../../../src/core/endpoints/template.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../../../src/core/ids.ts'
-import { type Placement, UNPLACED } from '../../../src/core/placement/placement.ts'
 import { resolveSecrets, secretFailures, secretNames } from '../../../src/core/secrets/secret.ts'
+import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import { protocolEnv } from '../../../src/core/workers/worker-environment.ts'
 
 function aTemplate(fields: Partial<TemplateInput> = {}): TemplateInput {

@@ -11,7 +11,7 @@ import {
   WAIT_CAUSES,
   type WaitCause,
 } from '../../../src/core/observing/explain.ts'
-import { type Placement, UNPLACED } from '../../../src/core/placement/placement.ts'
+import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import type { WorkerLoad } from '../../../src/core/workers/worker.ts'
 import { missingSecretsText, missingVolumeText } from '../../../src/core/workers/worker-failure.ts'
 import { aJob, anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'

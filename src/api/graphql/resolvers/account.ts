@@ -1,5 +1,5 @@
 import type { Caller } from '../../../core/accounts/permission.ts'
-import { dollars } from '../../../core/accounts/prices.ts'
+import { dollars } from '../../../core/billing/prices.ts'
 import { invalid } from '../../../core/errors.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { GraphqlContext, Writing } from '../context.ts'

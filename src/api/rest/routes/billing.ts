@@ -1,7 +1,7 @@
-import type { BillingTime, BucketSize } from '../../../core/accounts/billing.ts'
-import { dollars } from '../../../core/accounts/prices.ts'
+import type { BillingTime, BucketSize } from '../../../core/billing/billing.ts'
+import { dollars } from '../../../core/billing/prices.ts'
 import type { EndpointId } from '../../../core/ids.ts'
-import type { Amounts, Billing, BillingRecord } from '../../../services/accounts/billing.ts'
+import type { Amounts, Billing, BillingRecord } from '../../../services/billing/billing.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
 

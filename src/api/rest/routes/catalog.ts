@@ -1,8 +1,8 @@
 import { notFound } from '../../../core/errors.ts'
-import type { CpuFlavor } from '../../../core/placement/catalog-data.ts'
-import type { DataCenter } from '../../../core/placement/catalog-types.ts'
+import type { CpuFlavor } from '../../../core/hardware/catalog-data.ts'
+import type { DataCenter } from '../../../core/hardware/catalog-types.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
-import type { Catalog, PricedGpu } from '../../../services/placement/catalog.ts'
+import type { Catalog, PricedGpu } from '../../../services/hardware/catalog.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import {
   ASKED_VCPUS,

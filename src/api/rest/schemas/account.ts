@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/accounts/account.ts'
 import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MOST_LIMIT } from '../../../core/accounts/quotas.ts'
-import { DATA_CENTERS } from '../../../core/placement/catalog-types.ts'
+import { DATA_CENTERS } from '../../../core/hardware/catalog-types.ts'
 import { MAX_CREDENTIAL } from '../../../core/secrets/registry.ts'
 import { DateTime, Id, listed, Name, PageQuery, Pagination, text } from './common.ts'
 

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { BUCKET_SIZES } from '../../../core/accounts/billing.ts'
+import { BUCKET_SIZES } from '../../../core/billing/billing.ts'
 import { DateTime } from './common.ts'
 
 const Time = z.iso.datetime({ offset: true }).openapi({ format: 'date-time' }).optional()

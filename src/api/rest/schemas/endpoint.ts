@@ -8,8 +8,8 @@ import {
   MAX_TEXT,
   PORT,
 } from '../../../core/endpoints/template.ts'
-import { LOCATIONS } from '../../../core/placement/catalog.ts'
-import { CPU_FLAVORS, GPU_POOLS } from '../../../core/placement/catalog-data.ts'
+import { LOCATIONS } from '../../../core/hardware/catalog.ts'
+import { CPU_FLAVORS, GPU_POOLS } from '../../../core/hardware/catalog-data.ts'
 import { CudaVersion, DateTime, Id, listed, Name, Pagination, text, Uri, UriTemplate } from './common.ts'
 
 const QueueRequestUrls = z

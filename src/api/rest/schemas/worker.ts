@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
+import { WORKER_STATUSES } from '../../../core/observing/worker-status.ts'
 import { ISOLATIONS, LIMITS } from '../../../core/workers/isolation.ts'
 import { WORKER_PHASES } from '../../../core/workers/worker-phase.ts'
-import { WORKER_STATUSES } from '../../../core/workers/worker-status.ts'
 import { DateTime } from './common.ts'
 
 const Count = z.int().min(0)

@@ -1,13 +1,13 @@
 /** The readings of bodies that may take long, by name, so that they can run anywhere: in the loop or in a thread. */
 
-import { readDocument } from '../json/document-size.ts'
+import { readBatchName, readMoreRequests, readNewBatch } from '../jobs/batch-reading.ts'
+import { readChunk } from '../jobs/chunk.ts'
+import type { Job } from '../jobs/job.ts'
+import { readResult } from '../jobs/result.ts'
+import { readSubmission } from '../jobs/submission.ts'
 import { errorObjectOf, failureAnswer, failureOf, openAiAnswer, readOpenAiCall } from '../openai/openai.ts'
 import { isJson, itemsOfChunks, itemsOfOutput } from '../openai/openai-stream.ts'
-import { readBatchName, readMoreRequests, readNewBatch } from './batch-reading.ts'
-import { readChunk } from './chunk.ts'
-import type { Job } from './job.ts'
-import { readResult } from './result.ts'
-import { readSubmission } from './submission.ts'
+import { readDocument } from './document-size.ts'
 
 /** From so many bytes on a body is not decoded and not parsed in the loop: the worst JSON of this size takes it some 10 ms. */
 export const LARGE_BODY_BYTES = 131_072

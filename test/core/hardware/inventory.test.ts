@@ -6,7 +6,7 @@ import {
   gpuSummary,
   poolOfMemory,
   typesHere,
-} from '../../../src/core/placement/inventory.ts'
+} from '../../../src/core/hardware/inventory.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 
 const seen = (name: string, memoryGb = 24) => {

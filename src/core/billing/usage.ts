@@ -4,7 +4,7 @@
  */
 import type { Compute } from '../endpoints/endpoint.ts'
 import type { JobStatus, Transition } from '../jobs/job.ts'
-import type { Placement } from '../placement/placement.ts'
+import type { Placement } from '../workers/placement.ts'
 
 /** Length of the spans in which usage is counted. */
 export const HOUR_MS = 3_600_000

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
+import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../../src/core/observing/worker-status.ts'
 import { exitCause, type WorkerLoad } from '../../../src/core/workers/worker.ts'
-import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../../src/core/workers/worker-status.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 const statuses: [what: string, fields: Partial<WorkerLoad>, status: string, ready: boolean][] = [

@@ -1,11 +1,11 @@
 /** What endpoints cost: the same sums through every surface, in any buckets, for their owner alone. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NO_PRICES, type PriceList, readPrices } from '../../../src/core/accounts/prices.ts'
+import { NO_PRICES, type PriceList, readPrices } from '../../../src/core/billing/prices.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId, type WorkerId } from '../../../src/core/ids.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
-import { Billing } from '../../../src/services/accounts/billing.ts'
+import { Billing } from '../../../src/services/billing/billing.ts'
 import { EXIT, workerOf } from '../../contract/store-world.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'

@@ -1,8 +1,8 @@
-import { CATALOG_PRICES, dollars, hourlyPrice, type PriceList } from '../../core/accounts/prices.ts'
-import { type Availability, availabilityOf, cpuAvailability } from '../../core/placement/catalog.ts'
-import { CPU_FLAVORS, type CpuFlavor, GPU_POOLS } from '../../core/placement/catalog-data.ts'
-import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../../core/placement/catalog-types.ts'
-import { cataloged, gpuKey, typesHere } from '../../core/placement/inventory.ts'
+import { CATALOG_PRICES, dollars, hourlyPrice, type PriceList } from '../../core/billing/prices.ts'
+import { type Availability, availabilityOf, cpuAvailability } from '../../core/hardware/catalog.ts'
+import { CPU_FLAVORS, type CpuFlavor, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
+import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../../core/hardware/catalog-types.ts'
+import { cataloged, gpuKey, typesHere } from '../../core/hardware/inventory.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** A GPU type with what an hour of it costs in a serverless worker and how many of it one worker can have here. */

@@ -9,9 +9,9 @@ import {
   NO_JOB_USAGE,
   usageOfMove,
   type WorkerMeter,
-} from '../../../src/core/accounts/usage.ts'
+} from '../../../src/core/billing/usage.ts'
 import { JOB_STATUSES, TRANSITIONS, type Transition } from '../../../src/core/jobs/job.ts'
-import { UNPLACED } from '../../../src/core/placement/placement.ts'
+import { UNPLACED } from '../../../src/core/workers/placement.ts'
 
 const T0 = 1_700_000_000_000
 const span = { waitingSinceMs: T0, startedAtMs: T0 + 10, inputBytes: 3, outputBytes: 5, streamBytes: 7 }

@@ -1,7 +1,7 @@
 import type { WorkerId } from '../ids.ts'
-import type { QueuedWorker } from '../placement/placement.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
-import { crashed, type Worker, type WorkerLoad } from './worker.ts'
+import type { QueuedWorker } from '../workers/placement.ts'
+import { crashed, type Worker, type WorkerLoad } from '../workers/worker.ts'
 
 /** What a worker is about, in the words of clients. */
 export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY'] as const

@@ -1,5 +1,5 @@
 /** What an hour of hardware costs. Money is whole millionths of a US dollar, and amounts are never fractions of floats. */
-import { CPU_FLAVORS, GPU_POOLS } from '../placement/catalog-data.ts'
+import { CPU_FLAVORS, GPU_POOLS } from '../hardware/catalog-data.ts'
 import type { WorkerUsage } from './usage.ts'
 
 /** What a worker can be doing while it exists. */

@@ -1,4 +1,4 @@
-import { readJson } from './json-text.ts'
+import { readJson } from '../json/json-text.ts'
 
 /** Most members and elements in a large body of a management API. What makes these large is a long text. */
 export const MAX_DOCUMENT_VALUES = 20_000

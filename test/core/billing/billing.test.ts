@@ -9,9 +9,9 @@ import {
   exactAmount,
   MAX_BUCKETS,
   RoundedSum,
-} from '../../../src/core/accounts/billing.ts'
-import { CATALOG_PRICES, dollars, hourlyPrice, NO_PRICES, readPrices } from '../../../src/core/accounts/prices.ts'
-import { countWorker, HOUR_MS } from '../../../src/core/accounts/usage.ts'
+} from '../../../src/core/billing/billing.ts'
+import { CATALOG_PRICES, dollars, hourlyPrice, NO_PRICES, readPrices } from '../../../src/core/billing/prices.ts'
+import { countWorker, HOUR_MS } from '../../../src/core/billing/usage.ts'
 
 const NOW = Date.UTC(2026, 4, 14, 13, 20)
 const size = fc.constantFrom(...BUCKET_SIZES)

@@ -5,15 +5,15 @@ import {
   bucketsAfter,
   exactAmount,
   RoundedSum,
-} from '../../core/accounts/billing.ts'
-import { billedMs, hourlyPrice, type PriceList } from '../../core/accounts/prices.ts'
+} from '../../core/billing/billing.ts'
+import { billedMs, hourlyPrice, type PriceList } from '../../core/billing/prices.ts'
 import {
   addWorkerUsage,
   type JobUsage,
   NO_JOB_USAGE,
   NO_WORKER_USAGE,
   type WorkerUsage,
-} from '../../core/accounts/usage.ts'
+} from '../../core/billing/usage.ts'
 import { AppError, invalid } from '../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
