@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertClean, assertNone, read, sources } from './files.ts'
-import { findCycles, findForbiddenImports, findImports, wallOf } from './imports.ts'
-import { places, walls } from './walls.ts'
+import { findCycles, findForbiddenImports, findForbiddenSubjects, findImports, wallOf } from './imports.ts'
+import { places, subjects, walls } from './walls.ts'
 
 const walled = sources('src/', 'sim/', 'packages/')
 
@@ -48,6 +48,30 @@ test('imports in comments and strings, and things that look like imports, are no
     const e = { from: './e.ts' }
     const f = import.meta.url`
   assert.deepEqual(findImports(source), [])
+})
+
+test('the subjects of a floor import only what their table allows', () => {
+  assertClean(walled, findForbiddenSubjects)
+})
+
+test('the table of subjects has no cycles: each imports only those above it', () => {
+  for (const table of Object.values(subjects)) {
+    const names = Object.keys(table)
+    for (const [at, [name, allowed]] of Object.entries(table).entries())
+      for (const word of allowed.split(' ').filter(Boolean))
+        assert.ok(names.indexOf(word) >= 0 && names.indexOf(word) < at, `${name} may import ${word}`)
+  }
+})
+
+test('an import of another subject is refused where the table does not have it', () => {
+  const refusals = (path: string, specifier: string) =>
+    findForbiddenSubjects(`import { a } from '${specifier}'`, path).length
+  assert.equal(refusals('src/core/jobs/job.ts', '../workers/worker.ts'), 1)
+  assert.equal(refusals('src/core/errors.ts', './jobs/job.ts'), 1)
+  assert.equal(refusals('src/core/unknown/a.ts', './b.ts'), 1)
+  assert.equal(refusals('src/core/openai/openai.ts', '../jobs/job.ts'), 0)
+  assert.equal(refusals('src/core/jobs/job.ts', '../errors.ts'), 0)
+  assert.equal(refusals('src/core/jobs/job.ts', './batch.ts'), 0)
 })
 
 /** Files with an import each that the walls must refuse. */

@@ -2,7 +2,7 @@
 import { isBuiltin } from 'node:module'
 import { dirname, join, matchesGlob } from 'node:path/posix'
 import { codeOnly, type Finding, lineAt, skipSpace } from './scan.ts'
-import { places, type Wall, walls } from './walls.ts'
+import { places, subjects, type Wall, walls } from './walls.ts'
 
 /** One import or re-export, static or dynamic, of values or types. */
 export interface Import {
@@ -34,6 +34,28 @@ export function findForbiddenImports(source: string, path: string): Finding[] {
     const reason = forbidden(wall, path, specifier)
     return reason === undefined ? [] : [{ line, what: `${wall.folder} may not import ${reason}` }]
   })
+}
+
+/** The imports of the file at `path` that the walls between the subjects of its floor do not allow. */
+export function findForbiddenSubjects(source: string, path: string): Finding[] {
+  const [floor, table] = Object.entries(subjects).find(([folder]) => path.startsWith(`${folder}/`)) ?? []
+  if (floor === undefined || table === undefined) return []
+  const own = subjectOf(floor, path)
+  if (own !== null && table[own] === undefined)
+    return [{ line: 1, what: `${floor}/${own} is not in the table of subjects in test/tidy/walls.ts` }]
+  const allowed = own === null ? [] : [own, ...words(table[own] ?? '')]
+  return findImports(source).flatMap(({ specifier = '', line }) => {
+    const target = join(dirname(path), specifier)
+    const subject = specifier.startsWith('.') && target.startsWith(`${floor}/`) ? subjectOf(floor, target) : null
+    if (subject === null || allowed.includes(subject)) return []
+    return [{ line, what: `${own === null ? `the top of ${floor}` : `${floor}/${own}`} may not import ${target}` }]
+  })
+}
+
+/** The folder of a floor that a file is in; null at the top of the floor. */
+function subjectOf(floor: string, path: string): string | null {
+  const rest = path.slice(floor.length + 1).split('/')
+  return rest.length > 1 ? rest[0]! : null
 }
 
 /** The row of the table that decides about a file. */

@@ -178,3 +178,26 @@ export const walls: Wall[] = [
     why: 'it also calls servers behind TLS, moves and unpacks files of jobs, serves jobs for development, and gives each line that a handler prints its job; see docs/adr/0032-worker-package.md',
   },
 ]
+
+/**
+ * Walls between the subjects of a floor: which other subjects each of its folders may import. Files at the top of the floor are for all,
+ * and import none of them. There are no cycles: a subject may import only those above it in its table.
+ */
+export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'src/core': {
+    json: '',
+    accounts: '',
+    secrets: '',
+    hardware: '',
+    endpoints: 'hardware secrets',
+    workers: 'endpoints',
+    jobs: 'json',
+    scaling: 'endpoints workers',
+    placement: 'hardware endpoints workers scaling',
+    observing: 'workers jobs scaling',
+    balancing: 'endpoints workers scaling placement observing',
+    billing: 'hardware endpoints workers jobs',
+    openai: 'json jobs',
+    bodies: 'json jobs openai',
+  },
+}
