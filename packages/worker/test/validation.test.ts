@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { z } from 'zod'
-import { readConfig } from '../src/config/config.ts'
+import { readConfig } from '../src/config.ts'
 import type { Client } from '../src/http.ts'
 import { JobRun } from '../src/job.ts'
 import type { StandardSchema } from '../src/standard-schema.ts'

@@ -129,7 +129,7 @@ describe('streams of official Python workers', { skip }, () => {
     const numbers: number[] = []
     for await (const chunk of endpoint.stream(job)) numbers.push((chunk as StreamAnswer['stream'][0]).output.number)
     assert.deepEqual(numbers, [0, 1, 2, 3])
-    const { value } = await timed(() => endpoint.runSync({ input: { n: 2, sleep: 0.7 } }, 1_000))
+    const { value } = await timed(() => endpoint.runSync({ input: { n: 2, sleep: 1.2 } }, 2_000))
     assert.equal(value.status, 'COMPLETED')
   })
 
