@@ -190,7 +190,7 @@ export class Server {
     // What the loops tell the application's lines, and ask them, is looked at on its way.
     const loops: Targets & Traffic = {
       keep: (endpoint, targets) => lines.keep(endpoint, targets),
-      outage: (id, outage) => lines.outage(id, outage),
+      setCircuit: (id, outage) => lines.setCircuit(id, outage),
       forget: id => lines.forget(id),
       load: id => lines.load(id),
       busyMs: (id, worker) => lines.busyMs(id, worker),
@@ -198,7 +198,7 @@ export class Server {
     const limits = { ...LINE_LIMITS, ...breakLines?.limits }
     const placing = { dwellMs: DWELL_MS }
     const app = createApp(ports, { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, lines: limits }, loops)
-    const lines: BalancedLines = checker.watch(breakLines?.wrap?.(app.lines) ?? app.lines)
+    const lines: BalancedLines = checker.watch(breakLines?.wrap?.(app.requestQueues) ?? app.requestQueues)
     return { life, app, gate, driver, notifier, lines }
   }
 }

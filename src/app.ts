@@ -116,7 +116,7 @@ export interface App {
   readonly entrance: Entrance
   readonly services: Services
   /** The requests for load-balancing endpoints, which whoever lets them in passes through. */
-  readonly lines: RequestQueues
+  readonly requestQueues: RequestQueues
   /** Adopts workers that an earlier run left and starts the loops. */
   start(addresses: AppAddresses): Promise<void>
   /**
@@ -185,7 +185,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
       keys: management.keys,
       folderEndpoint: folder => ensureFolderEndpoint({ ...shared, driver: ports.driver }, DEFAULT_OWNER, folder),
     },
-    lines,
+    requestQueues: lines,
     async start(known) {
       addresses = known
       await management.accounts.ensureOperator()

@@ -1,4 +1,4 @@
-import type { Outage } from '../../src/core/balancing/circuit-breaker.ts'
+import type { OpenCircuit } from '../../src/core/balancing/circuit-breaker.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../src/core/workers/socket-address.ts'
 import type { RequestQueueLimits } from '../../src/gateway/queue/request-queue.ts'
@@ -141,14 +141,14 @@ class LineRun implements BalancedLines {
     this.#lines.keep(endpoint, targets)
   }
 
-  outage(id: EndpointId, outage: Outage | null): void {
-    this.#lines.outage(id, outage)
-    if (outage === null) return
+  setCircuit(id: EndpointId, circuit: OpenCircuit | null): void {
+    this.#lines.setCircuit(id, circuit)
+    if (circuit === null) return
     this.#sight.count('lines that are refused since no worker can start')
     const left = [...(this.#kept.get(id)?.targets.values() ?? [])].filter(({ state }) => state !== 'draining')
     if (left.length > 0)
       this.#report(
-        `nobody is said to serve endpoint ${id} (${outage.cause}), but worker ${left[0]!.workerId} is ${left[0]!.state}`,
+        `nobody is said to serve endpoint ${id} (${circuit.cause}), but worker ${left[0]!.workerId} is ${left[0]!.state}`,
       )
   }
 

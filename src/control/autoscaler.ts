@@ -134,7 +134,7 @@ export class Autoscaler {
     const next = earliest([plan.wakeAtMs, drainedAtMs, latest]) ?? latest
     const startProblem = plan.start > 0 ? await this.#fleet.startProblem(snapshot.endpoint) : null
     const isBlocked = startProblem !== null
-    this.#balancing.tellOutage(snapshot, startProblem, nowMs)
+    this.#balancing.setCircuit(snapshot, startProblem, nowMs)
     await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs)
     if (!isBlocked) return next
     this.#blocked.add(id)

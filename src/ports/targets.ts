@@ -1,4 +1,4 @@
-import type { Outage } from '../core/balancing/circuit-breaker.ts'
+import type { OpenCircuit } from '../core/balancing/circuit-breaker.ts'
 import type { TrafficLoad } from '../core/balancing/traffic.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../core/workers/socket-address.ts'
@@ -11,7 +11,7 @@ export interface Targets {
    * Nobody can serve the requests of the endpoint: those that wait are refused, and those that come within the next second, unless a
    * worker is told of before that. Null when it is so no more.
    */
-  outage(id: EndpointId, outage: Outage | null): void
+  setCircuit(id: EndpointId, outage: OpenCircuit | null): void
   /** The endpoint is gone, or balances nothing any more: who waits is refused. What is in flight may end. */
   forget(id: EndpointId): void
 }

@@ -18,7 +18,7 @@ function seen() {
   const counts = new Map<string, number>()
   const lines: BalancedLines = {
     keep() {},
-    outage() {},
+    setCircuit() {},
     forget() {},
     busyMs: () => 0,
     load: () => state.load ?? { waiting: waiting.length, waitingSinceMs: null, workers: [], resumed: [] },
@@ -203,13 +203,13 @@ test('refusals in unknown words, or without a time to try again, are reported', 
 test('a line that is refused since no worker can start, although one is there, is reported', () => {
   const why = { cause: 'no worker can be started: why', retryAfterSeconds: 30 }
   const { watched, problems } = seen()
-  watched.outage(ENDPOINT, why)
+  watched.setCircuit(ENDPOINT, why)
   watched.keep(aBalanced(), [aTarget('a', { state: 'draining' })])
-  watched.outage(ENDPOINT, why)
+  watched.setCircuit(ENDPOINT, why)
   watched.keep(aBalanced(), [aTarget('a', { state: 'starting' })])
-  watched.outage(ENDPOINT, null)
+  watched.setCircuit(ENDPOINT, null)
   assert.deepEqual(problems, [])
-  watched.outage(ENDPOINT, why)
+  watched.setCircuit(ENDPOINT, why)
   assert.match(problems.join(), /nobody is said to serve .*, but worker a\w* is starting/)
 })
 

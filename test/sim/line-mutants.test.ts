@@ -22,7 +22,7 @@ interface Mutant {
 function withPart(lines: BalancedLines, part: Partial<BalancedLines>): BalancedLines {
   return {
     keep: lines.keep.bind(lines),
-    outage: lines.outage.bind(lines),
+    setCircuit: lines.setCircuit.bind(lines),
     forget: lines.forget.bind(lines),
     load: lines.load.bind(lines),
     busyMs: lines.busyMs.bind(lines),

@@ -1,7 +1,7 @@
 /** Load-balancing endpoints in a rig, with their requests by hand. */
 
 import type { TestContext } from 'node:test'
-import type { Outage } from '../../src/core/balancing/circuit-breaker.ts'
+import type { OpenCircuit } from '../../src/core/balancing/circuit-breaker.ts'
 import { NO_TRAFFIC, type TrafficLoad } from '../../src/core/balancing/traffic.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../src/core/workers/socket-address.ts'
@@ -28,7 +28,7 @@ export class FakeGateway implements Targets, Traffic {
   readonly targets = new Map<EndpointId, readonly Target[]>()
   readonly forgotten = new Set<EndpointId>()
   /** Why requests are refused, of the endpoints where they are. */
-  readonly outages = new Map<EndpointId, Outage>()
+  readonly outages = new Map<EndpointId, OpenCircuit>()
   /** The fewest targets that were ready at once, by endpoint, since a test has set it. */
   readonly fewestReady = new Map<EndpointId, number>()
   readonly #tables = new Map<EndpointId, Table>()
@@ -54,7 +54,7 @@ export class FakeGateway implements Targets, Traffic {
     for (const map of [idleSince, inFlight]) for (const id of map.keys()) if (!there.has(id)) map.delete(id)
   }
 
-  outage(id: EndpointId, outage: Outage | null): void {
+  setCircuit(id: EndpointId, outage: OpenCircuit | null): void {
     if (outage === null) this.outages.delete(id)
     else this.outages.set(id, outage)
   }

@@ -210,8 +210,8 @@ export class Rig {
   }
 
   /** The requests of load-balancing endpoints, where a test gave no others. */
-  get lines(): App['lines'] {
-    return this.#app.lines
+  get lines(): App['requestQueues'] {
+    return this.#app.requestQueues
   }
 
   /** As {@link App.answersLost}. */

@@ -6,7 +6,7 @@ import { takesJobs } from '../workers/worker.ts'
 import { isLastingStartFailure, startFailureOf } from '../workers/worker-failure.ts'
 
 /** Why nobody can serve the requests of an endpoint. */
-export interface Outage {
+export interface OpenCircuit {
   /** The sentence that {@link explainEndpoint} says of it. It may name secrets, images and folders of the endpoint's owner. */
   readonly cause: string
   /** When it makes sense to ask again. */
@@ -25,10 +25,10 @@ const MAX_CAUSE = 500
  * have. A crash loop counts while its back-off is a long one, so that a request outlasts a cold start and a first crash. An
  * engine that is away or a registry that is not reached may be there again in seconds.
  */
-export function outageOf(
+export function openCircuitOf(
   snapshot: EndpointSnapshot,
   { startProblem, nowMs }: Pick<ExplainContext, 'startProblem' | 'nowMs'>,
-): Outage | null {
+): OpenCircuit | null {
   if (snapshot.requests === undefined || snapshot.workers.some(takesJobs)) return null
   const retryAfterMs = hopelessForMs(snapshot, startProblem, nowMs)
   if (retryAfterMs === null) return null

@@ -1,6 +1,6 @@
 /** How requests for workers are refused; some of the messages are words that clients compare. */
 
-import type { Outage } from '../../core/balancing/circuit-breaker.ts'
+import type { OpenCircuit } from '../../core/balancing/circuit-breaker.ts'
 import { AppError, notFound } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 
@@ -14,7 +14,7 @@ export function noWorkers(retryAfterSeconds = 10): AppError {
 }
 
 /** No worker can start. @param isStranger whether nobody knows who asks: then what is wrong is none of its business */
-export function cannotServe({ cause, retryAfterSeconds }: Outage, isStranger: boolean): AppError {
+export function cannotServe({ cause, retryAfterSeconds }: OpenCircuit, isStranger: boolean): AppError {
   const message = isStranger ? NO_WORKERS : `${NO_WORKERS}: ${cause}`
   return new AppError('invalid', message, { retryAfterSeconds: inSeconds(retryAfterSeconds * 1_000) })
 }
@@ -35,7 +35,7 @@ export function workerTimeout(): AppError {
 }
 
 /** @param expectedMs when there may be room again; null when that is not known */
-export function lineFull(limit: number, expectedMs: number | null): AppError {
+export function queueFull(limit: number, expectedMs: number | null): AppError {
   const message = `${limit} requests are waiting for a worker of this endpoint already, and no more may wait`
   return new AppError('rate_limited', message, { retryAfterSeconds: inSeconds(expectedMs ?? 5_000) })
 }

@@ -3,27 +3,31 @@ import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { RequestOutcome, Reservation } from './reservation.ts'
 import type { TrackedTarget } from './tracked-target.ts'
 
-/** A place at a worker that one request has. */
+/** A claim of one request on a worker; it counts as in flight there until it is released. */
 export class TargetClaim implements Reservation {
   readonly workerId: WorkerId
   readonly servedAt: ServedAt
   readonly waitedMs: number
-  readonly #slot: TrackedTarget
-  readonly #released: (slot: TrackedTarget, outcome: RequestOutcome) => void
+  readonly #target: TrackedTarget
+  readonly #released: (target: TrackedTarget, outcome: RequestOutcome) => void
   #isOver = false
 
   /** @param released is told once, when the request is over */
-  constructor(slot: TrackedTarget, waitedMs: number, released: (slot: TrackedTarget, outcome: RequestOutcome) => void) {
-    this.workerId = slot.workerId
-    this.servedAt = slot.servedAt!
+  constructor(
+    target: TrackedTarget,
+    waitedMs: number,
+    released: (target: TrackedTarget, outcome: RequestOutcome) => void,
+  ) {
+    this.workerId = target.workerId
+    this.servedAt = target.servedAt!
     this.waitedMs = waitedMs
-    this.#slot = slot
+    this.#target = target
     this.#released = released
   }
 
   release(outcome: RequestOutcome): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#released(this.#slot, outcome)
+    this.#released(this.#target, outcome)
   }
 }

@@ -1,7 +1,7 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** Tells the control loops that the requests of an endpoint are other than before, and not for each of ten thousand a second. */
+/** Notifies the control loops of changes in the load of an endpoint, at a bounded rate. */
 export class LoadNotifier {
   readonly #ports: Pick<Ports, 'clock' | 'notifier'>
   readonly #id: EndpointId
@@ -14,26 +14,26 @@ export class LoadNotifier {
     this.#id = id
   }
 
-  /** Tells it at once. */
-  now(): void {
+  /** Notifies at once. */
+  notify(): void {
     this.close()
     this.#lastMs = this.#ports.clock.monotonic()
     this.#ports.notifier.publish(`load:${this.#id}`)
   }
 
-  /** Tells it at once, unless it was told a moment ago: then so long after that. */
-  within(ms: number): void {
+  /** Notifies once within an interval since the last notification: at once where that is over. @param ms the interval */
+  notifyWithin(ms: number): void {
     const { clock } = this.#ports
     const nowMs = clock.monotonic()
     const dueMs = this.#lastMs + ms
-    if (dueMs <= nowMs) this.now()
+    if (dueMs <= nowMs) this.notify()
     if (dueMs <= nowMs || dueMs >= this.#dueMs) return
     this.#cancelTimer()
     this.#dueMs = dueMs
-    this.#cancelTimer = clock.after(dueMs - nowMs, () => this.now())
+    this.#cancelTimer = clock.after(dueMs - nowMs, () => this.notify())
   }
 
-  /** Takes back what has not been told yet. */
+  /** Cancels a notification that is due. */
   close(): void {
     this.#cancelTimer()
     this.#cancelTimer = () => {}

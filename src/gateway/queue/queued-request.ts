@@ -1,25 +1,25 @@
 import type { Reservation, WorkerRequest } from './reservation.ts'
 
-/** A request in a line. */
+/** A request in a request queue. */
 export class QueuedRequest {
-  readonly wanted: WorkerRequest
-  /** Grows in the order of arrival, over all lines. */
-  readonly place: number
-  /** Since when it waits: on the clock that only grows, and on the wall. */
+  readonly request: WorkerRequest
+  /** Grows in the order of arrival, over all endpoints. */
+  readonly order: number
+  /** When it began to wait: monotonic, and as wall-clock time. */
   readonly sinceMs: number
   readonly sinceWallMs: number
   readonly promise: Promise<Reservation>
   resolve!: (reservation: Reservation) => void
   reject!: (reason: unknown) => void
-  /** Takes its timer and its listener back. */
+  /** Removes its timer and its abort listener. */
   close: () => void = () => {}
-  queue: WaitQueue | null = null
+  queue: RequestList | null = null
   before: QueuedRequest | null = null
   after: QueuedRequest | null = null
 
-  constructor(wanted: WorkerRequest, place: number, clock: { monotonic(): number; now(): number }) {
-    this.wanted = wanted
-    this.place = place
+  constructor(request: WorkerRequest, place: number, clock: { monotonic(): number; now(): number }) {
+    this.request = request
+    this.order = place
     this.sinceMs = clock.monotonic()
     this.sinceWallMs = clock.now()
     this.promise = new Promise((resolve, reject) => {
@@ -28,50 +28,50 @@ export class QueuedRequest {
     })
   }
 
-  /** Whether it does not want some workers, so that others behind it may be served before it. */
+  /** Whether it avoids some workers, so that requests behind it may be dispatched before it. */
   get isPicky(): boolean {
-    return this.wanted.avoid.length > 0
+    return this.request.avoid.length > 0
   }
 }
 
-/** Requests in the order of their arrival. Whoever leaves, from wherever, does so at no cost. */
-export class WaitQueue {
+/** Requests in the order of arrival: a linked list, so that any of them is removed in constant time. */
+export class RequestList {
   first: QueuedRequest | null = null
   size = 0
-  /** How many of them are picky. */
+  /** Number of requests that avoid some workers. */
   picky = 0
   #last: QueuedRequest | null = null
 
-  push(waiter: QueuedRequest): void {
-    waiter.queue = this
-    waiter.before = this.#last
-    if (this.#last === null) this.first = waiter
-    else this.#last.after = waiter
-    this.#last = waiter
-    this.#count(waiter, 1)
+  push(queued: QueuedRequest): void {
+    queued.queue = this
+    queued.before = this.#last
+    if (this.#last === null) this.first = queued
+    else this.#last.after = queued
+    this.#last = queued
+    this.#count(queued, 1)
   }
 
-  remove(waiter: QueuedRequest): void {
-    const { before, after } = waiter
+  remove(queued: QueuedRequest): void {
+    const { before, after } = queued
     if (before === null) this.first = after
     else before.after = after
     if (after === null) this.#last = before
     else after.before = before
-    waiter.before = null
-    waiter.after = null
-    waiter.queue = null
-    this.#count(waiter, -1)
+    queued.before = null
+    queued.after = null
+    queued.queue = null
+    this.#count(queued, -1)
   }
 
-  /** All of them, for when many may leave. */
+  /** A copy, for callers that remove some on the way. */
   all(): QueuedRequest[] {
     const all: QueuedRequest[] = []
-    for (let waiter = this.first; waiter !== null; waiter = waiter.after) all.push(waiter)
+    for (let queued = this.first; queued !== null; queued = queued.after) all.push(queued)
     return all
   }
 
-  #count(waiter: QueuedRequest, by: 1 | -1): void {
+  #count(queued: QueuedRequest, by: 1 | -1): void {
     this.size += by
-    if (waiter.isPicky) this.picky += by
+    if (queued.isPicky) this.picky += by
   }
 }

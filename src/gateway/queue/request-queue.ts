@@ -1,15 +1,13 @@
+import { choose, isOpen, type NoWorker } from '../../core/balancing/balance.ts'
+import type { OpenCircuit } from '../../core/balancing/circuit-breaker.ts'
 import {
-  choose,
   type Ejection,
-  isOpen,
-  type NoWorker,
-  outForMs,
+  ejectedForMs,
+  ejectionAfter,
+  ejectionWhenDue,
+  ejectionWhenSent,
   type RequestOutcome,
-  trustAfter,
-  trustWhenDue,
-  trustWhenSent,
-} from '../../core/balancing/balance.ts'
-import type { Outage } from '../../core/balancing/circuit-breaker.ts'
+} from '../../core/balancing/outlier-ejection.ts'
 import {
   expectedWaitMs,
   isHopelessWait,
@@ -23,35 +21,35 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../core/workers/socket-address.ts'
 import type { Ports } from '../../ports/ports.ts'
 import * as refusal from '../entrance/refusal.ts'
-import { BreakerCache } from './breaker-cache.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
 import { TargetClaim } from './claim.ts'
 import { LoadNotifier } from './load-notifier.ts'
-import { QueuedRequest, WaitQueue } from './queued-request.ts'
+import { QueuedRequest, RequestList } from './queued-request.ts'
 import type { Affinity, Reservation, WorkerRequest } from './reservation.ts'
 import { Resuming } from './resuming.ts'
 import { TrackedTarget } from './tracked-target.ts'
 
-/** How many requests may wait, and for how long. */
+/** Limits of request queues. */
 export interface RequestQueueLimits {
-  /** Most requests in the line of one endpoint. */
+  /** Maximum number of waiting requests of one endpoint. */
   readonly perEndpoint: number
-  /** Most requests in the lines of all endpoints. */
+  /** Maximum number of waiting requests of all endpoints. */
   readonly inAll: number
-  /** For how long a request may wait for any worker, in milliseconds. */
+  /** Maximum wait for any worker, in milliseconds. */
   readonly waitMs: number
-  /** For how long a request may wait for the worker that it insists on, in milliseconds. */
+  /** Maximum wait for the worker that a request insists on, in milliseconds. */
   readonly namedWaitMs: number
 }
 
-/** What the lines of all endpoints share. */
+/** What the request queues of all endpoints share. */
 export interface Shared {
   readonly ports: Pick<Ports, 'clock' | 'notifier' | 'emit'>
   readonly limits: RequestQueueLimits
-  /** Whether a worker that is not there was one of this endpoint and can be started again under its id. */
+  /** Whether a worker that has ended was one of this endpoint and can be started again under its id. */
   readonly canResume: (endpointId: EndpointId, workerId: WorkerId) => Promise<boolean>
-  /** Nothing is left of an endpoint that is not kept any more. */
-  readonly emptied: (id: EndpointId) => void
-  /** Requests in all lines. */
+  /** Called once nothing is left of an endpoint that was forgotten. */
+  readonly discarded: (id: EndpointId) => void
+  /** Number of waiting requests of all endpoints. */
   waiting: number
   /** Grows with each request that waits. */
   places: number
@@ -59,105 +57,105 @@ export interface Shared {
   uses: number
 }
 
-/** So often it is told that workers have nothing to do, at most. */
-const IDLE_NEWS_MS = 1_000
-/** So often it is told that workers have more to do than they should, at most. */
-const LOAD_NEWS_MS = 100
+/** Minimum interval between notifications that workers are idle, in milliseconds. */
+const MIN_IDLE_NOTICE_MS = 1_000
+/** Minimum interval between notifications that workers are overloaded, in milliseconds. */
+const MIN_LOAD_NOTICE_MS = 100
 
 /**
- * The requests of one endpoint: how many are in flight at each worker, and those that wait. Everything here happens at once, so
- * that at each instant nobody waits while a worker that it may have has room and nobody was there before it.
+ * The requests of one endpoint: how many are in flight at each worker, and those that wait. All changes are synchronous: at no
+ * instant does a request wait while a worker that it may have is free and no request came before it.
  */
 export class RequestQueue {
   readonly #id: EndpointId
   readonly #shared: Shared
-  readonly #news: LoadNotifier
-  /** Null while it was not told of. */
+  readonly #loadNotifier: LoadNotifier
+  /** Null until the control loops have told of it, and after it was forgotten. */
   #endpoint: BalancedEndpoint | null = null
   /** Workers that have not ended. */
-  #slots: TrackedTarget[] = []
-  /** Workers that have ended, with requests that have not. */
+  #targets: TrackedTarget[] = []
+  /** Workers that have ended and still have requests in flight. */
   readonly #ended = new Map<WorkerId, TrackedTarget>()
-  /** Those that take any worker. */
-  readonly #anyone = new WaitQueue()
-  /** Those that insist on one. They are in nobody's way, and nobody is in theirs. */
-  readonly #named = new Map<WorkerId, WaitQueue>()
+  /** Requests that take any worker. */
+  readonly #anyone = new RequestList()
+  /** Requests that insist on a worker. They hold up no other requests, and no others hold them up. */
+  readonly #named = new Map<WorkerId, RequestList>()
   readonly #resuming: Resuming
-  readonly #outage: BreakerCache
-  #pace: QueueThroughput = NO_THROUGHPUT
+  readonly #breaker: CircuitBreaker
+  #throughput: QueueThroughput = NO_THROUGHPUT
   #freedMs: number | null = null
 
   constructor(id: EndpointId, shared: Shared) {
     this.#id = id
     this.#shared = shared
-    this.#news = new LoadNotifier(shared.ports, id)
-    this.#outage = new BreakerCache(shared.ports.clock)
+    this.#loadNotifier = new LoadNotifier(shared.ports, id)
+    this.#breaker = new CircuitBreaker(shared.ports.clock)
     this.#resuming = new Resuming({
-      misses: workerId => this.#named.has(workerId) && this.#slotOf(workerId) === undefined,
+      misses: workerId => this.#named.has(workerId) && this.#targetOf(workerId) === undefined,
       canResume: workerId => shared.canResume(id, workerId),
-      resumes: () => this.#news.now(),
+      resumes: () => this.#loadNotifier.notify(),
       refuse: (workerId, error) => this.#refuseAllOf(this.#named.get(workerId), error),
     })
   }
 
   /** See {@link Reservations.reserve}. */
-  reserve(wanted: WorkerRequest): Promise<Reservation> {
-    const found = this.#find(wanted)
-    if (typeof found === 'string') return this.#wait(wanted, found)
+  reserve(request: WorkerRequest): Promise<Reservation> {
+    const found = this.#choose(request)
+    if (typeof found === 'string') return this.#wait(request, found)
     return Promise.resolve(this.#claim(found, 0))
   }
 
   /** See {@link Targets.keep}. */
-  keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
+  keep(endpoint: BalancedEndpoint, known: readonly Target[]): void {
     const nowMs = this.#shared.ports.clock.now()
-    const before = new Map(this.#slots.map(slot => [slot.workerId, slot]))
+    const before = new Map(this.#targets.map(target => [target.workerId, target]))
     const wasOpen = this.#openCount()
     const wasMax = this.#endpoint?.maxConcurrency
     this.#endpoint = endpoint
-    this.#slots = targets.map(target => {
-      const slot =
-        before.get(target.workerId) ?? this.#ended.get(target.workerId) ?? new TrackedTarget(target.workerId, nowMs)
-      before.delete(target.workerId)
-      this.#ended.delete(target.workerId)
-      slot.tell(target, nowMs)
-      return slot
+    this.#targets = known.map(update => {
+      const { workerId } = update
+      const target = before.get(workerId) ?? this.#ended.get(workerId) ?? new TrackedTarget(workerId, nowMs)
+      before.delete(workerId)
+      this.#ended.delete(workerId)
+      target.update(update, nowMs)
+      return target
     })
-    for (const slot of before.values()) this.#end(slot)
-    if (this.#openCount() !== wasOpen || endpoint.maxConcurrency !== wasMax) this.#pace = NO_THROUGHPUT
+    for (const target of before.values()) this.#end(target)
+    if (this.#openCount() !== wasOpen || endpoint.maxConcurrency !== wasMax) this.#throughput = NO_THROUGHPUT
     if (endpoint.paused) this.refuseAll(refusal.paused())
-    if (this.#mayServe()) this.#outage.end()
-    this.#lookAtNamed()
-    this.#handOut()
+    if (this.#mayServe()) this.#breaker.close()
+    this.#checkNamed()
+    this.#dispatch()
   }
 
-  /** See {@link Targets.outage}. */
-  outage(why: Outage | null): void {
-    this.#outage.end()
+  /** See {@link Targets.circuit}. */
+  setCircuit(why: OpenCircuit | null): void {
+    this.#breaker.close()
     if (why === null || this.#mayServe()) return
-    this.#outage.begin(why)
+    this.#breaker.open(why)
     for (const queue of [this.#anyone, ...this.#named.values()]) {
-      for (const waiter of queue.all())
-        this.#refuse(waiter, refusal.cannotServe(why, waiter.wanted.isStranger === true))
+      for (const queued of queue.all())
+        this.#refuse(queued, refusal.cannotServe(why, queued.request.isStranger === true))
     }
   }
 
   /** See {@link Targets.forget}. */
   forget(): void {
     this.#endpoint = null
-    this.#outage.end()
-    for (const slot of this.#slots) this.#end(slot)
-    this.#slots = []
-    this.#pace = NO_THROUGHPUT
+    this.#breaker.close()
+    for (const target of this.#targets) this.#end(target)
+    this.#targets = []
+    this.#throughput = NO_THROUGHPUT
     this.refuseAll(refusal.endpointGone(this.#id))
-    this.#tidy()
+    this.#discardIfGone()
   }
 
   /** See {@link Traffic.load}. */
   load(): TrafficLoad {
     const nowMs = this.#shared.ports.clock.now()
-    // Whoever ends the workers of an endpoint that is gone lets them finish these.
-    const slots = this.#endpoint === null ? [...this.#ended.values()] : this.#slots
-    const workers = slots.map(({ workerId, inFlight, idleSinceMs }) => {
+    // The workers of a deleted endpoint finish these before they are ended.
+    const targets = this.#endpoint === null ? [...this.#ended.values()] : this.#targets
+    const workers = targets.map(({ workerId, inFlight, idleSinceMs }) => {
       const sinceMs = this.#named.has(workerId) ? nowMs : idleSinceMs
       return { workerId, inFlight, idleSinceMs: inFlight > 0 ? null : sinceMs }
     })
@@ -167,117 +165,119 @@ export class RequestQueue {
 
   /** See {@link Traffic.busyMs}. */
   busyMs(workerId: WorkerId): number {
-    const slot = this.#slotOf(workerId) ?? this.#ended.get(workerId)
-    return slot?.busyMs(this.#shared.ports.clock.monotonic()) ?? 0
+    const target = this.#targetOf(workerId) ?? this.#ended.get(workerId)
+    return target?.busyMs(this.#shared.ports.clock.monotonic()) ?? 0
   }
 
-  /** Nobody waits any more. */
+  /** Refuses all waiting requests. */
   refuseAll(error: AppError): void {
     this.#refuseAllOf(this.#anyone, error)
     for (const queue of [...this.#named.values()]) this.#refuseAllOf(queue, error)
   }
 
-  #find(wanted: WorkerRequest): TrackedTarget | NoWorker {
-    const isNamed = insistsOn(wanted) !== null
+  #choose(request: WorkerRequest): TrackedTarget | NoWorker {
+    const isNamed = insistsOn(request) !== null
     if (this.#endpoint === null) return isNamed ? 'not_ready' : 'none_ready'
     const isBehind = !isNamed && this.#anyone.size > this.#anyone.picky
-    return isBehind ? 'full' : choose(this.#slots, this.#endpoint, wanted)
+    return isBehind ? 'full' : choose(this.#targets, this.#endpoint, request)
   }
 
-  #claim(slot: TrackedTarget, waitedMs: number): Reservation {
+  #claim(target: TrackedTarget, waitedMs: number): Reservation {
     const { requestCount } = this.#endpoint!
-    slot.begin(this.#shared.ports.clock.monotonic())
-    slot.usedAt = ++this.#shared.uses
-    this.#trust(slot, trustWhenSent(slot.trust))
-    const above = slot.inFlight - requestCount
-    if (above > 0 && (requestCount === 1 || above % requestCount === 1)) this.#news.within(LOAD_NEWS_MS)
-    return new TargetClaim(slot, waitedMs, this.#released)
+    target.begin(this.#shared.ports.clock.monotonic())
+    target.usedAt = ++this.#shared.uses
+    this.#setEjection(target, ejectionWhenSent(target.ejection))
+    const above = target.inFlight - requestCount
+    if (above > 0 && (requestCount === 1 || above % requestCount === 1))
+      this.#loadNotifier.notifyWithin(MIN_LOAD_NOTICE_MS)
+    return new TargetClaim(target, waitedMs, this.#released)
   }
 
-  /** The request that was sent to a worker is over. */
-  readonly #released = (slot: TrackedTarget, outcome: RequestOutcome): void => {
-    slot.end(this.#shared.ports.clock.monotonic())
-    if (!slot.ended) this.#trust(slot, trustAfter(slot.trust, outcome))
-    if (slot.inFlight === 0) this.#rest(slot)
+  /** A request that was sent to a worker is over. */
+  readonly #released = (target: TrackedTarget, outcome: RequestOutcome): void => {
+    target.end(this.#shared.ports.clock.monotonic())
+    if (!target.ended) this.#setEjection(target, ejectionAfter(target.ejection, outcome))
+    if (target.inFlight === 0) this.#becomeIdle(target)
     if (this.#anyone.size > 0) this.#measure()
-    if (this.#anyone.size > 0 || this.#named.size > 0) this.#handOut()
+    if (this.#anyone.size > 0 || this.#named.size > 0) this.#dispatch()
   }
 
-  /** A worker has nothing more to do. */
-  #rest(slot: TrackedTarget): void {
-    slot.idleSinceMs = this.#shared.ports.clock.now()
-    if (slot.ended) {
-      this.#ended.delete(slot.workerId)
-      if (this.#endpoint === null) this.#news.now()
-      this.#tidy()
-    } else if (slot.state === 'draining') this.#news.now()
-    else this.#news.within(IDLE_NEWS_MS)
+  /** The last request of a worker is over. */
+  #becomeIdle(target: TrackedTarget): void {
+    target.idleSinceMs = this.#shared.ports.clock.now()
+    if (target.ended) {
+      this.#ended.delete(target.workerId)
+      if (this.#endpoint === null) this.#loadNotifier.notify()
+      this.#discardIfGone()
+    } else if (target.state === 'draining') this.#loadNotifier.notify()
+    else this.#loadNotifier.notifyWithin(MIN_IDLE_NOTICE_MS)
   }
 
-  #end(slot: TrackedTarget): void {
-    slot.ended = true
-    slot.cancelTimer()
-    if (slot.inFlight > 0) this.#ended.set(slot.workerId, slot)
+  #end(target: TrackedTarget): void {
+    target.ended = true
+    target.cancelTimer()
+    if (target.inFlight > 0) this.#ended.set(target.workerId, target)
   }
 
-  /** Out of the rotation, or back into it when its time has come. */
-  #trust(slot: TrackedTarget, trust: Ejection): void {
-    const before = slot.trust
-    if (trust === before) return
-    slot.trust = trust
-    if (trust.standing === before.standing) return
+  /** Takes a worker out of the rotation, or back into it, and sets the timer that ends an ejection or a trial. */
+  #setEjection(target: TrackedTarget, ejection: Ejection): void {
+    const before = target.ejection
+    if (ejection === before) return
+    target.ejection = ejection
+    if (ejection.state === before.state) return
     const { clock, emit } = this.#shared.ports
-    const about = { endpointId: this.#id, workerId: slot.workerId }
-    slot.cancelTimer()
-    if (trust.standing === 'good') emit('worker.trusted', about)
-    if (trust.standing === 'out') {
-      emit('worker.avoided', { ...about, failures: trust.failures, forMs: outForMs(trust) })
+    const about = { endpointId: this.#id, workerId: target.workerId }
+    target.cancelTimer()
+    if (ejection.state === 'in_rotation') emit('worker.trusted', about)
+    if (ejection.state === 'ejected') {
+      emit('worker.avoided', { ...about, failures: ejection.failures, forMs: ejectedForMs(ejection) })
     }
-    if (trust.standing === 'good' || trust.standing === 'due') return
-    slot.cancelTimer = clock.after(outForMs(trust), () => {
-      this.#trust(slot, trustWhenDue(slot.trust))
-      this.#handOut()
+    if (ejection.state === 'in_rotation' || ejection.state === 'trial_due') return
+    target.cancelTimer = clock.after(ejectedForMs(ejection), () => {
+      this.#setEjection(target, ejectionWhenDue(target.ejection))
+      this.#dispatch()
     })
   }
 
-  #wait(wanted: WorkerRequest, found: NoWorker): Promise<Reservation> {
-    if (wanted.signal.aborted) return Promise.reject(wanted.signal.reason)
-    const affinity = insistsOn(wanted)
+  #wait(request: WorkerRequest, found: NoWorker): Promise<Reservation> {
+    if (request.signal.aborted) return Promise.reject(request.signal.reason)
+    const affinity = insistsOn(request)
     const { limits, ports } = this.#shared
     const longestMs = affinity === null ? limits.waitMs : limits.namedWaitMs
-    const patienceMs = Math.min(wanted.patienceMs ?? longestMs, longestMs)
-    const problem = this.#problem(found, wanted, patienceMs)
+    const patienceMs = Math.min(request.patienceMs ?? longestMs, longestMs)
+    const problem = this.#problem(found, request, patienceMs)
     if (problem !== null) {
-      this.#tidy()
+      this.#discardIfGone()
       return Promise.reject(problem)
     }
-    const waiter = new QueuedRequest(wanted, ++this.#shared.places, ports.clock)
-    this.#enter(waiter, affinity)
-    const { signal } = wanted
-    const leave = () => this.#refuse(waiter, signal.reason)
-    const cancelTimer = ports.clock.after(patienceMs, () => this.#refuse(waiter, tooLong(affinity)))
+    const queued = new QueuedRequest(request, ++this.#shared.places, ports.clock)
+    this.#enter(queued, affinity)
+    const { signal } = request
+    const leave = () => this.#refuse(queued, signal.reason)
+    const cancelTimer = ports.clock.after(patienceMs, () => this.#refuse(queued, tooLong(affinity)))
     signal.addEventListener('abort', leave, { once: true })
-    waiter.close = () => {
+    queued.close = () => {
       cancelTimer()
       signal.removeEventListener('abort', leave)
     }
     if (found === 'ended') this.#resuming.ask(affinity!.workerId)
-    this.#news.now()
-    return waiter.promise
+    this.#loadNotifier.notify()
+    return queued.promise
   }
 
-  /** Why a request may not wait. */
-  #problem(found: NoWorker, wanted: WorkerRequest, patienceMs: number): AppError | null {
+  /** Why a request may not wait; null where it may. */
+  #problem(found: NoWorker, request: WorkerRequest, patienceMs: number): AppError | null {
     if (found === 'paused') return refusal.paused()
     if (found === 'gone') return refusal.workerGone()
-    const affinity = insistsOn(wanted)
-    const outage = affinity === null ? this.#outage.current : null
-    if (outage !== null) return refusal.cannotServe(outage, wanted.isStranger === true)
+    const affinity = insistsOn(request)
+    const circuit = affinity === null ? this.#breaker.current : null
+    if (circuit !== null) return refusal.cannotServe(circuit, request.isStranger === true)
     if (patienceMs <= 0) return tooLong(affinity)
     const { limits, waiting } = this.#shared
-    const isGrowing = this.#slots.some(({ state }) => state === 'starting')
-    const expectedMs = isGrowing ? null : expectedWaitMs(this.#pace, this.#anyone.size)
-    if (this.#size() >= limits.perEndpoint) return refusal.lineFull(limits.perEndpoint, expectedWaitMs(this.#pace, 0))
+    const isGrowing = this.#targets.some(({ state }) => state === 'starting')
+    const expectedMs = isGrowing ? null : expectedWaitMs(this.#throughput, this.#anyone.size)
+    if (this.#size() >= limits.perEndpoint)
+      return refusal.queueFull(limits.perEndpoint, expectedWaitMs(this.#throughput, 0))
     if (waiting >= limits.inAll) return refusal.serverFull()
     const isHopeless = affinity === null && isHopelessWait(expectedMs, patienceMs)
     return isHopeless ? refusal.tooSlow(expectedMs!, patienceMs) : null
@@ -285,85 +285,85 @@ export class RequestQueue {
 
   /** Whether there is a worker that is ready, or may soon be. */
   #mayServe(): boolean {
-    return this.#slots.some(({ state }) => state !== 'draining')
+    return this.#targets.some(({ state }) => state !== 'draining')
   }
 
-  #enter(waiter: QueuedRequest, affinity: Affinity | null): void {
+  #enter(queued: QueuedRequest, affinity: Affinity | null): void {
     this.#shared.waiting += 1
     if (affinity === null) {
       if (this.#anyone.size === 0) this.#freedMs = null
-      this.#anyone.push(waiter)
+      this.#anyone.push(queued)
       return
     }
-    const queue = this.#named.get(affinity.workerId) ?? new WaitQueue()
+    const queue = this.#named.get(affinity.workerId) ?? new RequestList()
     this.#named.set(affinity.workerId, queue)
-    queue.push(waiter)
+    queue.push(queued)
   }
 
-  /** It is in no line any more. */
-  #leave(waiter: QueuedRequest): void {
-    const { queue, wanted } = waiter
+  /** Removes a request from its queue. */
+  #leave(queued: QueuedRequest): void {
+    const { queue, request } = queued
     this.#shared.waiting -= 1
-    queue!.remove(waiter)
-    waiter.close()
-    const workerId = insistsOn(wanted)?.workerId
+    queue!.remove(queued)
+    queued.close()
+    const workerId = insistsOn(request)?.workerId
     if (workerId === undefined || queue!.size > 0) return
     this.#named.delete(workerId)
     this.#resuming.drop(workerId)
   }
 
-  #refuse(waiter: QueuedRequest, reason: unknown): void {
-    if (waiter.queue === null) return
-    this.#leave(waiter)
-    waiter.reject(reason)
-    this.#news.within(IDLE_NEWS_MS)
-    this.#tidy()
-    // It may have been in the way of somebody who does not want the same workers.
-    if (this.#anyone.picky > 0) this.#handOut()
+  #refuse(queued: QueuedRequest, reason: unknown): void {
+    if (queued.queue === null) return
+    this.#leave(queued)
+    queued.reject(reason)
+    this.#loadNotifier.notifyWithin(MIN_IDLE_NOTICE_MS)
+    this.#discardIfGone()
+    // It may have held up a request that does not avoid the same workers.
+    if (this.#anyone.picky > 0) this.#dispatch()
   }
 
-  #refuseAllOf(queue: WaitQueue | undefined, reason: unknown): void {
-    for (const waiter of queue?.all() ?? []) this.#refuse(waiter, reason)
+  #refuseAllOf(queue: RequestList | undefined, reason: unknown): void {
+    for (const queued of queue?.all() ?? []) this.#refuse(queued, reason)
   }
 
-  /** Gives out all places that somebody waits for, to whoever was there first. */
-  #handOut(): void {
+  /** Dispatches waiting requests to free workers, in the order of arrival. */
+  #dispatch(): void {
     for (let next = this.#next(); next !== null; next = this.#next()) {
-      const { waiter, slot } = next
-      this.#leave(waiter)
-      waiter.resolve(this.#claim(slot, this.#shared.ports.clock.monotonic() - waiter.sinceMs))
+      const { queued, target } = next
+      this.#leave(queued)
+      queued.resolve(this.#claim(target, this.#shared.ports.clock.monotonic() - queued.sinceMs))
     }
   }
 
-  #next(): { readonly waiter: QueuedRequest; readonly slot: TrackedTarget } | null {
+  #next(): { readonly queued: QueuedRequest; readonly target: TrackedTarget } | null {
     if (this.#endpoint === null) return null
     let next = this.#nextOfAnyone(this.#endpoint)
     for (const { first } of this.#named.values()) {
-      if (first === null || (next !== null && next.waiter.place < first.place)) continue
-      const slot = choose(this.#slots, this.#endpoint, first.wanted)
-      if (typeof slot !== 'string') next = { waiter: first, slot }
+      if (first === null || (next !== null && next.queued.order < first.order)) continue
+      const target = choose(this.#targets, this.#endpoint, first.request)
+      if (typeof target !== 'string') next = { queued: first, target }
     }
     return next
   }
 
-  #nextOfAnyone(endpoint: BalancedEndpoint): { readonly waiter: QueuedRequest; readonly slot: TrackedTarget } | null {
-    for (let waiter = this.#anyone.first; waiter !== null; waiter = waiter.after) {
-      const slot = choose(this.#slots, endpoint, waiter.wanted)
-      if (typeof slot !== 'string') return { waiter, slot }
-      // What keeps it from being served keeps all behind it, unless it does not want some workers.
-      if (!waiter.isPicky) return null
+  #nextOfAnyone(endpoint: BalancedEndpoint): { readonly queued: QueuedRequest; readonly target: TrackedTarget } | null {
+    for (let queued = this.#anyone.first; queued !== null; queued = queued.after) {
+      const target = choose(this.#targets, endpoint, queued.request)
+      if (typeof target !== 'string') return { queued, target }
+      // No worker is free for the requests behind it either, unless it avoids some workers.
+      if (!queued.isPicky) return null
     }
     return null
   }
 
-  /** Workers have changed: some that requests insist on may be there again, or gone. */
-  #lookAtNamed(): void {
+  /** After a change of workers: some that requests insist on may run again, or be gone. */
+  #checkNamed(): void {
     for (const [workerId, queue] of [...this.#named]) {
-      const slot = this.#slotOf(workerId)
-      if (slot !== undefined) this.#resuming.drop(workerId)
-      if (slot !== undefined && slot.state !== 'draining') continue
-      for (const waiter of queue.all()) {
-        if (insistsOn(waiter.wanted)?.kind === 'strict') this.#refuse(waiter, refusal.workerGone())
+      const target = this.#targetOf(workerId)
+      if (target !== undefined) this.#resuming.drop(workerId)
+      if (target !== undefined && target.state !== 'draining') continue
+      for (const queued of queue.all()) {
+        if (insistsOn(queued.request)?.kind === 'strict') this.#refuse(queued, refusal.workerGone())
       }
       this.#resuming.ask(workerId)
     }
@@ -371,23 +371,23 @@ export class RequestQueue {
 
   #measure(): void {
     const nowMs = this.#shared.ports.clock.monotonic()
-    if (this.#freedMs !== null) this.#pace = throughputAfter(this.#pace, nowMs - this.#freedMs)
+    if (this.#freedMs !== null) this.#throughput = throughputAfter(this.#throughput, nowMs - this.#freedMs)
     this.#freedMs = nowMs
   }
 
-  /** Nothing is kept of an endpoint that is not there, once its last request is over. */
-  #tidy(): void {
+  /** Discards the queue of a forgotten endpoint once its last request is over. */
+  #discardIfGone(): void {
     if (this.#endpoint !== null || this.#size() > 0 || this.#ended.size > 0) return
-    this.#news.close()
-    this.#shared.emptied(this.#id)
+    this.#loadNotifier.close()
+    this.#shared.discarded(this.#id)
   }
 
-  #slotOf(workerId: WorkerId): TrackedTarget | undefined {
-    return this.#slots.find(slot => slot.workerId === workerId)
+  #targetOf(workerId: WorkerId): TrackedTarget | undefined {
+    return this.#targets.find(target => target.workerId === workerId)
   }
 
   #openCount(): number {
-    return this.#slots.filter(isOpen).length
+    return this.#targets.filter(isOpen).length
   }
 
   #size(): number {

@@ -1,4 +1,4 @@
-import type { Outage } from '../../core/balancing/circuit-breaker.ts'
+import type { OpenCircuit } from '../../core/balancing/circuit-breaker.ts'
 import { NO_TRAFFIC, type TrafficLoad } from '../../core/balancing/traffic.ts'
 import type { AppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
@@ -8,7 +8,7 @@ import { stopping } from '../entrance/refusal.ts'
 import { RequestQueue, type RequestQueueLimits, type Shared } from './request-queue.ts'
 import type { Reservation, Reservations, WorkerRequest } from './reservation.ts'
 
-/** How many requests wait, and for how long, unless somebody says otherwise. */
+/** Default limits of request queues. */
 export const REQUEST_QUEUE_LIMITS: RequestQueueLimits = {
   perEndpoint: 1_000,
   inAll: 10_000,
@@ -27,18 +27,18 @@ export interface RequestQueuesOptions {
 }
 
 /**
- * The requests for load-balancing endpoints of this server: an exact table of what is in flight at which worker, and a line for
- * each endpoint. The control loops tell it which workers there are, and it tells them what they have to do.
+ * The requests for load-balancing endpoints of this server: an exact table of what is in flight at which worker, and a request
+ * queue for each endpoint. The control loops tell it which workers there are, and it tells them what they have to do.
  */
 export class RequestQueues implements Targets, Traffic, Reservations {
-  readonly #lines = new Map<EndpointId, RequestQueue>()
+  readonly #queues = new Map<EndpointId, RequestQueue>()
   readonly #shared: Shared
   #closed: AppError | null = null
 
   constructor(ports: Shared['ports'], { limits, canResume = async () => false }: RequestQueuesOptions = {}) {
-    const emptied = (id: EndpointId) => void this.#lines.delete(id)
+    const discarded = (id: EndpointId) => void this.#queues.delete(id)
     const counts = { waiting: 0, places: 0, uses: 0 }
-    this.#shared = { ports, limits: { ...REQUEST_QUEUE_LIMITS, ...limits }, canResume, emptied, ...counts }
+    this.#shared = { ports, limits: { ...REQUEST_QUEUE_LIMITS, ...limits }, canResume, discarded, ...counts }
   }
 
   /** How many requests wait, over all endpoints. */
@@ -46,44 +46,44 @@ export class RequestQueues implements Targets, Traffic, Reservations {
     return this.#shared.waiting
   }
 
-  reserve(wanted: WorkerRequest): Promise<Reservation> {
+  reserve(request: WorkerRequest): Promise<Reservation> {
     if (this.#closed !== null) return Promise.reject(this.#closed)
-    return this.#lineOf(wanted.endpointId).reserve(wanted)
+    return this.#queueOf(request.endpointId).reserve(request)
   }
 
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
-    this.#lineOf(endpoint.id).keep(endpoint, targets)
+    this.#queueOf(endpoint.id).keep(endpoint, targets)
   }
 
-  outage(id: EndpointId, outage: Outage | null): void {
-    this.#lines.get(id)?.outage(outage)
+  setCircuit(id: EndpointId, circuit: OpenCircuit | null): void {
+    this.#queues.get(id)?.setCircuit(circuit)
   }
 
   forget(id: EndpointId): void {
-    this.#lines.get(id)?.forget()
+    this.#queues.get(id)?.forget()
   }
 
   load(id: EndpointId): TrafficLoad {
-    return this.#lines.get(id)?.load() ?? NO_TRAFFIC
+    return this.#queues.get(id)?.load() ?? NO_TRAFFIC
   }
 
   busyMs(id: EndpointId, workerId: WorkerId): number {
-    return this.#lines.get(id)?.busyMs(workerId) ?? 0
+    return this.#queues.get(id)?.busyMs(workerId) ?? 0
   }
 
   /** The server stops: who waits is refused, and who comes. What is in flight goes on. */
   close(): void {
     if (this.#closed !== null) return
     this.#closed = stopping()
-    for (const line of [...this.#lines.values()]) line.refuseAll(this.#closed)
+    for (const queue of [...this.#queues.values()]) queue.refuseAll(this.#closed)
   }
 
-  #lineOf(id: EndpointId): RequestQueue {
-    let line = this.#lines.get(id)
-    if (line === undefined) {
-      line = new RequestQueue(id, this.#shared)
-      this.#lines.set(id, line)
+  #queueOf(id: EndpointId): RequestQueue {
+    let queue = this.#queues.get(id)
+    if (queue === undefined) {
+      queue = new RequestQueue(id, this.#shared)
+      this.#queues.set(id, queue)
     }
-    return line
+    return queue
   }
 }

@@ -1,8 +1,10 @@
-import type { Affinity, RequestOutcome } from '../../core/balancing/balance.ts'
+import type { Affinity } from '../../core/balancing/balance.ts'
+import type { RequestOutcome } from '../../core/balancing/outlier-ejection.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 
-export type { Affinity, RequestOutcome } from '../../core/balancing/balance.ts'
+export type { Affinity } from '../../core/balancing/balance.ts'
+export type { RequestOutcome } from '../../core/balancing/outlier-ejection.ts'
 
 /** A request, or a socket, as far as it concerns which worker gets it. */
 export interface WorkerRequest {

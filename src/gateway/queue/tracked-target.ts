@@ -1,8 +1,9 @@
-import { type Candidate, type Ejection, NOT_EJECTED } from '../../core/balancing/balance.ts'
+import type { Candidate } from '../../core/balancing/balance.ts'
+import { type Ejection, NOT_EJECTED } from '../../core/balancing/outlier-ejection.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { ServedAt, Target, TargetState } from '../../core/workers/socket-address.ts'
 
-/** A worker in the table of requests in flight. */
+/** A worker in the table of requests in flight. `nowMs` is monotonic but for the idle times, which are wall-clock times. */
 export class TrackedTarget implements Candidate {
   readonly workerId: WorkerId
   version = 0
@@ -10,16 +11,16 @@ export class TrackedTarget implements Candidate {
   servedAt: ServedAt | null = null
   inFlight = 0
   usedAt = 0
-  trust: Ejection = NOT_EJECTED
-  /** The end of its last request; before its first one, when it became ready; before that, when it was first told of. */
+  ejection: Ejection = NOT_EJECTED
+  /** The end of its last request; before its first one, when it became ready; before that, when it was first known. */
   idleSinceMs: number
   /** Whether it has ended; what is in flight there comes to its end. */
   ended = false
-  /** Since when it has requests, of the clock that only grows; null while it has none. */
+  /** When it became busy, monotonic; null while it is idle. */
   #busySinceMs: number | null = null
-  /** For how long it had some before that. */
+  /** For how long it was busy before that. */
   #busyMs = 0
-  /** Takes the timer back that changes how far it is trusted. */
+  /** Cancels the timer that ends an ejection or a trial. */
   cancelTimer: () => void = () => {}
 
   constructor(workerId: WorkerId, nowMs: number) {
@@ -27,13 +28,13 @@ export class TrackedTarget implements Candidate {
     this.idleSinceMs = nowMs
   }
 
-  /** It gets one more request. @param nowMs of the clock that only grows, as for all that follows */
+  /** Counts one more request in flight. */
   begin(nowMs: number): void {
     this.inFlight += 1
     this.#busySinceMs ??= nowMs
   }
 
-  /** One of its requests is over. */
+  /** Counts one request less. */
   end(nowMs: number): void {
     this.inFlight -= 1
     if (this.inFlight > 0) return
@@ -41,17 +42,17 @@ export class TrackedTarget implements Candidate {
     this.#busySinceMs = null
   }
 
-  /** For how long it had requests, altogether. */
+  /** For how long it has been busy, in all. */
   busyMs(nowMs: number): number {
     return this.#busyMs + (this.#busySinceMs === null ? 0 : nowMs - this.#busySinceMs)
   }
 
-  /** It is told of, for the first time or again. One that had ended is another process, which nothing is held against. */
-  tell({ version, state, servedAt }: Target, nowMs: number): void {
+  /** Takes over what the control loops know of it. One that had ended is a new process, so its ejection is over. */
+  update({ version, state, servedAt }: Target, nowMs: number): void {
     if (this.ended) {
       this.ended = false
       this.state = 'starting'
-      this.trust = NOT_EJECTED
+      this.ejection = NOT_EJECTED
       this.usedAt = 0
       this.#busyMs = 0
       this.idleSinceMs = nowMs

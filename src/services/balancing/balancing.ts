@@ -6,7 +6,7 @@ import {
   withRequests,
   withTraffic,
 } from '../../core/balancing/balanced.ts'
-import { outageOf } from '../../core/balancing/circuit-breaker.ts'
+import { openCircuitOf } from '../../core/balancing/circuit-breaker.ts'
 import { unasked } from '../../core/balancing/health-check.ts'
 import { idleTimeoutMs } from '../../core/endpoints/endpoint.ts'
 import { isHealthPath, maxConcurrencyOf, servingVariables } from '../../core/endpoints/serving.ts'
@@ -138,11 +138,11 @@ export class Balancing {
    * @param snapshot as {@link look} gave it
    * @param startProblem why no worker of it can be started; null when one can, or none is wanted
    */
-  tellOutage(snapshot: EndpointSnapshot, startProblem: string | null, nowMs: number): void {
+  setCircuit(snapshot: EndpointSnapshot, startProblem: string | null, nowMs: number): void {
     const { endpoint, queue, requests } = snapshot
     if (requests === undefined) return
     const isAsked = queue.queued > 0 || requests.resumed.length > 0
-    this.#targets.outage(endpoint.id, isAsked ? outageOf(snapshot, { startProblem, nowMs }) : null)
+    this.#targets.setCircuit(endpoint.id, isAsked ? openCircuitOf(snapshot, { startProblem, nowMs }) : null)
   }
 
   /** Whether this was a worker of the endpoint that has ended and whose record is still there, so that it can be begun anew. */

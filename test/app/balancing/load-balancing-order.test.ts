@@ -38,7 +38,7 @@ async function openLooks(t: TestContext) {
     { store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier },
     {
       keep: (_, targets) => void told.push(`keep ${targets.length}`),
-      outage: () => {},
+      setCircuit: () => {},
       forget: () => void told.push('forget'),
       load: () => NO_TRAFFIC,
       busyMs: () => 0,

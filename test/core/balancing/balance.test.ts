@@ -5,17 +5,19 @@ import {
   type BalanceRules,
   type Candidate,
   choose,
-  type Ejection,
-  FAILURES_UNTIL_OUT,
   isOpen,
-  NOT_EJECTED,
-  outForMs,
   type Preference,
-  type RequestOutcome,
-  trustAfter,
-  trustWhenDue,
-  trustWhenSent,
 } from '../../../src/core/balancing/balance.ts'
+import {
+  type Ejection,
+  ejectedForMs,
+  ejectionAfter,
+  ejectionWhenDue,
+  ejectionWhenSent,
+  FAILURES_UNTIL_EJECTED,
+  NOT_EJECTED,
+  type RequestOutcome,
+} from '../../../src/core/balancing/outlier-ejection.ts'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import type { ServedAt } from '../../../src/core/workers/socket-address.ts'
 import { randomSeed } from '../../support/random-seed.ts'
@@ -25,13 +27,13 @@ const AT = { host: '127.0.0.1', port: 8000 }
 const SERVED: ServedAt = { traffic: AT, health: AT }
 const RULES: BalanceRules = { version: 2, requestCount: 2, maxConcurrency: null, paused: false }
 const ANY: Preference = { affinity: null, avoid: [] }
-const OUT: Ejection = { standing: 'out', failures: 3, outs: 1 }
+const OUT: Ejection = { state: 'ejected', failures: 3, ejections: 1 }
 
 const idOf = (name: string) => name as WorkerId
 
 function aCandidate(name: string, fields: Partial<Candidate> = {}): Candidate {
   const base = { workerId: idOf(name), version: 2, state: 'ready', servedAt: SERVED } as const
-  return { ...base, inFlight: 0, usedAt: 0, trust: NOT_EJECTED, ...fields }
+  return { ...base, inFlight: 0, usedAt: 0, ejection: NOT_EJECTED, ...fields }
 }
 
 /** The name of the chosen worker, or why there is none. */
@@ -81,7 +83,7 @@ test('soft affinity is followed while that worker is ready and has room', () => 
   assert.equal(chosen([aCandidate('a', { inFlight: 9 }), other], {}, soft), 'a')
   assert.equal(chosen([aCandidate('a', { inFlight: 9 }), other], { maxConcurrency: 9 }, soft), 'b')
   assert.equal(chosen([aCandidate('a', { state: 'draining' }), other], {}, soft), 'b')
-  assert.equal(chosen([aCandidate('a', { trust: OUT }), other], {}, soft), 'b')
+  assert.equal(chosen([aCandidate('a', { ejection: OUT }), other], {}, soft), 'b')
   assert.equal(chosen([other], {}, soft), 'b')
   assert.equal(chosen([], {}, soft), 'none_ready')
 })
@@ -90,7 +92,7 @@ test('strict affinity takes that worker, waits for it, or is told that it is gon
   const other = aCandidate('b')
   const strict = (fields: Partial<Candidate>, rules = {}) =>
     chosen([aCandidate('a', fields), other], rules, insists('a'))
-  assert.equal(strict({ trust: OUT }), 'a')
+  assert.equal(strict({ ejection: OUT }), 'a')
   assert.equal(strict({ inFlight: 1 }, { maxConcurrency: 1 }), 'full')
   assert.equal(strict({ state: 'starting' }), 'not_ready')
   assert.equal(strict({ servedAt: null }), 'not_ready')
@@ -105,27 +107,27 @@ test('a worker to which the request was sent in vain is taken only when no other
   const full = aCandidate('b', { inFlight: 3 })
   assert.equal(chosen([aCandidate('a'), full], {}, avoid), 'b')
   assert.equal(chosen([aCandidate('a'), full], { maxConcurrency: 3 }, avoid), 'full')
-  assert.equal(chosen([aCandidate('a'), aCandidate('b', { trust: OUT })], {}, avoid), 'b')
+  assert.equal(chosen([aCandidate('a'), aCandidate('b', { ejection: OUT })], {}, avoid), 'b')
   assert.equal(chosen([aCandidate('a'), aCandidate('b', { state: 'starting' })], {}, avoid), 'a')
 })
 
 test('a worker that is out gets nothing while another is in the rotation, even a full one', () => {
-  const out = aCandidate('out', { trust: OUT })
+  const out = aCandidate('ejected', { ejection: OUT })
   assert.equal(chosen([out, aCandidate('b', { inFlight: 9 })]), 'b')
   assert.equal(chosen([out, aCandidate('b', { inFlight: 9 })], { maxConcurrency: 9 }), 'full')
-  assert.equal(chosen([out, aCandidate('b', { trust: OUT, inFlight: 1 })]), 'out')
-  assert.equal(chosen([out, aCandidate('b', { state: 'draining' })]), 'out')
+  assert.equal(chosen([out, aCandidate('b', { ejection: OUT, inFlight: 1 })]), 'ejected')
+  assert.equal(chosen([out, aCandidate('b', { state: 'draining' })]), 'ejected')
 })
 
 /** What comes of a worker whose requests end like this, one after another, each sent as soon as it may be. */
 const judged = (...outcomes: RequestOutcome[]) =>
-  outcomes.reduce((trust, outcome) => trustAfter(trustWhenSent(trust), outcome), NOT_EJECTED)
+  outcomes.reduce((trust, outcome) => ejectionAfter(ejectionWhenSent(trust), outcome), NOT_EJECTED)
 
 test('three failures in a row take a worker out; one success in between, or afterwards, makes it good', () => {
-  assert.equal(FAILURES_UNTIL_OUT, 3)
-  assert.equal(judged('unreachable', 'broken').standing, 'good')
-  assert.equal(judged('unreachable', 'aborted', 'broken', 'unreachable').standing, 'out')
-  assert.equal(judged('unreachable', 'broken', 'answered', 'broken', 'broken').standing, 'good')
+  assert.equal(FAILURES_UNTIL_EJECTED, 3)
+  assert.equal(judged('unreachable', 'broken').state, 'in_rotation')
+  assert.equal(judged('unreachable', 'aborted', 'broken', 'unreachable').state, 'ejected')
+  assert.equal(judged('unreachable', 'broken', 'answered', 'broken', 'broken').state, 'in_rotation')
   assert.deepEqual(judged('broken', 'broken', 'broken', 'answered'), NOT_EJECTED)
 })
 
@@ -133,18 +135,18 @@ test('after its time it is tried with one request, and out for longer each time 
   let trust = judged('broken', 'broken', 'broken')
   const times: number[] = []
   for (let time = 0; time < 7; time += 1) {
-    times.push(outForMs(trust))
-    const due = trustWhenDue(trust)
-    assert.equal(chosen([aCandidate('a', { trust: due }), aCandidate('b', { inFlight: 1 })]), 'a')
-    const tried = trustWhenSent(due)
-    assert.equal(chosen([aCandidate('a', { trust: tried }), aCandidate('b', { inFlight: 1 })]), 'b')
-    assert.equal(trustAfter(tried, 'aborted').standing, 'due')
-    trust = trustAfter(tried, 'unreachable')
-    assert.equal(trust.standing, 'out')
+    times.push(ejectedForMs(trust))
+    const due = ejectionWhenDue(trust)
+    assert.equal(chosen([aCandidate('a', { ejection: due }), aCandidate('b', { inFlight: 1 })]), 'a')
+    const tried = ejectionWhenSent(due)
+    assert.equal(chosen([aCandidate('a', { ejection: tried }), aCandidate('b', { inFlight: 1 })]), 'b')
+    assert.equal(ejectionAfter(tried, 'aborted').state, 'trial_due')
+    trust = ejectionAfter(tried, 'unreachable')
+    assert.equal(trust.state, 'ejected')
   }
   assert.deepEqual(times, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
-  assert.equal(trustWhenDue(trustWhenSent(trustWhenDue(trust))).standing, 'due')
-  assert.deepEqual(trustAfter(trustWhenSent(trustWhenDue(trust)), 'answered'), NOT_EJECTED)
+  assert.equal(ejectionWhenDue(ejectionWhenSent(ejectionWhenDue(trust))).state, 'trial_due')
+  assert.deepEqual(ejectionAfter(ejectionWhenSent(ejectionWhenDue(trust)), 'answered'), NOT_EJECTED)
 })
 
 const NAMES = ['a', 'b', 'c', 'd', 'e'].map(idOf)
@@ -157,7 +159,7 @@ const WORKERS = fc
       inFlight: fc.nat(4),
       usedAt: fc.nat(9),
       trust: fc
-        .constantFrom<Ejection['standing']>('good', 'good', 'out', 'due', 'tried')
+        .constantFrom<Ejection['state']>('in_rotation', 'in_rotation', 'ejected', 'trial_due', 'on_trial')
         .map(standing => ({ ...OUT, standing })),
     }),
     { maxLength: 5 },
@@ -175,7 +177,7 @@ const RULE = fc.record({
   maxConcurrency: fc.option(fc.integer({ min: 1, max: 4 })),
   paused: fc.constant(false),
 })
-const isUsed = ({ trust }: Candidate) => trust.standing === 'good' || trust.standing === 'due'
+const isUsed = ({ ejection }: Candidate) => ejection.state === 'in_rotation' || ejection.state === 'trial_due'
 
 test('nobody but a ready worker with room is ever chosen, and only the one that is insisted on', () => {
   fc.assert(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { outageOf } from '../../../src/core/balancing/circuit-breaker.ts'
+import { openCircuitOf } from '../../../src/core/balancing/circuit-breaker.ts'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
@@ -61,7 +61,7 @@ const situations: [what: string, fields: Fields, startProblem: string | null, re
 for (const [what, fields, startProblem, retryAfterSeconds] of situations) {
   test(`where ${what}, requests ${retryAfterSeconds === null ? 'wait' : 'are refused with the words of explain'}`, () => {
     const snapshot = asked(fields)
-    const outage = outageOf(snapshot, { startProblem, nowMs: NOW })
+    const outage = openCircuitOf(snapshot, { startProblem, nowMs: NOW })
     assert.equal(outage?.retryAfterSeconds ?? null, retryAfterSeconds)
     const capacity = { freeWorkers: null, bound: 'nothing' }
     const { summary } = explainEndpoint(snapshot, { capacity, startProblem, nowMs: NOW })
@@ -70,6 +70,6 @@ for (const [what, fields, startProblem, retryAfterSeconds] of situations) {
 }
 
 test('jobs wait, whatever the matter is, and a cause is bounded in length', () => {
-  assert.equal(outageOf(aSnapshot({ queue: { queued: 1 } }), { startProblem: SECRET, nowMs: NOW }), null)
-  assert.equal(outageOf(asked({}), { startProblem: 'x'.repeat(10_000), nowMs: NOW })?.cause.length, 500)
+  assert.equal(openCircuitOf(aSnapshot({ queue: { queued: 1 } }), { startProblem: SECRET, nowMs: NOW }), null)
+  assert.equal(openCircuitOf(asked({}), { startProblem: 'x'.repeat(10_000), nowMs: NOW })?.cause.length, 500)
 })
