@@ -1,10 +1,12 @@
 /** What a test file leaves behind is taken away again, also when it fails. */
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 
 type Action = () => unknown
+
+const REMOVAL = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }
 
 const actions: Action[] = []
 const lastResorts = new Set<() => void>()
@@ -35,11 +37,31 @@ export function atExit(action: () => void): () => void {
 export const temporaryRoot = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-wire-')))
 // Programs that run as another user have folders in it.
 chmodSync(temporaryRoot, 0o711)
-atExit(() => rmSync(temporaryRoot, { recursive: true, force: true }))
+atExit(() => removeFolder(temporaryRoot))
 
 /** A new folder that is removed at the end. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(temporaryRoot, 'f-'))
-  atEnd(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }))
+  atEnd(() => removeFolder(folder))
   return folder
+}
+
+/** Removes a folder and what is in it, also where layers of images have folders that their owner may not open. */
+export function removeFolder(folder: string): void {
+  try {
+    rmSync(folder, REMOVAL)
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    openFolders(folder)
+    rmSync(folder, REMOVAL)
+  }
+}
+
+function openFolders(folder: string): void {
+  // Folders of other users, and what is removed meanwhile, are left to rmSync, which says what it could not remove.
+  try {
+    if (!lstatSync(folder).isDirectory()) return
+    chmodSync(folder, 0o700)
+    for (const name of readdirSync(folder)) openFolders(join(folder, name))
+  } catch {}
 }
