@@ -13,6 +13,8 @@ export interface Counts {
   readonly todo: number
 }
 
+const NO_TESTS: Counts = { tests: 0, passed: 0, skipped: 0, todo: 0 }
+
 /** How a file went. */
 export interface FileResult {
   readonly task: Task
@@ -47,7 +49,10 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
       ? { env: { ...process.env, RUNYARD_TEST_WORKERS: 'container' }, testSkipPatterns: [...leftOut] }
       : {}),
   })
+  let isEmpty = false
   stream.on('test:pass', ({ name, skip }) => {
+    // A file of which no test ran is a passed test of its own to Node.
+    if (name === task.file) isEmpty = true
     if (skip !== undefined) skips.push(typeof skip === 'string' ? `${name}: ${skip}` : name)
   })
   const counted = new Promise<Counts>(resolve => {
@@ -57,7 +62,7 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
   })
   // Collected until the file is over: lanes would print between each other's lines.
   const printed = await text(stream.compose(spec))
-  const counts = await counted
+  const counts = isEmpty ? NO_TESTS : await counted
   return {
     task,
     name: task.containers ? `${task.file} with workers in containers` : task.file,

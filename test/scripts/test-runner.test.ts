@@ -85,6 +85,20 @@ test('--grep runs the tests of that name alone', () => {
   assert.equal(status, 0)
 })
 
+test('files in which --grep finds no test count for nothing, and where none does the run fails', () => {
+  const files = { 'test/core/a.test.ts': PASSES, 'test/core/b.test.ts': FAILS }
+  assert.equal(runTests(files, '--grep', '^it holds').lastLine, '1 passed, 0 failed, 0 skipped')
+  const none = runTests(files, '--grep', 'it might hold')
+  assert.equal(none.lastLine, '0 passed, 0 failed, 0 skipped')
+  assert.equal(none.status, 1)
+})
+
+test('a file without a test fails', () => {
+  const { status, stdout } = runTests({ 'test/core/a.test.ts': PASSES, 'test/core/b.test.ts': '' })
+  assert.match(stdout, /^failed: test\/core\/b\.test\.ts$/m)
+  assert.equal(status, 1)
+})
+
 test('--list names the files and runs none', () => {
   const { status, stdout } = runTests({ 'test/core/a.test.ts': FAILS, 'test/wire/b.test.ts': FAILS }, '--list')
   assert.equal(stdout, 'wire:\n  test/wire/b.test.ts\nrest:\n  test/core/a.test.ts\n')
