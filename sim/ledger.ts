@@ -44,7 +44,7 @@ const COLUMNS = `kind, job, endpoint, was, now, was_worker, worker, was_attempt,
   queued_at_ms, expires_at_ms, webhook, input, output, error, batch, line, endpoint_there`
 
 const rest = (row: 'NEW' | 'OLD') => `${row}.low_priority, ${row}.queued_at_ms, ${row}.expires_at_ms, ${row}.webhook,
-  ${row}.input, ${row}.output, ${row}.error, ${row}.batch_id, ${row}.line,
+  ${row}.input, ${row}.output, ${row}.error, ${row}.batch_id, ${row}.queue,
   (SELECT COUNT(*) FROM endpoints WHERE id = ${row}.endpoint_id)`
 
 /**

@@ -54,7 +54,7 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
     ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1) AS last_reason,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = endpoints.id AND state = 'READY'
     AND EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND status = 'IN_PROGRESS')) AS working,
-  (SELECT id FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_QUEUE' AND low_priority = 0 AND line = ''
+  (SELECT id FROM jobs WHERE endpoint_id = endpoints.id AND status = 'IN_QUEUE' AND low_priority = 0 AND queue = ''
     ORDER BY position LIMIT 1) AS head
   FROM endpoints ORDER BY id`
 

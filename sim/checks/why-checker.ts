@@ -16,7 +16,7 @@ interface Said {
 interface JobRow {
   readonly status: JobStatus
   /** Empty unless it waits for the turn of a batch. */
-  readonly line: string
+  readonly queue: string
 }
 
 interface Facts {
@@ -83,7 +83,7 @@ export class WhyChecker {
   }
 
   #jobOf(job: JobId): JobRow | undefined {
-    return this.#database.query<JobRow>('SELECT status, line FROM jobs WHERE id = ?', job)[0]
+    return this.#database.query<JobRow>('SELECT status, queue FROM jobs WHERE id = ?', job)[0]
   }
 
   #facts(id: EndpointId): Facts | null {
@@ -128,23 +128,23 @@ const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoin
 
 const FACTS = `SELECT workers_max AS max, config,
   (SELECT MIN(queued_at_ms) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0
-    AND line = '') AS head_queued_at_ms,
+    AND queue = '') AS head_queued_at_ms,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
-  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND line = '${SUSPECT_QUEUE}') AS suspects,
+  (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}') AS suspects,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued
   FROM endpoints WHERE id = ?`
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
 
-function ofJob(said: Said, { status, line }: JobRow, facts: Facts): string | null {
+function ofJob(said: Said, { status, queue }: JobRow, facts: Facts): string | null {
   if (said.status !== status) return `it is ${status} and not ${said.status}`
   if (isFinal(status)) return said.cause === 'finished' ? null : `it is ${status}`
   if (status === 'IN_PROGRESS') return said.cause === 'running' ? null : 'it runs'
-  if (said.cause === 'runs_alone' && line !== SUSPECT_QUEUE) return 'it is no suspect'
+  if (said.cause === 'runs_alone' && queue !== SUSPECT_QUEUE) return 'it is no suspect'
   if (said.cause === 'batch_turn') {
-    if (line === '') return 'it stands in line by itself'
+    if (queue === '') return 'it waits in the queue of its endpoint'
     return ofWaiting('running', facts) === null ? null : ofWaiting('max_reached', facts)
   }
   return said.cause === 'finished' || said.cause === 'nothing_waits' ? 'it waits' : ofWaiting(said.cause, facts)

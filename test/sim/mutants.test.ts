@@ -257,7 +257,7 @@ function thief({ store, query }: Database): Store {
 function sociable({ store, query }: Database): Store {
   const requeueLost: JobOutcomeStore['requeueLost'] = async (...args) => {
     const moves = await store.jobOutcomes.requeueLost(...args)
-    query(`UPDATE jobs SET line = COALESCE(batch_id, '') WHERE line = 'alone'`)
+    query(`UPDATE jobs SET queue = COALESCE(batch_id, '') WHERE queue = 'alone'`)
     return moves
   }
   return withOutcomes(store, { requeueLost })
