@@ -1,0 +1,87 @@
+/**
+ * Runs the server for development: `npm run dev [-- <options of runyard serve>]`. It starts `runyard serve --sample`, restarts it when a file
+ * of `src` changes, and stops it with this program. `--inspect` and `--inspect-brk` go to Node instead of the server.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { watch } from 'node:fs'
+import { constants } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+const SOURCES = fileURLToPath(new URL('../src', import.meta.url))
+const ENTRY = fileURLToPath(new URL('../src/cli/runyard.ts', import.meta.url))
+/** An editor writes several files at once, in milliseconds. */
+const SETTLE_MS = 150
+/** How long a server may take to stop in order, in milliseconds, before it is killed. */
+const STOP_MS = 10_000
+/** How often it is checked that npm still runs, in milliseconds. */
+const PARENT_MS = 500
+
+const given = process.argv.slice(2)
+const isForNode = (argument: string) => argument.startsWith('--inspect')
+// Workers get a short time to finish, and call the server itself: a relay would keep running code of before the change.
+const options = ['--sample', '--direct-workers', '--drain-timeout', '2', ...given.filter(text => !isForNode(text))]
+const nodeOptions = ['--max-semi-space-size=32', ...given.filter(isForNode)]
+
+let server: ChildProcess | null = null
+let isEnding = false
+let restart: Promise<void> | null = null
+
+/** Starts the server in a process group of its own, so that Ctrl-C reaches it once, through this program. */
+function start(): void {
+  const child = spawn(process.execPath, [...nodeOptions, ENTRY, 'serve', ...options], {
+    stdio: 'inherit',
+    detached: true,
+  })
+  server = child
+  child.on('exit', (code, signal) => {
+    if (server === child) server = null
+    if (!isEnding && restart === null) say(`the server ended (${signal ?? code}); it starts again after a change`)
+  })
+}
+
+/** Stops the server and waits until it has ended: only then are its port and its data directory free. */
+async function stop(): Promise<void> {
+  const child = server
+  if (child === null) return
+  const ended = new Promise(resolve => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+  await ended
+  clearTimeout(timer)
+}
+
+async function startAgain(): Promise<void> {
+  let seen: number
+  do {
+    seen = changes
+    await new Promise(resolve => setTimeout(resolve, SETTLE_MS))
+    await stop()
+  } while (seen !== changes)
+  restart = null
+  if (!isEnding) start()
+}
+
+async function end(signal: NodeJS.Signals): Promise<void> {
+  if (isEnding) return
+  isEnding = true
+  await stop()
+  process.exit(128 + constants.signals[signal])
+}
+
+function say(text: string): void {
+  process.stderr.write(`dev: ${text}\n`)
+}
+
+let changes = 0
+watch(SOURCES, { recursive: true }, (_event, file) => {
+  if (isEnding || file?.endsWith('.ts') !== true) return
+  changes += 1
+  if (restart !== null) return
+  say(`src/${file} changed, restarting`)
+  restart = startAgain()
+})
+// npm may end without passing its signal on.
+const parent = process.ppid
+setInterval(() => process.ppid !== parent && void end('SIGHUP'), PARENT_MS)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(signal))
+start()
