@@ -2,9 +2,11 @@
 import { containerFiles } from '../../test/wire/support/container-suite.ts'
 import type { Arguments } from './arguments.ts'
 
-/** One run of a file. */
+/** One run of a file, or of several that share a process. */
 export interface Task {
   readonly file: string
+  /** The files that run after it in the same process. */
+  readonly others: readonly string[]
   /** Whether its workers run in containers. */
   readonly containers: boolean
 }
@@ -48,6 +50,14 @@ const isWaiting = (file: string) => WAITING.includes(file)
 const isWire = (file: string) =>
   file.startsWith('test/wire/') && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
 
+/**
+ * Open no socket, start no process and change nothing that is global, so that several of them share a process. To load the application
+ * takes each process more than a second.
+ */
+const sharesProcess = (file: string) => /^test\/(?:app|core|relay|gateway|cli|config)\//.test(file)
+/** Maximum number of files that share a process: its heap grows with them, and lanes have to end together. */
+const MAX_BATCH = 8
+
 /** The tasks of a run, by what they have in common. Lanes take them from the front. */
 export type Queues = Record<
   'engine' | 'gateway' | 'waiting' | 'waitingContainers' | 'wire' | 'containers' | 'rest',
@@ -66,13 +76,17 @@ export const LANES: readonly (readonly (keyof Queues)[])[] = [
 ]
 
 /** The tasks of a run, and why tests with workers in containers are left out; null where they are not. */
-export function planTasks({ files, isWhole, onlyContainers }: Arguments): { queues: Queues; skipped: string | null } {
+export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): {
+  queues: Queues
+  skipped: string | null
+} {
   const own = (is: (file: string) => boolean) =>
-    onlyContainers ? [] : slowestFirst(files.filter(is)).map(file => ({ file, containers: false }))
+    onlyContainers ? [] : slowestFirst(files.filter(is)).map(file => ({ file, others: [], containers: false }))
   const wanted = onlyContainers || isWhole
   const hasEngine = process.env.RUNYARD_TEST_DOCKER !== undefined
   const again = wanted && hasEngine ? slowestFirst(files.filter(file => containerFiles.includes(file))) : []
-  const inContainers = again.map(file => ({ file, containers: true }))
+  const inContainers = again.map(file => ({ file, others: [], containers: true }))
+  const rest = own(file => ![stopsEngine, isGateway, isWaiting, isWire].some(is => is(file)))
   return {
     queues: {
       engine: own(stopsEngine),
@@ -81,10 +95,20 @@ export function planTasks({ files, isWhole, onlyContainers }: Arguments): { queu
       waitingContainers: inContainers.filter(({ file }) => isWaiting(file)),
       wire: own(isWire),
       containers: inContainers.filter(({ file }) => !isWaiting(file)),
-      rest: own(file => ![stopsEngine, isGateway, isWaiting, isWire].some(is => is(file))),
+      rest: list ? rest : inBatches(rest),
     },
     skipped: wanted && !hasEngine ? 'tests with workers in containers: RUNYARD_TEST_DOCKER names no engine' : null,
   }
+}
+
+/** The same tasks, with those together that share a process, in the order of the first ones. */
+function inBatches(tasks: readonly Task[]): Task[] {
+  const alone = tasks.filter(({ file }) => !sharesProcess(file))
+  const shared = tasks.filter(({ file }) => sharesProcess(file)).map(({ file }) => file)
+  const batches = Array.from({ length: Math.ceil(shared.length / MAX_BATCH) }, (_, at) =>
+    shared.slice(at * MAX_BATCH, (at + 1) * MAX_BATCH),
+  )
+  return [...alone, ...batches.map(([file, ...others]) => ({ file: file!, others, containers: false }))]
 }
 
 function slowestFirst(files: readonly string[]): string[] {

@@ -1,6 +1,7 @@
-/** One run of one test file, in a process of its own. */
+/** One run of one test file, or of several that share a process. */
+import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { run } from 'node:test'
+import { type EventData, run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { leftOut } from '../../test/wire/support/container-suite.ts'
 import type { Task } from './lanes.ts'
@@ -18,7 +19,7 @@ const NO_TESTS: Counts = { tests: 0, passed: 0, skipped: 0, todo: 0 }
 /** How a file went. */
 export interface FileResult {
   readonly task: Task
-  /** The file, and with which workers. */
+  /** The file, and with which workers; of several files those that failed, or the slowest and their number. */
   readonly name: string
   readonly counts: Counts
   readonly hasPassed: boolean
@@ -36,12 +37,20 @@ const FILE_TIMEOUT_MS = 900_000
 /** What the runner says at the end of each file. */
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 
-/** Runs a file. @param grep the names of the tests to run; all where it is empty, and then a file without a test has failed */
+/** The file that runs several others. */
+const BATCH = join(import.meta.dirname, 'batch.ts')
+
+/** Runs a task. @param grep the names of the tests to run; all where it is empty, and then a file without a test has failed */
 export async function runFile(task: Task, grep: readonly RegExp[]): Promise<FileResult> {
   const began = performance.now()
   const skips: string[] = []
+  const files = [task.file, ...task.others]
+  const isBatch = files.length > 1
+  /** How long the tests of each file took. */
+  const times = new Map<string, number>()
+  const failed = new Set<string>()
   const stream = run({
-    files: [task.file],
+    ...(isBatch ? { files: [BATCH], argv: files } : { files }),
     timeout: TEST_TIMEOUT_MS,
     signal: AbortSignal.timeout(FILE_TIMEOUT_MS),
     ...(grep.length > 0 ? { testNamePatterns: [...grep] } : {}),
@@ -49,11 +58,21 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
       ? { env: { ...process.env, RUNYARD_TEST_WORKERS: 'container' }, testSkipPatterns: [...leftOut] }
       : {}),
   })
+  const entry = isBatch ? BATCH : task.file
   let isEmpty = false
-  stream.on('test:pass', ({ name, skip }) => {
+  const note = ({ file, nesting, details }: EventData.TestPass | EventData.TestFail) => {
+    if (file !== undefined) times.set(file, (times.get(file) ?? 0) + (nesting === 0 ? details.duration_ms : 0))
+  }
+  stream.on('test:pass', data => {
+    const { name, skip } = data
     // A file of which no test ran is a passed test of its own to Node.
-    if (name === task.file) isEmpty = true
+    if (resolve(name) === resolve(entry)) isEmpty = true
+    else note(data)
     if (skip !== undefined) skips.push(typeof skip === 'string' ? `${name}: ${skip}` : name)
+  })
+  stream.on('test:fail', data => {
+    if (data.file !== undefined) failed.add(data.file)
+    note(data)
   })
   const counted = new Promise<Counts>(resolve => {
     stream.on('test:summary', summary => {
@@ -63,13 +82,24 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
   // Collected until the file is over: lanes would print between each other's lines.
   const printed = await text(stream.compose(spec))
   const counts = isEmpty ? NO_TESTS : await counted
+  const timeOf = (file: string) => times.get(resolve(file))
+  const unwell = files.filter(file => failed.has(resolve(file)) || (grep.length === 0 && timeOf(file) === undefined))
+  const [slowest] = files.toSorted((a, b) => (timeOf(b) ?? 0) - (timeOf(a) ?? 0))
+  const hasPassed =
+    counts.passed + counts.skipped + counts.todo === counts.tests && (counts.tests > 0 || grep.length > 0)
   return {
     task,
-    name: task.containers ? `${task.file} with workers in containers` : task.file,
+    name: nameOf(task, slowest!, unwell),
     counts,
-    hasPassed: counts.passed + counts.skipped + counts.todo === counts.tests && (counts.tests > 0 || grep.length > 0),
+    hasPassed: isBatch ? hasPassed && unwell.length === 0 : hasPassed,
     skips,
     ms: performance.now() - began,
     output: printed.replace(SUMMARY, '').trimEnd(),
   }
+}
+
+function nameOf({ file, others, containers }: Task, slowest: string, unwell: readonly string[]): string {
+  if (containers) return `${file} with workers in containers`
+  if (others.length === 0) return file
+  return unwell.length > 0 ? unwell.join(', ') : `${slowest} and ${others.length} more`
 }

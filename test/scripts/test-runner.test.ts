@@ -99,6 +99,24 @@ test('a file without a test fails', () => {
   assert.equal(status, 1)
 })
 
+test('of files that share a process each counts, and those that fail, have no test or cannot be loaded are named', () => {
+  const { status, stdout, lastLine } = runTests({
+    'test/app/a.test.ts': `${PASSES}\ntest.skip('some day', () => {})`,
+    'test/app/b.test.ts': FAILS,
+    'test/core/c.test.ts': '',
+    'test/core/d.test.ts': "import './nowhere.ts'",
+    'test/core/e.test.ts': PASSES,
+  })
+  assert.match(stdout, /^failed: .*test\/app\/b\.test\.ts, .*test\/core\/c\.test\.ts, .*test\/core\/d\.test\.ts$/m)
+  assert.equal(lastLine, '2 passed, 2 failed, 1 skipped')
+  assert.equal(status, 1)
+})
+
+test('a process that ends in the middle of its tests fails', () => {
+  const { status } = runTests({ 'test/app/a.test.ts': PASSES, 'test/core/b.test.ts': 'process.exit(0)' })
+  assert.equal(status, 1)
+})
+
 test('--list names the files and runs none', () => {
   const { status, stdout } = runTests({ 'test/core/a.test.ts': FAILS, 'test/wire/b.test.ts': FAILS }, '--list')
   assert.equal(stdout, 'wire:\n  test/wire/b.test.ts\nrest:\n  test/core/a.test.ts\n')
