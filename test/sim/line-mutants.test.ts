@@ -14,6 +14,8 @@ const MUTANT_SEEDS = 20
 /** What lines do wrong, how to make it, and what is said about it. */
 interface Mutant {
   readonly name: string
+  /** A seed that has found it, which is tried first. */
+  readonly seed?: number
   readonly break: BreakLines
   readonly found: RegExp
 }
@@ -123,6 +125,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let requests wait for ever',
+    seed: 10,
     break: { limits: { waitMs: 10_000_000, namedWaitMs: 10_000_000 } },
     found: /request \d+ of endpoint .* waits for \d+ ms/,
   },
@@ -183,7 +186,8 @@ for (const mutant of MUTANTS) {
 /** The problems of the first seed that finds what is wrong; those of all where none does. */
 async function problemsUntil(mutant: Mutant): Promise<string> {
   const all: string[] = []
-  for (let seed = 1; seed <= MUTANT_SEEDS; seed += 1) {
+  const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)
+  for (const seed of new Set([mutant.seed ?? 1, ...seeds])) {
     const enough = (problems: readonly string[]) => problems.some(problem => mutant.found.test(problem))
     const { problems } = await runSeed(seed, { settle, breakLines: mutant.break, enough })
     const text = problems.join('\n')
