@@ -32,13 +32,18 @@ const SLOW = [
     'faults/restart',
     'clients/old-sdks',
     'faults/floods',
+    'clients/streams',
+    'clients/schemathesis',
     'workers/python-worker',
     'faults/torture',
     'workers/node-worker',
     'faults/postgres-trouble',
+    'attacks/large-bodies',
+    'workers/slow-reader',
   ].map(wireFile),
   ...['simulator', 'mutants', 'regressions', 'line-mutants'].map(name => `test/sim/${name}.test.ts`),
   'test/model/lifecycle.test.ts',
+  'test/app/scaling/steady-load.test.ts',
 ]
 const ORDER = [...WAITING, ...SLOW]
 
@@ -54,7 +59,8 @@ const isWire = (file: string) =>
  * Open no socket, start no process and change nothing that is global, so that several of them share a process. To load the application
  * takes each process more than a second.
  */
-const sharesProcess = (file: string) => /^test\/(?:app|core|relay|gateway|cli|config)\//.test(file)
+const sharesProcess = (file: string) =>
+  /^test\/(?:app|core|relay|gateway|cli|config)\//.test(file) && !ORDER.includes(file)
 /** Maximum number of files that share a process: its heap grows with them, and lanes have to end together. */
 const MAX_BATCH = 8
 
