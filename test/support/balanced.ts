@@ -1,4 +1,4 @@
-/** Load-balancing endpoints in a rig, with their requests by hand. */
+/** Load-balancing endpoints in a rig, and requests that a test sends and ends itself. */
 
 import type { TestContext } from 'node:test'
 import type { OpenCircuit } from '../../src/core/balancing/circuit-breaker.ts'

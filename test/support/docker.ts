@@ -1,4 +1,4 @@
-/** A container engine for the tests that need one: `RUNYARD_TEST_DOCKER` says where it is; see `.ci/docker`. */
+/** The container engine of the tests, at the address in `RUNYARD_TEST_DOCKER`; see `.ci/docker`. */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Reads server-sent events as clients do: an event counts once its blank line has come. */
+/** Reads server-sent events as clients do: an event is complete with its blank line. */
 
 /** One event. */
 export interface StreamedEvent {

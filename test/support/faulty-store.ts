@@ -1,7 +1,7 @@
 import { AppError } from '../../src/core/errors.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 
-/** Whether a call fails before it did anything, or after it was done: the answer is lost, the change is there. */
+/** Whether a call fails before it changes anything, or after the change, so that only its result is lost. */
 export type Fault = 'before' | 'after'
 
 /** Decides about each call; null lets it pass. Names are those of the port: `jobs.claim`. */

@@ -1,4 +1,4 @@
-/** A disk that forgets at a power cut whatever was not flushed: each file's content, and each name in a folder, apart. */
+/** A disk that loses at a power cut what was not flushed: contents of files and names in folders, each on its own. */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, join } from 'node:path'

@@ -1,7 +1,7 @@
-/** Machines for tests, with as many GPUs as a test says. */
+/** Machines with a given number of GPUs. */
 import type { MachineGpu, MachineParts } from '../../src/core/hardware/inventory.ts'
 
-/** A GPU that is well. */
+/** A healthy GPU. */
 export function aGpu(index: number, name = 'NVIDIA GeForce RTX 4090', fields: Partial<MachineGpu> = {}): MachineGpu {
   return {
     index,

@@ -1,7 +1,7 @@
 import type { VolumeId } from '../../src/core/ids.ts'
 import type { VolumeFolders } from '../../src/ports/volume-folders.ts'
 
-/** Folders of volumes that are only noted. */
+/** Folders of volumes, in memory. */
 export class MemoryVolumes implements VolumeFolders {
   readonly there = new Set<VolumeId>()
 

@@ -1,4 +1,4 @@
-/** A container engine that is played by the test: what it answers, and when it goes and comes. */
+/** A container engine that the test plays: its responses, and when it is available. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Databases for the tests that need a real PostgreSQL: `RUNYARD_TEST_POSTGRES` says where one is. */
+/** Databases for tests that need a real PostgreSQL, on the server in `RUNYARD_TEST_POSTGRES`. */
 import { Client } from 'pg'
 
 /** The address of the database of the tests; empty when there is none. */

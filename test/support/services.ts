@@ -1,4 +1,4 @@
-/** The use cases of a rig, made once more from its ports, for tests of what no surface offers. */
+/** The services of a rig, made from its ports, for tests of what no surface offers. */
 import type { FieldNames } from '../../src/core/endpoints/field-names.ts'
 import { Access } from '../../src/services/accounts/access.ts'
 import { Accounts } from '../../src/services/accounts/accounts.ts'

@@ -1,4 +1,4 @@
-/** Values of the core for tests: whole, valid, and changed only where a test says so. */
+/** Complete and valid values of the core, with what a test changes in them. */
 
 import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'

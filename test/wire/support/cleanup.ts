@@ -1,4 +1,4 @@
-/** What a test file leaves behind is taken away again, also when it fails. */
+/** Removes what a test file leaves behind, also when the file fails. */
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What a server holds, and how it serves others, while it is flooded. */
+/** Floods a server, and measures its memory and how fast it serves others meanwhile. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'

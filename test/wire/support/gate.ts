@@ -1,4 +1,4 @@
-/** A proxy between a client and a server, for what a client does when the way there is not smooth. */
+/** A proxy between a client and a server, in which a test answers, delays or redirects requests. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { atEnd } from './cleanup.ts'

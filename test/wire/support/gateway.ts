@@ -1,4 +1,4 @@
-/** A forwarder behind a plain HTTP server, with workers that are listed by hand. */
+/** A forwarder behind a plain HTTP server, with workers that the test lists. */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'

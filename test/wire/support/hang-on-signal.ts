@@ -1,4 +1,4 @@
-/** Loaded into a process before all else (`--import`): at SIGUSR2 it hangs for good, without using the processor. */
+/** Preloaded into a process (`--import`): on SIGUSR2 the process hangs for good, without using the processor. */
 process.on('SIGUSR2', () => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 })

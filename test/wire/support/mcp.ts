@@ -1,4 +1,4 @@
-/** RunPod's MCP server, which the test machine may lack. */
+/** RunPod's MCP server; tests that need it are skipped where it is not installed. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,4 +1,4 @@
-/** The processes that a server's workers run in, as the operating system sees them. */
+/** The processes of a server's workers, as the operating system lists them. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { signOf } from './workers.ts'
 

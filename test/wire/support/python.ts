@@ -1,4 +1,4 @@
-/** The Python with the official SDK, which the test machine may lack. */
+/** Python with the official SDK; tests that need it are skipped where it is not installed. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

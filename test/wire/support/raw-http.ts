@@ -1,7 +1,7 @@
-/** HTTP/1.1 by hand over a socket of its own, so that a test sees every byte of an answer that a client library would hide. */
+/** HTTP/1.1 over a plain socket, so that a test sees each byte of a response, also those that a client library hides. */
 import { connect, type Socket } from 'node:net'
 
-/** An answer as it stood on the wire. */
+/** A response as it was on the wire. */
 export interface RawAnswer {
   /** The whole first line. */
   readonly statusLine: string

@@ -1,4 +1,4 @@
-/** Schemathesis, which the test machine may lack. */
+/** Schemathesis; tests that need it are skipped where it is not installed. */
 import { execFileSync } from 'node:child_process'
 
 const WANTED = '4.32.5'

@@ -1,7 +1,7 @@
-/** WebSockets by hand, as far as a worker in a test needs them. */
+/** The part of WebSockets that a worker in a test needs. */
 import { createHash } from 'node:crypto'
 
-/** The answer that agrees to a WebSocket, with the first of the protocols that were offered. */
+/** The response that accepts a WebSocket, with the first of the offered protocols. */
 export function agreed(head: string): string {
   const key = /^sec-websocket-key: (\S+)/im.exec(head)?.[1] ?? ''
   const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
