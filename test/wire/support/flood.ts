@@ -8,19 +8,19 @@ import { sleep } from './until.ts'
 
 /** Bytes of a megabyte. */
 export const MB = 1024 * 1024
-/** The longest that an ordinary run and a status together may take during a flood, on a small busy machine. */
-export const PATIENCE_MS = 8_000
-/** What a server of {@link startBounded} may need in all, in megabytes. */
-export const MOST_MB = 1_500
+/** Maximum time of an ordinary run and its status together during a flood, on a small busy machine, in milliseconds. */
+export const MAX_RESPONSE_MS = 8_000
+/** Maximum memory of a server of {@link startBounded}, in megabytes. */
+export const MAX_MEMORY_MB = 1_500
 /** Without it most of the memory would be what the garbage collector has not got round to. A heap that is full ends the server. */
 const HEAP = { NODE_OPTIONS: '--max-old-space-size=512' }
 
-/** A server with little room for bodies. */
+/** A server with a small memory budget for bodies. */
 export function startBounded(args: readonly string[] = []): Promise<Server> {
   return startServer({ args: ['--max-body-memory', '64', '--log-level', 'warn', ...args], env: HEAP })
 }
 
-/** A server with little room for bodies, and an endpoint whose jobs only wait. */
+/** A server with a small memory budget for bodies, and an endpoint whose jobs only wait. */
 export async function floodable(args: readonly string[] = []): Promise<{ server: Server; endpoint: string }> {
   const server = await startBounded(args)
   const endpoint = await makeEndpoint(server, { folder: `${root}/examples/hello-node`, settings: { workersMax: 0 } })
@@ -40,11 +40,11 @@ export function openFilesOf(pid: number): number {
 /** What was seen during a flood. */
 export interface Watched<Value> {
   readonly value: Value
-  /** The most memory, in megabytes. */
+  /** Peak of the memory, in megabytes. */
   readonly peakMb: number
-  /** The longest that an ordinary client waited for an answer, in milliseconds. */
+  /** Longest response time of the ordinary client, in milliseconds. */
   readonly worstMs: number
-  /** How often it asked. */
+  /** Number of its requests. */
   readonly asked: number
 }
 
