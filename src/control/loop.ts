@@ -13,26 +13,33 @@ export interface LoopPorts {
   readonly emit: Emit
 }
 
-/** Runs a step whenever its time comes or somebody wakes it, one at a time. A step that fails is tried again after 1 s. */
+/** Does what is due. @returns when to step again if nothing wakes the loop before; null when nothing is known to come */
+export type Step = (nowMs: number) => Promise<number | null>
+
+/**
+ * Runs a step whenever its time comes or somebody wakes it, one at a time. A step that fails is retried after 1 s. The step is
+ * given at the start: what makes the steps may need {@link wake} to be made.
+ */
 export class Loop {
   readonly #name: string
   readonly #ports: LoopPorts
-  readonly #step: (nowMs: number) => Promise<number | null>
+  #step: Step = async () => null
   #cancelTimer: () => void = () => {}
   #state: 'new' | 'waiting' | 'stepping' | 'stopped' = 'new'
   #woken = false
   #lastMs = Number.NEGATIVE_INFINITY
   #idle: (() => void) | null = null
 
-  constructor(name: string, ports: LoopPorts, step: (nowMs: number) => Promise<number | null>) {
+  constructor(name: string, ports: LoopPorts) {
     this.#name = name
     this.#ports = ports
-    this.#step = step
   }
 
   /** Steps for the first time, soon. */
-  start(): void {
-    if (this.#state === 'new') this.#schedule(0)
+  start(step: Step): void {
+    if (this.#state !== 'new') return
+    this.#step = step
+    this.#schedule(0)
   }
 
   /** Asks for a step soon; cheap to call often. */

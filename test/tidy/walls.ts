@@ -41,7 +41,7 @@ export const places: Record<string, string> = {
   'system/notifier': 'src/system/coordination/*notifier*',
   'system/leader': 'src/system/coordination/*leader*',
   doctor: 'src/doctor/**',
-  app: 'src/app.ts',
+  app: 'src/{app.ts,app/**}',
   main: 'src/main/**',
   config: 'src/config/**',
   events: 'src/events.ts',

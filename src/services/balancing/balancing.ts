@@ -20,6 +20,7 @@ import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { resolvedServing, ServingVariables } from '../endpoints/serving-variables.ts'
 import { savedEnv } from '../workers/worker-launch-inputs.ts'
+import { canResume } from './can-resume.ts'
 
 /** A worker of a load-balancing endpoint that has not ended. */
 export interface KnownWorker extends ServingWorker {
@@ -128,7 +129,7 @@ export class Balancing {
     const most = peak.note(desiredWorkers(seen, nowMs).desired, idleTimeoutMs(snapshot.endpoint), nowMs)
     const resumed: WorkerId[] = []
     for (const workerId of seen.requests.resumed.slice(0, MAX_RESUMED)) {
-      if (await this.canResume(id, workerId)) resumed.push(workerId)
+      if (await canResume(this.#ports.store, id, workerId)) resumed.push(workerId)
     }
     return { ...seen, requests: { ...seen.requests, peak: most, resumed } }
   }
@@ -143,12 +144,6 @@ export class Balancing {
     if (requests === undefined) return
     const isAsked = queue.queued > 0 || requests.resumed.length > 0
     this.#targets.setCircuit(endpoint.id, isAsked ? openCircuitOf(snapshot, { startProblem, nowMs }) : null)
-  }
-
-  /** Whether this was a worker of the endpoint that has ended and whose record is still there, so that it can be begun anew. */
-  async canResume(id: EndpointId, workerId: WorkerId): Promise<boolean> {
-    const worker = await this.#ports.store.workers.find(workerId)
-    return worker !== null && worker.endpointId === id && worker.state === 'EXITED' && worker.serves !== null
   }
 
   /** Workers with the requests that they have, as {@link snapshot} shows them. */

@@ -1,0 +1,49 @@
+import { Gateway } from '../gateway/gateway.ts'
+import { Forwarder } from '../gateway/proxy/forwarder.ts'
+import { RequestQueues } from '../gateway/queue/request-queues.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { Targets, Traffic } from '../ports/targets.ts'
+import { Balancing } from '../services/balancing/balancing.ts'
+import { canResume } from '../services/balancing/can-resume.ts'
+import type { AccountServices } from './account-services.ts'
+import type { AppConfig, Stopping } from './config.ts'
+
+/** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */
+export interface BalancingServices {
+  readonly lines: RequestQueues
+  readonly balancing: Balancing
+  readonly gateway: Gateway
+  /** Ends whatever still passes to workers. */
+  close(): void
+}
+
+/** @param requests where requests are counted, and who has to know of workers; the request queues unless given */
+export function createBalancingServices(
+  ports: Ports,
+  config: AppConfig,
+  { access }: AccountServices,
+  { stopping }: Stopping,
+  requests?: Targets & Traffic,
+): BalancingServices {
+  const { clock, store } = ports
+  const lines = new RequestQueues(ports, {
+    limits: config.lines ?? {},
+    canResume: (endpointId, workerId) => canResume(store, endpointId, workerId),
+  })
+  const balancing = new Balancing(ports, requests ?? lines)
+  const nextTurn = (callback: () => void) => void clock.after(0, callback)
+  const forwarder = new Forwarder({ clock, reservations: lines, nextTurn }, { bodyBytes: config.balancedBodyBytes })
+  const rules = config.admission === undefined ? {} : { rules: config.admission }
+  const gateway = new Gateway(ports, { access, forwarding: forwarder, traffic: lines, stopping, ...rules })
+  return {
+    lines,
+    balancing,
+    gateway,
+    close() {
+      lines.close()
+      gateway.close()
+      forwarder.close()
+      balancing.close()
+    },
+  }
+}

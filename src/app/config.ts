@@ -1,0 +1,75 @@
+import type { Addresses } from '../api/addresses.ts'
+import type { AccountLimits } from '../core/accounts/quotas.ts'
+import type { RateWindow } from '../core/accounts/rate-limit.ts'
+import type { PriceList } from '../core/billing/prices.ts'
+import type { PlacementRules } from '../core/placement/placement-input.ts'
+import type { AdmissionRules } from '../gateway/entrance/admission.ts'
+import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
+import type { SharingRules } from '../services/accounts/sharing.ts'
+import type { WorkerAddresses } from '../services/workers/worker-addresses.ts'
+
+/** What the application needs besides the ports. */
+export interface AppConfig {
+  readonly rateWindows: readonly RateWindow[]
+  /** Whether calls of job operations are limited per endpoint; false when left out. */
+  readonly limitJobs?: boolean
+  /** Whether GraphQL deletes endpoints that may still have workers; false when left out, unless their account says so. */
+  readonly deleteRunningEndpoints?: boolean
+  /** How long workers may finish their jobs when the server stops. */
+  readonly drainTimeoutMs: number
+  /** Whether everybody may read the metrics; otherwise a key with the right to read management is needed. */
+  readonly metricsPublic?: boolean
+  /** How workers share the machine; the rest is as in PLACEMENT_RULES. */
+  readonly placing?: Partial<PlacementRules> | undefined
+  /** Maximum bytes of clients' request bodies in memory, and the same again for results of workers. */
+  readonly bodyBytes?: number
+  /** What hardware costs; nothing when left out. */
+  readonly prices?: PriceList | undefined
+  /** Who is admitted to load-balancing endpoints without a key, and which proxies are trusted; nobody when left out. */
+  readonly admission?: AdmissionRules
+  /** How many requests for load-balancing endpoints may wait, and how long; the rest is as in REQUEST_QUEUE_LIMITS. */
+  readonly lines?: Partial<RequestQueueLimits>
+  /** Rules for several accounts on one machine; the rest is as in SHARING_RULES. */
+  readonly sharing?: Partial<SharingRules>
+  /** Maximum bytes of the body of a request for a load-balancing endpoint; 30 MB when left out. */
+  readonly balancedBodyBytes?: number
+  /** Limits of the accounts besides the operator's; none when left out. */
+  readonly accountLimits?: AccountLimits
+}
+
+/** The addresses of the server. What can change is a getter. */
+export interface AppAddresses extends Addresses, WorkerAddresses {}
+
+/** The addresses of the server, which are known only once it listens. The application is made before that. */
+export class LateAddresses {
+  #known: AppAddresses = { publicUrl: '', queueUrl: '', workerUrl: '' }
+
+  /** Empty origins until the server listens. */
+  readonly current = (): AppAddresses => this.#known
+
+  /** The server listens. */
+  set(known: AppAddresses): void {
+    this.#known = known
+  }
+}
+
+/** The two steps of a stop, as signals. */
+export class Stopping {
+  readonly #begun = new AbortController()
+  readonly #over = new AbortController()
+  /** Aborts when the server begins to stop: no new work. */
+  readonly stopping = this.#begun.signal
+  /** Aborts when everything that is still open has to end. */
+  readonly closed = this.#over.signal
+
+  /** No new work from now on. */
+  begin(): void {
+    this.#begun.abort()
+  }
+
+  /** Everything that is still open ends. */
+  finish(): void {
+    this.#begun.abort()
+    this.#over.abort()
+  }
+}

@@ -1,0 +1,54 @@
+import type { FieldNames } from '../core/endpoints/field-names.ts'
+import type { Ports } from '../ports/ports.ts'
+import { Endpoints } from '../services/endpoints/endpoints.ts'
+import { Releases } from '../services/endpoints/releases.ts'
+import { Templates } from '../services/endpoints/templates.ts'
+import { Volumes } from '../services/endpoints/volumes.ts'
+import { Catalog } from '../services/hardware/catalog.ts'
+import { Registries } from '../services/secrets/registries.ts'
+import { Secrets } from '../services/secrets/secrets.ts'
+import type { AccountServices } from './account-services.ts'
+import type { AppConfig } from './config.ts'
+import type { WorkerServices } from './worker-services.ts'
+
+/** Endpoints and templates, whose refusals call fields by the names of one surface. */
+export interface EndpointServices {
+  readonly endpoints: Endpoints
+  readonly templates: Templates
+}
+
+export function createEndpointServices(
+  ports: Ports,
+  config: AppConfig,
+  { quotas }: AccountServices,
+  { fleet }: WorkerServices,
+  names: FieldNames,
+): EndpointServices {
+  return {
+    endpoints: new Endpoints(ports, fleet, names, config.deleteRunningEndpoints, quotas),
+    templates: new Templates(ports, names, quotas),
+  }
+}
+
+/** What endpoints and templates refer to, and what is kept of them. */
+export interface ResourceServices {
+  readonly catalog: Catalog
+  readonly registries: Registries
+  readonly releases: Releases
+  readonly secrets: Secrets
+  readonly volumes: Volumes
+}
+
+export function createResourceServices(
+  ports: Ports,
+  { prices }: AppConfig,
+  { quotas }: AccountServices,
+): ResourceServices {
+  return {
+    catalog: new Catalog(ports, prices),
+    registries: new Registries(ports, quotas),
+    releases: new Releases(ports),
+    secrets: new Secrets(ports, quotas),
+    volumes: new Volumes(ports, quotas),
+  }
+}

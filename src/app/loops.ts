@@ -1,0 +1,112 @@
+import { Autoscaler } from '../control/autoscaler.ts'
+import { HealthChecker } from '../control/health-checker.ts'
+import { Loop } from '../control/loop.ts'
+import { Placer } from '../control/placer.ts'
+import { Reaper } from '../control/reaper.ts'
+import { Remover } from '../control/remover.ts'
+import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
+import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
+import { WorkerWatchdog } from '../control/worker-watchdog.ts'
+import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
+import { earliest } from '../core/scaling/plan.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { AccountServices } from './account-services.ts'
+import type { BalancingServices } from './balancing-services.ts'
+import type { AppConfig } from './config.ts'
+import type { JobServices } from './job-services.ts'
+import type { WorkerServices } from './worker-services.ts'
+
+/** The services that the loops work with. */
+export interface LoopServices {
+  readonly accounts: AccountServices
+  readonly jobs: JobServices
+  readonly workers: WorkerServices
+  readonly balancing: BalancingServices
+}
+
+/** The control loops. They are made here, and do nothing before {@link start}. */
+export class Loops {
+  readonly #quotas: AccountServices['quotas']
+  readonly #autoscaling: Loop
+  readonly #healthChecking: Loop
+  readonly #reaping: Loop
+  readonly #removing: Loop
+  readonly #dispatching: Loop
+  readonly #autoscaler: Autoscaler
+  readonly #healthChecker: HealthChecker
+  readonly #meter: WorkerUsageMeter
+  readonly #reaper: Reaper
+  readonly #remover: Remover
+  readonly #dispatcher: WebhookDispatcher
+  readonly #unwatch: () => void
+
+  constructor(ports: Ports, { placing }: AppConfig, services: LoopServices) {
+    const { quotas } = services.accounts
+    const { jobs, batches, webhooks } = services.jobs
+    const { fleet } = services.workers
+    const { balancing } = services.balancing
+    this.#quotas = quotas
+    this.#autoscaling = new Loop('autoscaler', ports)
+    this.#healthChecking = new Loop('prober', ports)
+    this.#reaping = new Loop('reaper', ports)
+    this.#removing = new Loop('remover', ports)
+    this.#dispatching = new Loop('courier', ports)
+    const placer = new Placer(ports, { fleet, balancing, quotas }, { ...PLACEMENT_RULES, ...placing })
+    this.#meter = new WorkerUsageMeter(ports, balancing)
+    this.#autoscaler = new Autoscaler(ports, { fleet, balancing, placer, served: this.#meter }, this.#autoscaling.wake)
+    this.#healthChecker = new HealthChecker(ports, { fleet, balancing }, this.#healthChecking.wake)
+    this.#reaper = new Reaper(ports, { fleet, jobs, batches }, new WorkerWatchdog(ports, services.workers))
+    this.#remover = new Remover(ports, jobs)
+    this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
+    ports.notifier.subscribe('fleet', this.#reaping.wake)
+    ports.notifier.subscribe('webhooks', this.#dispatching.wake)
+    ports.notifier.subscribe('endpoints', this.#removing.wake)
+    this.#unwatch = ports.leader.watch(now => {
+      if (now === 'active') this.#lead()
+    })
+  }
+
+  /** Starts all of them. */
+  start(): void {
+    this.#autoscaling.start(nowMs => this.#autoscaler.step(nowMs))
+    this.#healthChecking.start(async nowMs =>
+      earliest([await this.#healthChecker.step(nowMs), await this.#meter.step(nowMs)]),
+    )
+    this.#reaping.start(nowMs => this.#reaper.step(nowMs))
+    this.#removing.start(() => this.#remover.step())
+    this.#dispatching.start(nowMs => this.#dispatcher.step(nowMs))
+  }
+
+  /** No worker is started any more. */
+  stopAutoscaling(): Promise<void> {
+    return this.#autoscaling.stop()
+  }
+
+  /** Ends of workers are noticed no more. */
+  stopReaping(): Promise<void> {
+    return this.#reaping.stop()
+  }
+
+  /** No webhook is called any more. @param forMs how long open calls may take to end */
+  async stopDispatching(forMs: number): Promise<void> {
+    await this.#dispatching.stop()
+    await this.#dispatcher.end(forMs)
+  }
+
+  /** Ends all of them at once. */
+  async stop(): Promise<void> {
+    this.#unwatch()
+    await Promise.all([...this.#all().map(loop => loop.stop()), this.#healthChecker.end(), this.stopDispatching(0)])
+  }
+
+  /** Another server may have changed anything meanwhile. */
+  #lead(): void {
+    for (const loop of this.#all()) loop.wake()
+    // If the store fails, the limits that were read at the start stay.
+    this.#quotas.readLimits().catch(() => {})
+  }
+
+  #all(): Loop[] {
+    return [this.#autoscaling, this.#healthChecking, this.#reaping, this.#removing, this.#dispatching]
+  }
+}

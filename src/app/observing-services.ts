@@ -1,0 +1,44 @@
+import type { Ports } from '../ports/ports.ts'
+import { Explainer } from '../services/observing/explainer.ts'
+import { LogReading } from '../services/observing/log-reading.ts'
+import { MetricsReader } from '../services/observing/metrics-reader.ts'
+import { WorkerReading } from '../services/workers/worker-reading.ts'
+import type { BalancingServices } from './balancing-services.ts'
+import type { AppConfig, Stopping } from './config.ts'
+import type { WorkerServices } from './worker-services.ts'
+
+/** What tells people how things are, and whether the server is ready. */
+export interface ObservingServices {
+  readonly explaining: Explainer
+  readonly workers: WorkerReading
+  readonly logs: LogReading
+  readonly scraping: MetricsReader
+  readonly ready: () => Promise<boolean>
+}
+
+export function createObservingServices(
+  ports: Ports,
+  { placing }: AppConfig,
+  { fleet }: WorkerServices,
+  { balancing, gateway }: BalancingServices,
+  { stopping }: Stopping,
+): ObservingServices {
+  const explaining = new Explainer(ports, { fleet, balancing }, placing)
+  return {
+    explaining,
+    workers: new WorkerReading(ports, { fleet, balancing, explaining }),
+    logs: new LogReading(ports),
+    scraping: new MetricsReader(ports, id => gateway.passing(id)),
+    ready: () => isReady(ports, stopping),
+  }
+}
+
+async function isReady({ leader, store }: Ports, stopping: AbortSignal): Promise<boolean> {
+  if (stopping.aborted || !leader.isLeader()) return false
+  try {
+    await store.workers.alive()
+    return true
+  } catch {
+    return false
+  }
+}

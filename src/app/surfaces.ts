@@ -1,0 +1,65 @@
+import { BodyRoom } from '../api/body.ts'
+import { graphqlSurface } from '../api/graphql/surface.ts'
+import { jobSurface } from '../api/jobs/routes.ts'
+import { openAiSurface } from '../api/openai/routes.ts'
+import { opsSurface } from '../api/ops/surface.ts'
+import { restRoutes } from '../api/rest/routes.ts'
+import { restSurface } from '../api/rest/surface.ts'
+import { v1Error, v1Routes } from '../api/rest-v1/routes.ts'
+import type { Surface, SurfaceName } from '../api/surface.ts'
+import { workerSurface } from '../api/worker/routes.ts'
+import type { Ports } from '../ports/ports.ts'
+import type { AccountServices } from './account-services.ts'
+import type { BalancingServices } from './balancing-services.ts'
+import type { AppConfig, LateAddresses, Stopping } from './config.ts'
+import type { EndpointServices, ResourceServices } from './endpoint-services.ts'
+import type { JobServices } from './job-services.ts'
+import type { ObservingServices } from './observing-services.ts'
+import type { WorkerServices } from './worker-services.ts'
+
+/** The services that surfaces offer. */
+export interface SurfaceServices {
+  readonly accounts: AccountServices
+  readonly jobs: JobServices
+  readonly workers: WorkerServices
+  readonly balancing: BalancingServices
+  readonly resources: ResourceServices
+  readonly observing: ObservingServices
+  /** With the names of fields that GraphQL uses. */
+  readonly graphql: EndpointServices
+  /** With the names of fields that REST uses. */
+  readonly rest: EndpointServices
+}
+
+/** Every surface by its name. */
+export type Surfaces = Readonly<Record<SurfaceName, Surface>>
+
+const BODY_BYTES = 256 * 1024 * 1024
+
+export function createSurfaces(
+  ports: Ports,
+  config: AppConfig,
+  services: SurfaceServices,
+  addresses: LateAddresses,
+  { stopping }: Stopping,
+): Surfaces {
+  const { accounts, jobs, workers, balancing, resources, observing, graphql, rest } = services
+  const { clock, store, vault, bodies, emit, spill } = ports
+  const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false } = config
+  // Clients and workers have a room each, so that neither keeps the other out.
+  const room = new BodyRoom({ maxBytes, clock, spill: null })
+  // A worker throws a result away that is refused three times.
+  const resultRoom = new BodyRoom({ maxBytes, clock, spill })
+  const common = { access: accounts.access, emit, room, bodies }
+  const routes = { ...accounts, ...resources, ...rest, ...observing, clock, stopping, addresses: addresses.current }
+  const asked = { ...common, ...jobs, endpoints: graphql.endpoints, clock, stopping }
+  return {
+    rest: restSurface(common, restRoutes(routes)),
+    restV1: restSurface(common, v1Routes(routes), v1Error),
+    graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...graphql, store }),
+    jobs: jobSurface({ ...asked, balancing: balancing.balancing, explaining: observing.explaining }),
+    openai: openAiSurface(asked),
+    worker: workerSurface({ access: accounts.access, calls: workers.calls, vault, emit, resultRoom }),
+    ops: opsSurface({ ...common, ...observing, clock, stopping, metricsPublic }),
+  }
+}
