@@ -1,26 +1,24 @@
-/** The setting of the database, whose address may have a password. */
-import { type Setting, setting } from './setting.ts'
+import { optional, type Setting, textOf } from './setting.ts'
 
-export const DATABASE_SETTING: Setting = {
-  ...setting(
+/** The address of the database, which may have a password. */
+export const DATABASE_SETTING: Setting<string | null> = {
+  ...optional(
     '--database',
-    'DATABASE',
     '<url>',
-    null,
+    textOf(postgresProblem),
     'PostgreSQL to keep everything in, as postgres://user@host/name; with a password in RUNYARD_DATABASE only (default: a file in the data directory)',
-    postgresUrl,
   ),
   secret: true,
-  exposes: passwordOf,
+  exposes: passwordProblem,
 }
 
-function postgresUrl(text: string): string | null {
+function postgresProblem(text: string): string | null {
   return /^postgres(?:ql)?:\/\/[^\s/?#]+\/[^\s/?#]+(?:\?\S*)?$/.test(text) && URL.canParse(text)
     ? null
     : 'must be like postgres://user@host:5432/database'
 }
 
-function passwordOf(text: string): string | null {
+function passwordProblem(text: string): string | null {
   if (!URL.canParse(text)) return null
   const { password, searchParams } = new URL(text)
   return password === '' && !searchParams.has('password') ? null : PASSWORD_IN_ARGUMENTS

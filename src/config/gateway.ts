@@ -1,100 +1,60 @@
-/** The settings about load-balancing endpoints. */
-import { hostName, many, notEmpty, type Setting, setting, wholeNumber } from './setting.ts'
+import { HOST_NAME, many, megabytes, optional, PATH, setting, TEXT, textOf, type ValueKind } from './setting.ts'
 
-/** How load-balancing endpoints are reached. */
-export interface GatewayConfig {
-  /** Endpoints are hosts below it; null for paths below `/lb/` alone, and hosts below localhost. */
-  readonly lbDomain: string | null
-  /** Folders with a server, each to be a load-balancing endpoint. */
-  readonly lbFolders: readonly string[]
-  /** Ids and names of endpoints that need no key. */
-  readonly lbPublic: readonly string[]
-  /** Addresses and networks of proxies that are believed who sent a request. */
-  readonly trustedProxies: readonly string[]
-  /** Names that this server goes by, besides its own. */
-  readonly allowedHosts: readonly string[]
-  /** How many bytes the body of a request may have. */
-  readonly lbBodyBytes: number
-}
-
-/** By the names of their options, as SETTINGS has them. */
-export const GATEWAY_SETTINGS: Readonly<Record<string, Setting>> = {
-  allowedHost: list(
+/** The settings of load-balancing endpoints. Addresses have colons, so commas separate several of them in a variable. */
+export const GATEWAY_SETTINGS = {
+  allowedHosts: many(
     '--allowed-host',
-    'ALLOWED_HOST',
     '<name>',
+    HOST_NAME,
     'name by which clients may call this server, besides its own and those of loopback; may be repeated',
-    hostName,
+    ',',
   ),
-  lb: many(
-    setting(
-      '--lb',
-      'LB',
-      '<folder>',
-      null,
-      'run the server in this folder as a load-balancing endpoint; may be repeated',
-      notEmpty,
-    ),
+  lbFolders: many(
+    '--lb',
+    '<folder>',
+    PATH,
+    'run the server in this folder as a load-balancing endpoint; may be repeated',
   ),
-  lbDomain: setting(
+  /** Null for paths below `/lb/`, and hosts below localhost. */
+  lbDomain: optional(
     '--lb-domain',
-    'LB_DOMAIN',
     '<domain>',
-    null,
+    domainName(),
     'domain below which load-balancing endpoints are hosts, as <endpoint>.<domain> (default: paths below /lb/)',
-    domainName,
   ),
-  lbPublic: list(
+  /** Ids and names of endpoints. */
+  lbPublic: many(
     '--lb-public',
-    'LB_PUBLIC',
     '<endpoint>',
+    TEXT,
     'id or name of a load-balancing endpoint that needs no key; may be repeated',
-    notEmpty,
+    ',',
   ),
-  maxLbBody: setting(
+  lbBodyBytes: setting(
     '--max-lb-body',
-    'MAX_LB_BODY',
     '<megabytes>',
     '30',
+    megabytes(1, 1_000_000),
     'largest body of a request for a load-balancing endpoint',
-    wholeNumber(1, 1_000_000),
   ),
-  trustedProxy: list(
+  trustedProxies: many(
     '--trusted-proxy',
-    'TRUSTED_PROXY',
     '<address>',
+    textOf(networkProblem),
     'address or network (10.0.0.0/8) of a proxy whose X-Forwarded headers are believed; may be repeated',
-    network,
+    ',',
   ),
 }
 
-/** @param texts what was given for each of {@link GATEWAY_SETTINGS} */
-export function gatewayConfig(
-  texts: (name: string) => readonly string[],
-  absolute: (path: string) => string,
-): GatewayConfig {
+/** A domain in lower case. Endpoints are names before it, which an IP address cannot have. */
+function domainName(): ValueKind<string> {
   return {
-    lbFolders: texts('lb').map(absolute),
-    lbDomain: texts('lbDomain')[0]?.toLowerCase() ?? null,
-    lbPublic: texts('lbPublic'),
-    trustedProxies: texts('trustedProxy'),
-    allowedHosts: texts('allowedHost'),
-    lbBodyBytes: Number(texts('maxLbBody')[0]) * 1024 * 1024,
+    check: text => (HOST_NAME.check(text) === null && !isIpv4(text) ? null : 'must be a domain such as lb.example'),
+    parse: text => text.toLowerCase(),
   }
 }
 
-/** Addresses have colons, so that the variable of such a setting has commas between them. */
-function list(flag: string, variable: string, argument: string, help: string, check: Setting['check']): Setting {
-  return { ...many(setting(flag, variable, argument, null, help, check)), separator: ',' }
-}
-
-/** Endpoints are names before it, which an address cannot have. */
-function domainName(text: string): string | null {
-  const isName = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text) && !isIpv4(text)
-  return isName ? null : 'must be a domain such as lb.example'
-}
-
-function network(text: string): string | null {
+function networkProblem(text: string): string | null {
   const [address = '', length, ...rest] = text.split('/')
   const bits = isIpv4(address) ? 32 : isIpv6(address) ? 128 : -1
   const fits = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits)

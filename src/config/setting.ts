@@ -1,86 +1,198 @@
-/** What the table of settings is made of. Each check gives the rest of a sentence behind the name of a setting; null when all is well. */
+/** What the table of settings is made of: kinds of values, and settings of such kinds. */
 
-/** What is wrong with a text; null when nothing is. */
+/** What is wrong with a text, as the rest of a sentence behind the name of a setting; null when nothing is. */
 export type Check = (text: string) => string | null
 
-/** A whole number between two, which are both allowed. */
-export function wholeNumber(min: number, max: number): Check {
-  return text =>
+/** A kind of values: which texts stand for one, and for which. */
+export interface ValueKind<Value> {
+  readonly check: Check
+  /** @param text one that the check accepts @param absolute makes a path absolute */
+  readonly parse: (text: string, absolute: (path: string) => string) => Value
+}
+
+/** A whole number in a range, both ends included. */
+export function wholeNumber(min: number, max: number, factor = 1): ValueKind<number> {
+  const check: Check = text =>
     /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max
       ? null
       : `must be a whole number from ${min} to ${max}`
+  return { check, parse: text => Number(text) * factor }
+}
+
+/** Whole seconds; the value is in milliseconds. */
+export function seconds(min: number, max: number): ValueKind<number> {
+  return wholeNumber(min, max, 1000)
+}
+
+/** Whole megabytes; the value is in bytes. */
+export function megabytes(min: number, max: number): ValueKind<number> {
+  return wholeNumber(min, max, 1024 * 1024)
 }
 
 /** One of these words. */
-export function oneOf(words: readonly string[]): Check {
-  return text => (words.includes(text) ? null : `must be one of ${words.join(', ')}`)
+export function oneOf<const Word extends string>(words: readonly Word[]): ValueKind<Word> {
+  const check: Check = text =>
+    (words as readonly string[]).includes(text) ? null : `must be one of ${words.join(', ')}`
+  return { check, parse: text => text as Word }
+}
+
+/** A text of this form. */
+export function textOf(check: Check): ValueKind<string> {
+  return { check, parse: text => text }
 }
 
 /** Any text but the empty one. */
-export function notEmpty(text: string): string | null {
-  return text === '' ? 'must not be empty' : null
-}
+export const TEXT: ValueKind<string> = textOf(text => (text === '' ? 'must not be empty' : null))
 
-/** Where a container engine is, or a word in its place. */
-export function engineAddress(text: string): string | null {
-  return /^(?:auto|off|(?:unix|npipe):\/\/\/.+|(?:tcp|https?):\/\/[^/?#\s]+\/?)$/.test(text)
+/** A path; the value is absolute. */
+export const PATH: ValueKind<string> = { check: TEXT.check, parse: (text, absolute) => absolute(text) }
+
+/** The address of a container engine, or a word in its place. */
+export const ENGINE_ADDRESS: ValueKind<string> = textOf(text =>
+  /^(?:auto|off|(?:unix|npipe):\/\/\/.+|(?:tcp|https?):\/\/[^/?#\s]+\/?)$/.test(text)
     ? null
-    : 'must be auto, off, or an address such as unix:///var/run/docker.sock or tcp://host:2375'
-}
+    : 'must be auto, off, or an address such as unix:///var/run/docker.sock or tcp://host:2375',
+)
 
 /** An IPv4 address or a host name. */
-export function hostName(text: string): string | null {
-  return /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text) ? null : 'must be an IPv4 address or a host name'
-}
+export const HOST_NAME: ValueKind<string> = textOf(text =>
+  /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text) ? null : 'must be an IPv4 address or a host name',
+)
 
-/** An origin of HTTP. */
-export function httpUrl(text: string): string | null {
-  return /^https?:\/\/[^/?#]+\/?$/.test(text) && URL.canParse(text)
-    ? null
-    : 'must be an http or https origin without a path'
+/** An HTTP origin; the value has no slash at its end. */
+export const HTTP_ORIGIN: ValueKind<string> = {
+  check: text =>
+    /^https?:\/\/[^/?#]+\/?$/.test(text) && URL.canParse(text)
+      ? null
+      : 'must be an http or https origin without a path',
+  parse: text => text.replace(/\/+$/, ''),
 }
 
 /** A factor of overcommitment. */
-export function factor(text: string): string | null {
-  const isNumber = /^\d+(\.\d+)?$/.test(text)
-  return isNumber && Number(text) >= 1 && Number(text) <= 100 ? null : 'must be a number from 1 to 100'
+export const FACTOR: ValueKind<number> = {
+  check: text => {
+    const isNumber = /^\d+(\.\d+)?$/.test(text)
+    return isNumber && Number(text) >= 1 && Number(text) <= 100 ? null : 'must be a number from 1 to 100'
+  },
+  parse: Number,
 }
 
-/** One setting. `read` gives the value, or says what is wrong with the text in a sentence that follows the option. */
-export interface Setting {
+/** One setting: how it is given, and what its texts mean. */
+export interface Setting<Value = unknown> {
+  /** The option of `runyard serve`. */
   readonly flag: string
+  /** The environment variable, without `RUNYARD_`. */
   readonly variable: string
+  /** What the help shows for the value; null for a setting that is on or off. */
   readonly argument: string | null
+  /** Whether it may be given several times. */
   readonly many?: true
-  /** What is between several in the variable; a colon where nothing else is said. */
+  /** What separates several values in the variable; a colon when left out. */
   readonly separator?: string
-  /** Its value is never repeated. */
+  /** Its value is never repeated in messages. */
   readonly secret?: true
   /** Why a text may not stand in arguments, which everybody on the machine can read; null when it may. */
   readonly exposes?: Check
+  /** The text when nothing is given; null for none. */
   readonly fallback: string | null
   readonly help: string
   readonly check: Check
+  /** The value. @param texts those that were given, which the check accepts, or the fallback */
+  readonly value: (texts: readonly string[], absolute: (path: string) => string) => Value
 }
 
-/** A setting with a value. */
-export function setting(
+/** A setting with a default. */
+export function setting<Value>(
   flag: string,
-  variable: string,
   argument: string,
-  fallback: string | null,
+  fallback: string,
+  kind: ValueKind<Value>,
   help: string,
-  check: Check,
-): Setting {
-  return { flag, variable, argument, fallback, help, check }
+): Setting<Value> {
+  const value: Setting<Value>['value'] = ([text = fallback], absolute) => kind.parse(text, absolute)
+  return { flag, variable: variableOf(flag), argument, fallback, help, check: kind.check, value }
 }
 
-/** One that may be given several times. */
-export function many(single: Setting): Setting {
-  return { ...single, many: true }
+/** A setting without a default; its value is null when it is not given. */
+export function optional<Value>(
+  flag: string,
+  argument: string,
+  kind: ValueKind<Value>,
+  help: string,
+): Setting<Value | null> {
+  const value: Setting<Value | null>['value'] = ([text], absolute) =>
+    text === undefined ? null : kind.parse(text, absolute)
+  return { flag, variable: variableOf(flag), argument, fallback: null, help, check: kind.check, value }
 }
 
-/** One that is on or off, off by default. */
-export function flag(name: string, variable: string, help: string): Setting {
-  return { flag: name, variable, argument: null, fallback: 'false', help, check: oneOf(['true', 'false']) }
+/** A setting that may be given several times. @param separator between several values in the variable */
+export function many<Value>(
+  flag: string,
+  argument: string,
+  kind: ValueKind<Value>,
+  help: string,
+  separator = ':',
+): Setting<readonly Value[]> {
+  const value: Setting<readonly Value[]>['value'] = (texts, absolute) => texts.map(text => kind.parse(text, absolute))
+  return {
+    flag,
+    variable: variableOf(flag),
+    argument,
+    many: true,
+    separator,
+    fallback: null,
+    help,
+    check: kind.check,
+    value,
+  }
+}
+
+/** A setting that is on or off, off by default. */
+export function flag(name: string, help: string): Setting<boolean> {
+  return {
+    flag: name,
+    variable: variableOf(name),
+    argument: null,
+    fallback: 'false',
+    help,
+    check: oneOf(['true', 'false']).check,
+    value: ([text]) => text === 'true',
+  }
+}
+
+/** `--data-dir` is `DATA_DIR`. */
+function variableOf(flag: string): string {
+  return flag.slice(2).replaceAll('-', '_').toUpperCase()
+}
+
+/** A table of settings by the names of their values; a table inside is a group of values. */
+export interface SettingTable {
+  readonly [name: string]: Setting | SettingTable
+}
+
+/** The values of a table of settings. */
+export type ValuesOf<Table> = {
+  readonly [Name in keyof Table]: Table[Name] extends Setting<infer Value> ? Value : ValuesOf<Table[Name]>
+}
+
+/** The settings of a table and its groups, in order. */
+export function settingsIn(table: SettingTable): Setting[] {
+  return Object.values(table).flatMap(entry => (isSetting(entry) ? [entry] : settingsIn(entry)))
+}
+
+/** The values of a table. @param textsOf what was given for a setting, or its fallback */
+export function valuesOf<Table extends SettingTable>(
+  table: Table,
+  textsOf: (setting: Setting) => readonly string[],
+  absolute: (path: string) => string,
+): ValuesOf<Table> {
+  const values = Object.entries(table).map(([name, entry]) => [
+    name,
+    isSetting(entry) ? entry.value(textsOf(entry), absolute) : valuesOf(entry, textsOf, absolute),
+  ])
+  return Object.fromEntries(values)
+}
+
+function isSetting(entry: Setting | SettingTable): entry is Setting {
+  return typeof entry.flag === 'string'
 }

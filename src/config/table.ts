@@ -1,0 +1,162 @@
+import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
+import { DATABASE_SETTING } from './database.ts'
+import { GATEWAY_SETTINGS } from './gateway.ts'
+import { LISTENER_SETTINGS } from './listeners.ts'
+import { MANAGEMENT_SETTINGS } from './management.ts'
+import { QUOTA_SETTINGS } from './quotas.ts'
+import { SEALING_SETTINGS } from './sealing.ts'
+import {
+  ENGINE_ADDRESS,
+  FACTOR,
+  flag,
+  HOST_NAME,
+  HTTP_ORIGIN,
+  many,
+  megabytes,
+  oneOf,
+  optional,
+  PATH,
+  seconds,
+  setting,
+  TEXT,
+  wholeNumber,
+} from './setting.ts'
+import { SHARING_SETTINGS } from './sharing.ts'
+import { WORKERS_SETTINGS } from './workers.ts'
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+
+/** Every setting of the server, by the name of its value in the configuration, in the order of the help. */
+export const SETTING_TABLE = {
+  port: setting('--port', '<number>', '8080', wholeNumber(0, 65_535), 'port to listen on; 0 picks a free one'),
+  host: setting('--host', '<address>', '127.0.0.1', TEXT, 'address to listen on; all but loopback want TLS in front'),
+  dataDir: setting('--data-dir', '<folder>', './.runyard', PATH, 'folder for the database, keys and logs'),
+  /** Null for the embedded database. */
+  databaseUrl: DATABASE_SETTING,
+  processRoots: many('--process-root', '<folder>', PATH, 'folder below which dir: images may lie; may be repeated'),
+  /** Null for the address that the server listens on. */
+  publicUrl: optional(
+    '--public-url',
+    '<url>',
+    HTTP_ORIGIN,
+    'address of REST and GraphQL in answers, when a proxy is in front',
+  ),
+  queueUrl: optional(
+    '--queue-url',
+    '<url>',
+    HTTP_ORIGIN,
+    'address of the job operations in answers (default: the public one)',
+  ),
+  ...GATEWAY_SETTINGS,
+  ...QUOTA_SETTINGS,
+  workers: many('--worker', '<folder>', PATH, 'run the handler in this folder as an endpoint; may be repeated'),
+  container: flag('--container', 'build the Dockerfile of each --worker folder and run the folder in containers'),
+  sample: flag('--sample', 'run the sample handler as an endpoint named hello-node'),
+  json: flag('--json', 'print one line of JSON once everything answers, and logs as JSON lines on standard error'),
+  drainTimeoutMs: setting(
+    '--drain-timeout',
+    '<seconds>',
+    '30',
+    seconds(0, 86_400),
+    'how long workers may finish their jobs at a stop',
+  ),
+  maxWorkers: setting(
+    '--max-workers',
+    '<number>',
+    '64',
+    wholeNumber(1, 10_000),
+    'most workers at once, of all endpoints',
+  ),
+  /** How workers share the machine. */
+  placing: {
+    requireGpu: flag(
+      '--require-gpu',
+      'let workers of GPU endpoints wait where the machine has no GPU at all, instead of running on the CPU',
+    ),
+    dwellMs: setting(
+      '--dwell',
+      '<seconds>',
+      String(PLACEMENT_RULES.dwellMs / 1000),
+      seconds(0, 86_400),
+      'how long a worker stays before it makes room for another endpoint when it is idle',
+    ),
+    cpuOvercommit: setting(
+      '--cpu-overcommit',
+      '<factor>',
+      String(PLACEMENT_RULES.cpuOvercommit),
+      FACTOR,
+      'how many times the vCPUs of the machine may be promised to containers',
+    ),
+    memoryOvercommit: setting(
+      '--memory-overcommit',
+      '<factor>',
+      String(PLACEMENT_RULES.memoryOvercommit),
+      FACTOR,
+      'how many times the memory of the machine may be promised to containers',
+    ),
+  },
+  maxConnections: setting(
+    '--max-connections',
+    '<number>',
+    '20000',
+    wholeNumber(64, 1_000_000),
+    'most connections at once, fewer where the limit of open files is low',
+  ),
+  bodyBytes: setting(
+    '--max-body-memory',
+    '<megabytes>',
+    '256',
+    megabytes(32, 1_000_000),
+    'most memory for request bodies of clients that come in at once, and as much for results of workers',
+  ),
+  ...LISTENER_SETTINGS,
+  directWorkers: flag(
+    '--direct-workers',
+    'give workers the address of the server itself, without the relay that holds their calls while it is away',
+  ),
+  docker: setting(
+    '--docker',
+    '<auto|off|url>',
+    'auto',
+    ENGINE_ADDRESS,
+    'container engine, as unix:///var/run/docker.sock; auto is DOCKER_HOST or the usual places of Docker and Podman',
+  ),
+  /** Null for a network of the installation's own. */
+  dockerNetwork: optional(
+    '--docker-network',
+    '<name>',
+    TEXT,
+    'network of the container engine for workers (default: one that keeps them from each other)',
+  ),
+  /** Null for what can be found out. */
+  dockerWorkerAddress: optional(
+    '--docker-worker-address',
+    '<address>',
+    HOST_NAME,
+    'address or name of this machine that workers in containers call (default: found out)',
+  ),
+  storeHost: setting(
+    '--store-host',
+    '<auto|inline|thread>',
+    'auto',
+    oneOf(['auto', 'inline', 'thread']),
+    'where the database engine runs; auto measures the disk',
+  ),
+  webhookPublicOnly: flag(
+    '--webhook-public-only',
+    'send webhooks to public addresses only, not to private networks or this machine',
+  ),
+  ...SEALING_SETTINGS,
+  ...SHARING_SETTINGS,
+  ...WORKERS_SETTINGS,
+  ...MANAGEMENT_SETTINGS,
+  /** A file, or `catalog`; the configuration has the prices themselves. */
+  prices: optional(
+    '--prices',
+    '<file>',
+    TEXT,
+    "JSON file with what hardware costs an hour, for bills; 'catalog' for the prices of the hosted service",
+  ),
+  metricsPublic: flag('--metrics-public', 'show /metrics to callers without a key, too'),
+  logLevel: setting('--log-level', '<level>', 'info', oneOf(LOG_LEVELS), `one of ${LOG_LEVELS.join(', ')}`),
+}
