@@ -37,7 +37,7 @@ import { systemRandom } from '../system/random.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
 import { prepareDocuments } from './documents.ts'
-import { driverFor, type ServerDriver } from './drivers.ts'
+import { driverFor } from './drivers.ts'
 import { foldersIn, type ServedFolder, serveFolders } from './folders.ts'
 import {
   bind,
@@ -81,83 +81,128 @@ export interface RunningServer {
 /**
  * Starts the server.
  * @param sampleFolder where the sample handler lies
- * @throws StartError when it cannot start
+ * @throws StartError when it cannot start; everything that was opened until then is released
  */
 export async function startServer(config: Config, sampleFolder: string): Promise<RunningServer> {
-  const log = createLog(config.logLevel, !config.json && process.stderr.isTTY === true)
-  const { metrics, relayTokens, emit } = readersOf(log)
-  const lock = acquire(config.dataDir)
-  let leader: PostgresLeader | null = null
-  let notifier: Notifications | null = null
-  let relay: Promise<RelaySupervisor | null> = Promise.resolve(null)
+  const opened = new AsyncDisposableStack()
   try {
-    leader = await lead(config)
-    const deposed = whenDeposed(leader, emit)
-    const apiKeyFile = join(config.dataDir, 'api-key')
-    notifier = createNotifications(config, log)
-    const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
-    const folders = foldersIn(config, sampleFolder)
-    let containers: ContainerAddress | null = null
-    const engine = { notifier, logs, log, connection: connectionTo(() => containers) }
-    const driver = driverFor(config, folders.inProcesses, engine)
-    if (!config.directWorkers) relay = openRelay(config, log)
-    const { store: opened, readyForLarge } = await openMeasured(config, metrics)
-    const { store, vault } = await openSeals(opened, config, log)
-    const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
-    const ports: Ports = {
-      clock: systemClock,
-      random: systemRandom,
-      vault,
-      bodies: new BodyThreads({ ready: readyForLarge }),
-      ...led(leader, store, driver),
-      notifier,
-      logs,
-      outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
-      probes: createHealthProbes(),
-      ...storageIn(config, log),
-      machine,
-      emit,
-      metrics,
-    }
-    const app = createApp(ports, appConfigOf(config))
-    await app.services.access.ensureKey(DEFAULT_OWNER, 'main', keepApiKey(apiKeyFile, config.apiKey))
-    const served = await serveFolders(app, folders, log)
-    let kept: RelaySupervisor | null = null
-    containers = openContainerAddress(app, config, log, () => kept)
-    const listeners = await bind(app, config, log, address => containers?.isContainer(address) === true)
-    const hardware = describeGpus(machine, systemClock, config.placing)
-    const { url, managementUrl, direct } = addressesOf(listeners, config)
-    kept = await connected(await relay, direct, { app, store: ports.store, tokens: relayTokens, log })
-    await listeners.listenForWorkers(kept)
-    await containers?.resume()
-    await app.start({
-      ...(containers === null ? {} : { containers }),
-      ...originsOf(config, url, managementUrl),
-      otherWorkerUrls: [direct],
-      get workerUrl() {
-        return kept?.url ?? direct
-      },
-    })
-    tellOthers(lock, leader, managementUrl)
-    prepareDocuments(app)
-    await warnOfStrangers(app, config, log)
-    return {
-      url,
-      managementUrl,
-      apiKeyFile,
-      addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
-      folders: served,
-      hardware: await hardware,
-      isolation: driver.processIsolation,
-      stop: stopper(app, { listeners, containers, relay: kept, relayTokens, store, leader, lock, driver, notifier }),
-      deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
-    }
+    return await openServer(config, sampleFolder, opened)
   } catch (error) {
-    await (await relay)?.leave()
-    await notifier?.close?.()
-    await leader?.close()
-    lock.release()
+    // Why it cannot start is what people want to know, not what went wrong while it was given up.
+    await Promise.allSettled([opened.disposeAsync()])
     throw error instanceof StartError ? error : new StartError(toAppError(error).message, { cause: error })
+  }
+}
+
+/** The steps of a start, each of which needs those before it. @param opened releases in reverse what the steps have opened */
+async function openServer(config: Config, sampleFolder: string, opened: AsyncDisposableStack): Promise<RunningServer> {
+  const log = createLog(config.logLevel, !config.json && process.stderr.isTTY === true)
+  const readers = readersOf(log)
+  const { relayTokens, emit } = readers
+  const apiKeyFile = join(config.dataDir, 'api-key')
+  const late = new LateParts()
+
+  const lock = acquire(config.dataDir)
+  opened.defer(() => lock.release())
+  const leader = await lead(config)
+  opened.defer(() => leader?.close())
+  const deposed = whenDeposed(leader, emit)
+
+  const notifier = createNotifications(config, log)
+  opened.defer(() => notifier.close?.())
+  const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
+  const folders = foldersIn(config, sampleFolder)
+  const connection = connectionTo(() => late.containers)
+  const driver = driverFor(config, folders.inProcesses, { notifier, logs, log, connection })
+  // It starts while the store is opened.
+  const relayStart = config.directWorkers ? Promise.resolve(null) : openRelay(config, log)
+  opened.defer(async () => (await relayStart)?.leave())
+  const { store: plain, readyForLarge } = await openMeasured(config, readers.metrics)
+  opened.defer(() => plain.close())
+  const { store, vault } = await openSeals(plain, config, log)
+
+  const machine = createMachine({ clock: systemClock, notifier, emit, env: process.env })
+  const ports: Ports = {
+    clock: systemClock,
+    random: systemRandom,
+    vault,
+    bodies: new BodyThreads({ ready: readyForLarge }),
+    ...led(leader, store, driver),
+    notifier,
+    logs,
+    outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
+    probes: createHealthProbes(),
+    ...storageIn(config, log),
+    machine,
+    emit,
+    metrics: readers.metrics,
+  }
+  const app = createApp(ports, appConfigOf(config))
+  await app.services.access.ensureKey(DEFAULT_OWNER, 'main', keepApiKey(apiKeyFile, config.apiKey))
+  const served = await serveFolders(app, folders, log)
+
+  const containers = openContainerAddress(app, config, log, () => late.relay)
+  late.containers = containers
+  const listeners = await bind(app, config, log, address => containers?.isContainer(address) === true)
+  opened.defer(() => listeners.close(GRACE_MS))
+  opened.defer(() => containers?.close(GRACE_MS))
+  // Before the network of the containers can go.
+  opened.defer(() => driver.close())
+  const hardware = describeGpus(machine, systemClock, config.placing)
+  const { url, managementUrl, direct } = addressesOf(listeners, config)
+  const relay = await connected(await relayStart, direct, { app, store: ports.store, tokens: relayTokens, log })
+  late.relay = relay
+  await listeners.listenForWorkers(relay)
+  await containers?.resume()
+
+  opened.defer(() => app.abandon())
+  await app.start({
+    ...(containers === null ? {} : { containers }),
+    ...originsOf(config, url, managementUrl),
+    otherWorkerUrls: [direct],
+    get workerUrl() {
+      return relay?.url ?? direct
+    },
+  })
+  tellOthers(lock, leader, managementUrl)
+  prepareDocuments(app)
+  await warnOfStrangers(app, config, log)
+  const stop = async (hurry: AbortSignal) => {
+    await app.stop(hurry)
+    relayTokens.end()
+    await relay?.end()
+    await opened.disposeAsync()
+  }
+  return {
+    url,
+    managementUrl,
+    apiKeyFile,
+    addressOf: ({ id }) => balancedUrl({ publicUrl: url, queueUrl: url }, id),
+    folders: served,
+    hardware: await hardware,
+    isolation: driver.processIsolation,
+    stop: onceOrHurried(stop),
+    deposed: deposed.then(why => letGo(app, listeners).then(() => why)),
+  }
+}
+
+/** How long open connections may take to end when the server stops. */
+const GRACE_MS = 1_000
+
+/** What earlier parts ask for, and what exists only once the application does: null until then. */
+class LateParts {
+  containers: ContainerAddress | null = null
+  relay: RelaySupervisor | null = null
+}
+
+/** The first call begins, further ones hurry; all wait for the same end. */
+function onceOrHurried(stop: (hurry: AbortSignal) => Promise<void>): () => Promise<void> {
+  const hurry = new AbortController()
+  let stopping: Promise<void> | null = null
+  return () => {
+    if (stopping !== null) hurry.abort()
+    stopping ??= stop(hurry.signal)
+    return stopping
   }
 }
 
@@ -219,42 +264,6 @@ function readersOf(log: Log) {
 function toAll(readers: readonly Emit[]): Emit {
   return (name, fields) => {
     for (const read of readers) read(name, fields)
-  }
-}
-
-function stopper(
-  app: App,
-  parts: {
-    listeners: Listeners
-    containers: ContainerAddress | null
-    relay: RelaySupervisor | null
-    relayTokens: RelayTokens
-    store: Store
-    leader: PostgresLeader | null
-    lock: DataDirLock
-    driver: ServerDriver
-    notifier: Notifications
-  },
-): () => Promise<void> {
-  const hurry = new AbortController()
-  let stopping: Promise<void> | null = null
-  const stop = async () => {
-    await app.stop(hurry.signal)
-    parts.relayTokens.end()
-    await parts.relay?.end()
-    // Before the network of the containers can go.
-    await parts.driver.close()
-    await parts.containers?.close(1_000)
-    await parts.listeners.close(1_000)
-    await parts.notifier.close?.()
-    await parts.store.close()
-    await parts.leader?.close()
-    parts.lock.release()
-  }
-  return () => {
-    if (stopping !== null) hurry.abort()
-    stopping ??= stop()
-    return stopping
   }
 }
 

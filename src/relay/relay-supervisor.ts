@@ -179,8 +179,9 @@ export class RelaySupervisor {
     this.#tether?.destroy()
   }
 
-  /** Lets go of the relay: this server did not come up. One that it started itself is of no use to anybody. */
+  /** Lets go of the relay, unless it was ended: this server did not come up. One that it started itself is of no use to anybody. */
   async leave(): Promise<void> {
+    if (this.#closed) return
     if (this.#started) return this.end()
     this.#closed = true
     this.#tether?.destroy()
