@@ -1,6 +1,6 @@
 /**
- * Everything that happens and that somebody may want to know. Logs, metrics, activity lists and the simulator's
- * checkers read this one stream; nothing else is logged by services and loops.
+ * The one stream of events. Logs, metrics, activity lists and the simulator's checkers read it; services and loops log nothing
+ * else.
  */
 
 import type { AccessLogEntry } from './core/balancing/access-log-entry.ts'
@@ -10,7 +10,7 @@ import type { JobStatus, Transition } from './core/jobs/job.ts'
 import type { StopReason, WorkerState } from './core/workers/worker.ts'
 import type { ColdStartPhase } from './core/workers/worker-phase.ts'
 
-/** A change that a caller made: all that a record of who changed what needs, and no value that was set. */
+/** A change that a caller made: what an audit record needs, without the values that were set. */
 export interface Change {
   readonly surface: 'rest' | 'graphql' | 'jobs'
   /** The operation of the OpenAPI document, the mutation, or the path of the job operation. */
@@ -18,11 +18,11 @@ export interface Change {
   readonly object: string | null
   readonly account: OwnerId
   readonly by: KeyId
-  /** Where the caller is; null where that is not known. */
+  /** Address of the caller; null when it is not known. */
   readonly address: string | null
 }
 
-/** A right that a key lacked: over management, or over the jobs of an endpoint. */
+/** A right that a key lacked: on management, or on the jobs of an endpoint. */
 export type RefusedRight = `${'management' | 'jobs'}:${'read' | 'write'}`
 
 /** Why a key failed: one of an account, or `worker_token` for the token of a worker. */
@@ -31,7 +31,7 @@ export type KeyFailure = 'unknown' | 'disabled' | 'expired' | 'worker_token'
 /** Events by name, with their fields. */
 export interface Events {
   'job.accepted': { endpointId: EndpointId; jobId: JobId }
-  /** A job moved as the table of transitions says. */
+  /** A job changed its status; see TRANSITIONS. */
   'job.moved': {
     endpointId: EndpointId
     jobId: JobId
@@ -41,27 +41,27 @@ export interface Events {
     workerId: WorkerId | null
     attempt: number
     reason?: string
-    /** How long it waited for this attempt; of a claim. */
+    /** How long it waited for this attempt; only for a claim. */
     waitedMs?: number
-    /** What was counted of it; of everything but a claim. */
+    /** Its counted usage; for everything but a claim. */
     usage?: JobUsage
   }
   'job.expired': { endpointId: EndpointId; jobId: JobId; from: JobStatus; workerId: WorkerId | null; usage: JobUsage }
-  /** A result that came too late or from the wrong worker; kept as a diagnostic, without effect. */
+  /** A result came too late or from the wrong worker. It has no effect. */
   'job.result_ignored': { endpointId: EndpointId; jobId: JobId; workerId: WorkerId; reason: string }
-  /** A body of which servers have died, so that the relay did not pass it on; a result has failed its job. */
+  /** The relay dropped a body because servers died of it. If it was a result, its job has failed. */
   'job.body_dropped': {
     endpointId: EndpointId
     jobId: JobId
     workerId: WorkerId
     what: 'result' | 'chunk'
     bytes: number
-    /** Where it is kept; null where there was no room. */
+    /** The file that it is kept in; null when there was no space. */
     file: string | null
   }
-  /** A receiver answered 200, at this try. */
+  /** A receiver answered 200 on this attempt. */
   'webhook.delivered': { endpointId: EndpointId; jobId: JobId; tries: number }
-  /** The last try failed, or was not made for too long; nobody is told any more. */
+  /** The last attempt failed, or could not be made for too long. The webhook is given up. */
   'webhook.failed': { endpointId: EndpointId; jobId: JobId; tries: number; problem: string }
   'worker.created': { endpointId: EndpointId; workerId: WorkerId; version: number }
   'worker.moved': {
@@ -70,19 +70,19 @@ export interface Events {
     from: WorkerState
     to: WorkerState
     reason: StopReason | null
-    /** From its place on the machine to its first request for jobs; where that is what moved it. */
+    /** Time from its placement to its first request for jobs; only for the move that this request made. */
     coldStartMs?: number
     /** How long each phase of that took, in milliseconds. */
     phases?: Readonly<Record<ColdStartPhase, number>>
   }
   'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
-  /** Something is wrong with a worker: it says so itself, or a rule of core/worker-watch does. */
+  /** Something is wrong with a worker: it reports so itself, or a rule of core/workers/worker-liveness finds it. */
   'worker.problem': { endpointId: EndpointId; workerId: WorkerId; problem: string }
-  /** So many requests to it failed in a row, so that it gets none for a while, as long as others are ready. */
+  /** A worker is ejected: so many requests failed in a row that it gets none for a while, as long as others are ready. */
   'worker.avoided': { endpointId: EndpointId; workerId: WorkerId; failures: number; forMs: number }
-  /** It was avoided, and has answered again. */
+  /** A worker that was ejected serves requests again. */
   'worker.trusted': { endpointId: EndpointId; workerId: WorkerId }
-  /** A worker that serves requests goes out of rotation, and why; or it comes back. */
+  /** The health checks of a worker that serves requests begin to fail, or succeed again. */
   'worker.health': { endpointId: EndpointId; workerId: WorkerId; healthy: boolean; problem: string | null }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
   'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
@@ -93,30 +93,30 @@ export interface Events {
   'key.created': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.changed': { keyId: KeyId; owner: OwnerId; by: KeyId }
   'key.revoked': { keyId: KeyId; owner: OwnerId; by: KeyId }
-  /** So many keys of a request failed; the address is the first 64 bits of an IPv6 one. */
+  /** Keys failed, this many from one address. The address is the first 64 bits of an IPv6 address. */
   'key.failed': { address: string; reason: KeyFailure; count: number }
-  /** A valid key was refused for want of a right. */
+  /** A valid key was refused because it lacks a right. */
   'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight }
-  /** A caller changed something of an account, with this operation; `object` is the id, or the name, of what was changed. */
+  /** A caller changed something of an account; `object` is the id or the name of what was changed. */
   'change.made': Change
   'account.created': { account: OwnerId; by: KeyId }
   'account.changed': { account: OwnerId; by: KeyId }
-  /** What the machine has for workers, at the first look and whenever it is other than before; `gpus` in words. */
+  /** What the machine has for workers, at the first reading and whenever it changes; `gpus` in words. */
   'machine.changed': { vcpus: number; memoryGb: number; gpus: string }
-  /** GPUs cannot be read, or something is wrong with some. */
+  /** GPUs cannot be read, or some of them are faulty. */
   'machine.problem': { problem: string }
-  /** A worker gets less than its endpoint asks for, since the machine has not so much. */
+  /** A worker gets less than its endpoint asks for, because the machine has less. */
   'worker.clamped': { endpointId: EndpointId; problem: string }
   /** A worker makes room for one of another endpoint. */
   'worker.evicted': { endpointId: EndpointId; workerId: WorkerId; for: EndpointId; afterJob: boolean }
-  /** So many workers of an endpoint have no place, and why; 0 once all have one. */
+  /** How many workers of an endpoint could not be placed, and why; 0 once all are placed. */
   'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
-  /** A request or a socket of a load-balancing endpoint that was let in is over. */
+  /** A request or an upgraded connection of a load-balancing endpoint that was admitted has ended. */
   'gateway.request_finished': AccessLogEntry
-  /** Whether this server leads its database, and why not; see ports/leader. */
+  /** Whether this server leads its database, and why not; see ports/leader.ts. */
   'leader.changed': { now: 'active' | 'unsure' | 'deposed'; problem: string | null }
   'loop.failed': { loop: string; problem: string }
-  /** An answer began; `surface` is null where none is at the path. */
+  /** A response began; `surface` is null when the path belongs to none. */
   'request.answered': { surface: string | null; status: number; tookMs: number }
   'request.failed': { surface: string; method: string; path: string; problem: string }
 }
@@ -124,5 +124,5 @@ export interface Events {
 /** A name of {@link Events}. */
 export type EventName = keyof Events
 
-/** Tells all readers that something happened. Never throws and never waits. */
+/** Passes an event to all readers. Never throws and never waits. */
 export type Emit = <Name extends EventName>(name: Name, fields: Events[Name]) => void

@@ -1,6 +1,6 @@
 import type { Body, ReadingName, ReadingRest, Readings } from '../core/bodies/body-readings.ts'
 
-/** Reads large bodies where that holds nobody up. */
+/** Reads large bodies without blocking the event loop. */
 export interface BodyParser {
   /**
    * Runs a reading of core/readings on the bytes of a body, or on a long text.

@@ -1,12 +1,12 @@
-/** Time. Everything that waits or stamps takes it from here, so that the simulator can run it. */
+/** Time. Timers and timestamps come from here only, so that the simulator controls them. */
 export interface Clock {
-  /** Epoch milliseconds, for stamps that are stored. May jump when the machine's clock is set. */
+  /** Epoch milliseconds, for timestamps that are stored. May jump when the machine's clock is set. */
   now(): number
-  /** Milliseconds that only grow, for durations. */
+  /** Milliseconds of a monotonic clock, for durations. */
   monotonic(): number
   /**
    * Calls `callback` once after `ms` milliseconds.
-   * @returns a function that takes the timer back; calling it late or twice does nothing
+   * @returns cancels the timer; calling it late or twice does nothing
    */
   after(ms: number, callback: () => void): () => void
 }

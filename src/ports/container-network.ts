@@ -6,7 +6,7 @@ export interface FoundNetwork extends EngineFacts {
   readonly name: string
   /** Its IPv4 ranges, as `172.18.0.0/16`. */
   readonly subnets: readonly string[]
-  /** Whether containers in it are kept from each other. */
+  /** Whether containers in it are isolated from each other. */
   readonly isolated: boolean
 }
 
@@ -19,7 +19,7 @@ export interface AddressRange {
 /** The network of this installation's containers. */
 export interface ContainerNetwork {
   /**
-   * Finds the network, and makes it where it is the installation's own and not there.
+   * Finds the network, and creates the installation's own where it is missing.
    * @param wanted range that a new one is to have where that is free; null for any
    * @throws AppError `unavailable` with the reason, when there is no engine or no network
    */

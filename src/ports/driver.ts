@@ -15,9 +15,9 @@ export interface WorkerSpec {
   readonly env: Readonly<Record<string, string>>
   /** The variables of the worker protocol, which win over all others. */
   readonly protocolEnv: Readonly<Record<string, string>>
-  /** What the worker may use of the machine, and no more of it. */
+  /** The resources of the machine that the worker is limited to. */
   readonly placement: Placement
-  /** How much a container may write, in GB, where the engine can hold it to that; null for no limit. */
+  /** Disk that a container may write, in GB, where the engine can enforce that; null for no limit. */
   readonly diskGb: number | null
   /** Ports of the template, as `8000/http`. */
   readonly ports: readonly string[]
@@ -28,7 +28,7 @@ export interface WorkerSpec {
   readonly serves: { readonly port: number; readonly healthPort: number } | null
   /** The endpoint's network volume as a folder of this machine; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
-  /** Who may download the image; null for anybody. */
+  /** Credentials for the image; null when everybody may download it. */
   readonly credential: RegistryCredential | null
 }
 
@@ -43,20 +43,20 @@ export interface ImagePins {
   /** The exact reference; null before the first start. */
   current(): Promise<string | null>
   /**
-   * Settles it, unless another start was faster.
+   * Records it, unless another start was faster.
    * @param replaced what {@link current} gave, when that can no longer be had; null for none
    * @returns what all workers of the release run
    */
   pin(image: string, replaced: string | null): Promise<string>
 }
 
-/** Who is told how a start comes along. */
+/** Receives the progress of a start. */
 export interface StartWatch {
-  /** Where it is settled which image a name means; nowhere when left out. */
+  /** Where the exact image of a name is recorded; nowhere when left out. */
   readonly pins?: ImagePins
   /** The image is being downloaded. @param percent 0 to 100; null while its size is not known */
   pulling(percent: number | null): void
-  /** The image is there. Is told only after `pulling`. */
+  /** The image is there. Called only after `pulling`. */
   pulled(): void
 }
 
@@ -66,7 +66,7 @@ export interface ObservedExit {
   readonly signal: string | null
   /** A sentence: "exited with code 1", "was killed by SIGKILL", "ended while the server was away". */
   readonly cause: string
-  /** What may be behind it where the worker was of no use, as a clause; left out where nothing is known. */
+  /** The likely reason why the worker was of no use, as a clause; left out when nothing is known. */
   readonly suspicion?: string
 }
 
@@ -90,7 +90,7 @@ export interface Driver {
    * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with a
    * null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and
    * {@link kill} end it early, and it then rejects.
-   * @param watch told how it comes along; nobody unless given
+   * @param watch receives the progress
    * @returns a handle for {@link adopt}
    * @throws AppError `invalid` with the reason, when the worker cannot be started
    */
@@ -107,7 +107,7 @@ export interface Driver {
    * may be asked as soon as the worker was started, and does not change while it runs.
    */
   address(worker: WorkerId): Promise<ServedAt | null>
-  /** Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off when they are told twice. */
+  /** Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off at a second signal. */
   terminate(worker: WorkerId): Promise<void>
   /** Ends the worker and everything that it started, at once. */
   kill(worker: WorkerId): Promise<void>
@@ -119,12 +119,12 @@ export interface Driver {
    */
   keepsApart(): string | null
   /**
-   * How a worker is kept apart, also one that has ended; null where that is not known.
+   * How a worker is isolated, also one that has ended; null when that is not known.
    * @param handle as {@link start} gave it
    * @param recorded what {@link nameOf} gave when it was started
    */
   isolation(handle: string, recorded: string): Isolation | null
-  /** Room for more workers. */
+  /** How many more workers fit. */
   capacity(): Promise<Capacity>
   /**
    * Removes what nobody needs any more. Called from time to time, after all workers of earlier runs were adopted.

@@ -1,7 +1,7 @@
 import type { MachineParts } from '../core/hardware/inventory.ts'
 
 /**
- * The machine that workers run on. It publishes the topic `machine` when what it has turns out to be other than before.
+ * The machine that workers run on. It publishes the topic `machine` when a reading differs from the one before.
  */
 export interface Machine {
   /**

@@ -7,11 +7,11 @@ export interface Exposition {
   readonly text: string
 }
 
-/** What passes through the gateway right now, of one load-balancing endpoint. */
+/** What one load-balancing endpoint has in the gateway now. */
 export interface GatewayPassing {
-  /** Requests that were let in and are not over, those in the line too. */
+  /** Requests that were admitted and have not ended, including those that wait. */
   readonly requests: number
-  /** The same of WebSockets and other upgrades. */
+  /** The same for WebSockets and other upgraded connections. */
   readonly sockets: number
   /** Those of both that wait for a worker. */
   readonly waiting: number
@@ -19,11 +19,11 @@ export interface GatewayPassing {
   readonly busyWorkers: number
 }
 
-/** Counts what the event stream tells, and shows it together with the present state. */
+/** Counts events, and shows the counts together with the present state. */
 export interface Metrics {
   /**
    * @param loads the present state of all endpoints; null when it could not be read, which shows as `runyard_store_up 0`
-   * @param passing what passes through the gateway to an endpoint
+   * @param passing what an endpoint has in the gateway
    */
   expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => GatewayPassing): Promise<Exposition>
 }

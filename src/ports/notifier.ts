@@ -1,5 +1,5 @@
 /**
- * What a topic is about: `queue:` an endpoint's line has jobs to take, `load:` its jobs or workers changed, `job:` a job
+ * What a topic is about: `queue:` an endpoint's queue has jobs to claim, `load:` its jobs or workers changed, `job:` a job
  * changed, `worker:` a worker changed, `key:` an API key changed or was removed, `endpoints` one was saved or removed, `deleted:` this one was, `fleet` processes of workers changed, `machine` it
  * has something else than before, `webhooks` a delivery is due.
  */
@@ -10,7 +10,7 @@ export type Topic =
   | 'machine'
   | 'webhooks'
 
-/** Wakes whoever waits. A notification carries nothing and may be lost or doubled: subscribe, then read, then wait. */
+/** Wakes waiters. A notification carries no data and may be lost or doubled: subscribe, then read, then wait. */
 export interface Notifier {
   publish(topic: Topic): void
   /**

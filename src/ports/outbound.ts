@@ -4,21 +4,21 @@ export interface OutboundRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Gives the call up. */
+  /** Aborts the call. */
   readonly signal: AbortSignal
   /** Whether private addresses and this machine are refused for this call; as all calls of the server unless given. */
   readonly publicOnly?: boolean
-  /** Told before a connection is made whether all addresses it may go to are public; not told when there is none. */
+  /** Called before a connection is made, with whether all addresses of the name are public; not called when there is none. */
   readonly onTarget?: (isPublic: boolean) => void
 }
 
-/** The status of the answer, or why there is none, as a phrase such as "connect ECONNREFUSED 127.0.0.1:80". */
+/** The status of the response, or why there is none, as a phrase such as "connect ECONNREFUSED 127.0.0.1:80". */
 export type OutboundResult = { readonly status: number } | { readonly problem: string }
 
 /**
  * Calls addresses that clients name, which therefore cannot be trusted. Link-local addresses and those where clouds keep
  * the credentials of a machine are never called, whatever name stands for them. Redirects are not followed, and little of
- * an answer's body is read.
+ * a response's body is read.
  */
 export interface Outbound {
   /** Posts once. Never throws. */

@@ -30,7 +30,7 @@ export interface Ports {
   readonly outbound: Outbound
   readonly probes: Probes
   readonly volumes: VolumeFolders
-  /** Results of workers wait there for room in memory; null to refuse them. */
+  /** Keeps results of workers on disk until they fit into memory; null to refuse them. */
   readonly spill: Spill | null
   readonly emit: Emit
   readonly metrics: Metrics

@@ -1,10 +1,10 @@
 import type { HealthAnswer } from '../core/balancing/health-check.ts'
 import type { SocketAddress } from '../core/workers/socket-address.ts'
 
-/** Asks workers whether they are well. */
+/** Health checks of workers that serve requests. */
 export interface Probes {
   /**
-   * One GET of a path over a connection of its own; nothing of the answer counts but its status.
+   * One GET of a path over a connection of its own; only the status of the response counts.
    * @param timeoutMs how long it may take until the status is there
    * @returns never rejects; see {@link HealthAnswer}
    */

@@ -1,19 +1,19 @@
-/** Room on disk for bodies that find none in memory. */
+/** Disk space for bodies that do not fit into memory. */
 
 /** A body that is written piece by piece, and read once it is whole. */
 export interface SpilledBody {
-  /** Writes more of it, in order. @throws when the disk does not take it */
+  /** Appends to it. @throws when the write fails */
   append(piece: Uint8Array): Promise<void>
   /** All of it. @throws when it cannot be read */
   read(): Promise<Uint8Array>
-  /** Gives its room back, at any time and more than once. Never throws. */
+  /** Releases its space; may be called at any time and more than once. Never throws. */
   drop(): Promise<void>
 }
 
-/** Keeps bodies on disk for as long as this process lives. */
+/** Keeps bodies on disk while this process lives. */
 export interface Spill {
-  /** Most bytes of all of them together. The caller keeps to it. */
+  /** Maximum bytes of all of them together. The caller observes it. */
   readonly maxBytes: number
-  /** @throws when the disk takes no more files */
+  /** @throws when no file can be created */
   create(): Promise<SpilledBody>
 }

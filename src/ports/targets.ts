@@ -3,28 +3,28 @@ import type { TrafficLoad } from '../core/balancing/traffic.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../core/workers/socket-address.ts'
 
-/** Is told by the control loops which workers requests may be sent to. */
+/** Learns from the control loops which workers requests may be sent to. */
 export interface Targets {
-  /** The endpoint as it is now with all its workers that have not ended; replaces what was told before. */
+  /** The endpoint as it is now with all its workers that have not ended; replaces what was known before. */
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void
   /**
-   * Nobody can serve the requests of the endpoint: those that wait are refused, and those that come within the next second, unless a
-   * worker is told of before that. Null when it is so no more.
+   * The circuit breaker of the endpoint opens: requests that wait are refused, and those that come within the next second, unless a
+   * worker appears before that. Null when it closes.
    */
-  setCircuit(id: EndpointId, outage: OpenCircuit | null): void
-  /** The endpoint is gone, or balances nothing any more: who waits is refused. What is in flight may end. */
+  setCircuit(id: EndpointId, circuit: OpenCircuit | null): void
+  /** The endpoint is gone, or is no load-balancing endpoint any more: waiting requests are refused. Those in flight may end. */
   forget(id: EndpointId): void
 }
 
 /**
- * Tells the control loops about requests. Whenever something changes that may need another number of workers, the topic
- * `load:<endpoint>` is published: one waits while none is ready, a worker is above its target, or has nothing more to do.
+ * The load of requests, for the control loops. The topic `load:<endpoint>` is published whenever another number of workers may be
+ * needed: a request waits while no worker is ready, a worker is above its target, or has nothing more to do.
  */
 export interface Traffic {
   load(id: EndpointId): TrafficLoad
   /**
-   * For how long a worker had requests in flight, altogether since it was told of, in milliseconds; 0 for one that is not known.
-   * It only grows, and begins anew for a worker that has ended and is started again.
+   * How long a worker has had requests in flight since it became known, in milliseconds; 0 for an unknown one. It only grows, and
+   * starts at 0 again for a worker that has ended and is started again.
    */
   busyMs(id: EndpointId, workerId: WorkerId): number
 }

@@ -49,41 +49,41 @@ interface Value {
   readonly metricName?: string
 }
 
-/** Counts requests and sockets that are over, by the label of their endpoint. */
+/** Counts requests and upgraded connections that have ended, by the label of their endpoint. */
 export class GatewayMetrics {
   readonly #series = new Map<string, Series>()
   readonly #registry: Registry
 
   constructor(registry: Registry) {
     this.#registry = registry
-    this.#counter('requests_total', 'Requests that were let in and are over', ({ over }) =>
+    this.#counter('requests_total', 'Requests that were admitted and have ended', ({ over }) =>
       over.map((count, at) => ({ labels: { status: STATUSES[at]! }, value: count })),
     )
-    this.#counter('broken_total', 'Answers that broke off', ({ broken }) => [{ labels: {}, value: broken }])
+    this.#counter('broken_total', 'Responses that broke off', ({ broken }) => [{ labels: {}, value: broken }])
     this.#counter('retries_total', 'Requests that were sent to another worker', ({ retries }) => [
       { labels: {}, value: retries },
     ])
-    this.#counter('bytes_total', 'Bytes of bodies and sockets', ({ bytesIn, bytesOut }) => [
+    this.#counter('bytes_total', 'Bytes of bodies and upgraded connections', ({ bytesIn, bytesOut }) => [
       { labels: { direction: 'in' }, value: bytesIn },
       { labels: { direction: 'out' }, value: bytesOut },
     ])
     this.#histogram('wait_seconds', 'How long requests waited for a worker', ({ wait }) => wait)
-    this.#histogram('connect_seconds', 'Until a new connection to a worker was there', ({ connect }) => connect)
-    this.#histogram('first_byte_seconds', 'Until an answer began', ({ firstByte }) => firstByte)
-    this.#histogram('request_seconds', 'Until the last byte of an answer', ({ total }) => total)
+    this.#histogram('connect_seconds', 'Time to open a new connection to a worker', ({ connect }) => connect)
+    this.#histogram('first_byte_seconds', 'Time to the start of a response', ({ firstByte }) => firstByte)
+    this.#histogram('request_seconds', 'Time to the last byte of a response', ({ total }) => total)
   }
 
-  /** Whether anything has passed to it. */
+  /** Whether the endpoint has series. */
   has(endpoint: string): boolean {
     return this.#series.has(endpoint)
   }
 
-  /** Forgets what passed to it. */
+  /** Removes the series of the endpoint. */
   remove(endpoint: string): void {
     this.#series.delete(endpoint)
   }
 
-  /** One more is over. */
+  /** Counts one more. */
   count(endpoint: string, passed: AccessLogEntry): void {
     let series = this.#series.get(endpoint)
     if (series === undefined) {

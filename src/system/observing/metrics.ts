@@ -85,7 +85,7 @@ class PrometheusMetrics implements CountingMetrics {
     this.#storeUnavailable = new Counter({
       registers,
       name: 'runyard_store_unavailable_total',
-      help: 'Calls that the store could not do',
+      help: 'Calls that failed because the store was unavailable',
     })
     this.#gauges = this.#createGauges()
   }
@@ -107,10 +107,15 @@ class PrometheusMetrics implements CountingMetrics {
   readonly #gauges: (loads: readonly EndpointLoad[], passing: (id: EndpointId) => GatewayPassing) => void
 
   #createGauges(): (loads: readonly EndpointLoad[], passing: (id: EndpointId) => GatewayPassing) => void {
-    const jobs = this.#gauge('runyard_queue_jobs', 'Jobs that are not done', 'state', QUEUE_STATES)
-    const oldest = this.#gauge('runyard_queue_oldest_seconds', 'How long the first job in line has waited')
+    const jobs = this.#gauge('runyard_queue_jobs', 'Jobs that have not ended', 'state', QUEUE_STATES)
+    const oldest = this.#gauge('runyard_queue_oldest_seconds', 'How long the first job in the queue has waited')
     const workers = this.#gauge('runyard_workers', 'Workers that have not ended', 'state', WORKER_STATES)
-    const nowPassing = this.#gauge('runyard_gateway_passing', 'What passes now', 'state', PASSING_STATES)
+    const nowPassing = this.#gauge(
+      'runyard_gateway_passing',
+      'Requests and upgraded connections in the gateway now',
+      'state',
+      PASSING_STATES,
+    )
     return (loads, passing) => {
       for (const gauge of [jobs, oldest, workers, nowPassing]) gauge.reset()
       const nowMs = this.#clock.now()
@@ -144,8 +149,8 @@ class PrometheusMetrics implements CountingMetrics {
     const lost = this.#counter('runyard_attempts_lost_total', 'Attempts that were lost with their worker')
     const ignored = this.#counter('runyard_results_ignored_total', 'Results that came too late to count')
     const bytes = this.#counter('runyard_job_bytes_total', 'Bytes of attempts that ended', 'kind', KINDS)
-    const delay = this.#histogram('runyard_job_delay_seconds', 'How long jobs waited in line for an attempt')
-    const execution = this.#histogram('runyard_job_execution_seconds', 'How long attempts ran, lost ones left out')
+    const delay = this.#histogram('runyard_job_delay_seconds', 'How long jobs waited in the queue for an attempt')
+    const execution = this.#histogram('runyard_job_execution_seconds', 'How long attempts ran, without lost ones')
     const used = (endpoint: string, usage: Events['job.expired']['usage']) => {
       const { inputBytes, outputBytes, streamBytes, executionMs, attempts, lostAttempts } = usage
       for (const [index, count] of [inputBytes, outputBytes, streamBytes].entries()) {
@@ -173,11 +178,11 @@ class PrometheusMetrics implements CountingMetrics {
   }
 
   #workerReaders(): Readers {
-    const created = this.#counter('runyard_workers_created_total', 'Workers that were to be started')
+    const created = this.#counter('runyard_workers_created_total', 'Workers that were created')
     const failed = this.#counter('runyard_worker_start_failures_total', 'Workers that could not be started')
     const cold = this.#histogram(
       'runyard_worker_cold_start_seconds',
-      'From the decision for a worker to its first request',
+      'Time from the decision for a worker to its first request',
     )
     // Not by endpoint: with the phases that would be too many series.
     const phase = new Histogram({
@@ -203,7 +208,10 @@ class PrometheusMetrics implements CountingMetrics {
 
   #otherReaders(): Readers {
     const registers = [this.#registry]
-    const hooks = this.#counter('runyard_webhooks_total', 'Webhooks that are over', 'result', ['delivered', 'failed'])
+    const hooks = this.#counter('runyard_webhooks_total', 'Webhooks that were delivered or given up', 'result', [
+      'delivered',
+      'failed',
+    ])
     const requests = new Counter({
       registers,
       name: 'runyard_http_requests_total',
@@ -213,7 +221,7 @@ class PrometheusMetrics implements CountingMetrics {
     const took = new Histogram({
       registers,
       name: 'runyard_http_request_seconds',
-      help: 'Until an answer began; holding a request counts',
+      help: 'Time to the start of a response, long polls included',
       labelNames: ['surface'],
       buckets: REQUEST_BUCKETS,
     })
