@@ -164,7 +164,7 @@ test('a full disk refuses what does not fit, keeps what does, and works again wh
   assert.equal((await store.endpoints.snapshot(E1))?.queue.queued, 2)
   engine.database.exec('PRAGMA max_page_count = 100000')
   assert.equal(await store.jobs.insert(huge), true)
-  const stored = engine.database.prepare("SELECT length(input) AS length FROM jobs WHERE id = 'huge'").get()
+  const stored = engine.database.prepare("SELECT length(text) AS length FROM job_payloads WHERE job_id = 'huge'").get()
   assert.equal(stored?.length, huge.input.length)
   assert.deepEqual(engine.database.prepare('PRAGMA integrity_check').all(), [
     Object.assign(Object.create(null), { integrity_check: 'ok' }),

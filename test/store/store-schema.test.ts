@@ -27,7 +27,7 @@ import * as usage from '../../src/store/sql/usage.ts'
 import * as volumes from '../../src/store/sql/volumes.ts'
 import * as webhooks from '../../src/store/sql/webhooks.ts'
 import * as workers from '../../src/store/sql/workers.ts'
-import { jobId, OWNER, T0, W1, World } from '../contract/store-world.ts'
+import { BROKEN, E1, jobId, OWNER, T0, W1, World } from '../contract/store-world.ts'
 
 function fileIn(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-schema-'))
@@ -135,10 +135,13 @@ test('every table has an owner', () => {
   }
 })
 
+/** A payload that is not kept beside the state of its job. */
+const LARGE = JSON.stringify('ä'.repeat(1_200))
+
 /** Changes that no statement makes; the job `held` is IN_PROGRESS, `waiting` is IN_QUEUE. */
 const impossible = [
   `UPDATE jobs SET status = 'LOST'`,
-  ...JOB_STATUSES.slice(2).map(status => `UPDATE jobs SET status = '${status}', progress = NULL`),
+  ...JOB_STATUSES.slice(2).map(status => `UPDATE jobs SET status = '${status}', progress_bytes = NULL`),
   `UPDATE jobs SET finished_at_ms = 1`,
   `UPDATE jobs SET status = 'IN_PROGRESS' WHERE id = 'waiting'`,
   `UPDATE jobs SET status = 'IN_QUEUE' WHERE id = 'held'`,
@@ -147,8 +150,12 @@ const impossible = [
   `UPDATE jobs SET deadline_ms = NULL WHERE id = 'held'`,
   `UPDATE jobs SET attempt = 0 WHERE id = 'held'`,
   `UPDATE jobs SET lost_attempts = attempt + 1`,
-  `UPDATE jobs SET progress = '1' WHERE id = 'waiting'`,
-  `UPDATE jobs SET output = '1'`,
+  `UPDATE jobs SET progress_bytes = 1 WHERE id = 'waiting'`,
+  `UPDATE jobs SET output_bytes = 1`,
+  `UPDATE jobs SET input_bytes = NULL`,
+  `UPDATE job_payloads SET text = NULL`,
+  `UPDATE job_payloads SET kind = 'error'`,
+  `UPDATE job_payloads SET job_id = 'gone'`,
   `UPDATE jobs SET error = 'x'`,
   `UPDATE jobs SET low_priority = 2`,
   `UPDATE jobs SET position = 0.5`,
@@ -165,9 +172,60 @@ test('the schema refuses what the state machines do not know', async context => 
   await world.begin()
   await world.holder(W1, 'held')
   await world.job('waiting')
+  await world.job('large', { input: LARGE })
   for (const sql of impossible) {
     await context.test(sql, () => assert.throws(() => engine.database.exec(sql), /constraint failed|cannot store/))
   }
+})
+
+test('large texts of a job are kept apart for as long as it has them, their sizes beside its state', async () => {
+  const engine = new SqliteEngine({ file: ':memory:' })
+  const world = new World(sqliteStoreOn(new InlineHost(engine)))
+  await world.begin()
+  const { store } = world
+  const payloads = () =>
+    engine.database
+      .prepare(`SELECT kind, text FROM job_payloads WHERE job_id = 'a' ORDER BY kind`)
+      .all()
+      .map(({ kind, text }) => `${kind} ${text}`)
+  const sizes = () => {
+    const row = engine.database.prepare('SELECT input_bytes, progress_bytes, output_bytes FROM jobs').get()
+    return row === undefined ? null : Object.values(row)
+  }
+  await world.worker(W1)
+  await world.job('a', { input: LARGE })
+  const [claimed] = await world.claim(W1)
+  assert.equal(claimed?.input, LARGE)
+  assert.deepEqual([payloads(), sizes()], [[`input ${LARGE}`], [2_402, null, null]])
+  for (const progress of [`${LARGE} `, `[${LARGE}]`, '"little"']) {
+    await store.jobs.setProgress(jobId('a'), W1, progress)
+    assert.equal((await world.read('a')).progress, progress)
+  }
+  assert.deepEqual(
+    [payloads(), sizes()],
+    [
+      [`input ${LARGE}`, `progress [${LARGE}]`],
+      [2_402, 8, null],
+    ],
+  )
+  await store.jobOutcomes.requeueLost(W1, 'gone', T0 + 1)
+  assert.deepEqual([payloads(), sizes()], [[`input ${LARGE}`], [2_402, null, null]])
+  const move = await world.finish('a', W1, { ...BROKEN, output: LARGE }, T0 + 2)
+  assert.deepEqual([move?.job.output, (await world.read('a')).output], [LARGE, LARGE])
+  assert.deepEqual(
+    [payloads(), sizes()],
+    [
+      [`input ${LARGE}`, `output ${LARGE}`],
+      [2_402, null, 2_402],
+    ],
+  )
+  assert.equal(await store.seals.replace('jobInputs', [{ id: 'a', before: LARGE, after: 'sealed:äh' }]), 1)
+  assert.deepEqual(await store.seals.list('jobInputs', '', 5), [{ id: 'a', row: 'a', sealed: 'sealed:äh' }])
+  await store.jobOutcomes.retry(E1, jobId('a'), 5, T0 + 3)
+  assert.deepEqual([payloads(), sizes()], [['input sealed:äh'], [10, null, null]])
+  await store.jobs.setExpiry(E1, jobId('a'), T0 + 4, T0 + 3)
+  await store.jobOutcomes.removeExpired(T0 + 4, 1)
+  assert.deepEqual([payloads(), sizes()], [[], null])
 })
 
 test('at most 20 diagnostics of a job are kept, and go with it', async () => {
@@ -234,7 +292,7 @@ test('no statement reads through all jobs, and the head of a line is found witho
     const steps = plan.map(({ detail }) => String(detail)).join('\n')
     assert.doesNotMatch(
       steps,
-      /SCAN (?:jobs|own|batch_requests|chunks|diagnostics|webhook_deliveries|webhook_tries|job_hours|worker_hours)\b/,
+      /SCAN (?:jobs|job_payloads|own|batch_requests|chunks|diagnostics|webhook_deliveries|webhook_tries|job_hours|worker_hours)\b/,
       name,
     )
     if (sorted.has(name)) assert.doesNotMatch(steps, /TEMP B-TREE/, name)

@@ -156,7 +156,10 @@ export const batches = {
     const rows = yield* query<{ id: JobId; endpoint_id: EndpointId; batch_seq: number }>(sql.releaseRequests, [
       ...[batchId, last, BATCH.requestTtlMs],
     ])
-    if (rows.length > 0) yield* query(sql.deleteRequests, [batchId, last])
+    if (rows.length > 0) {
+      yield* query(sql.releaseInputs, [batchId, last])
+      yield* query(sql.deleteRequests, [batchId, last])
+    }
     const jobs = [...rows].sort((a, b) => a.batch_seq - b.batch_seq)
     return jobs.map(({ id, endpoint_id }) => ({ id, endpointId: endpoint_id }))
   }),

@@ -17,10 +17,19 @@ import type {
   QueuePart,
   RemovedJobs,
 } from '../../ports/store/store.ts'
-import { type EndedRow, type JobRow, type RemovedRow, type SpanRow, toJob, toSpan } from '../rows/jobs.ts'
+import {
+  type EndedRow,
+  type JobRow,
+  type MovedRow,
+  ofPayload,
+  type RemovedRow,
+  type SpanRow,
+  toJob,
+  toSpan,
+} from '../rows/jobs.ts'
 import { addToCounters, countCompletion } from '../sql/endpoints.ts'
 import * as sql from '../sql/job-outcomes.ts'
-import { deleteExpiredKeys, dropChunks, findJob } from '../sql/jobs.ts'
+import { deleteExpiredKeys, deleteOutput, deleteProgress, dropChunks, findJob, insertOutput } from '../sql/jobs.ts'
 import { expiredJobs } from '../sql/removals.ts'
 import { lockWorker, workerFinished } from '../sql/workers.ts'
 import { countInBatches } from './batch-counts.ts'
@@ -35,8 +44,13 @@ import { addDeliveries } from './webhooks.ts'
 export const jobOutcomes = {
   finish: write(function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
     const { status, output, error, warning } = outcome
-    const row = yield* queryOne<EndedRow>(sql.finishJob, [jobId, workerId, status, output, error, warning, nowMs])
-    if (row === null) return null
+    const { small, large, bytes } = ofPayload(output)
+    const given = [jobId, workerId, status, small, error, warning, nowMs, bytes]
+    const ended = yield* queryOne<EndedRow>(sql.finishJob, given)
+    if (ended === null) return null
+    const row = { ...ended, output }
+    yield* dropProgress([row])
+    if (large !== null) yield* query(insertOutput, [jobId, row.owner, large])
     if (status === 'COMPLETED' && row.started_at_ms !== null) {
       yield* query(countCompletion, [row.endpoint_id, Math.max(0, nowMs - row.started_at_ms)])
     } else {
@@ -54,6 +68,7 @@ export const jobOutcomes = {
 
   cancel: write(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<JobMove | null> {
     const rows = yield* query<EndedRow>(sql.cancelJob, [endpointId, jobId, nowMs])
+    yield* dropProgress(rows)
     const moves = rows.map(row => endMove('cancel', row, nowMs))
     yield* countJobUsage(moves, nowMs)
     yield* countInBatches(moves, nowMs)
@@ -64,6 +79,7 @@ export const jobOutcomes = {
 
   timeOutOverdue: write(function* (nowMs: number, limit: number): Steps<JobMove[]> {
     const rows = yield* query<EndedRow>(sql.timeOutJobs, [nowMs, limit])
+    yield* dropProgress(rows)
     const moves = inOrder(rows.map(row => endMove('timeOut', row, nowMs)))
     yield* count(moves, 'failed')
     yield* countJobUsage(moves, nowMs)
@@ -79,11 +95,12 @@ export const jobOutcomes = {
     if (held.length === 0) return []
     const ids = JSON.stringify(held.map(({ id }) => id))
     const reason = lostReason(MAX_LOST_ATTEMPTS, cause)
-    const failed = yield* query<JobRow>(sql.failLostJobs, [ids, nowMs, reason, MAX_LOST_ATTEMPTS, workerId])
-    const queued = yield* query<JobRow>(sql.requeueLostJobs, [ids, nowMs, workerId, SUSPECT_LOST_ATTEMPTS])
+    const failed = yield* query<MovedRow>(sql.failLostJobs, [ids, nowMs, reason, MAX_LOST_ATTEMPTS, workerId])
+    const queued = yield* query<MovedRow>(sql.requeueLostJobs, [ids, nowMs, workerId, SUSPECT_LOST_ATTEMPTS])
+    yield* dropProgress([...failed, ...queued])
     const spans = new Map(held.map(row => [row.id, row]))
-    const toMoves = (rows: readonly JobRow[]): JobMove[] =>
-      rows.map(row => endMove('requeue', { ...row, ...spans.get(row.id)! }, nowMs, toJob(row)))
+    const toMoves = (rows: readonly MovedRow[]): JobMove[] =>
+      rows.map(row => endMove('requeue', { ...row, output_bytes: null, ...spans.get(row.id)! }, nowMs, toJob(row)))
     yield* count(toMoves(failed), 'failed')
     yield* count(toMoves(queued), 'retried')
     const moves = inOrder(toMoves([...failed, ...queued]))
@@ -98,9 +115,10 @@ export const jobOutcomes = {
     const first = yield* queryOne<{ at_ms: number | null }>(sql.firstClaim, [workerId])
     const rows =
       attempt === 'all'
-        ? yield* query<JobRow>(sql.releaseJobs, [workerId])
-        : yield* query<JobRow>(sql.releaseJob, [workerId, attempt.jobId, attempt.attempt])
+        ? yield* query<MovedRow>(sql.releaseJobs, [workerId])
+        : yield* query<MovedRow>(sql.releaseJob, [workerId, attempt.jobId, attempt.attempt])
     if (rows.length === 0) return []
+    yield* dropProgress(rows)
     for (const { id } of rows) yield* query(dropChunks, [id])
     yield* settle(workerId, first?.at_ms ?? null)
     return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
@@ -115,6 +133,7 @@ export const jobOutcomes = {
     const before = yield* queryOne<JobRow>(findJob, [endpointId, jobId, nowMs])
     const row = yield* queryOne<JobRow>(sql.retryJob, [endpointId, jobId, nowMs, position])
     if (before === null || row === null) return null
+    yield* query(deleteOutput, [jobId])
     yield* query(dropChunks, [jobId])
     const move = { job: toJob(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
@@ -170,6 +189,11 @@ function* count(moves: readonly JobMove[], as: 'failed' | 'retried'): Steps<void
   for (const [endpointId, n] of counts) {
     yield* query(addToCounters, [endpointId, 0, as === 'failed' ? n : 0, as === 'retried' ? n : 0])
   }
+}
+
+/** Removes what attempts that are over told of their progress. */
+function* dropProgress(rows: readonly Pick<MovedRow, 'id' | 'has_progress'>[]): Steps<void> {
+  for (const { id, has_progress } of rows) if (has_progress > 0) yield* query(deleteProgress, [id])
 }
 
 function jobsOf(moves: readonly JobMove[]): Job[] {

@@ -5,6 +5,7 @@ import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } fr
 import {
   type JobRow,
   newJobParams,
+  ofPayload,
   type PlaceRow,
   type RunningRow,
   type SummaryRow,
@@ -27,7 +28,7 @@ const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
 /** The queue of jobs. */
 export const jobs = {
   insert: write(function* (job: Job): Steps<boolean> {
-    return (yield* query(sql.insertJob, newJobParams(job))).length > 0
+    return yield* insert(job)
   }),
 
   insertOnce: write(function* (job: Job, key: string, keyExpiresAtMs: number): Steps<JobId | null> {
@@ -36,7 +37,7 @@ export const jobs = {
     if (claimed.length === 0) {
       return (yield* queryOne<{ job_id: JobId }>(sql.findKey, [endpointId, key]))?.job_id ?? null
     }
-    return (yield* query(sql.insertJob, newJobParams(job))).length > 0 ? id : null
+    return (yield* insert(job)) ? id : null
   }),
 
   find: read(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<Job | null> {
@@ -100,7 +101,10 @@ export const jobs = {
   }),
 
   setProgress: write(function* (jobId: JobId, workerId: WorkerId, output: string): Steps<boolean> {
-    return (yield* query(sql.setJobProgress, [jobId, workerId, output])).length > 0
+    const { small, large, bytes } = ofPayload(output)
+    const job = yield* queryOne<{ owner: OwnerId }>(sql.setProgress, [jobId, workerId, small, bytes])
+    if (job !== null && large !== null) yield* query(sql.replaceProgress, [jobId, job.owner, large])
+    return job !== null
   }),
 
   addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {
@@ -113,3 +117,11 @@ export const jobs = {
     return rows.map(({ at_ms, worker_id, text }) => ({ atMs: at_ms, workerId: worker_id, text }))
   }),
 } satisfies OperationsOf<JobStore>
+
+/** Whether the endpoint is there, so that it has the job now. */
+function* insert(job: Job): Steps<boolean> {
+  const input = ofPayload(job.input)
+  if ((yield* query(sql.insertJob, newJobParams(job, input))).length === 0) return false
+  if (input.large !== null) yield* query(sql.insertInput, [job.id, job.owner, input.large])
+  return true
+}

@@ -6,7 +6,7 @@ import * as sql from '../sql/purges.ts'
 import { query, queryOne, type Steps } from './operation.ts'
 import { lengthWithin } from './removed-jobs.ts'
 
-/** About how many bytes of inputs one transaction writes anew, at least one: a row that changes is written as a whole. */
+/** About how many bytes of inputs one step of a purge takes, at least one job. */
 const PURGED_BYTES = 8 * 1024 * 1024
 
 /** The parts of the queue of an endpoint in which jobs wait now. */

@@ -16,11 +16,20 @@ export const seals = {
   replace: write(function* (kind: SealKind, changes: readonly SealChange[]): Steps<number> {
     let count = 0
     for (const { id, before, after } of changes) {
-      count += (yield* query(sql.replaceSeal(kind), [id, before, after])).length
+      if (kind === 'jobInputs') count += yield* replaceInput({ id, before, after })
+      else count += (yield* query(sql.replaceSeal(kind), [id, before, after])).length
     }
     return count
   }),
 } satisfies OperationsOf<SealStore>
+
+/** Returns how many it was: none where it is another by now. */
+function* replaceInput({ id, before, after }: SealChange): Steps<number> {
+  if ((yield* query(sql.replaceSmallInput, [id, before, after])).length > 0) return 1
+  if ((yield* query(sql.replaceLargeInput, [id, before, after])).length === 0) return 0
+  yield* query(sql.setInputBytes, [id, Buffer.byteLength(after)])
+  return 1
+}
 
 interface SealRow {
   readonly id: string

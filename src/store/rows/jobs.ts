@@ -2,8 +2,9 @@ import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus, JobSummary } from '../../core/jobs/job.ts'
 import type { SqlValue } from '../operations/operation.ts'
+import { SMALL_BYTES } from '../sql/jobs.ts'
 
-/** A row of `jobs`. */
+/** A job with its payloads as statements return it. Its input only goes to workers. */
 export interface JobRow {
   readonly id: JobId
   readonly owner: OwnerId
@@ -59,10 +60,17 @@ export interface SpanRow {
   readonly stream_bytes: number | null
 }
 
+/** A row of a job that was just moved. */
+export interface MovedRow extends JobRow {
+  /** Whether a large progress of its attempt is still there, 0 or 1. */
+  readonly has_progress: number
+}
+
 /** A row of a job that has ended, with what its usage is counted from. */
-export interface EndedRow extends JobRow {
+export interface EndedRow extends MovedRow {
   readonly waiting_since_ms: number | null
   readonly input_bytes: number
+  readonly output_bytes: number | null
   readonly stream_bytes: number | null
 }
 
@@ -139,19 +147,33 @@ export function toSpan(row: EndedRow): UsageSpan {
     waitingSinceMs: row.waiting_since_ms ?? row.queued_at_ms,
     startedAtMs: row.started_at_ms,
     inputBytes: row.input_bytes,
-    outputBytes: row.output === null ? 0 : Buffer.byteLength(row.output),
+    outputBytes: row.output_bytes ?? 0,
     streamBytes: row.stream_bytes ?? 0,
   }
 }
 
+/** A text of a job as it is stored: small ones beside its state, large ones apart. */
+export interface Payload {
+  readonly small: string | null
+  readonly large: string | null
+  readonly bytes: number | null
+}
+
+/** A text as it is stored. */
+export function ofPayload(text: string | null): Payload {
+  if (text === null) return { small: null, large: null, bytes: null }
+  const bytes = Buffer.byteLength(text)
+  return bytes <= SMALL_BYTES ? { small: text, large: null, bytes } : { small: null, large: text, bytes }
+}
+
 /** The parameters of `insertJob`. What a job has only after its first attempt is not among them. */
-export function newJobParams(job: Job): SqlValue[] {
+export function newJobParams(job: Job, input: Payload): SqlValue[] {
   return [
     job.id,
     job.owner,
     job.endpointId,
     job.kind,
-    job.input,
+    input.small,
     job.policy,
     job.webhook,
     job.s3Config,
@@ -162,6 +184,7 @@ export function newJobParams(job: Job): SqlValue[] {
     job.retentionMs,
     job.queuedAtMs,
     job.expiresAtMs,
+    input.bytes,
   ]
 }
 

@@ -1,7 +1,7 @@
 /** The data model. Every table has the owner of its rows; `docs/internals/schema.md` has a picture of it. */
 import { accounts, apiKeys, rateWindows } from './initial/accounts.ts'
 import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
-import { batches, batchRequests, chunks, diagnostics, idempotencyKeys, jobs } from './initial/jobs.ts'
+import { batches, batchRequests, chunks, diagnostics, idempotencyKeys, jobPayloads, jobs } from './initial/jobs.ts'
 import { networkVolumes, registries, secrets, templates } from './initial/resources.ts'
 import { jobHours, workerHours } from './initial/usage.ts'
 import { webhookDeliveries, webhookKeys, webhookTries } from './initial/webhooks.ts'
@@ -25,6 +25,7 @@ export const initial: Migration = {
     releases,
     endpointCounters,
     jobs,
+    jobPayloads,
     chunks,
     diagnostics,
     idempotencyKeys,

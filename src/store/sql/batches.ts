@@ -1,5 +1,6 @@
 /** Statements on batches and on their requests before they are jobs. */
 import { guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { payload, SMALL_BYTES } from './jobs.ts'
 
 /** The columns of a batch; see rows/batches.ts. */
 export const BATCH_COLUMNS =
@@ -111,16 +112,23 @@ export const firstRequests = 'SELECT seq, bytes FROM batch_requests WHERE batch_
 
 /** $1 batch, $2 the last request, $3 how long results are kept. Requests become jobs in the queue of their batch. */
 export const releaseRequests = `
-  INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms,
-    low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
+  INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, input_bytes, policy, webhook, s3_config,
+    execution_timeout_ms, low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
     batch_id, batch_seq, queue)
-  SELECT own.id, own.owner, batches.endpoint_id, 'run', 'IN_QUEUE', own.input, own.policy, own.webhook, own.s3_config,
+  SELECT own.id, own.owner, batches.endpoint_id, 'run', 'IN_QUEUE',
+    CASE WHEN octet_length(own.input) <= ${SMALL_BYTES} THEN own.input ELSE NULL END, octet_length(own.input), own.policy, own.webhook, own.s3_config,
     own.execution_timeout_ms, own.low_priority, own.seq, own.ttl_ms, CAST($3 AS {{integer}}), batches.finalized_at_ms,
     batches.finalized_at_ms + own.ttl_ms, 0, 0, 0, own.batch_id, own.seq, own.batch_id
   FROM batch_requests AS own JOIN batches ON batches.id = own.batch_id
   WHERE own.batch_id = $1 AND own.seq <= $2 AND batches.finalized_at_ms IS NOT NULL
     AND EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id)
   RETURNING id, endpoint_id, batch_seq`
+
+/** $1 batch, $2 the last request. The large inputs of requests that have just become jobs. */
+export const releaseInputs = `
+  INSERT INTO job_payloads (job_id, kind, owner, text)
+  SELECT id, 'input', owner, input FROM batch_requests
+  WHERE batch_id = $1 AND seq <= $2 AND octet_length(input) > ${SMALL_BYTES}`
 
 /** $1 batch, $2 the last request. */
 export const deleteRequests = 'DELETE FROM batch_requests WHERE batch_id = $1 AND seq <= $2'
@@ -170,12 +178,12 @@ export const placesOfRequests = `
 
 /** $1 batch, $2 the first place, $3 the last. How large the results are. */
 export const sizesOfRequests = `
-  SELECT batch_seq AS seq, octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, '')) AS bytes
+  SELECT batch_seq AS seq, COALESCE(output_bytes, 0) + octet_length(COALESCE(error, '')) AS bytes
   FROM jobs WHERE batch_id = $1 AND batch_seq BETWEEN $2 AND $3 ORDER BY batch_seq`
 
 /** $1 batch, $2 the first place, $3 the last. */
 export const readRequests = `
-  SELECT id, status, output, error, started_at_ms, finished_at_ms, batch_seq AS seq FROM jobs
+  SELECT id, status, ${payload('output')} AS output, error, started_at_ms, finished_at_ms, batch_seq AS seq FROM jobs
     WHERE batch_id = $1 AND batch_seq BETWEEN $2 AND $3
   UNION ALL
   SELECT own.id, CASE WHEN batches.finalized_at_ms IS NOT NULL THEN 'IN_QUEUE' ELSE batches.status END, NULL, NULL,

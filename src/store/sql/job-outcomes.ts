@@ -1,29 +1,30 @@
 /** Statements by which jobs end or step back. Each is one guarded change that returns what it moved. */
 import { ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE } from './guards.ts'
-import { JOB_COLUMNS } from './jobs.ts'
+import { MOVED_COLUMNS } from './jobs.ts'
 
 /** What is known of the chunks that an attempt has sent. */
 export const STREAM_COLUMNS =
   '(SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1) AS stream_bytes'
 
 /** The columns of a job that has ended, with what its usage is counted from. */
-const ENDED_COLUMNS = `${JOB_COLUMNS}, waiting_since_ms, octet_length(input) AS input_bytes, ${STREAM_COLUMNS}`
+const ENDED_COLUMNS = `${MOVED_COLUMNS}, waiting_since_ms, input_bytes, output_bytes, ${STREAM_COLUMNS}`
 
 /** What each end sets. @param now the parameter with the instant of the end */
 function end(now: string): string {
-  return `progress = NULL, finished_at_ms = ${now}, expires_at_ms =
+  return `progress = NULL, progress_bytes = NULL, finished_at_ms = ${now}, expires_at_ms =
       CASE WHEN ${now} + retention_ms < expires_at_ms THEN ${now} + retention_ms ELSE expires_at_ms END`
 }
 
 /** What each step back into the queue sets. */
-const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL`
+const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL,
+    progress_bytes = NULL`
 
 /**
- * $1 job, $2 worker, $3 the final status, $4 output, $5 error, $6 warning, $7 now. The worker of a job in the queue is its
- * last holder, so one condition serves the result in time and the late one.
+ * $1 job, $2 worker, $3 the final status, $4 the output if it is small, $5 error, $6 warning, $7 now, $8 how many bytes the output has. The
+ * worker of a job in the queue is its last holder, so one condition serves the result in time and the late one.
  */
 export const finishJob = `
-  UPDATE jobs SET status = $3, output = $4, error = $5, warning = $6, ${end('$7')}
+  UPDATE jobs SET status = $3, output = $4, output_bytes = $8, error = $5, warning = $6, ${end('$7')}
   WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7 AND ${ENDPOINT_THERE}
   RETURNING ${ENDED_COLUMNS}`
 
@@ -45,14 +46,14 @@ export const timeOutJobs = `
 /** $1 worker. What a worker holds, kept from changing, with what the usage of the attempts is counted from. */
 export const heldJobs = `
   SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms,
-    octet_length(input) AS input_bytes, ${STREAM_COLUMNS}
+    input_bytes, ${STREAM_COLUMNS}
   FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND ${ENDPOINT_THERE} ORDER BY id {{lock}}`
 
 /** $1 jobs as a JSON list, $2 now, $3 the reason, $4 how many lost attempts fail a job, $5 worker. */
 export const failLostJobs = `
   UPDATE jobs SET status = 'FAILED', lost_attempts = lost_attempts + 1, error = $3, ${end('$2')}
   WHERE id IN ({{id_list}}) AND worker_id = $5 AND ${guard('requeue')} AND lost_attempts + 1 >= $4
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${MOVED_COLUMNS}`
 
 /**
  * $1 jobs as a JSON list, $2 now, $3 worker, $4 how many lost attempts make a job a suspect. The worker stays with the job as its last
@@ -62,7 +63,7 @@ export const requeueLostJobs = `
   UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1, waiting_since_ms = $2,
     queue = CASE WHEN lost_attempts + 1 >= $4 THEN '${SUSPECT_QUEUE}' ELSE queue END
   WHERE id IN ({{id_list}}) AND worker_id = $3 AND ${guard('requeue')}
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${MOVED_COLUMNS}`
 
 /** $1 worker. When the first of its jobs was claimed; the worker is idle since then if all are given back. */
 export const firstClaim = `SELECT MIN(started_at_ms) AS at_ms FROM jobs WHERE worker_id = $1 AND ${RUNNING}`
@@ -71,25 +72,26 @@ export const firstClaim = `SELECT MIN(started_at_ms) AS at_ms FROM jobs WHERE wo
 export const releaseJob = `
   UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
   WHERE id = $2 AND worker_id = $1 AND attempt = $3 AND ${guard('release')} AND ${ENDPOINT_THERE}
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${MOVED_COLUMNS}`
 
 /** $1 worker. */
 export const releaseJobs = `
   UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
   WHERE worker_id = $1 AND ${guard('release')} AND ${ENDPOINT_THERE}
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${MOVED_COLUMNS}`
 
 /**
  * $1 endpoint, $2 job, $3 now, $4 the new place in the queue. The worker of the last attempt loses all claim to it. A job of a batch
  * waits by itself from now on.
  */
 export const retryJob = `
-  UPDATE jobs SET ${STEP_BACK}, attempt = 0, lost_attempts = 0, worker_id = NULL, output = NULL, error = NULL,
+  UPDATE jobs SET ${STEP_BACK}, attempt = 0, lost_attempts = 0, worker_id = NULL, output = NULL, output_bytes = NULL,
+    error = NULL,
     warning = NULL, finished_at_ms = NULL, streamed_seq = 0, queue = '', position = $4, queued_at_ms = $3,
     waiting_since_ms = NULL,
     expires_at_ms = $3 + ttl_ms
   WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3 AND ${ENDPOINT_THERE}
-  RETURNING ${JOB_COLUMNS}`
+  RETURNING ${MOVED_COLUMNS}`
 
 /** $1 ids, as a JSON list, $2 now. */
 export const purgeJobs = `

@@ -3,21 +3,54 @@ import { JOB_STATUSES, type JobStatus } from '../../core/jobs/job.ts'
 import { ALIVE, ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 
 /**
- * The columns of a job; see rows/jobs.ts. Its input only goes to workers: whoever waits for a job, or asks for its status, would
+ * The columns of a job in its own table. Its input only goes to workers: whoever waits for a job, or asks for its status, would
  * read and hold up to 20 MB for nothing.
  */
-export const JOB_COLUMNS =
+const OWN_COLUMNS =
   "id, owner, endpoint_id, kind, status, '' AS input, policy, webhook, s3_config, execution_timeout_ms, low_priority, " +
   'position, ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
-  'worker_id, output, error, progress, warning, batch_id'
+  'worker_id, error, warning, batch_id'
+
+/** To this size a text stays beside the state of its job. A larger one would be written again whenever the job moves. */
+export const SMALL_BYTES = 2_048
+
+/** A text of the job of a row, which is beside its state or in `job_payloads`. */
+export function payload(kind: 'input' | 'progress' | 'output'): string {
+  return `CASE WHEN ${kind} IS NOT NULL OR ${kind}_bytes IS NULL THEN ${kind}
+      ELSE (SELECT text FROM job_payloads WHERE job_id = jobs.id AND kind = '${kind}') END`
+}
+
+/** The columns of a job, see rows/jobs.ts. */
+export const JOB_COLUMNS = `${OWN_COLUMNS}, ${payload('output')} AS output, ${payload('progress')} AS progress`
+
+/** The columns of a job that was just moved, and whether a large progress of its attempt is still there. It has no output but one that came with the move. */
+export const MOVED_COLUMNS = `${OWN_COLUMNS}, NULL AS output, NULL AS progress,
+    (SELECT COUNT(*) FROM job_payloads WHERE job_id = jobs.id AND kind = 'progress') AS has_progress`
 
 /** A new job; no row when its endpoint is gone. */
 export const insertJob = `
   INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, policy, webhook, s3_config, execution_timeout_ms,
-    low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts, streamed_seq)
-  SELECT $1, $2, $3, $4, 'IN_QUEUE', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0
+    low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, input_bytes, attempt, lost_attempts, streamed_seq)
+  SELECT $1, $2, $3, $4, 'IN_QUEUE', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CAST($16 AS {{integer}}), 0, 0, 0
   WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = $3)
   RETURNING id`
+
+/** $1 job, $2 owner, $3 the input. */
+export const insertInput = `INSERT INTO job_payloads (job_id, kind, owner, text) VALUES ($1, 'input', $2, $3)`
+
+/** $1 job, $2 owner, $3 the output. */
+export const insertOutput = `INSERT INTO job_payloads (job_id, kind, owner, text) VALUES ($1, 'output', $2, $3)`
+
+/** $1 job, $2 owner, $3 the progress. */
+export const replaceProgress = `
+  INSERT INTO job_payloads (job_id, kind, owner, text) VALUES ($1, 'progress', $2, $3)
+  ON CONFLICT (job_id, kind) DO UPDATE SET text = excluded.text`
+
+/** $1 job. */
+export const deleteProgress = `DELETE FROM job_payloads WHERE job_id = $1 AND kind = 'progress'`
+
+/** $1 job. */
+export const deleteOutput = `DELETE FROM job_payloads WHERE job_id = $1 AND kind = 'output'`
 
 /** $1 endpoint, $2 key, $3 owner, $4 job, $5 expiry of the key, $6 now. No row when the key belongs to an earlier job. */
 export const claimKey = `
@@ -44,10 +77,7 @@ export const findJob = `
 export const locateJob = `
   SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
 
-/**
- * The columns of a job in a list. All of them stand before its texts, which may be large: to read what stands behind them SQLite
- * would go through them.
- */
+/** The columns of a job in a list. */
 const SUMMARY_COLUMNS = 'id, status, queued_at_ms, started_at_ms, finished_at_ms, lost_attempts, worker_id'
 
 /** Read in the order of the index, whatever the states: a choice of states must not lead to another index, and a sort of many. */
@@ -74,11 +104,11 @@ export const listJobs = `
  */
 const claim = (which: string, unless = '') => `
   UPDATE jobs SET status = 'IN_PROGRESS', attempt = attempt + 1, worker_id = $2, started_at_ms = $3,
-    deadline_ms = $3 + execution_timeout_ms, progress = NULL, streamed_seq = 0
+    deadline_ms = $3 + execution_timeout_ms, streamed_seq = 0
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
       AND version = (SELECT version FROM endpoints WHERE id = $1))${unless}
-  RETURNING id, attempt, input, policy, webhook, s3_config, low_priority, position, batch_id,
+  RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
 /** A job that the worker has yet to stop, though its client has queued it again, is left to others until it has. */
@@ -164,9 +194,9 @@ export const setJobExpiry = `
   UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4 AND ${ENDPOINT_THERE}
   RETURNING ${JOB_COLUMNS}`
 
-/** $1 job, $2 worker, $3 the update. */
-export const setJobProgress = `
-  UPDATE jobs SET progress = $3 WHERE id = $1 AND worker_id = $2 AND ${RUNNING} RETURNING id`
+/** $1 job, $2 worker, $3 the update if it is small, $4 how many bytes it has. */
+export const setProgress = `
+  UPDATE jobs SET progress = $3, progress_bytes = $4 WHERE id = $1 AND worker_id = $2 AND ${RUNNING} RETURNING owner`
 
 /** $1 job. */
 export const lockJob = 'SELECT id FROM jobs WHERE id = $1 {{lock}}'

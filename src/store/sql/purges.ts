@@ -15,7 +15,7 @@ export const tailOfPart = `
 
 /** $1 endpoint, $2 queue, $3 priority, $4 and $5 the place behind which they stand, $6 and $7 the last place, $8 how many. */
 export const waitingJobs = `
-  SELECT id, position, expires_at_ms, octet_length(input) AS bytes FROM jobs
+  SELECT id, position, expires_at_ms, input_bytes AS bytes FROM jobs
   WHERE endpoint_id = $1 AND ${guard('purge')} AND queue = $2 AND low_priority = $3
     AND (position, id) > ($4, $5) AND (position, id) <= ($6, $7)
     AND EXISTS (SELECT 1 FROM endpoints WHERE id = $1)

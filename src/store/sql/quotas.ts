@@ -19,8 +19,8 @@ export const heldByDeliveries = `
   SELECT COALESCE(SUM(octet_length(payload)), 0) AS bytes FROM webhook_deliveries
   WHERE endpoint_id = $1 AND state = 'PENDING'`
 
-/** $1 endpoint, $2 and $3 the instant and the id after which they come, $4 how many. Sizes are read without the texts. */
+/** $1 endpoint, $2 and $3 the instant and the id after which they come, $4 how many. */
 export const heldByJobs = `
-  SELECT status, queued_at_ms, id, octet_length(input) AS input_bytes, COALESCE(octet_length(output), 0) AS output_bytes,
+  SELECT status, queued_at_ms, id, input_bytes, COALESCE(output_bytes, 0) AS output_bytes,
     COALESCE((SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1), 0) AS stream_bytes
   FROM jobs WHERE endpoint_id = $1 AND (queued_at_ms, id) > ($2, $3) ORDER BY queued_at_ms, id LIMIT $4`

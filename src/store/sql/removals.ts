@@ -5,8 +5,8 @@ import { STREAM_COLUMNS } from './job-outcomes.ts'
 /** A job without its texts, which may be large, and what its usage is counted from. */
 const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, execution_timeout_ms, low_priority, position,
     ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, worker_id,
-    error, warning, batch_id, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, octet_length(input) AS input_bytes,
-    COALESCE(octet_length(output), 0) AS output_bytes, ${STREAM_COLUMNS},
+    error, warning, batch_id, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, input_bytes,
+    COALESCE(output_bytes, 0) AS output_bytes, ${STREAM_COLUMNS},
     (SELECT MAX(seq) FROM chunks WHERE job_id = jobs.id) AS last_chunk,
     CASE WHEN ${ENDPOINT_THERE} THEN 0 ELSE 1 END AS endpoint_gone`
 
@@ -14,7 +14,7 @@ const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, executio
 export const expiredJobs = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}}`
 
-/** $1 ids, as a JSON list. Chunks and diagnostics go with their job. */
+/** $1 ids, as a JSON list. Payloads, chunks and diagnostics go with their job. */
 export const deleteJobs = 'DELETE FROM jobs WHERE id IN ({{id_list}})'
 
 /** $1 the endpoint after which they come, $2 how many. Deleted endpoints of which something is left. */

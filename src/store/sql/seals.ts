@@ -2,6 +2,7 @@
 import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
 import { SEALED_MARK } from '../../core/secrets/seal-place.ts'
 import type { SealKind } from '../../ports/store/management-store.ts'
+import { payload } from './jobs.ts'
 
 /** Where each kind is: table, what identifies a row, the sealed text, and what that is bound to. */
 const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, text: string, row: string]>> = {
@@ -12,7 +13,7 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
   jobs: ['jobs', 'id', 's3_config', 'id'],
   templates: ['templates', 'id', 'config', 'owner'],
   endpoints: ['endpoints', 'id', 'config', 'owner'],
-  jobInputs: ['jobs', 'id', 'input', 'id'],
+  jobInputs: ['jobs', 'id', payload('input'), 'id'],
   jobWebhooks: ['jobs', 'id', 'webhook', 'id'],
   draftInputs: ['batch_requests', 'id', 'input', 'id'],
   draftWebhooks: ['batch_requests', 'id', 'webhook', 'id'],
@@ -44,7 +45,18 @@ function listWhere(kind: SealKind, condition: string): string {
 }
 
 /** $1 id, $2 the text that must still be there, $3 the new one. */
-export function replaceSeal(kind: SealKind): string {
+export function replaceSeal(kind: Exclude<SealKind, 'jobInputs'>): string {
   const [table, id, text] = PLACES[kind]
   return `UPDATE ${table} SET ${text} = $3 WHERE ${id} = $1 AND ${text} = $2 RETURNING ${id}`
 }
+
+/** As {@link replaceSeal}, of an input that is beside the state of its job. */
+export const replaceSmallInput = `
+  UPDATE jobs SET input = $3, input_bytes = octet_length(CAST($3 AS TEXT)) WHERE id = $1 AND input = $2 RETURNING id`
+
+/** As {@link replaceSeal}, of one that is apart. */
+export const replaceLargeInput = `
+  UPDATE job_payloads SET text = $3 WHERE job_id = $1 AND kind = 'input' AND text = $2 RETURNING job_id`
+
+/** $1 job, $2 how many bytes its input has now. */
+export const setInputBytes = 'UPDATE jobs SET input_bytes = $2 WHERE id = $1'

@@ -3,7 +3,8 @@
 /**
  * The checks repeat the life of a job as core/jobs/job.ts has it, so that no statement can leave it by mistake.
  * `queue` is where the job waits: '' for the queue of its endpoint, the id of its batch, or that of suspects (SUSPECT_QUEUE).
- * `waiting_since_ms` is null where the job has waited since it was queued.
+ * `waiting_since_ms` is null where the job has waited since it was queued. Input, progress and output are here while they are small, else in
+ * `job_payloads`.
  */
 export const jobs = [
   `CREATE TABLE jobs (
@@ -35,17 +36,22 @@ export const jobs = [
     s3_config TEXT,
     policy TEXT,
     warning TEXT,
+    input_bytes {{integer}} NOT NULL,
+    progress_bytes {{integer}},
+    output_bytes {{integer}},
     error TEXT,
     progress TEXT,
-    input TEXT NOT NULL,
+    input TEXT,
     output TEXT,
     CHECK ((status IN ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT')) = (finished_at_ms IS NOT NULL)),
     CHECK (status <> 'IN_QUEUE' OR started_at_ms IS NULL),
     CHECK (status <> 'IN_PROGRESS' OR (started_at_ms IS NOT NULL AND worker_id IS NOT NULL AND attempt > 0)),
     CHECK ((started_at_ms IS NULL) = (deadline_ms IS NULL)),
     CHECK (lost_attempts BETWEEN 0 AND attempt),
-    CHECK (progress IS NULL OR status = 'IN_PROGRESS'),
-    CHECK (output IS NULL OR status IN ('COMPLETED', 'FAILED')),
+    CHECK (progress IS NULL OR progress_bytes IS NOT NULL),
+    CHECK (output IS NULL OR output_bytes IS NOT NULL),
+    CHECK (progress_bytes IS NULL OR status = 'IN_PROGRESS'),
+    CHECK (output_bytes IS NULL OR status IN ('COMPLETED', 'FAILED')),
     CHECK (error IS NULL OR status IN ('COMPLETED', 'FAILED', 'TIMED_OUT'))
   ) {{strict}}`,
   'CREATE INDEX jobs_in_queue ON jobs (endpoint_id, status, queue, low_priority, position, id)',
@@ -57,6 +63,15 @@ export const jobs = [
   'CREATE INDEX jobs_of_batch ON jobs (batch_id, batch_seq) WHERE batch_id IS NOT NULL',
   `CREATE INDEX jobs_running_of_batch ON jobs (batch_id) WHERE batch_id IS NOT NULL AND status = 'IN_PROGRESS'`,
 ]
+
+/** The large texts of jobs, apart so that a move of a job does not write them again. Small ones would cost a second row for each job. */
+export const jobPayloads = `CREATE TABLE job_payloads (
+  job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL CHECK (kind IN ('input', 'progress', 'output')),
+  owner TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY (job_id, kind)
+) {{strict}}`
 
 /** Parts of the output that a job has streamed. */
 export const chunks = `CREATE TABLE chunks (
