@@ -1,9 +1,10 @@
 /** The schema: how it comes about, what it refuses, and that its indexes serve the statements. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { SCHEMA_PAGE, withSchema } from '../../scripts/schema-diagram.ts'
 import { JOB_STATUSES } from '../../src/core/jobs/job.ts'
 import { WORKER_STATES } from '../../src/core/workers/worker.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
@@ -121,6 +122,12 @@ test('the database keeps a journal that it flushes, and is for its owner alone',
   assert.deepEqual([pragma('journal_mode'), pragma('synchronous'), pragma('foreign_keys')], ['wal', 2, 1])
   for (const path of [file, `${file}-wal`]) assert.equal(statSync(path).mode & 0o777, 0o600)
   engine.close()
+})
+
+test('the page about the tables shows them as they are', () => {
+  const page = readFileSync(SCHEMA_PAGE, 'utf8')
+  assert.equal(page, withSchema(page), 'run ./bin/node scripts/schema-diagram.ts')
+  assert.match(page, /^ {4}jobs \|\|--o\{ job_payloads : job_id$/m)
 })
 
 test('every table has an owner', () => {
