@@ -1,8 +1,8 @@
-import type { WorkerId } from '../../core/ids.ts'
-import type { JobMove } from '../../ports/store/store.ts'
-import { insertStop } from '../sql/job-outcomes.ts'
-import { lockWorker, workerSettled } from '../sql/workers.ts'
-import { lock, query, type Steps } from './operation.ts'
+import type { WorkerId } from '../../../core/ids.ts'
+import type { JobMove } from '../../../ports/store/store.ts'
+import { insertStop } from '../../sql/job-outcomes.ts'
+import { lockWorker, workerSettled } from '../../sql/workers.ts'
+import { lock, query, type Steps } from '../operation.ts'
 
 /** For running jobs that ended without their worker: it is to stop them, and is idle unless it holds others. */
 export function* stopWork(moves: readonly Pick<JobMove, 'job' | 'from'>[], nowMs: number): Steps<void> {

@@ -1,5 +1,5 @@
-import { flavorOf } from '../../core/billing/usage.ts'
-import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import { flavorOf } from '../../../core/billing/usage.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import {
   type StopReason,
   WORKER_STATES,
@@ -7,16 +7,16 @@ import {
   type WorkerExit,
   type WorkerLoad,
   type WorkerState,
-} from '../../core/workers/worker.ts'
-import type { WorkerMove, WorkerStore, WorkerToken } from '../../ports/store/store.ts'
-import type { ServedTime } from '../../ports/store/usage-store.ts'
-import { type EndpointRow, toEndpoint } from '../rows/endpoints.ts'
-import { ofNewWorker, toWorker, type WorkerRow } from '../rows/workers.ts'
-import { findEndpoint, lockEndpoint } from '../sql/endpoints.ts'
-import { deleteQueuedWorker } from '../sql/queued-workers.ts'
-import * as sql from '../sql/workers.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
-import { countEnd } from './usage.ts'
+} from '../../../core/workers/worker.ts'
+import type { WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
+import type { ServedTime } from '../../../ports/store/usage-store.ts'
+import { type EndpointRow, toEndpoint } from '../../rows/endpoints.ts'
+import { ofNewWorker, toWorker, type WorkerRow } from '../../rows/workers.ts'
+import { findEndpoint, lockEndpoint } from '../../sql/endpoints.ts'
+import { deleteQueuedWorker } from '../../sql/queued-workers.ts'
+import * as sql from '../../sql/workers.ts'
+import { countEnd } from '../accounts/usage.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 const MAX_LISTED = 1_000
 

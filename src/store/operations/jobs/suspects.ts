@@ -1,7 +1,7 @@
-import type { Claim, ClaimRequest } from '../../ports/store/claims.ts'
-import type { ClaimedRow } from '../rows/jobs.ts'
-import * as sql from '../sql/jobs.ts'
-import { query, queryOne, type Steps } from './operation.ts'
+import type { Claim, ClaimRequest } from '../../../ports/store/claims.ts'
+import type { ClaimedRow } from '../../rows/jobs.ts'
+import * as sql from '../../sql/jobs.ts'
+import { query, queryOne, type Steps } from '../operation.ts'
 import { type BesideSuspects, claimInTurns, claimOf } from './turns.ts'
 
 /** How long a suspect waits for a worker to start or to become free before one is let run empty for it all the same. */

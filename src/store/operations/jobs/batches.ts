@@ -1,4 +1,4 @@
-import type { BatchId, EndpointId, JobId } from '../../core/ids.ts'
+import type { BatchId, EndpointId, JobId } from '../../../core/ids.ts'
 import {
   BATCH,
   type Batch,
@@ -10,7 +10,7 @@ import {
   refusalToCreate,
   refusalToFinalize,
   refusalUnlessDraft,
-} from '../../core/jobs/batch.ts'
+} from '../../../core/jobs/batch.ts'
 import type {
   BatchAnswer,
   BatchDraft,
@@ -21,17 +21,17 @@ import type {
   OnceKey,
   ReleasedJob,
   RemovedJob,
-} from '../../ports/store/batch-store.ts'
-import { type BatchRequestRow, type BatchRow, ofRequest, toBatch, toBatchRequest } from '../rows/batches.ts'
-import type { EndedRow } from '../rows/jobs.ts'
-import * as sql from '../sql/batches.ts'
-import { lockEndpoint } from '../sql/endpoints.ts'
-import { dropJobsOfBatch, dropSuspectsOfBatch } from '../sql/job-outcomes.ts'
-import { claimKey, findKey } from '../sql/jobs.ts'
+} from '../../../ports/store/batch-store.ts'
+import { type BatchRequestRow, type BatchRow, ofRequest, toBatch, toBatchRequest } from '../../rows/batches.ts'
+import type { EndedRow } from '../../rows/jobs.ts'
+import * as sql from '../../sql/batches.ts'
+import { lockEndpoint } from '../../sql/endpoints.ts'
+import { dropJobsOfBatch, dropSuspectsOfBatch } from '../../sql/job-outcomes.ts'
+import { claimKey, findKey } from '../../sql/jobs.ts'
+import { countJobUsage } from '../accounts/usage.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { countInBatches, tellEnd } from './batch-counts.ts'
 import { endMove } from './job-outcomes.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
-import { countJobUsage } from './usage.ts'
 import { addDeliveries } from './webhooks.ts'
 
 /** Most characters of requests that become jobs in one transaction; a request that is larger goes alone. */

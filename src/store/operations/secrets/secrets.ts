@@ -1,11 +1,11 @@
-import type { OwnerId, SecretId } from '../../core/ids.ts'
-import type { Slice } from '../../core/pages.ts'
-import type { Secret } from '../../core/secrets/secret.ts'
-import type { SecretChanges, SecretStore } from '../../ports/store/management-store.ts'
-import { type SecretRow, toSecret } from '../rows/secrets.ts'
-import { ofSlice } from '../rows/slices.ts'
-import * as sql from '../sql/secrets.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import type { OwnerId, SecretId } from '../../../core/ids.ts'
+import type { Slice } from '../../../core/pages.ts'
+import type { Secret } from '../../../core/secrets/secret.ts'
+import type { SecretChanges, SecretStore } from '../../../ports/store/management-store.ts'
+import { type SecretRow, toSecret } from '../../rows/secrets.ts'
+import { ofSlice } from '../../rows/slices.ts'
+import * as sql from '../../sql/secrets.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Secrets with their sealed values. */
 export const secrets = {

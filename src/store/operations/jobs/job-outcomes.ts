@@ -1,5 +1,5 @@
-import { NO_JOB_USAGE, usageOfMove } from '../../core/billing/usage.ts'
-import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
+import { NO_JOB_USAGE, usageOfMove } from '../../../core/billing/usage.ts'
+import type { EndpointId, JobId, WorkerId } from '../../../core/ids.ts'
 import {
   type Job,
   type JobStatus,
@@ -7,8 +7,8 @@ import {
   MAX_LOST_ATTEMPTS,
   SUSPECT_LOST_ATTEMPTS,
   type Transition,
-} from '../../core/jobs/job.ts'
-import { earliest } from '../../core/scaling/plan.ts'
+} from '../../../core/jobs/job.ts'
+import { earliest } from '../../../core/scaling/plan.ts'
 import type {
   FinishRequest,
   JobMove,
@@ -16,7 +16,7 @@ import type {
   PurgedPart,
   QueuePart,
   RemovedJobs,
-} from '../../ports/store/store.ts'
+} from '../../../ports/store/store.ts'
 import {
   type EndedRow,
   type JobRow,
@@ -26,18 +26,18 @@ import {
   type SpanRow,
   toJob,
   toSpan,
-} from '../rows/jobs.ts'
-import { addToCounters, countCompletion } from '../sql/endpoints.ts'
-import * as sql from '../sql/job-outcomes.ts'
-import { deleteExpiredKeys, deleteOutput, deleteProgress, dropChunks, findJob, insertOutput } from '../sql/jobs.ts'
-import { expiredJobs } from '../sql/removals.ts'
-import { lockWorker, workerFinished } from '../sql/workers.ts'
+} from '../../rows/jobs.ts'
+import { addToCounters, countCompletion } from '../../sql/endpoints.ts'
+import * as sql from '../../sql/job-outcomes.ts'
+import { deleteExpiredKeys, deleteOutput, deleteProgress, dropChunks, findJob, insertOutput } from '../../sql/jobs.ts'
+import { expiredJobs } from '../../sql/removals.ts'
+import { lockWorker, workerFinished } from '../../sql/workers.ts'
+import { countJobUsage } from '../accounts/usage.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { settle, stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
 import { removeJobs } from './removed-jobs.ts'
-import { settle, stopWork } from './stop-work.ts'
-import { countJobUsage } from './usage.ts'
 import { addDeliveries } from './webhooks.ts'
 
 /** Ends and steps back of jobs. */

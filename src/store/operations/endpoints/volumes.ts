@@ -1,12 +1,12 @@
-import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import type { NetworkVolume } from '../../core/endpoints/volume.ts'
-import type { EndpointId, OwnerId, VolumeId } from '../../core/ids.ts'
-import type { Slice } from '../../core/pages.ts'
-import type { VolumeChanges, VolumeStore } from '../../ports/store/management-store.ts'
-import { ofSlice } from '../rows/slices.ts'
-import { ofVolume, toVolume, type VolumeRow } from '../rows/volumes.ts'
-import * as sql from '../sql/volumes.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
+import type { NetworkVolume } from '../../../core/endpoints/volume.ts'
+import type { EndpointId, OwnerId, VolumeId } from '../../../core/ids.ts'
+import type { Slice } from '../../../core/pages.ts'
+import type { VolumeChanges, VolumeStore } from '../../../ports/store/management-store.ts'
+import { ofSlice } from '../../rows/slices.ts'
+import { ofVolume, toVolume, type VolumeRow } from '../../rows/volumes.ts'
+import * as sql from '../../sql/volumes.ts'
+import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Most endpoints that are named when a volume cannot be removed. */
 const NAMED = 10

@@ -7,16 +7,16 @@ import {
   NO_WORKER_USAGE,
   USAGE_READ,
   type WorkerCount,
-} from '../../core/billing/usage.ts'
-import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
-import type { JobMove } from '../../ports/store/store.ts'
+} from '../../../core/billing/usage.ts'
+import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
+import type { JobMove } from '../../../ports/store/store.ts'
 import type {
   JobUsageSum,
   RunningWorkers,
   UsageQuery,
   UsageStore,
   WorkerUsageSum,
-} from '../../ports/store/usage-store.ts'
+} from '../../../ports/store/usage-store.ts'
 import {
   type JobSumRow,
   type MeterRow,
@@ -25,9 +25,9 @@ import {
   toMeter,
   toWorkerUsage,
   type WorkerSumRow,
-} from '../rows/usage.ts'
-import * as sql from '../sql/usage.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from './operation.ts'
+} from '../../rows/usage.ts'
+import * as sql from '../../sql/usage.ts'
+import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** What jobs and workers have used. */
 export const usage = {
