@@ -27,8 +27,8 @@ export interface Change {
   readonly error: string | null
   /** Whose request it is; null for a job that was submitted by itself. */
   readonly batch: BatchId | null
-  /** The batch in whose line it waits; empty where it stands by itself. */
-  readonly line: BatchId | ''
+  /** The batch in whose queue it waits; empty for the queue of the endpoint. */
+  readonly queue: BatchId | ''
   /** Whether the endpoint of the job was there still. */
   readonly endpoint_there: 0 | 1
 }
@@ -41,7 +41,7 @@ export interface Commit {
 }
 
 const COLUMNS = `kind, job, endpoint, was, now, was_worker, worker, was_attempt, attempt, was_lost, lost, low,
-  queued_at_ms, expires_at_ms, webhook, input, output, error, batch, line, endpoint_there`
+  queued_at_ms, expires_at_ms, webhook, input, output, error, batch, queue, endpoint_there`
 
 const rest = (row: 'NEW' | 'OLD') => `${row}.low_priority, ${row}.queued_at_ms, ${row}.expires_at_ms, ${row}.webhook,
   ${row}.input, ${row}.output, ${row}.error, ${row}.batch_id, ${row}.queue,
@@ -54,7 +54,7 @@ const rest = (row: 'NEW' | 'OLD') => `${row}.low_priority, ${row}.queued_at_ms, 
 export const LEDGER = `
   CREATE TEMP TABLE ledger (n INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, job TEXT, endpoint TEXT, was TEXT, now TEXT,
     was_worker TEXT, worker TEXT, was_attempt INTEGER, attempt INTEGER, was_lost INTEGER, lost INTEGER, low INTEGER,
-    queued_at_ms INTEGER, expires_at_ms INTEGER, webhook TEXT, input TEXT, output TEXT, error TEXT, batch TEXT, line TEXT,
+    queued_at_ms INTEGER, expires_at_ms INTEGER, webhook TEXT, input TEXT, output TEXT, error TEXT, batch TEXT, queue TEXT,
     endpoint_there INTEGER);
   CREATE TEMP TRIGGER job_added AFTER INSERT ON main.jobs BEGIN
     INSERT INTO ledger (${COLUMNS})

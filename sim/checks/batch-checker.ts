@@ -40,12 +40,12 @@ export class BatchChecker {
 
   /** The store has committed something. */
   committed({ changes }: Commit): void {
-    for (const { kind, job, batch, line, was, now } of changes) {
+    for (const { kind, job, batch, queue, was, now } of changes) {
       if (batch === null) continue
       const known = this.#batches.get(batch) ?? { jobs: 0, completed: 0, failed: 0, endedAtMs: 0 }
       this.#batches.set(batch, known)
       if (kind === 'insert') known.jobs += 1
-      if (now === 'IN_PROGRESS' && was === 'IN_QUEUE' && line !== '' && this.#cancelled.has(line))
+      if (now === 'IN_PROGRESS' && was === 'IN_QUEUE' && queue !== '' && this.#cancelled.has(queue))
         this.#report(`job ${job} was claimed after its batch ${batch} was cancelled`)
       // A job that is removed before its end has failed; one that is removed later goes on counting as it ended.
       const before = was !== null && isFinal(was)

@@ -317,7 +317,7 @@ export class Checks {
 
   /** Jobs that wait at an endpoint, by the simulator's own knowledge. */
   waiting(endpoint: EndpointId): JobId[] {
-    return this.order.line(endpoint)
+    return this.order.waiting(endpoint)
   }
 }
 

@@ -5,7 +5,7 @@ import type { Change, Commit } from '../ledger.ts'
 interface Waiting {
   readonly job: JobId
   readonly low: 0 | 1
-  readonly line: BatchId | ''
+  readonly queue: BatchId | ''
   /** It was lost twice: it runs alone, and workers with jobs pass it by. */
   suspect: boolean
   /** Grows with each submission and retry. A job that is taken back keeps it. */
@@ -17,14 +17,14 @@ interface Waiting {
 }
 
 /**
- * Reports claims that jump the line: first in, first out, jobs of low priority after all others. A batch has a line of its
+ * Reports claims that jump the queue: first in, first out, jobs of low priority after all others. A batch has a queue of its
  * own, and whoever waits elsewhere is passed by one of its requests at most.
  */
 export class OrderChecker {
   readonly #report: (problem: string) => void
   readonly #wall: { latest(): number; readonly setBackMs: number }
   readonly #mayNotHave: (worker: WorkerId, job: JobId) => boolean
-  readonly #lines = new Map<EndpointId, Map<JobId, Waiting>>()
+  readonly #queues = new Map<EndpointId, Map<JobId, Waiting>>()
   readonly #places = new Map<JobId, Waiting>()
 
   /**
@@ -52,8 +52,8 @@ export class OrderChecker {
   }
 
   /** Jobs that wait at an endpoint, the first to be claimed first. */
-  line(endpoint: EndpointId): JobId[] {
-    const waiting = [...(this.#lines.get(endpoint)?.values() ?? [])]
+  waiting(endpoint: EndpointId): JobId[] {
+    const waiting = [...(this.#queues.get(endpoint)?.values() ?? [])]
     return waiting.sort((a, b) => a.low - b.low || a.place - b.place).map(({ job }) => job)
   }
 
@@ -61,17 +61,17 @@ export class OrderChecker {
   #checkClaim({ job, endpoint, n, worker }: Change, here: ReadonlySet<JobId>): void {
     const mine = this.#places.get(job)
     if (mine === undefined) return
-    for (const other of this.#lines.get(endpoint)?.values() ?? []) {
+    for (const other of this.#queues.get(endpoint)?.values() ?? []) {
       if (other.suspect || here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low)
         continue
       // Where the clock was set back, and the server started anew before it had caught up, nobody knows which was first.
       const isSure = other.queuedAtMs + this.#wall.setBackMs <= mine.queuedAtMs
       const isBefore =
-        other.low < mine.low || (!mine.suspect && other.line === mine.line && other.place < mine.place && isSure)
-      const isPassed = !mine.suspect && other.line === '' && mine.line !== '' && other.low === mine.low
+        other.low < mine.low || (!mine.suspect && other.queue === mine.queue && other.place < mine.place && isSure)
+      const isPassed = !mine.suspect && other.queue === '' && mine.queue !== '' && other.low === mine.low
       if ((!isBefore && !isPassed) || this.#mayNotHave(worker!, other.job)) continue
       if (isBefore) this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was there first`)
-      else this.#pass(other, mine.line as BatchId, n)
+      else this.#pass(other, mine.queue as BatchId, n)
     }
   }
 
@@ -82,15 +82,15 @@ export class OrderChecker {
 
   #note(change: Change): void {
     const { kind, job, endpoint, was, now, n, queued_at_ms: queuedAtMs, expires_at_ms: expiresAtMs } = change
-    const line = this.#lines.get(endpoint) ?? new Map<JobId, Waiting>()
-    this.#lines.set(endpoint, line)
+    const queue = this.#queues.get(endpoint) ?? new Map<JobId, Waiting>()
+    this.#queues.set(endpoint, queue)
     const isNew = kind === 'insert' || was === 'FAILED' || was === 'TIMED_OUT'
     if (isNew && now === 'IN_QUEUE') {
       const passedBy = new Set<BatchId>()
       this.#places.set(job, {
         job,
         low: change.low,
-        line: change.line,
+        queue: change.queue,
         place: n,
         queuedAtMs,
         passedBy,
@@ -100,12 +100,12 @@ export class OrderChecker {
     }
     const place = this.#places.get(job)
     if (kind === 'delete') this.#places.delete(job)
-    if (now !== 'IN_QUEUE') line.delete(job)
+    if (now !== 'IN_QUEUE') queue.delete(job)
     else if (place !== undefined) {
       if (was !== 'IN_QUEUE') place.passedBy.clear()
       place.suspect = isSuspect({ lostAttempts: change.lost })
       place.expiresAtMs = expiresAtMs
-      line.set(job, place)
+      queue.set(job, place)
     }
   }
 }

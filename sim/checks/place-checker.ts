@@ -27,7 +27,7 @@ interface EndpointRow {
   readonly has_exits: number
   /** Workers that are ready and work on a job. */
   readonly working: number
-  /** The first job in line; null when there is none. */
+  /** The first job in the queue; null when there is none. */
   readonly head: string | null
 }
 

@@ -27,7 +27,7 @@ const SUBMITTED: Change = {
   output: null,
   error: null,
   batch: null,
-  line: '',
+  queue: '',
   endpoint_there: 1,
 }
 
@@ -37,7 +37,7 @@ const changed = (was: JobStatus, now: JobStatus | null, rest: Partial<Change> = 
 const CLAIM = changed('IN_QUEUE', 'IN_PROGRESS', { worker: 'worker-1' as WorkerId, attempt: 1 })
 
 const batch = 'batch-1' as BatchId
-const ofBatch = (n: number) => ({ job: `of-batch-${n}` as JobId, batch, line: batch })
+const ofBatch = (n: number) => ({ job: `of-batch-${n}` as JobId, batch, queue: batch })
 
 test('a job may be passed by one request of a batch, and not by a second, as long as it waits', () => {
   const problems: string[] = []

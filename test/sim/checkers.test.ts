@@ -41,7 +41,7 @@ const SUBMITTED: Change = {
   output: null,
   error: null,
   batch: null,
-  line: '',
+  queue: '',
   endpoint_there: 1,
 }
 
@@ -164,7 +164,7 @@ test('a job that is claimed before one that was there first, or is of higher pri
   )
   const second: Change = { ...SUBMITTED, n: 2, job: otherId }
   order.committed({ changes: [SUBMITTED, second], told: true })
-  assert.deepEqual(order.line(endpointId), [jobId, otherId])
+  assert.deepEqual(order.waiting(endpointId), [jobId, otherId])
   order.committed({ changes: [{ ...claim(w1), job: otherId }], told: true })
   assert.match(problems.join('\n'), /job job-2 was claimed .* before job job-1/)
   problems.length = 0
