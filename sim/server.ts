@@ -187,7 +187,7 @@ export class Server {
         if (!life.over) emit(name, fields)
       },
     }
-    // What the loops tell the application's lines, and ask them, is looked at on its way.
+    // The checker sees what the loops tell the request queues, and what they read there.
     const loops: Targets & Traffic = {
       keep: (endpoint, targets) => lines.keep(endpoint, targets),
       setCircuit: (id, outage) => lines.setCircuit(id, outage),
@@ -197,7 +197,8 @@ export class Server {
     }
     const limits = { ...LINE_LIMITS, ...breakLines?.limits }
     const placing = { dwellMs: DWELL_MS }
-    const app = createApp(ports, { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, lines: limits }, loops)
+    const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, requestQueueLimits: limits }
+    const app = createApp(ports, config, loops)
     const lines: BalancedLines = checker.watch(breakLines?.wrap?.(app.requestQueues) ?? app.requestQueues)
     return { life, app, gate, driver, notifier, lines }
   }

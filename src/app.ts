@@ -97,7 +97,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
       keys,
       folderEndpoint: folder => ensureFolderEndpoint({ store, driver, ...graphql }, DEFAULT_OWNER, folder),
     },
-    requestQueues: balancing.lines,
+    requestQueues: balancing.requestQueues,
     async start(known) {
       addresses.set(known)
       await accounts.accounts.ensureOperator()
@@ -106,7 +106,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
     },
     async stop(hurry) {
       signals.begin()
-      balancing.lines.close()
+      balancing.requestQueues.close()
       await loops.stopAutoscaling()
       const draining = { fleet: workers.fleet, balancing: balancing.balancing }
       await drainAll(ports, draining, config.drainTimeoutMs, hurry)

@@ -10,7 +10,7 @@ import type { AppConfig, Stopping } from './config.ts'
 
 /** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */
 export interface BalancingServices {
-  readonly lines: RequestQueues
+  readonly requestQueues: RequestQueues
   readonly balancing: Balancing
   readonly gateway: Gateway
   /** Ends whatever still passes to workers. */
@@ -26,21 +26,24 @@ export function createBalancingServices(
   requests?: Targets & Traffic,
 ): BalancingServices {
   const { clock, store } = ports
-  const lines = new RequestQueues(ports, {
-    limits: config.lines ?? {},
+  const requestQueues = new RequestQueues(ports, {
+    limits: config.requestQueueLimits ?? {},
     canResume: (endpointId, workerId) => canResume(store, endpointId, workerId),
   })
-  const balancing = new Balancing(ports, requests ?? lines)
+  const balancing = new Balancing(ports, requests ?? requestQueues)
   const nextTurn = (callback: () => void) => void clock.after(0, callback)
-  const forwarder = new Forwarder({ clock, reservations: lines, nextTurn }, { bodyBytes: config.balancedBodyBytes })
+  const forwarder = new Forwarder(
+    { clock, reservations: requestQueues, nextTurn },
+    { bodyBytes: config.balancedBodyBytes },
+  )
   const rules = config.admission === undefined ? {} : { rules: config.admission }
-  const gateway = new Gateway(ports, { access, forwarding: forwarder, traffic: lines, stopping, ...rules })
+  const gateway = new Gateway(ports, { access, forwarding: forwarder, traffic: requestQueues, stopping, ...rules })
   return {
-    lines,
+    requestQueues,
     balancing,
     gateway,
     close() {
-      lines.close()
+      requestQueues.close()
       gateway.close()
       forwarder.close()
       balancing.close()

@@ -28,7 +28,7 @@ export interface AppConfig {
   /** Who is admitted to load-balancing endpoints without a key, and which proxies are trusted; nobody when left out. */
   readonly admission?: AdmissionRules
   /** How many requests for load-balancing endpoints may wait, and how long; the rest is as in REQUEST_QUEUE_LIMITS. */
-  readonly lines?: Partial<RequestQueueLimits>
+  readonly requestQueueLimits?: Partial<RequestQueueLimits>
   /** Rules for several accounts on one machine; the rest is as in SHARING_RULES. */
   readonly sharing?: Partial<SharingRules>
   /** Maximum bytes of the body of a request for a load-balancing endpoint; 30 MB when left out. */

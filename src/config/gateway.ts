@@ -41,7 +41,7 @@ export const GATEWAY_SETTINGS = {
     '--trusted-proxy',
     '<address>',
     textOf(networkProblem),
-    'address or network (10.0.0.0/8) of a proxy whose X-Forwarded headers are believed; may be repeated',
+    'address or network (10.0.0.0/8) of a proxy whose X-Forwarded headers are trusted; may be repeated',
     ',',
   ),
 }

@@ -18,12 +18,12 @@ export const LISTENER_SETTINGS = {
     '<megabytes>',
     '4096',
     megabytes(32, 10_000_000),
-    'most disk for results of workers that find no room in memory',
+    'maximum disk space for results of workers that do not fit into memory',
   ),
 }
 
 /** Null for half of all connections. */
 function share(flag: string, whose: string): Setting<number | null> {
-  const help = `most connections ${whose} (default: half of --max-connections)`
+  const help = `maximum connections ${whose} (default: half of --max-connections)`
   return optional(flag, '<number>', wholeNumber(1, 1_000_000), help)
 }

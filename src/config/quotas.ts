@@ -4,7 +4,7 @@ import { type Setting, setting, type ValueKind } from './setting.ts'
 /** The settings of what each account besides the operator's may have that has no limits of its own. */
 export const QUOTA_SETTINGS = {
   accountLimits: {
-    objects: limit('objects', 'objects', '<count>', 'objects of each kind, as endpoints and secrets'),
+    objects: limit('objects', 'objects', '<count>', 'objects of each kind, such as endpoints and secrets'),
     workersMin: limit('workersMin', 'workers-min', '<count>', 'workersMin of all its endpoints together'),
     workers: limit('workers', 'workers', '<count>', 'workers at once'),
     gpus: limit('gpus', 'gpus', '<count>', 'GPUs at once'),
@@ -17,7 +17,7 @@ export const QUOTA_SETTINGS = {
 /** Null for no limit. */
 function limit(name: AccountLimitName, option: string, argument: string, what: string): Setting<number | null> {
   const fallback = ACCOUNT_LIMITS[name] === null ? 'off' : String(ACCOUNT_LIMITS[name])
-  const help = `most of one account beside the operator's: ${what}; off for no limit`
+  const help = `limit of each account besides the operator's: ${what}; off for no limit`
   return setting(`--account-${option}`, argument, fallback, numberOrOff(), help)
 }
 

@@ -11,7 +11,7 @@ export const SHARING_SETTINGS = {
   ),
   acceptSharedHost: flag(
     '--accept-shared-host',
-    'let a second account be made although workers are not kept apart from each other and the server',
+    'allow a second account although workers are not isolated from each other and the server',
   ),
   webhookPrivate: setting(
     '--webhook-private',

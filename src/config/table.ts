@@ -29,7 +29,7 @@ const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 /** Every setting of the server, by the name of its value in the configuration, in the order of the help. */
 export const SETTING_TABLE = {
   port: setting('--port', '<number>', '8080', wholeNumber(0, 65_535), 'port to listen on; 0 picks a free one'),
-  host: setting('--host', '<address>', '127.0.0.1', TEXT, 'address to listen on; all but loopback want TLS in front'),
+  host: setting('--host', '<address>', '127.0.0.1', TEXT, 'address to listen on; use TLS in front of all but loopback'),
   dataDir: setting('--data-dir', '<folder>', './.runyard', PATH, 'folder for the database, keys and logs'),
   /** Null for the embedded database. */
   databaseUrl: DATABASE_SETTING,
@@ -39,13 +39,13 @@ export const SETTING_TABLE = {
     '--public-url',
     '<url>',
     HTTP_ORIGIN,
-    'address of REST and GraphQL in answers, when a proxy is in front',
+    'address of REST and GraphQL in responses, when a proxy is in front',
   ),
   queueUrl: optional(
     '--queue-url',
     '<url>',
     HTTP_ORIGIN,
-    'address of the job operations in answers (default: the public one)',
+    'address of the job operations in responses (default: the public one)',
   ),
   ...GATEWAY_SETTINGS,
   ...QUOTA_SETTINGS,
@@ -65,7 +65,7 @@ export const SETTING_TABLE = {
     '<number>',
     '64',
     wholeNumber(1, 10_000),
-    'most workers at once, of all endpoints',
+    'maximum workers at once, over all endpoints',
   ),
   /** How workers share the machine. */
   placing: {
@@ -78,7 +78,7 @@ export const SETTING_TABLE = {
       '<seconds>',
       String(PLACEMENT_RULES.dwellMs / 1000),
       seconds(0, 86_400),
-      'how long a worker stays before it makes room for another endpoint when it is idle',
+      'how long a worker stays at least before it makes room for another endpoint when it is idle',
     ),
     cpuOvercommit: setting(
       '--cpu-overcommit',
@@ -100,14 +100,14 @@ export const SETTING_TABLE = {
     '<number>',
     '20000',
     wholeNumber(64, 1_000_000),
-    'most connections at once, fewer where the limit of open files is low',
+    'maximum connections at once; fewer when the limit of open files is low',
   ),
   bodyBytes: setting(
     '--max-body-memory',
     '<megabytes>',
     '256',
     megabytes(32, 1_000_000),
-    'most memory for request bodies of clients that come in at once, and as much for results of workers',
+    'maximum memory for request bodies of clients, and the same again for results of workers',
   ),
   ...LISTENER_SETTINGS,
   directWorkers: flag(
@@ -126,7 +126,7 @@ export const SETTING_TABLE = {
     '--docker-network',
     '<name>',
     TEXT,
-    'network of the container engine for workers (default: one that keeps them from each other)',
+    'network of the container engine for workers (default: one that isolates them from each other)',
   ),
   /** Null for what can be found out. */
   dockerWorkerAddress: optional(
@@ -157,6 +157,6 @@ export const SETTING_TABLE = {
     TEXT,
     "JSON file with what hardware costs an hour, for bills; 'catalog' for the prices of the hosted service",
   ),
-  metricsPublic: flag('--metrics-public', 'show /metrics to callers without a key, too'),
+  metricsPublic: flag('--metrics-public', 'show /metrics to callers without a key'),
   logLevel: setting('--log-level', '<level>', 'info', oneOf(LOG_LEVELS), `one of ${LOG_LEVELS.join(', ')}`),
 }
