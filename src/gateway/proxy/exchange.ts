@@ -8,6 +8,7 @@ import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
 import type { Affinity, RequestOutcome, Reservation, WorkerRequest } from '../queue/reservation.ts'
 import type { ProxyExchangeParts, Upgrading } from './exchange-parts.ts'
+import { ExchangeTimings } from './exchange-timings.ts'
 import { withinEndpoint } from './origin-wide.ts'
 import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
 import { ResponseWriter, switchingText } from './response-writer.ts'
@@ -30,7 +31,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly #call: ProxyRequest
   readonly #upgrading: Upgrading | null
   readonly #method: string
-  readonly #startMs: number
+  readonly #timings: ExchangeTimings
   readonly #answering: ResponseWriter
   #head: RequestHead | null = null
   #upload: Upload | null = null
@@ -48,15 +49,9 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   #waiting = false
   /** A connection that was idle was found dead, and another one was made. */
   #renewed = false
-  #moved = false
-  #quietSinceMs = 0
   #complete = false
   #workerId: WorkerId | null = null
   #tries = 0
-  #waitMs = 0
-  #connectMs: number | null = null
-  #firstByteMs: number | null = null
-  #sinceMs = 0
 
   /** @param upgrading null for a request that wants nothing but an answer */
   constructor(
@@ -74,7 +69,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#method = incoming.method ?? 'GET'
     this.endpointId = call.endpointId
     this.isStranger = call.isOpen === true
-    this.#startMs = parts.clock.monotonic()
+    this.#timings = new ExchangeTimings(parts.clock)
     this.#answering = new ResponseWriter(incoming, outgoing)
   }
 
@@ -105,12 +100,8 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     }
     const connection = this.#connection
     if (connection === null) return
-    if (this.#moved) {
-      this.#moved = false
-      this.#quietSinceMs = nowMs
-      return
-    }
-    const quietMs = nowMs - this.#quietSinceMs
+    const quietMs = this.#timings.quietMs(nowMs)
+    if (quietMs === null) return
     if (!connection.connected) {
       if (quietMs < connectMs) return
       connection.destroy()
@@ -141,7 +132,6 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
 
   #reserve(): void {
     this.#waiting = true
-    this.#sinceMs = this.#tries === 0 ? this.#startMs : this.#parts.clock.monotonic()
     this.#parts.reservations.reserve(this).then(
       reservation => this.#onReserved(reservation),
       (thrown: unknown) => {
@@ -154,7 +144,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
 
   #waitedInVain(): void {
     this.#waiting = false
-    this.#waitMs += this.#parts.clock.monotonic() - this.#sinceMs
+    this.#timings.stopWaiting()
   }
 
   #onReserved(reservation: Reservation): void {
@@ -164,7 +154,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       return
     }
     this.#reservation = reservation
-    this.#waitMs += reservation.waitedMs
+    this.#timings.claim(reservation.waitedMs)
     this.#tries += 1
     this.#renewed = false
     this.#send(reservation, false)
@@ -178,17 +168,13 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       this.#upgrading !== null ? 'tunnel' : fresh ? 'fresh' : 'any',
     )
     this.#connection = connection
-    this.#sinceMs = this.#parts.clock.monotonic()
-    this.#quietSinceMs = this.#sinceMs
+    this.#timings.connect()
     connection.use(this, this.#method === 'HEAD')
     if (connection.connected) this.#transmit(connection)
   }
 
   onConnected(): void {
-    const nowMs = this.#parts.clock.monotonic()
-    this.#connectMs = nowMs - this.#sinceMs
-    this.#sinceMs = nowMs
-    this.#quietSinceMs = nowMs
+    this.#timings.connected()
     if (this.#connection !== null) this.#transmit(this.#connection)
   }
 
@@ -201,7 +187,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       return
     }
     this.#upload ??= new Upload(this.#incoming, head.body === 'chunked', this.#parts.nextTurn, bytes => {
-      this.#moved = true
+      this.#timings.move()
       if (bytes > this.#parts.bodyBytes) this.#tooLarge()
     })
     if (head.expectsContinue && !this.#upload.asked) this.#answering.askForBody()
@@ -220,7 +206,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
 
   onBody(piece: Buffer, last: boolean): void {
     if (this.#over || this.#connection === null) return
-    this.#moved = true
+    this.#timings.move()
     this.#answering.body(piece, last, this.#connection.socket)
   }
 
@@ -262,8 +248,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   #answeredBy(): WorkerId {
     const workerId = this.#reservation?.workerId ?? ('' as WorkerId)
     this.#workerId = workerId
-    this.#firstByteMs = this.#parts.clock.monotonic() - this.#sinceMs
-    this.#moved = true
+    this.#timings.respond()
     return workerId
   }
 
@@ -295,6 +280,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#release(loss.kind === 'unreachable' ? 'unreachable' : 'broken')
     if (again && workerId !== undefined && this.#tries < MOST_WORKERS) {
       this.avoid.push(workerId)
+      this.#timings.retry()
       this.#reserve()
     } else this.#fail(502, `worker ${workerId} gave no answer: ${loss.problem}`)
   }
@@ -388,10 +374,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       complete: this.#complete,
       workerId: this.#workerId,
       tries: this.#tries,
-      waitMs: this.#waitMs,
-      connectMs: this.#connectMs,
-      firstByteMs: this.#firstByteMs,
-      totalMs: this.#parts.clock.monotonic() - this.#startMs,
+      ...this.#timings.summary(),
       bytesIn: this.#tunnelled?.bytesIn ?? this.#upload?.bytes ?? 0,
       bytesOut: this.#tunnelled?.bytesOut ?? this.#answering.bytes,
     })
