@@ -11,7 +11,6 @@ import { createSurfaces } from './app/surfaces.ts'
 import { createWorkerServices } from './app/worker-services.ts'
 import { drainAll, killAll } from './control/shutdown.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
-import { GRAPHQL_NAMES, REST_NAMES } from './core/endpoints/field-names.ts'
 import { DEFAULT_OWNER } from './core/ids.ts'
 import type { Entrance } from './gateway/entrance/route.ts'
 import type { RequestQueues } from './gateway/queue/request-queues.ts'
@@ -73,12 +72,11 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
   const jobs = createJobServices(ports, accounts)
   const workers = createWorkerServices(ports, jobs, addresses, signals)
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
-  const graphql = createEndpointServices(ports, config, accounts, workers, GRAPHQL_NAMES)
-  const rest = createEndpointServices(ports, config, accounts, workers, REST_NAMES)
+  const endpoints = createEndpointServices(ports, config, accounts, workers)
   const resources = createResourceServices(ports, config, accounts)
   const observing = createObservingServices(ports, config, workers, balancing, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing })
-  const services = { accounts, jobs, workers, balancing, resources, observing, graphql, rest }
+  const services = { accounts, jobs, workers, balancing, resources, observing, endpoints }
   const surfaces = createSurfaces(ports, config, services, addresses, signals)
   const { access, sharing, keys } = accounts
   const { store, driver } = ports
@@ -95,7 +93,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
       access,
       sharing,
       keys,
-      folderEndpoint: folder => ensureFolderEndpoint({ store, driver, ...graphql }, DEFAULT_OWNER, folder),
+      folderEndpoint: folder => ensureFolderEndpoint({ store, driver, ...endpoints }, DEFAULT_OWNER, folder),
     },
     requestQueues: balancing.requestQueues,
     async start(known) {

@@ -1,4 +1,3 @@
-import type { FieldNames } from '../core/endpoints/field-names.ts'
 import type { Ports } from '../ports/ports.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
 import { Releases } from '../services/endpoints/releases.ts'
@@ -11,7 +10,7 @@ import type { AccountServices } from './account-services.ts'
 import type { AppConfig } from './config.ts'
 import type { WorkerServices } from './worker-services.ts'
 
-/** Endpoints and templates, whose refusals call fields by the names of one surface. */
+/** Endpoints and templates. */
 export interface EndpointServices {
   readonly endpoints: Endpoints
   readonly templates: Templates
@@ -22,11 +21,10 @@ export function createEndpointServices(
   config: AppConfig,
   { quotas }: AccountServices,
   { fleet }: WorkerServices,
-  names: FieldNames,
 ): EndpointServices {
   return {
-    endpoints: new Endpoints(ports, fleet, names, config.deleteRunningEndpoints, quotas),
-    templates: new Templates(ports, names, quotas),
+    endpoints: new Endpoints(ports, fleet, config.deleteRunningEndpoints, quotas),
+    templates: new Templates(ports, quotas),
   }
 }
 

@@ -25,10 +25,7 @@ export interface SurfaceServices {
   readonly balancing: BalancingServices
   readonly resources: ResourceServices
   readonly observing: ObservingServices
-  /** With the names of fields that GraphQL uses. */
-  readonly graphql: EndpointServices
-  /** With the names of fields that REST uses. */
-  readonly rest: EndpointServices
+  readonly endpoints: EndpointServices
 }
 
 /** Every surface by its name. */
@@ -43,7 +40,7 @@ export function createSurfaces(
   addresses: LateAddresses,
   { stopping }: Stopping,
 ): Surfaces {
-  const { accounts, jobs, workers, balancing, resources, observing, graphql, rest } = services
+  const { accounts, jobs, workers, balancing, resources, observing, endpoints } = services
   const { clock, store, vault, bodies, emit, spill } = ports
   const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false } = config
   // Clients and workers have a room each, so that neither keeps the other out.
@@ -51,12 +48,20 @@ export function createSurfaces(
   // A worker throws a result away that is refused three times.
   const resultRoom = new BodyRoom({ maxBytes, clock, spill })
   const common = { access: accounts.access, emit, room, bodies }
-  const routes = { ...accounts, ...resources, ...rest, ...observing, clock, stopping, addresses: addresses.current }
-  const asked = { ...common, ...jobs, endpoints: graphql.endpoints, clock, stopping }
+  const routes = {
+    ...accounts,
+    ...resources,
+    ...endpoints,
+    ...observing,
+    clock,
+    stopping,
+    addresses: addresses.current,
+  }
+  const asked = { ...common, ...jobs, endpoints: endpoints.endpoints, clock, stopping }
   return {
     rest: restSurface(common, restRoutes(routes)),
     restV1: restSurface(common, v1Routes(routes), v1Error),
-    graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...graphql, store }),
+    graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...endpoints, store }),
     jobs: jobSurface({ ...asked, balancing: balancing.balancing, explaining: observing.explaining }),
     openai: openAiSurface(asked),
     worker: workerSurface({ access: accounts.access, calls: workers.calls, vault, emit, resultRoom }),

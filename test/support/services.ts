@@ -1,5 +1,4 @@
 /** The services of a rig, made from its ports, for tests of what no surface offers. */
-import type { FieldNames } from '../../src/core/endpoints/field-names.ts'
 import { Access } from '../../src/services/accounts/access.ts'
 import { Accounts } from '../../src/services/accounts/accounts.ts'
 import { Keys } from '../../src/services/accounts/keys.ts'
@@ -15,8 +14,7 @@ import { Secrets } from '../../src/services/secrets/secrets.ts'
 import { Fleet } from '../../src/services/workers/fleet.ts'
 import type { Rig } from './rig.ts'
 
-/** @param names what refusals call the fields */
-export function servicesOf({ ports }: Rig, names?: FieldNames) {
+export function servicesOf({ ports }: Rig) {
   const access = new Access(ports, [])
   const jobs = new Jobs(ports, new LongPoll(ports.clock, ports.notifier))
   const fleet = new Fleet(ports, jobs, new UndeliveredResults(ports, jobs), () => ({ workerUrl: '' }))
@@ -24,8 +22,8 @@ export function servicesOf({ ports }: Rig, names?: FieldNames) {
     access,
     accounts: new Accounts(ports),
     keys: new Keys(ports, access),
-    endpoints: new Endpoints(ports, fleet, names),
-    templates: new Templates(ports, names),
+    endpoints: new Endpoints(ports, fleet),
+    templates: new Templates(ports),
     registries: new Registries(ports),
     volumes: new Volumes(ports),
     releases: new Releases(ports),

@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql'
-import { toAppError } from '../../core/errors.ts'
+import { toAppError, withFieldNames } from '../../core/errors.ts'
+import { GRAPHQL_NAMES } from './field-names.ts'
 
 /** A refusal of what Runyard does not have, so that people see more than a field that their client's schema knows. */
 export function unsupported(what: string): never {
@@ -15,7 +16,7 @@ export function shownError(error: unknown, report: (cause: unknown) => void): Gr
   const found = error instanceof GraphQLError ? error : null
   const cause = found === null ? error : (found.originalError ?? null)
   if (found !== null && (cause === null || cause instanceof GraphQLError)) return found
-  const { code, status, message } = toAppError(cause)
+  const { code, status, message } = withFieldNames(toAppError(cause), GRAPHQL_NAMES)
   if (status >= 500) report(cause)
   const http = status === 401 || status === 503 ? { http: { status } } : {}
   const place = found === null ? {} : { nodes: found.nodes ?? null, path: found.path ?? null }

@@ -2,12 +2,13 @@ import { Hono } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { RateDecision } from '../../core/accounts/rate-limit.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
-import { AppError, toAppError } from '../../core/errors.ts'
+import { AppError, toAppError, withFieldNames } from '../../core/errors.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
+import { REST_NAMES } from './field-names.ts'
 import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
 import { validate } from './validate.ts'
@@ -88,7 +89,7 @@ async function answered(
     return answer
   } catch (thrown) {
     reportFailure(parts.emit, 'rest', request, thrown)
-    return render(toAppError(thrown), rateHeaders(rate.decision))
+    return render(withFieldNames(toAppError(thrown), REST_NAMES), rateHeaders(rate.decision))
   }
 }
 

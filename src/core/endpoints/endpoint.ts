@@ -1,7 +1,8 @@
+import type { Failure } from '../errors.ts'
 import { cpuFailures, gpuFailures, locationFailures } from '../hardware/catalog.ts'
 import type { GpuType } from '../hardware/catalog-types.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
-import { type FieldNames, GRAPHQL_NAMES } from './field-names.ts'
+import { fieldProblem, pairProblem } from './field-problems.ts'
 import { cudaFailures, envFailures } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
@@ -123,36 +124,34 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
 }
 
 /**
- * Everything wrong with a whole configuration, one sentence each.
- * @param names what the caller's surface calls the fields
+ * Everything wrong with a whole configuration.
  * @param local GPU types of this machine, which the catalogue may not know
  */
 export function endpointFailures(
   config: EndpointConfig,
-  names: FieldNames = GRAPHQL_NAMES,
   local: readonly Pick<GpuType, 'id' | 'pool'>[] = [],
-): string[] {
+): Failure[] {
   const { workersMin: min, workersMax: max, idleTimeoutS, executionTimeoutMs } = config
-  const failures: string[] = []
+  const failures: Failure[] = []
   if (config.name.trim().length < 1) failures.push('name must not be empty')
   if (config.name.length > 191) failures.push('name must have at most 191 characters')
   if (!isIntegerIn(min, 0, MAX_WORKERS))
-    failures.push(`${names.workersMin} must be an integer from 0 to ${MAX_WORKERS}`)
+    failures.push(fieldProblem('workersMin', `must be an integer from 0 to ${MAX_WORKERS}`))
   if (!isIntegerIn(max, 0, MAX_WORKERS))
-    failures.push(`${names.workersMax} must be an integer from 0 to ${MAX_WORKERS}`)
-  if (min > max) failures.push(`${names.workersMin} (${min}) must not exceed ${names.workersMax} (${max})`)
+    failures.push(fieldProblem('workersMax', `must be an integer from 0 to ${MAX_WORKERS}`))
+  if (min > max) failures.push(pairProblem('workersMin', 'workersMax', `(${min}) must not exceed {other} (${max})`))
   if (!isIntegerIn(idleTimeoutS, 1, 3600)) {
-    failures.push(`${names.idleTimeout} must be an integer from 1 to 3600 seconds`)
+    failures.push(fieldProblem('idleTimeoutS', 'must be an integer from 1 to 3600 seconds'))
   }
   if (!isIntegerIn(executionTimeoutMs, 5_000, 7 * 86_400_000)) {
-    failures.push(`${names.executionTimeout} must be an integer from 5000 to 604800000 milliseconds`)
+    failures.push(fieldProblem('executionTimeoutMs', 'must be an integer from 5000 to 604800000 milliseconds'))
   }
   return [
     ...failures,
-    ...scalerFailures(config, names),
-    ...computeFailures(config.compute, names, local),
+    ...scalerFailures(config),
+    ...computeFailures(config.compute, local),
     ...locationFailures(config.locations),
-    ...listFailures(config, names),
+    ...listFailures(config),
     ...envFailures(config.env),
   ]
 }
@@ -215,53 +214,64 @@ export function formatGpuIds(compute: Compute): string | null {
   return [...compute.pools, ...compute.excludedTypes.map(type => `-${type}`)].join(',')
 }
 
-function scalerFailures({ scaler, type }: EndpointConfig, names: FieldNames): string[] {
+function scalerFailures({ scaler, type }: EndpointConfig): Failure[] {
   if (scaler.type === 'REQUEST_COUNT') {
     return isIntegerIn(scaler.requestCount, 1, 1_000_000)
       ? []
-      : [`${names.requestCount} must be an integer of at least 1 for REQUEST_COUNT`]
+      : [fieldProblem('scaler.requestCount', 'must be an integer of at least 1 for REQUEST_COUNT')]
   }
-  if (type === 'LOAD_BALANCER') return [`${names.scalerType} must be REQUEST_COUNT for a load-balancing endpoint`]
+  if (type === 'LOAD_BALANCER')
+    return [fieldProblem('scaler.type', 'must be REQUEST_COUNT for a load-balancing endpoint')]
   return scaler.queueDelayS >= 0.5 && scaler.queueDelayS <= 86_400
     ? []
-    : [`${names.queueDelay} must be at least 0.5 seconds for QUEUE_DELAY`]
+    : [fieldProblem('scaler.queueDelayS', 'must be at least 0.5 seconds for QUEUE_DELAY')]
 }
 
-function computeFailures(
-  compute: Compute,
-  names: FieldNames,
-  local: readonly Pick<GpuType, 'id' | 'pool'>[],
-): string[] {
+function computeFailures(compute: Compute, local: readonly Pick<GpuType, 'id' | 'pool'>[]): Failure[] {
   if (compute.kind === 'cpu') {
-    if (compute.configs.length === 0) return [`${names.cpu} must name at least one CPU configuration`]
-    if (compute.configs.length > MAX_ITEMS) return [`${names.cpu} must have at most ${MAX_ITEMS} items`]
+    if (compute.configs.length === 0)
+      return [fieldProblem('compute.configs', 'must name at least one CPU configuration')]
+    if (compute.configs.length > MAX_ITEMS)
+      return [fieldProblem('compute.configs', `must have at most ${MAX_ITEMS} items`)]
     const twice = repeated(compute.configs.map(({ flavor, vcpuCount }) => `${flavor} with ${vcpuCount} vCPUs`))
     return [
       ...compute.configs.flatMap(config => cpuFailures(config.flavor, config.vcpuCount)),
-      ...twice.map(config => `${names.cpu}: ${config} is given twice`),
+      ...twice.map(config => fieldProblem('compute.configs', 'is given twice', config)),
     ]
   }
   const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
-  const failures = gpuFailures(pools, excludedTypes, local)
-  if (!isIntegerIn(count, 1, 64)) failures.push(`${names.gpuCount} must be an integer from 1 to 64`)
+  const failures: Failure[] = gpuFailures(pools, excludedTypes, local)
+  if (!isIntegerIn(count, 1, 64)) failures.push(fieldProblem('compute.count', 'must be an integer from 1 to 64'))
   failures.push(...cudaFailures(allowedCudaVersions), ...cudaFailures(minCudaVersion === null ? [] : [minCudaVersion]))
   if (allowedCudaVersions.length > 0 && minCudaVersion !== null) {
-    failures.push(`${names.allowedCudaVersions} and ${names.minCudaVersion} exclude each other; one must be empty`)
+    failures.push(
+      pairProblem(
+        'compute.allowedCudaVersions',
+        'compute.minCudaVersion',
+        'and {other} exclude each other; one must be empty',
+      ),
+    )
   }
   return failures
 }
 
-function listFailures(config: EndpointConfig, names: FieldNames): string[] {
+function listFailures(config: EndpointConfig): Failure[] {
   const { networkVolumeIds, modelReferences, compliance, workersPfbTarget } = config
-  const failures: string[] = []
-  if (networkVolumeIds.length > MAX_ITEMS) failures.push(`${names.networkVolumes} must have at most ${MAX_ITEMS} items`)
-  for (const id of repeated(networkVolumeIds)) failures.push(`${names.networkVolumes}: '${id}' is given twice`)
-  if (modelReferences.length > MAX_ITEMS) failures.push(`${names.modelReferences} must have at most ${MAX_ITEMS} items`)
+  const failures: Failure[] = []
+  if (networkVolumeIds.length > MAX_ITEMS)
+    failures.push(fieldProblem('networkVolumeIds', `must have at most ${MAX_ITEMS} items`))
+  for (const id of repeated(networkVolumeIds))
+    failures.push(fieldProblem('networkVolumeIds', 'is given twice', `'${id}'`))
+  if (modelReferences.length > MAX_ITEMS)
+    failures.push(fieldProblem('modelReferences', `must have at most ${MAX_ITEMS} items`))
   for (const reference of modelReferences) {
     if (!MODEL_REFERENCE.test(reference)) {
       failures.push(
-        `${names.modelReferences}: '${reference}' is not of the form owner/name or owner/name:revision, ` +
-          'as it is or behind https://huggingface.co/',
+        fieldProblem(
+          'modelReferences',
+          'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/',
+          `'${reference}'`,
+        ),
       )
     }
   }

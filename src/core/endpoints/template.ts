@@ -1,5 +1,6 @@
+import type { Failure } from '../errors.ts'
 import type { OwnerId, RegistryId, TemplateId } from '../ids.ts'
-import { type FieldNames, GRAPHQL_NAMES } from './field-names.ts'
+import { fieldProblem } from './field-problems.ts'
 
 /** What a template is for. */
 export type TemplateCategory = 'NVIDIA' | 'CPU' | 'AMD'
@@ -87,29 +88,25 @@ export const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/
 /** The form of a port. */
 export const PORT = /^\d{1,5}\/(http|tcp|udp)$/
 
-/**
- * Everything wrong with a template's fields, one sentence each; empty when it can be saved.
- * @param names what the caller's surface calls the fields
- */
-export function templateFailures(input: TemplateInput, names: FieldNames = GRAPHQL_NAMES): string[] {
-  const failures: string[] = []
+/** Everything wrong with a template's fields; empty when it can be saved. */
+export function templateFailures(input: TemplateInput): Failure[] {
+  const failures: Failure[] = []
   if (input.name.trim() === '') failures.push('name must not be empty')
   if (input.name.length > 191) failures.push('name must have at most 191 characters')
-  if (input.image.trim() === '') failures.push(`${names.image} must not be empty`)
+  if (input.image.trim() === '') failures.push(fieldProblem('image', 'must not be empty'))
   if (!Number.isInteger(input.diskGb) || input.diskGb < 1) {
-    failures.push(`${names.disk} must be an integer of at least 1`)
+    failures.push(fieldProblem('diskGb', 'must be an integer of at least 1'))
   }
   if (!Number.isInteger(input.volumeGb) || input.volumeGb < 0) {
-    failures.push(`${names.volume} must be an integer of at least 0`)
+    failures.push(fieldProblem('volumeGb', 'must be an integer of at least 0'))
   }
-  if (input.isServerless && input.volumeGb !== 0) failures.push(`${names.volume} must be 0 for a serverless template`)
-  for (const [name, text] of [
-    [names.image, input.image],
-    [names.args, input.args],
-    ['readme', input.readme],
-  ] as const) {
-    if (text.length > MAX_TEXT) failures.push(`${name} must have at most ${MAX_TEXT} characters`)
+  if (input.isServerless && input.volumeGb !== 0)
+    failures.push(fieldProblem('volumeGb', 'must be 0 for a serverless template'))
+  const tooLong = `must have at most ${MAX_TEXT} characters`
+  for (const field of ['image', 'args'] as const) {
+    if (input[field].length > MAX_TEXT) failures.push(fieldProblem(field, tooLong))
   }
+  if (input.readme.length > MAX_TEXT) failures.push(`readme ${tooLong}`)
   if (input.ports.length > MAX_PORTS) failures.push(`ports must have at most ${MAX_PORTS} items`)
   failures.push(...portFailures(input.ports).map(failure => `ports: ${failure}`))
   failures.push(...labelFailures(input.portLabels))

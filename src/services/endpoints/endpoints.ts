@@ -7,9 +7,9 @@ import {
   typeChangeProblem,
   workersMustSee,
 } from '../../core/endpoints/endpoint.ts'
-import { type FieldNames, GRAPHQL_NAMES } from '../../core/endpoints/field-names.ts'
+import { fieldProblem } from '../../core/endpoints/field-problems.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
-import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { AppError, distinct, type Failure, invalid, notFound } from '../../core/errors.ts'
 import { typesHere } from '../../core/hardware/inventory.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
@@ -54,24 +54,15 @@ export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointCh
 export class Endpoints {
   readonly #ports: Ports
   readonly #fleet: Fleet
-  readonly #names: FieldNames
   readonly #deletesRunning: boolean
   readonly #quotas: Quotas
 
   /**
-   * @param names what the sentences of refusals call the fields
    * @param deletesRunning whether endpoints of all accounts can be removed while they may have workers
    */
-  constructor(
-    ports: Ports,
-    fleet: Fleet,
-    names: FieldNames = GRAPHQL_NAMES,
-    deletesRunning = false,
-    quotas = new Quotas(ports),
-  ) {
+  constructor(ports: Ports, fleet: Fleet, deletesRunning = false, quotas = new Quotas(ports)) {
     this.#ports = ports
     this.#fleet = fleet
-    this.#names = names
     this.#deletesRunning = deletesRunning
     this.#quotas = quotas
   }
@@ -104,12 +95,12 @@ export class Endpoints {
     const owner = ownerOf(by)
     const own = await this.#namedTemplate(owner, config.name, content)
     requireFolderRight(by, { template: own, config }, null)
-    const failures = [
+    const failures: Failure[] = [
       ...(await this.#problems(owner, config)),
-      ...(await templateProblems(this.#ports, owner, own, this.#names)),
+      ...(await templateProblems(this.#ports, owner, own)),
       ...servingChangeFailures({ config, template: own }, null),
     ]
-    if (failures.length > 0) throw invalid([...new Set(failures)])
+    if (failures.length > 0) throw invalid(distinct(failures))
     return this.#insert(owner, config, own.id, this.#newId(), own)
   }
 
@@ -162,13 +153,13 @@ export class Endpoints {
       const own = await this.#changedTemplate(template, merged.name, content)
       const failures = await this.#problems(owner, merged, before)
       if (unusedIdleTimeout === 'refused' && wanted.idleTimeoutS !== undefined && !hasIdleTimeout(merged)) {
-        failures.push(`${this.#names.idleTimeout} does not apply to a queue that scales on requestCount`)
+        failures.push(fieldProblem('idleTimeoutS', 'does not apply to a queue that scales on requestCount'))
       }
-      if (own !== undefined) failures.push(...(await templateProblems(this.#ports, owner, own, this.#names)))
+      if (own !== undefined) failures.push(...(await templateProblems(this.#ports, owner, own)))
       const serving = { config: merged, template: own ?? template }
       requireFolderRight(by, serving, { config: before, template })
       failures.push(...servingChangeFailures(serving, { config: before, template }))
-      if (failures.length > 0) throw invalid([...new Set(failures)])
+      if (failures.length > 0) throw invalid(distinct(failures))
       const after = { ...merged, templateId: own?.id ?? before.templateId }
       return { after, newVersion: own !== undefined || workersMustSee(before, after), own }
     })
@@ -354,13 +345,13 @@ export class Endpoints {
   }
 
   /** @param before what is changed; what it refers to was checked when it was saved */
-  async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<string[]> {
+  async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<Failure[]> {
     const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
-    const failures = endpointFailures(config, this.#names, local)
+    const failures = endpointFailures(config, local)
     for (const id of config.networkVolumeIds) {
       if (before?.networkVolumeIds.includes(id) === true) continue
       const volume = await this.#ports.store.volumes.find(owner, id)
-      if (volume === null) failures.push(`${this.#names.networkVolumes}: network volume ${id} not found`)
+      if (volume === null) failures.push(fieldProblem('networkVolumeIds', 'not found', `network volume ${id}`))
     }
     return failures
   }

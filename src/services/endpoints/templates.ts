@@ -1,6 +1,6 @@
-import { type FieldNames, GRAPHQL_NAMES } from '../../core/endpoints/field-names.ts'
+import { fieldProblem } from '../../core/endpoints/field-problems.ts'
 import { isFolderImage, type Template, type TemplateInput, templateFailures } from '../../core/endpoints/template.ts'
-import { type AppError, invalid, notFound } from '../../core/errors.ts'
+import { type AppError, type Failure, invalid, notFound } from '../../core/errors.ts'
 import type { OwnerId, TemplateId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -21,13 +21,10 @@ export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Pa
 /** Templates: what workers run. */
 export class Templates {
   readonly #ports: Ports
-  readonly #names: FieldNames
   readonly #quotas: Quotas
 
-  /** @param names what the sentences of refusals call the fields */
-  constructor(ports: Ports, names: FieldNames = GRAPHQL_NAMES, quotas = new Quotas(ports)) {
+  constructor(ports: Ports, quotas = new Quotas(ports)) {
     this.#ports = ports
-    this.#names = names
     this.#quotas = quotas
   }
 
@@ -39,7 +36,7 @@ export class Templates {
     const { store, random, clock } = this.#ports
     const owner = ownerOf(by)
     requireFolderRight(by, { template: input, config: null }, null)
-    const failures = await templateProblems(this.#ports, owner, input, this.#names)
+    const failures = await templateProblems(this.#ports, owner, input)
     if (failures.length > 0) throw invalid(failures)
     const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
     const insert = () => store.templates.insert(template)
@@ -60,7 +57,7 @@ export class Templates {
       const before = await this.find(owner, id)
       const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
       requireFolderRight(by, { template, config: null }, { template: before, config: null })
-      const failures = await templateProblems(this.#ports, owner, template, this.#names)
+      const failures = await templateProblems(this.#ports, owner, template)
       failures.push(...(await this.#servingProblems(template, before)))
       if (failures.length > 0) throw invalid(failures)
       if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
@@ -161,21 +158,20 @@ export class Templates {
 }
 
 /**
- * Everything wrong with a template, its folder and registry included, one sentence each. A folder is checked at once; an image
+ * Everything wrong with a template, its folder and registry included. A folder is checked at once; an image
  * reference is saved even where no container engine is found.
  */
 export async function templateProblems(
   ports: Pick<Ports, 'driver' | 'store'>,
   owner: OwnerId,
   input: TemplateInput,
-  names: FieldNames,
-): Promise<string[]> {
-  const failures = templateFailures(input, names)
+): Promise<Failure[]> {
+  const failures = templateFailures(input)
   const isFolder = isFolderImage(input.image)
   const problem = isFolder ? await ports.driver.check(input.image, input.args) : null
   if (problem !== null) failures.push(problem)
   const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
-  if (!known) failures.push(`${names.registry}: registry ${input.registry} not found`)
+  if (!known) failures.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))
   return failures
 }
 

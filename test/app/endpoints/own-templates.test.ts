@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ENDPOINT_DEFAULTS, type EndpointConfig } from '../../../src/core/endpoints/endpoint.ts'
-import { REST_NAMES } from '../../../src/core/endpoints/field-names.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId, type TemplateId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
@@ -36,15 +35,15 @@ test('an endpoint with a template of its own shows it in no list, and takes it a
   assert.equal(await rig.store.templates.find(ME, template.id), null)
 })
 
-test('everything wrong with an endpoint and its own template is said at once, in the words of REST', async t => {
+test('everything wrong with an endpoint and its own template is said at once, in the words of the model', async t => {
   const rig = await openRig(t)
-  const { endpoints } = servicesOf(rig, REST_NAMES)
+  const { endpoints } = servicesOf(rig)
   const config = { ...CONFIG, name: '', workersMin: 3, workersMax: 1 }
   await assert.rejects(endpoints.createWithOwnTemplate(ME, config, { image: ' ', diskGb: 0 }), {
     code: 'invalid',
     failures: [
-      ...['name must not be empty', 'workers.min (3) must not exceed workers.max (1)', 'image must not be empty'],
-      'disk must be an integer of at least 1',
+      ...['name must not be empty', 'workersMin (3) must not exceed workersMax (1)', 'image must not be empty'],
+      'diskGb must be an integer of at least 1',
     ],
   })
   assert.deepEqual(await rig.store.endpoints.ids(), [])
@@ -109,11 +108,11 @@ test('a change that is made of what there is sees what others have changed meanw
 
 test('an idleTimeout that would have no effect is refused where it is given', async t => {
   const rig = await openRig(t)
-  const { endpoints } = servicesOf(rig, REST_NAMES)
+  const { endpoints } = servicesOf(rig)
   const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
   const requests = { scaler: { type: 'REQUEST_COUNT', requestCount: 2 } } as const
   await assert.rejects(endpoints.updateOwnTemplate(ME, id, { ...requests, idleTimeoutS: 9 }), {
-    message: 'workers.idleTimeout does not apply to a queue that scales on requestCount',
+    message: 'idleTimeoutS does not apply to a queue that scales on requestCount',
   })
   await endpoints.updateOwnTemplate(ME, id, requests)
   assert.equal((await endpoints.find(ME, id)).idleTimeoutS, 10, 'it is kept')

@@ -45,7 +45,7 @@ test('a template takes only a registry of its owner, and loses one that is remov
   const { id: theirs } = await registries.create(STRANGER, CREDENTIAL)
   for (const registry of [theirs, 'none' as RegistryId]) {
     await assert.rejects(templates.update(ME, templateId, { registry }), {
-      message: `containerRegistryAuthId: registry ${registry} not found`,
+      message: `registry: registry ${registry} not found`,
     })
   }
   const { id } = await registries.create(ME, CREDENTIAL)

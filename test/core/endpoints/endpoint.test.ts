@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { GRAPHQL_NAMES } from '../../../src/api/graphql/field-names.ts'
+import { REST_NAMES } from '../../../src/api/rest/field-names.ts'
 import {
   type Compute,
   ENDPOINT_DEFAULTS,
@@ -12,11 +14,16 @@ import {
   tidied,
   workersMustSee,
 } from '../../../src/core/endpoints/endpoint.ts'
-import { REST_NAMES } from '../../../src/core/endpoints/field-names.ts'
+import { type Failure, sentenceOf } from '../../../src/core/errors.ts'
 import { cpuFailures, cpuMemoryGb, gpuFailures, locationFailures } from '../../../src/core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from '../../../src/core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../../src/core/ids.ts'
 import { anEndpoint } from '../../support/snapshots.ts'
+
+/** Failures as a surface tells them. */
+function sentences(failures: readonly Failure[], names: Readonly<Record<string, string>> = GRAPHQL_NAMES): string[] {
+  return failures.map(failure => sentenceOf(failure, names))
+}
 
 const GPU: Extract<Compute, { kind: 'gpu' }> = {
   kind: 'gpu',
@@ -60,7 +67,7 @@ const wrong: [fields: Partial<Endpoint>, failures: string[]][] = [
 
 for (const [fields, failures] of wrong) {
   test(`an endpoint with ${JSON.stringify(fields).slice(0, 80)} is refused`, () => {
-    assert.deepEqual(endpointFailures(anEndpoint(fields)), failures)
+    assert.deepEqual(sentences(endpointFailures(anEndpoint(fields))), failures)
   })
 }
 
@@ -90,7 +97,7 @@ const right: Partial<Endpoint>[] = [
 test('an endpoint takes either a list of CUDA versions or a lowest one', () => {
   const both = anEndpoint({ compute: { ...GPU, allowedCudaVersions: ['12.4'], minCudaVersion: '12.1' } })
   const sentence = 'allowedCudaVersions and minCudaVersion exclude each other; one must be empty'
-  assert.deepEqual(endpointFailures(both), [sentence])
+  assert.deepEqual(sentences(endpointFailures(both)), [sentence])
 })
 
 test('what is kept for clients has a form, too', () => {
@@ -100,7 +107,7 @@ test('what is kept for clients has a form, too', () => {
     workersPfbTarget: -1,
     networkVolumeIds: ['v', 'v'] as VolumeId[],
   }
-  const failures = endpointFailures(anEndpoint(fields))
+  const failures = sentences(endpointFailures(anEndpoint(fields)))
   assert.equal(failures.length, 5)
   assert.equal(failures[0], "networkVolumeIds: 'v' is given twice")
   const forms = 'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/'
@@ -129,9 +136,15 @@ test('a model is named as on its host, or with the address of it', () => {
   for (const reference of [...wrong, ...odd]) assert.ok(failing(reference), reference)
 })
 
-test('each surface is told of mistakes with the names that it uses', () => {
+test('problems name fields of the model, and each surface tells them with its own names', () => {
   const fields = anEndpoint({ workersMin: 2, workersMax: 1, idleTimeoutS: 0, ...delay(0) })
-  assert.deepEqual(endpointFailures(fields, REST_NAMES), [
+  const failures = endpointFailures(fields)
+  assert.deepEqual(failures, [
+    { field: 'workersMin', other: 'workersMax', problem: '(2) must not exceed {other} (1)' },
+    { field: 'idleTimeoutS', problem: 'must be an integer from 1 to 3600 seconds' },
+    { field: 'scaler.queueDelayS', problem: 'must be at least 0.5 seconds for QUEUE_DELAY' },
+  ])
+  assert.deepEqual(sentences(failures, REST_NAMES), [
     'workers.min (2) must not exceed workers.max (1)',
     'workers.idleTimeout must be an integer from 1 to 3600 seconds',
     'scaling.queueDelay must be at least 0.5 seconds for QUEUE_DELAY',

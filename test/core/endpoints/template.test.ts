@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { GRAPHQL_NAMES } from '../../../src/api/graphql/field-names.ts'
 import {
   envFailures,
   TEMPLATE_DEFAULTS,
   type TemplateInput,
   templateFailures,
 } from '../../../src/core/endpoints/template.ts'
+import { sentenceOf } from '../../../src/core/errors.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { resolveSecrets, secretFailures, secretNames } from '../../../src/core/secrets/secret.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
@@ -42,7 +44,8 @@ const wrong: [fields: Partial<TemplateInput>, failure: string][] = [
 
 for (const [fields, failure] of wrong) {
   test(`a template with ${JSON.stringify(fields).slice(0, 60)} is refused`, () => {
-    assert.deepEqual(templateFailures(aTemplate(fields)), [failure])
+    const told = templateFailures(aTemplate(fields)).map(problem => sentenceOf(problem, GRAPHQL_NAMES))
+    assert.deepEqual(told, [failure])
   })
 }
 
