@@ -27,7 +27,7 @@ export interface Slice {
   readonly limit: number
 }
 
-/** Most items of one page. */
+/** Limit of items of one page. */
 export const MAX_PAGE = 1_000
 
 /** Everything wrong with what is asked for, one sentence each. @param most how many items a page of this list may have */

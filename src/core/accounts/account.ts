@@ -15,7 +15,7 @@ export interface Account {
 /** What can change about an account; what is left out is kept. */
 export type AccountChanges = Partial<Pick<Account, 'name' | 'deleteRunningEndpoints' | 'limits'>>
 
-/** Most accounts of one installation. */
+/** Limit of accounts of one installation. */
 export const MAX_ACCOUNTS = 1_000
 
 /** Everything wrong with the name of an account, one sentence each. */
@@ -24,9 +24,9 @@ export function accountFailures(name: string): string[] {
   return name.length > 191 ? ['name must have at most 191 characters'] : []
 }
 
-/** Most public SSH keys of one account. */
+/** Limit of public SSH keys of one account. */
 export const MAX_SSH_KEYS = 100
-/** Most characters of a public SSH key. */
+/** Limit of characters of a public SSH key. */
 export const MAX_SSH_KEY = 16_384
 /** The form of a public SSH key; whether it is one matters to nobody here. */
 export const SSH_KEY = /^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/

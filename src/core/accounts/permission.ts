@@ -15,7 +15,7 @@ export type KeyScope =
 /** All rights; of the first account, also those of the operator. */
 export const FULL_SCOPE: KeyScope = { type: 'all' }
 
-/** Most endpoints that a restricted key can name. */
+/** Limit of endpoints that a restricted key can name. */
 export const MAX_SCOPE_ENDPOINTS = 1_000
 
 /** Who made a key: a person, the server for itself, or the server for one endpoint. */
@@ -51,7 +51,7 @@ export interface Caller {
   readonly keyId: KeyId
   readonly scope: KeyScope
   readonly exempt: boolean
-  /** Whether it may look after accounts: a key of the first account with all rights. */
+  /** Whether it may manage accounts: a key of the first account with all rights. */
   readonly operator: boolean
   /** Until when its key is valid; null for ever. */
   readonly expiresAtMs: number | null

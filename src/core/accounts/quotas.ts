@@ -110,7 +110,7 @@ export function heldProblem(held: HeldJobs, limits: AccountLimits): AppError | n
   return null
 }
 
-/** Why an account cannot have so many objects of a kind: `conflict`; null when it can. */
+/** Why an account cannot have this number of objects of a kind: `conflict`; null when it can. */
 export function objectProblem(kind: ObjectKind, count: number, { objects }: AccountLimits): AppError | null {
   if (objects === null || count <= objects) return null
   return new AppError('conflict', `the account's limit objects of ${objects} ${kind} is reached; delete some, ${ASK}`)

@@ -84,13 +84,13 @@ export const COMPLIANCE: readonly string[] = [
   ...['ITAR', 'FISMA_HIGH', 'HIPAA', 'RENEWABLE'],
 ]
 
-/** Most items of one list of an endpoint. */
+/** Limit of items of one list of an endpoint. */
 export const MAX_ITEMS = 100
 
 /** A model of Hugging Face, `owner/name` or `owner/name:revision`, as it is or behind the address of its host. */
 export const MODEL_REFERENCE = /^(https:\/\/huggingface\.co\/)?[\w.-]{1,96}\/[\w.-]{1,96}(:[\w./-]{1,128})?$/
 
-/** Most workers that one endpoint may ask for. */
+/** Limit of workers that one endpoint may ask for. */
 export const MAX_WORKERS = 1_000
 
 /** What an endpoint gets where its creator says nothing, through GraphQL. */

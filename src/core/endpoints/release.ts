@@ -28,7 +28,7 @@ export interface Release {
   readonly diff: readonly DiffEntry[]
 }
 
-/** At most this many releases of an endpoint are kept, the newest. */
+/** Limit of releases that are kept of an endpoint, the newest. */
 export const MAX_RELEASES = 100
 /** Longer texts are shortened in a list of changes. */
 const MAX_TEXT = 500

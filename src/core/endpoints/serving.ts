@@ -70,7 +70,7 @@ export function shownHealthPath(env: Environment): string {
   return encoded.startsWith('/') ? encoded : `/${encoded}`
 }
 
-/** Most requests at once that a worker of this environment may have, its RUNYARD_MAX_CONCURRENCY; null for no limit. */
+/** Limit of concurrent requests of a worker with this environment, its RUNYARD_MAX_CONCURRENCY; null for no limit. */
 export function maxConcurrencyOf(env: Environment): number | null {
   return integerIn(env.RUNYARD_MAX_CONCURRENCY, MAX_CONCURRENCY)
 }

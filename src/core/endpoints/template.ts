@@ -73,15 +73,15 @@ export const TEMPLATE_DEFAULTS = {
   allowedCudaVersions: [],
 } as const
 
-/** At most this many variables in one environment. */
+/** Limit of variables in one environment. */
 export const MAX_ENV_VARIABLES = 200
-/** Most characters of an image reference, of a command line and of the value of a variable. */
+/** Limit of characters of an image reference, of a command line and of the value of a variable. */
 export const MAX_TEXT = 65_536
-/** Most ports of a template. */
+/** Limit of ports of a template. */
 export const MAX_PORTS = 50
-/** Most CUDA versions in one list. */
+/** Limit of CUDA versions in one list. */
 export const MAX_CUDA_VERSIONS = 100
-/** Most characters of a CUDA version. */
+/** Limit of characters of a CUDA version. */
 export const MAX_CUDA_VERSION = 20
 /** The form of the name of a variable. */
 export const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/

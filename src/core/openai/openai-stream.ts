@@ -88,7 +88,7 @@ export class EventWriter {
     return piece.kind === 'text' ? this.#sent(piece.text) : this.#event(piece.json)
   }
 
-  /** Whether the stream has said its last: clients leave then, without waiting for the end of the answer. */
+  /** Whether the stream has sent its last event: clients leave then, without waiting for the end of the response. */
   get isDone(): boolean {
     return DONE_LINE.test(this.#tail)
   }

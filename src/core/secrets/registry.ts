@@ -18,7 +18,7 @@ export interface RegistryInput {
 }
 
 const MAX_NAME = 191
-/** Most characters of a user name and of a password. */
+/** Limit of characters of a user name and of a password. */
 export const MAX_CREDENTIAL = 8_192
 
 /** Everything wrong with what is given of a registry, one sentence each. */

@@ -18,7 +18,7 @@ import { type AddressOf, FailedKeys, failureOf, InvalidKeyError } from './failed
 import { OpenUses } from './open-uses.ts'
 
 const CACHE_MS = 5_000
-/** For so long a key that was valid is taken for valid while the store is away. */
+/** How long a valid key is trusted while the store is unavailable. */
 const STALE_MS = 300_000
 const CACHE_SIZE = 1_000
 /** How often it is noted that a key is used. */

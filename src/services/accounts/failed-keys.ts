@@ -3,10 +3,10 @@ import { AppError } from '../../core/errors.ts'
 import type { KeyFailure } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** So many keys of one address may fail within {@link WINDOW_MS} before it is slowed down. */
+/** Limit of failed keys of one address within {@link WINDOW_MS} before it is slowed down. */
 const MOST_FAILURES = 20
 const WINDOW_MS = 60_000
-/** For so long failed keys of an address that is slowed down are answered 429. */
+/** How long failed keys of an address that is slowed down are answered 429. */
 const SLOWED_MS = 60_000
 const MAX_ADDRESSES = 10_000
 

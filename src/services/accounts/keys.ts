@@ -19,7 +19,7 @@ import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { type Access, keyHint } from './access.ts'
 
-/** Most keys of one account. */
+/** Limit of keys of one account. */
 const MAX_KEYS = 1_000
 const KEY_BYTES = 24
 

@@ -8,11 +8,11 @@ import { failureOf, InvalidKeyError } from './failed-keys.ts'
 const CHECK_MS = 500
 /** Pause before a store that did not answer is asked again. */
 const RETRY_MS = 2_000
-/** For so long after a change of a key callers may still come with what was read of it before. */
+/** How long after a change of a key callers may still use what was read before the change. */
 const RECENT_MS = 60_000
-/** Most keys of which a recent change is remembered. */
+/** Limit of keys of which a recent change is remembered. */
 const MOST_RECENT = 1_000
-/** Most keys that are read at once. */
+/** Limit of keys that are read at once. */
 const READS = 20
 
 /** Something that a caller holds open. */

@@ -25,9 +25,9 @@ import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { templateProblems } from './templates.ts'
 
-/** From so many on, one read of all is cheaper than a read of each. */
+/** Above this number of endpoints, one read of all templates is cheaper than a read of each. */
 const FEW = 3
-/** So many reads at once where there is one for each. */
+/** Limit of parallel reads where each template is read on its own. */
 const CONCURRENCY = 16
 /** Disk of an endpoint's own template where its creator says nothing, in GB. */
 const DISK_GB = 10

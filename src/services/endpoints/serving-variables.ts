@@ -6,7 +6,7 @@ import type { Ports } from '../../ports/ports.ts'
 
 /** A sealed value of more characters is none that a variable of serving could have. */
 const MAX_SEALED = 16_384
-/** For so long what was read is taken for true where no notification says otherwise; those may be lost. */
+/** How long what was read is trusted without a notification of a change; notifications may be lost. */
 const FRESH_MS = 30_000
 const MAX_ENTRIES = 10_000
 

@@ -12,7 +12,7 @@ import { shortId } from '../short-id.ts'
 import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 
-/** So many reads at once where there is one for each endpoint. */
+/** Limit of parallel reads where each endpoint is read on its own. */
 const CONCURRENCY = 16
 
 /** Changes to a template, or what makes them of it as it is at that moment; what is left out is kept. */

@@ -2,7 +2,7 @@ import { isSealedPayload, type PayloadKind, type Variables } from '../../core/se
 import { inputPlace, SEALED_MARK, variablePlace, webhookUrlPlace } from '../../core/secrets/seal-place.ts'
 import type { SealPlace, Vault } from '../../ports/vault.ts'
 
-/** Most variables that are remembered opened: endpoints are read with each request. */
+/** Limit of decrypted variables in the cache: endpoints are read with each request. */
 const MOST_OPENED = 1_000
 
 /** Seals payloads of the store and opens them: inputs of jobs, URLs of webhooks, and values of variables. */
