@@ -2,7 +2,7 @@ import type { EndpointConfig } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import { FAULT_REASONS, type WorkerState } from '../../src/core/workers/worker.ts'
-import { SUSPECT_QUEUE } from '../../src/store/sql/guards.ts'
+import { SUSPECT_QUEUE } from '../../src/store/tables/guards.ts'
 import type { Answered } from '../network.ts'
 import type { Database } from '../store.ts'
 

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { EndpointId, RegistryId, VolumeId } from '../../src/core/ids.ts'
 import type { Store } from '../../src/ports/store/store.ts'
+import { forPostgres } from '../../src/store/engines/dialect.ts'
 import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { migrations } from '../../src/store/schema/migrations.ts'
-import { forPostgres } from '../../src/store/sql/dialect.ts'
-import { claimJob, claimJobs } from '../../src/store/sql/jobs.ts'
+import { claimJob, claimJobs } from '../../src/store/tables/jobs.ts'
 import { noPostgres, postgresUrl, type TestSchema, testDatabase, testSchema } from '../support/postgres-database.ts'
 import {
   BROKEN,

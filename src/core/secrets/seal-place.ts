@@ -1,4 +1,4 @@
-/** Where each sealed text belongs; store/sql/seals.ts finds the same rows. */
+/** Where each sealed text belongs; store/operations/secrets/seal-statements.ts finds the same rows. */
 
 /** The value of a secret. */
 export function secretPlace(owner: string, name: string) {

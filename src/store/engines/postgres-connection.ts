@@ -1,6 +1,6 @@
 import { type ClientBase, type PoolConfig, types } from 'pg'
 import type { Row, SqlValue, Statement } from '../operations/operation.ts'
-import { forPostgres } from '../sql/dialect.ts'
+import { forPostgres } from './dialect.ts'
 import { fromPostgres } from './postgres-errors.ts'
 
 const INT8 = types.builtins.INT8

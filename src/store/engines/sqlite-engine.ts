@@ -4,8 +4,8 @@ import { type Row, runSteps, type SqlValue, type Statement } from '../operations
 import { operationOf } from '../operations/table.ts'
 import type { Migration } from '../schema/migration.ts'
 import { migrate } from '../schema/migrations.ts'
-import { forSqlite } from '../sql/dialect.ts'
 import { charactersOf } from './answer-size.ts'
+import { forSqlite } from './dialect.ts'
 import { fromSqlite, unavailable } from './sqlite-errors.ts'
 
 /** An operation to run. */

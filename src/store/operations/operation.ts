@@ -49,7 +49,7 @@ export function write<Args extends readonly unknown[], Result>(
   return { reads: false, steps }
 }
 
-/** One statement; its rows have the columns of `R`, as the mapping in rows/ says. */
+/** One statement; its rows have the columns of `R`, as the row types in tables/ say. */
 export function* query<R = Row>(sql: string, params: readonly SqlValue[] = []): Steps<readonly R[]> {
   return (yield { sql, params }) as unknown as readonly R[]
 }

@@ -1,5 +1,5 @@
 import type { UpkeepStore } from '../../ports/store/store.ts'
-import * as sql from '../sql/usage.ts'
+import * as sql from '../tables/usage.ts'
 import { type OperationsOf, query, queryOne, type Steps, write } from './operation.ts'
 
 /** Below so many free pages a file is left as it is; they are used again. */

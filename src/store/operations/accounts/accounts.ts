@@ -2,9 +2,9 @@ import type { Account, AccountChanges } from '../../../core/accounts/account.ts'
 import type { OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { AccountStore } from '../../../ports/store/management-store.ts'
-import { type AccountRow, toAccount } from '../../rows/accounts.ts'
-import { ofSlice } from '../../rows/slices.ts'
-import * as sql from '../../sql/accounts.ts'
+import * as sql from '../../tables/accounts.ts'
+import { type AccountRow, toAccount } from '../../tables/accounts.ts'
+import { ofSlice } from '../../tables/slices.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Accounts. */

@@ -3,9 +3,9 @@ import type { WindowCount } from '../../../core/accounts/rate-limit.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointKey, KeyStore } from '../../../ports/store/store.ts'
-import { type KeyRow, ofChangedKey, ofKey, toKey } from '../../rows/keys.ts'
-import { ofSlice } from '../../rows/slices.ts'
-import * as sql from '../../sql/keys.ts'
+import * as sql from '../../tables/keys.ts'
+import { type KeyRow, ofChangedKey, ofKey, toKey } from '../../tables/keys.ts'
+import { ofSlice } from '../../tables/slices.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** API keys and what they have used. */

@@ -8,8 +8,8 @@ import {
 import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import type { Position } from '../../../core/pages.ts'
 import type { HeldPart, QuotaStore } from '../../../ports/store/quota-store.ts'
-import * as sql from '../../sql/quotas.ts'
 import { type OperationsOf, query, queryOne, read, type Steps } from '../operation.ts'
+import * as sql from './quota-statements.ts'
 
 type CountRow = Readonly<Record<ObjectKind | 'workers_min', number>>
 type JobSizeRow = Readonly<Record<'queued_at_ms' | 'input_bytes' | 'output_bytes' | 'stream_bytes', number>> & {

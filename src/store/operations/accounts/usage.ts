@@ -17,6 +17,7 @@ import type {
   UsageStore,
   WorkerUsageSum,
 } from '../../../ports/store/usage-store.ts'
+import * as sql from '../../tables/usage.ts'
 import {
   type JobSumRow,
   type MeterRow,
@@ -25,8 +26,7 @@ import {
   toMeter,
   toWorkerUsage,
   type WorkerSumRow,
-} from '../../rows/usage.ts'
-import * as sql from '../../sql/usage.ts'
+} from '../../tables/usage.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** What jobs and workers have used. */

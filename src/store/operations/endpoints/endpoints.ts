@@ -5,6 +5,7 @@ import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale.ts'
 import type { DeletedEndpoint, EndpointStore } from '../../../ports/store/store.ts'
+import * as sql from '../../tables/endpoints.ts'
 import {
   type CountersRow,
   conditionOf,
@@ -16,15 +17,19 @@ import {
   toEndpoint,
   toQueueLoad,
   type WorkerCountRow,
-} from '../../rows/endpoints.ts'
-import { type QueuedWorkerRow, toQueuedWorker } from '../../rows/queued-workers.ts'
-import { ofSlice } from '../../rows/slices.ts'
-import { ofTemplate, type TemplateRow, toTemplate } from '../../rows/templates.ts'
-import { toWorker, type WorkerRow } from '../../rows/workers.ts'
-import * as sql from '../../sql/endpoints.ts'
-import { queuedWorkersOf } from '../../sql/queued-workers.ts'
-import { deleteUnlistedTemplate, findTemplate, insertTemplate, lockTemplate } from '../../sql/templates.ts'
-import { aliveWorkersOf, exitsOf, workerLoads } from '../../sql/workers.ts'
+} from '../../tables/endpoints.ts'
+import { type QueuedWorkerRow, queuedWorkersOf, toQueuedWorker } from '../../tables/queued-workers.ts'
+import { ofSlice } from '../../tables/slices.ts'
+import {
+  deleteUnlistedTemplate,
+  findTemplate,
+  insertTemplate,
+  lockTemplate,
+  ofTemplate,
+  type TemplateRow,
+  toTemplate,
+} from '../../tables/templates.ts'
+import { aliveWorkersOf, exitsOf, toWorker, type WorkerRow, workerLoads } from '../../tables/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease } from './releases.ts'
 import { replaceTemplate } from './templates.ts'

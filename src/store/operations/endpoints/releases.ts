@@ -1,8 +1,8 @@
 import { type Configuration, configDiff, MAX_RELEASES, type Release } from '../../../core/endpoints/release.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { ReleaseStore } from '../../../ports/store/management-store.ts'
-import { ofRelease, type ReleaseRow, toRelease } from '../../rows/releases.ts'
-import * as sql from '../../sql/releases.ts'
+import * as sql from '../../tables/releases.ts'
+import { ofRelease, type ReleaseRow, toRelease } from '../../tables/releases.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 function* imageOf(endpointId: EndpointId, version: number): Steps<string | null> {

@@ -1,12 +1,12 @@
 import type { BatchId, EndpointId } from '../../../core/ids.ts'
 import type { RemovalStore, RemovedPart } from '../../../ports/store/removal-store.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
-import type { RemovedRow } from '../../rows/jobs.ts'
-import { deleteRequests, firstRequests } from '../../sql/batches.ts'
-import { lockEndpointId } from '../../sql/endpoints.ts'
-import * as sql from '../../sql/removals.ts'
+import { deleteRequests, firstRequests } from '../../tables/batches.ts'
+import { lockEndpointId } from '../../tables/endpoints.ts'
+import type { RemovedRow } from '../../tables/jobs.ts'
 import { lengthWithin, REMOVED_BYTES, removeJobs } from '../jobs/removed-jobs.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import * as sql from './removal-statements.ts'
 
 /** What is left of endpoints that were deleted. */
 export const removals = {

@@ -2,11 +2,16 @@ import type { Template } from '../../../core/endpoints/template.ts'
 import type { EndpointId, OwnerId, TemplateId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { TemplateStore } from '../../../ports/store/management-store.ts'
-import { type EndpointRow, toEndpoint } from '../../rows/endpoints.ts'
-import { ofSlice } from '../../rows/slices.ts'
-import { ofChangedTemplate, ofTemplate, type TemplateRow, toTemplate } from '../../rows/templates.ts'
-import { lockUsersOfTemplate, newVersion, usersOfTemplate } from '../../sql/endpoints.ts'
-import * as sql from '../../sql/templates.ts'
+import {
+  type EndpointRow,
+  lockUsersOfTemplate,
+  newVersion,
+  toEndpoint,
+  usersOfTemplate,
+} from '../../tables/endpoints.ts'
+import { ofSlice } from '../../tables/slices.ts'
+import * as sql from '../../tables/templates.ts'
+import { ofChangedTemplate, ofTemplate, type TemplateRow, toTemplate } from '../../tables/templates.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease } from './releases.ts'
 

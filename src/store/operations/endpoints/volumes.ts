@@ -3,9 +3,9 @@ import type { NetworkVolume } from '../../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, VolumeId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { VolumeChanges, VolumeStore } from '../../../ports/store/management-store.ts'
-import { ofSlice } from '../../rows/slices.ts'
-import { ofVolume, toVolume, type VolumeRow } from '../../rows/volumes.ts'
-import * as sql from '../../sql/volumes.ts'
+import { ofSlice } from '../../tables/slices.ts'
+import * as sql from '../../tables/volumes.ts'
+import { ofVolume, toVolume, type VolumeRow } from '../../tables/volumes.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Most endpoints that are named when a volume cannot be removed. */

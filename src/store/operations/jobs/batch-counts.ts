@@ -3,8 +3,8 @@ import { BATCH, type Batch, type BatchStatus, batchStatus } from '../../../core/
 import { batchView } from '../../../core/jobs/batch-view.ts'
 import { isFinal, type JobStatus } from '../../../core/jobs/job.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
-import { type BatchRow, toBatch } from '../../rows/batches.ts'
-import * as sql from '../../sql/batches.ts'
+import * as sql from '../../tables/batches.ts'
+import { type BatchRow, toBatch } from '../../tables/batches.ts'
 import { queryOne, type Steps } from '../operation.ts'
 import { addDelivery } from './webhooks.ts'
 

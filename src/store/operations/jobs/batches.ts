@@ -22,12 +22,12 @@ import type {
   ReleasedJob,
   RemovedJob,
 } from '../../../ports/store/batch-store.ts'
-import { type BatchRequestRow, type BatchRow, ofRequest, toBatch, toBatchRequest } from '../../rows/batches.ts'
-import type { EndedRow } from '../../rows/jobs.ts'
-import * as sql from '../../sql/batches.ts'
-import { lockEndpoint } from '../../sql/endpoints.ts'
-import { dropJobsOfBatch, dropSuspectsOfBatch } from '../../sql/job-outcomes.ts'
-import { claimKey, findKey } from '../../sql/jobs.ts'
+import * as sql from '../../tables/batches.ts'
+import { type BatchRequestRow, type BatchRow, ofRequest, toBatch, toBatchRequest } from '../../tables/batches.ts'
+import { lockEndpoint } from '../../tables/endpoints.ts'
+import { dropJobsOfBatch, dropSuspectsOfBatch } from '../../tables/job-outcomes.ts'
+import type { EndedRow } from '../../tables/jobs.ts'
+import { claimKey, findKey } from '../../tables/jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { countInBatches, tellEnd } from './batch-counts.ts'

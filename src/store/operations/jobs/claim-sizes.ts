@@ -1,6 +1,6 @@
 import type { ClaimRequest } from '../../../ports/store/claims.ts'
-import { headSizes } from '../../sql/claim-sizes.ts'
 import { query, type Steps } from '../operation.ts'
+import { headSizes } from './claim-size-statements.ts'
 import { lengthWithin } from './removed-jobs.ts'
 
 /** About how many bytes of inputs one answer to a worker has, at least one job: it is in memory as a whole, and so is the worker's. */

@@ -17,8 +17,16 @@ import type {
   QueuePart,
   RemovedJobs,
 } from '../../../ports/store/store.ts'
+import { addToCounters, countCompletion } from '../../tables/endpoints.ts'
+import * as sql from '../../tables/job-outcomes.ts'
 import {
+  deleteExpiredKeys,
+  deleteOutput,
+  deleteProgress,
+  dropChunks,
   type EndedRow,
+  findJob,
+  insertOutput,
   type JobRow,
   type MovedRow,
   ofPayload,
@@ -26,13 +34,10 @@ import {
   type SpanRow,
   toJob,
   toSpan,
-} from '../../rows/jobs.ts'
-import { addToCounters, countCompletion } from '../../sql/endpoints.ts'
-import * as sql from '../../sql/job-outcomes.ts'
-import { deleteExpiredKeys, deleteOutput, deleteProgress, dropChunks, findJob, insertOutput } from '../../sql/jobs.ts'
-import { expiredJobs } from '../../sql/removals.ts'
-import { lockWorker, workerFinished } from '../../sql/workers.ts'
+} from '../../tables/jobs.ts'
+import { lockWorker, workerFinished } from '../../tables/workers.ts'
 import { countJobUsage } from '../accounts/usage.ts'
+import { expiredJobs } from '../endpoints/removal-statements.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { settle, stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'

@@ -2,6 +2,9 @@ import type { EndpointId, JobId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import { JOB_STATUSES, type Job } from '../../../core/jobs/job.ts'
 import type { Claim, ClaimRequest } from '../../../ports/store/claims.ts'
 import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } from '../../../ports/store/store.ts'
+import { lockLine } from '../../tables/batches.ts'
+import { findStops } from '../../tables/job-outcomes.ts'
+import * as sql from '../../tables/jobs.ts'
 import {
   type JobRow,
   newJobParams,
@@ -12,11 +15,8 @@ import {
   toClaimedJob,
   toJob,
   toSummary,
-} from '../../rows/jobs.ts'
-import { lockLine } from '../../sql/batches.ts'
-import { findStops } from '../../sql/job-outcomes.ts'
-import * as sql from '../../sql/jobs.ts'
-import { lockWorker, workerBusy } from '../../sql/workers.ts'
+} from '../../tables/jobs.ts'
+import { lockWorker, workerBusy } from '../../tables/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { claimLine } from './suspects.ts'
 import { anyBatchInLine } from './turns.ts'

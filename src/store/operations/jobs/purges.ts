@@ -1,9 +1,9 @@
 import type { EndpointId, JobId } from '../../../core/ids.ts'
 import type { QueuePart } from '../../../ports/store/store.ts'
-import type { EndedRow } from '../../rows/jobs.ts'
-import { purgeJobs } from '../../sql/job-outcomes.ts'
-import * as sql from '../../sql/purges.ts'
+import { purgeJobs } from '../../tables/job-outcomes.ts'
+import type { EndedRow } from '../../tables/jobs.ts'
 import { query, queryOne, type Steps } from '../operation.ts'
+import * as sql from './purge-statements.ts'
 import { lengthWithin } from './removed-jobs.ts'
 
 /** About how many bytes of inputs one step of a purge takes, at least one job. */

@@ -1,7 +1,7 @@
 import type { JobId, WorkerId } from '../../../core/ids.ts'
 import type { StreamPart, StreamStore } from '../../../ports/store/store.ts'
-import { lockJob } from '../../sql/jobs.ts'
-import * as sql from '../../sql/streams.ts'
+import * as sql from '../../tables/chunks.ts'
+import { lockJob } from '../../tables/jobs.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 const MAX_CHUNKS = 1_000

@@ -1,6 +1,6 @@
 import type { Claim, ClaimRequest } from '../../../ports/store/claims.ts'
-import type { ClaimedRow } from '../../rows/jobs.ts'
-import * as sql from '../../sql/jobs.ts'
+import type { ClaimedRow } from '../../tables/jobs.ts'
+import * as sql from '../../tables/jobs.ts'
 import { query, queryOne, type Steps } from '../operation.ts'
 import { type BesideSuspects, claimInTurns, claimOf } from './turns.ts'
 

@@ -1,9 +1,9 @@
 import type { BatchId, EndpointId } from '../../../core/ids.ts'
 import { planTurns } from '../../../core/jobs/fair-queue.ts'
 import type { ClaimRequest } from '../../../ports/store/claims.ts'
-import type { ClaimedRow } from '../../rows/jobs.ts'
-import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../../sql/batches.ts'
-import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../../sql/jobs.ts'
+import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../../tables/batches.ts'
+import type { ClaimedRow } from '../../tables/jobs.ts'
+import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../../tables/jobs.ts'
 import { query, queryOne, type Steps } from '../operation.ts'
 import { fittingLimit, isFull } from './claim-sizes.ts'
 

@@ -3,6 +3,7 @@ import type { Job } from '../../../core/jobs/job.ts'
 import { jobView } from '../../../core/jobs/job-view.ts'
 import { afterTry, type WebhookDelivery, type WebhookTry } from '../../../core/jobs/webhook.ts'
 import type { DueWebhook, GivenUpWebhook, OpenWebhook, WebhookKey, WebhookStore } from '../../../ports/store/store.ts'
+import * as sql from '../../tables/webhooks.ts'
 import {
   type DeliveryRow,
   type DueRow,
@@ -14,8 +15,7 @@ import {
   toOpen,
   toWebhookKey,
   type WebhookKeyRow,
-} from '../../rows/webhooks.ts'
-import * as sql from '../../sql/webhooks.ts'
+} from '../../tables/webhooks.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Deliveries of webhooks and the keys that sign them. */

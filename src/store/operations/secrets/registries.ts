@@ -2,11 +2,16 @@ import type { EndpointId, OwnerId, RegistryId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { Registry } from '../../../core/secrets/registry.ts'
 import type { RegistryChanges, RegistryStore } from '../../../ports/store/management-store.ts'
-import { type RegistryRow, toRegistry } from '../../rows/registries.ts'
-import { ofSlice } from '../../rows/slices.ts'
-import { type TemplateRow, toTemplate } from '../../rows/templates.ts'
-import * as sql from '../../sql/registries.ts'
-import { findTemplate, lockTemplate, templatesOfRegistry } from '../../sql/templates.ts'
+import * as sql from '../../tables/registries.ts'
+import { type RegistryRow, toRegistry } from '../../tables/registries.ts'
+import { ofSlice } from '../../tables/slices.ts'
+import {
+  findTemplate,
+  lockTemplate,
+  type TemplateRow,
+  templatesOfRegistry,
+  toTemplate,
+} from '../../tables/templates.ts'
 import { replaceTemplate } from '../endpoints/templates.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 

@@ -1,7 +1,7 @@
 import type { PayloadKind } from '../../../core/secrets/payload-seal.ts'
 import type { SealChange, SealedText, SealKind, SealStore } from '../../../ports/store/management-store.ts'
-import * as sql from '../../sql/seals.ts'
 import { type OperationsOf, query, read, type Steps, write } from '../operation.ts'
+import * as sql from './seal-statements.ts'
 
 /** All that is sealed. */
 export const seals = {

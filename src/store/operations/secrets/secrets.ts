@@ -2,9 +2,9 @@ import type { OwnerId, SecretId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { Secret } from '../../../core/secrets/secret.ts'
 import type { SecretChanges, SecretStore } from '../../../ports/store/management-store.ts'
-import { type SecretRow, toSecret } from '../../rows/secrets.ts'
-import { ofSlice } from '../../rows/slices.ts'
-import * as sql from '../../sql/secrets.ts'
+import * as sql from '../../tables/secrets.ts'
+import { type SecretRow, toSecret } from '../../tables/secrets.ts'
+import { ofSlice } from '../../tables/slices.ts'
 import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Secrets with their sealed values. */

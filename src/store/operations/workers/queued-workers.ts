@@ -1,12 +1,12 @@
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import { MAX_QUEUED_WORKERS, type QueuedWorker } from '../../../core/workers/placement.ts'
 import type { QueuedWorkerStore } from '../../../ports/store/queued-worker-store.ts'
-import type { EndpointRow } from '../../rows/endpoints.ts'
-import { ofQueuedWorker, type QueuedWorkerRow, toQueuedWorker } from '../../rows/queued-workers.ts'
-import type { WorkerRow } from '../../rows/workers.ts'
-import { findEndpoint, lockEndpoint } from '../../sql/endpoints.ts'
-import * as sql from '../../sql/queued-workers.ts'
-import { aliveWorkersOf } from '../../sql/workers.ts'
+import type { EndpointRow } from '../../tables/endpoints.ts'
+import { findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
+import * as sql from '../../tables/queued-workers.ts'
+import { ofQueuedWorker, type QueuedWorkerRow, toQueuedWorker } from '../../tables/queued-workers.ts'
+import type { WorkerRow } from '../../tables/workers.ts'
+import { aliveWorkersOf } from '../../tables/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Workers that wait for a place. */

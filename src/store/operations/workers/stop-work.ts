@@ -1,7 +1,7 @@
 import type { WorkerId } from '../../../core/ids.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
-import { insertStop } from '../../sql/job-outcomes.ts'
-import { lockWorker, workerSettled } from '../../sql/workers.ts'
+import { insertStop } from '../../tables/job-outcomes.ts'
+import { lockWorker, workerSettled } from '../../tables/workers.ts'
 import { lock, query, type Steps } from '../operation.ts'
 
 /** For running jobs that ended without their worker: it is to stop them, and is idle unless it holds others. */

@@ -1,6 +1,6 @@
 import type { JobId, WorkerId } from '../../../core/ids.ts'
 import type { PendingStop, StopStore } from '../../../ports/store/store.ts'
-import * as sql from '../../sql/job-outcomes.ts'
+import * as sql from '../../tables/job-outcomes.ts'
 import { type OperationsOf, query, read, type Steps, write } from '../operation.ts'
 
 const MAX_LISTED = 1_000

@@ -1,5 +1,5 @@
 /** How large the jobs are that a worker could be handed. */
-import { guard } from './guards.ts'
+import { guard } from '../../tables/guards.ts'
 
 /** $1 endpoint, $2 queue, $3 now, $4 how many. In the order in which they are claimed, and kept for whoever asks. Their texts are not read. */
 export const headSizes = `

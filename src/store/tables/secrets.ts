@@ -1,6 +1,8 @@
-/** Statements on secrets. */
+/** Statements and rows of secrets. */
+import type { OwnerId, SecretId } from '../../core/ids.ts'
+import type { Secret } from '../../core/secrets/secret.ts'
 
-/** The columns of a secret without its value; see rows/secrets.ts. */
+/** The columns of a secret without its value; see secrets.ts. */
 export const SECRET_COLUMNS = 'id, owner, name, description, created_at_ms, value_updated_at_ms'
 
 /** A new secret; no row when the name is taken. */
@@ -33,3 +35,19 @@ export const sealedValue = 'SELECT sealed FROM secrets WHERE owner = $1 AND name
 
 /** $1 owner, $2 secret. */
 export const deleteSecret = 'DELETE FROM secrets WHERE id = $2 AND owner = $1 RETURNING id'
+
+/** A row of `secrets` without the sealed value. */
+export interface SecretRow {
+  readonly id: SecretId
+  readonly owner: OwnerId
+  readonly name: string
+  readonly description: string | null
+  readonly created_at_ms: number
+  readonly value_updated_at_ms: number | null
+}
+
+/** A row as a secret. */
+export function toSecret(row: SecretRow): Secret {
+  const { id, owner, name, description } = row
+  return { id, owner, name, description, createdAtMs: row.created_at_ms, valueUpdatedAtMs: row.value_updated_at_ms }
+}

@@ -1,5 +1,5 @@
 /**
- * The statements of this folder are written once for SQLite and PostgreSQL: parameters are `$1`, instants integer
+ * The statements of the store are written once for SQLite and PostgreSQL: parameters are `$1`, instants integer
  * milliseconds, booleans 0 and 1, JSON is TEXT that is never queried into, ids are TEXT. What the two do not share is a
  * fragment in double braces, filled in here.
  */

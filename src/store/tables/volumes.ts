@@ -1,6 +1,9 @@
-/** Statements on network volumes and the endpoints that use them. */
+/** Statements and rows of network volumes and the endpoints that use them. */
+import type { NetworkVolume, VolumeType } from '../../core/endpoints/volume.ts'
+import type { OwnerId, VolumeId } from '../../core/ids.ts'
+import type { SqlValue } from '../operations/operation.ts'
 
-/** The columns of a volume; see rows/volumes.ts. */
+/** The columns of a volume; see volumes.ts. */
 export const VOLUME_COLUMNS = 'id, owner, name, size_gb, data_center, type, created_at_ms'
 
 /** A new volume. */
@@ -38,3 +41,26 @@ export const addLink = `
   INSERT INTO endpoint_volumes (endpoint_id, volume_id, owner)
   SELECT $1, id, owner FROM network_volumes WHERE id = $3 AND owner = $2
   ON CONFLICT (endpoint_id, volume_id) DO NOTHING`
+
+/** A row of `network_volumes`. */
+export interface VolumeRow {
+  readonly id: VolumeId
+  readonly owner: OwnerId
+  readonly name: string
+  readonly size_gb: number
+  readonly data_center: string
+  readonly type: VolumeType
+  readonly created_at_ms: number
+}
+
+/** A row as a volume. */
+export function toVolume(row: VolumeRow): NetworkVolume {
+  const { id, owner, name, type } = row
+  return { id, owner, name, type, sizeGb: row.size_gb, dataCenter: row.data_center, createdAtMs: row.created_at_ms }
+}
+
+/** A volume's values in the order of its columns. */
+export function ofVolume(volume: NetworkVolume): SqlValue[] {
+  const { id, owner, name, sizeGb, dataCenter, type, createdAtMs } = volume
+  return [id, owner, name, sizeGb, dataCenter, type, createdAtMs]
+}

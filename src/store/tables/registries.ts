@@ -1,6 +1,8 @@
-/** Statements on registries. */
+/** Statements and rows of registries. */
+import type { OwnerId, RegistryId } from '../../core/ids.ts'
+import type { Registry } from '../../core/secrets/registry.ts'
 
-/** The columns of a registry without its password; see rows/registries.ts. */
+/** The columns of a registry without its password; see registries.ts. */
 export const REGISTRY_COLUMNS = 'id, owner, name, username, created_at_ms'
 
 /** A new registry. */
@@ -30,3 +32,18 @@ export const lockRegistry = 'SELECT id FROM registries WHERE id = $2 AND owner =
 
 /** $1 owner, $2 registry. */
 export const deleteRegistry = 'DELETE FROM registries WHERE id = $2 AND owner = $1 RETURNING id'
+
+/** A row of `registries` without the sealed password. */
+export interface RegistryRow {
+  readonly id: RegistryId
+  readonly owner: OwnerId
+  readonly name: string
+  readonly username: string
+  readonly created_at_ms: number
+}
+
+/** A row as a registry. */
+export function toRegistry(row: RegistryRow): Registry {
+  const { id, owner, name, username } = row
+  return { id, owner, name, username, createdAtMs: row.created_at_ms }
+}

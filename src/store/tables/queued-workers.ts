@@ -1,6 +1,9 @@
-/** Statements on workers that wait for a place. */
+/** Statements and rows of workers that wait for a place. */
+import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { QueuedWorker, Resource } from '../../core/workers/placement.ts'
+import type { SqlValue } from '../operations/operation.ts'
 
-/** The columns; see rows/queued-workers.ts. */
+/** The columns; see queued-workers.ts. */
 const COLUMNS = 'id, owner, endpoint_id, version, queued_at_ms, resource, reason'
 
 /** $1 endpoint. Those of its version, the first one first. */
@@ -32,3 +35,26 @@ export const countQueuedWorkers = 'SELECT COUNT(*) AS n FROM queued_workers WHER
 export const insertQueuedWorker = `
   INSERT INTO queued_workers (${COLUMNS})
   SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT 1 FROM workers WHERE id = $1)`
+
+/** A row of `queued_workers`. */
+export interface QueuedWorkerRow {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly endpoint_id: EndpointId
+  readonly version: number
+  readonly queued_at_ms: number
+  readonly resource: Resource
+  readonly reason: string
+}
+
+/** A row as a worker that waits for a place. */
+export function toQueuedWorker(row: QueuedWorkerRow): QueuedWorker {
+  const { id, owner, version, resource, reason } = row
+  return { id, owner, endpointId: row.endpoint_id, version, queuedAtMs: row.queued_at_ms, resource, reason }
+}
+
+/** The parameters of `insertQueuedWorker`. */
+export function ofQueuedWorker(worker: QueuedWorker): SqlValue[] {
+  const { id, owner, endpointId, version, queuedAtMs, resource, reason } = worker
+  return [id, owner, endpointId, version, queuedAtMs, resource, reason]
+}

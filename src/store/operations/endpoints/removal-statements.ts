@@ -1,6 +1,6 @@
 /** Statements that remove jobs, and what is left of deleted endpoints. */
-import { ENDPOINT_THERE, RUNNING } from './guards.ts'
-import { STREAM_COLUMNS } from './job-outcomes.ts'
+import { ENDPOINT_THERE, RUNNING } from '../../tables/guards.ts'
+import { STREAM_COLUMNS } from '../../tables/job-outcomes.ts'
 
 /** A job without its texts, which may be large, and what its usage is counted from. */
 const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, execution_timeout_ms, low_priority, position,

@@ -1,6 +1,9 @@
-/** Statements on accounts. The id of an account is the owner of all that is its. */
+/** Statements and rows of accounts. The id of an account is the owner of all that is its. */
+import type { Account } from '../../core/accounts/account.ts'
+import type { GivenLimits } from '../../core/accounts/quotas.ts'
+import type { OwnerId } from '../../core/ids.ts'
 
-/** The columns of an account; see rows/accounts.ts. */
+/** The columns of an account; see accounts.ts. */
 export const ACCOUNT_COLUMNS = 'owner, name, created_at_ms, delete_running_endpoints, limits'
 
 /** A new account; no row when it is there. */
@@ -29,3 +32,19 @@ export const replaceSshKeys = `
 export const listAccounts = `
   SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE (created_at_ms, owner) > ($1, $2)
   ORDER BY created_at_ms, owner LIMIT $3`
+
+/** A row of `accounts`. */
+export interface AccountRow {
+  readonly owner: OwnerId
+  readonly name: string
+  readonly created_at_ms: number
+  readonly delete_running_endpoints: number
+  /** A JSON object. */
+  readonly limits: string
+}
+
+/** A row as an account. */
+export function toAccount({ owner: id, name, created_at_ms, delete_running_endpoints, limits }: AccountRow): Account {
+  const deleteRunningEndpoints = delete_running_endpoints === 1
+  return { id, name, createdAtMs: created_at_ms, deleteRunningEndpoints, limits: JSON.parse(limits) as GivenLimits }
+}

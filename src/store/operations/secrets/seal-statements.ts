@@ -1,8 +1,8 @@
 /** Statements on all that is sealed, wherever it is. */
-import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
-import { SEALED_MARK } from '../../core/secrets/seal-place.ts'
-import type { SealKind } from '../../ports/store/management-store.ts'
-import { payload } from './jobs.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../../../core/secrets/payload-seal.ts'
+import { SEALED_MARK } from '../../../core/secrets/seal-place.ts'
+import type { SealKind } from '../../../ports/store/management-store.ts'
+import { payload } from '../../tables/jobs.ts'
 
 /** Where each kind is: table, what identifies a row, the sealed text, and what that is bound to. */
 const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, text: string, row: string]>> = {
