@@ -42,7 +42,7 @@ export interface BodyReader {
 }
 
 /**
- * How many bytes of request bodies may be held at once, all requests together (docs/adr/0036). Small bodies of those with a key
+ * How many bytes of request bodies may be held at once, all requests together (docs/adr/0032). Small bodies of those with a key
  * always find room; large ones share it fairly between accounts. Callers without a key have a small room of their own.
  */
 export class BodyRoom {

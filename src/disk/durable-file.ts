@@ -1,5 +1,5 @@
 /**
- * Files that survive a power cut (docs/adr/0030). A file system may forget what was not flushed, and the name of a file is kept in
+ * Files that survive a power cut (docs/adr/0026). A file system may forget what was not flushed, and the name of a file is kept in
  * its folder, which is flushed apart. When a function here returns, the change is on stable storage; before, the old state or the new one is.
  */
 import {

@@ -10,7 +10,7 @@ export type NamingSettings = Pick<
 >
 
 /**
- * The names by which clients and workers may call the server; see docs/adr/0039-origins-and-hosts.md.
+ * The names by which clients and workers may call the server; see docs/adr/0035-origins-and-hosts.md.
  * @param ofMachine names that the machine has for itself
  */
 export function hostsOf(settings: NamingSettings, ofMachine: readonly string[] = machineNames()): KnownHosts {

@@ -1,6 +1,6 @@
 /**
  * The relay: a small process that has the address which workers know, so that they do not notice when their server is away
- * (docs/adr/0014). It receives each call wholly, passes it on, and passes it on again when the server ended before it answered.
+ * (docs/adr/0012). It receives each call wholly, passes it on, and passes it on again when the server ended before it answered.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'

@@ -1,6 +1,6 @@
 /**
  * The address under which workers in containers reach this server: a listener with the worker surface alone, on the gateway of
- * their network or whatever fits their engine (docs/adr/0022). The relay has it, so that it is there while the server is away.
+ * their network or whatever fits their engine (docs/adr/0018). The relay has it, so that it is there while the server is away.
  */
 import { readFileSync } from 'node:fs'
 import { AppError, toAppError } from '../core/errors.ts'

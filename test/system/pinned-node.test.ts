@@ -1,4 +1,4 @@
-/** The Node that runs everything is the one that was reviewed (docs/adr/0040-who-publishes-the-pinned-node.md). */
+/** The Node that runs everything is the one that was reviewed (docs/adr/0036-who-publishes-the-pinned-node.md). */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

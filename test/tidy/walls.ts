@@ -69,7 +69,7 @@ export const walls: Wall[] = [
     project: '',
     packages: '',
     builtins: 'fs path net',
-    why: 'all who write files write them so, see docs/adr/0030-durable-files.md; net: sockets with names in the file system',
+    why: 'all who write files write them so, see docs/adr/0026-durable-files.md; net: sockets with names in the file system',
   },
   { folder: 'services', project: 'core ports events', packages: '', builtins: '' },
   { folder: 'control', project: 'core ports events services', packages: '', builtins: '' },
@@ -85,7 +85,7 @@ export const walls: Wall[] = [
     project: 'core ports events services',
     packages: '',
     builtins: 'http net stream',
-    why: 'connections to workers are its own, see docs/adr/0025-connections-to-workers.md',
+    why: 'connections to workers are its own, see docs/adr/0021-connections-to-workers.md',
   },
   {
     folder: 'server',
@@ -175,7 +175,7 @@ export const walls: Wall[] = [
     project: '',
     packages: 'aws4fetch yauzl',
     builtins: 'http https net dns stream process fs path crypto async_hooks util zlib',
-    why: 'it also calls servers behind TLS, moves and unpacks files of jobs, serves jobs for development, and gives each line that a handler prints its job; see docs/adr/0032-worker-package.md',
+    why: 'it also calls servers behind TLS, moves and unpacks files of jobs, serves jobs for development, and gives each line that a handler prints its job; see docs/adr/0028-worker-package.md',
   },
 ]
 
