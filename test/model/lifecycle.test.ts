@@ -54,7 +54,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 
 async function hold(rig: Rig, seed: number, runs: number): Promise<void> {
   const property = fc.asyncProperty(steps, list => new Runner(rig).run(list))
-  await fc.assert(property, { seed, numRuns: runs, endOnFailure: false, interruptAfterTimeLimit: 30_000 })
+  await fc.assert(property, { seed, numRuns: runs, endOnFailure: false, interruptAfterTimeLimit: 120_000 })
 }
 
 for (const seed of [...SEEDS, randomSeed]) {

@@ -101,7 +101,7 @@ describe('faults around containers', { skip: noDocker, timeout: 280_000 }, () =>
 
   test('a server that starts again while containers run says that they do', async () => {
     const endpoint = await python()
-    const job = await submit(server, endpoint, { sleep: 5 })
+    const job = await submit(server, endpoint, { sleep: 15 })
     await begun(job)
     const { workerId } = await statusOf(server, endpoint, job)
     await server.kill9()
