@@ -5,7 +5,7 @@ import { openAiSurface } from '../api/openai/routes.ts'
 import { opsSurface } from '../api/ops/surface.ts'
 import { restRoutes } from '../api/rest/routes.ts'
 import { restSurface } from '../api/rest/surface.ts'
-import { v1Error, v1Routes } from '../api/rest-v1/routes.ts'
+import { V1_ERRORS, v1Routes } from '../api/rest-v1/routes.ts'
 import type { Surface, SurfaceName } from '../api/surface.ts'
 import { workerSurface } from '../api/worker/routes.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -60,7 +60,7 @@ export function createSurfaces(
   const asked = { ...common, ...jobs, endpoints: endpoints.endpoints, clock, stopping }
   return {
     rest: restSurface(common, restRoutes(routes)),
-    restV1: restSurface(common, v1Routes(routes), v1Error),
+    restV1: restSurface(common, v1Routes(routes), V1_ERRORS),
     graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...endpoints, store }),
     jobs: jobSurface({ ...asked, balancing: balancing.balancing, explaining: observing.explaining }),
     openai: openAiSurface(asked),

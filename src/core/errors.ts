@@ -1,3 +1,5 @@
+import { type FieldProblem, problemSentence } from './field-problem.ts'
+
 /**
  * Every way in which Runyard refuses a request, with its HTTP status and the title of its REST problem. One table for
  * all surfaces; each surface has one renderer.
@@ -18,26 +20,12 @@ export const ERROR_CODES = {
 /** A key of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES
 
-/**
- * What is wrong with a field of the input, in the model's own names. Each surface renders its own: see {@link withFieldNames}.
- */
-export interface FieldProblem {
-  readonly field: string
-  /** What of the field is wrong, such as one item of a list. */
-  readonly item?: string
-  /** What is wrong with it, without the field's name. `{other}` stands for the name of `other`. */
-  readonly problem: string
-  /** The second field of a problem between two. */
-  readonly other?: string
-}
-
-/** A failed check: of a field that surfaces call by different names, or a whole sentence. */
-export type Failure = string | FieldProblem
-
 /** What an {@link AppError} may say beyond its message. */
 export interface ErrorExtras {
   /** One sentence per failed check, when a request failed several at once. */
-  readonly failures?: readonly Failure[]
+  readonly failures?: readonly string[]
+  /** The failed checks as data, for surfaces that render them with their own names of fields. */
+  readonly problems?: readonly FieldProblem[]
   /** Whole seconds after which trying again makes sense; becomes `Retry-After`. */
   readonly retryAfterSeconds?: number
   /** The methods that the path does take; becomes `Allow`. */
@@ -49,10 +37,10 @@ export interface ErrorExtras {
 /** The one error that crosses layers on purpose. Its message is a sentence for the person who made the request. */
 export class AppError extends Error {
   readonly code: ErrorCode
-  /** One sentence per failed check, with the model's names of fields. */
+  /** One sentence per failed check. */
   readonly failures: readonly string[]
-  /** The same as data. */
-  readonly problems: readonly Failure[]
+  /** The failed checks of fields as data; empty where the sentences are all there is. */
+  readonly problems: readonly FieldProblem[]
   readonly retryAfterSeconds: number | undefined
   readonly allow: readonly string[]
 
@@ -60,8 +48,8 @@ export class AppError extends Error {
     super(message, extras.cause === undefined ? undefined : { cause: extras.cause })
     this.name = 'AppError'
     this.code = code
-    this.problems = extras.failures ?? []
-    this.failures = this.problems.map(problem => sentenceOf(problem))
+    this.problems = extras.problems ?? []
+    this.failures = extras.failures ?? []
     this.retryAfterSeconds = extras.retryAfterSeconds
     this.allow = extras.allow ?? []
   }
@@ -73,31 +61,25 @@ export class AppError extends Error {
 }
 
 /**
- * An error for several failed checks at once.
+ * An error for several failed checks of a request at once, whose sentences name its parts as the caller knows them.
  * @param failures at least one
  */
-export function invalid(failures: readonly Failure[]): AppError {
-  return new AppError('invalid', failures.map(failure => sentenceOf(failure)).join('; '), { failures })
+export function invalidRequest(failures: readonly string[]): AppError {
+  return new AppError('invalid', failures.join('; '), { failures })
 }
 
-/** Failures without those that say the same. */
-export function distinct(failures: readonly Failure[]): Failure[] {
-  return [...new Map(failures.map(failure => [sentenceOf(failure), failure])).values()]
+/**
+ * An error for several wrong fields at once. Its sentences have the model's names until a surface renders it with its own.
+ * @param problems at least one
+ */
+export function invalidFields(problems: readonly FieldProblem[]): AppError {
+  const failures = problems.map(problem => problemSentence(problem))
+  return new AppError('invalid', failures.join('; '), { failures, problems })
 }
 
-/** A failed check as a sentence. @param names what a surface calls fields; those that are left out keep the model's name */
-export function sentenceOf(failure: Failure, names: Readonly<Record<string, string>> = {}): string {
-  if (typeof failure === 'string') return failure
-  const { field, item, problem, other } = failure
-  const [name, otherName] = [field, other ?? ''].map(field => names[field] ?? field)
-  const text = other === undefined ? problem : problem.replace('{other}', () => otherName!)
-  return item === undefined ? `${name} ${text}` : `${name}: ${item} ${text}`
-}
-
-/** An error as a surface tells it: with its own names of fields. */
-export function withFieldNames(error: AppError, names: Readonly<Record<string, string>>): AppError {
-  if (error.problems.every(problem => typeof problem === 'string')) return error
-  return invalid(error.problems.map(problem => sentenceOf(problem, names)))
+/** An error as a surface shows it. @param render a problem as a sentence with the surface's names of fields */
+export function renderFields(error: AppError, render: (problem: FieldProblem) => string): AppError {
+  return error.problems.length === 0 ? error : invalidRequest(error.problems.map(render))
 }
 
 /** An error that says which thing of which kind does not exist; the words "not found" are what clients look for. */

@@ -1,4 +1,5 @@
-import { invalid } from './errors.ts'
+import { invalidFields } from './errors.ts'
+import { type FieldProblem, fieldProblem } from './field-problem.ts'
 
 /** Which part of a list is asked for. */
 export interface PageRequest {
@@ -30,14 +31,16 @@ export interface Slice {
 /** Limit of items of one page. */
 export const MAX_PAGE = 1_000
 
-/** Everything wrong with what is asked for, one sentence each. @param most how many items a page of this list may have */
-export function pageFailures({ cursor, limit = 1 }: PageRequest, most = MAX_PAGE): string[] {
-  const failures: string[] = []
+/** Everything wrong with the request for a page. @param most limit of items of a page of this list */
+export function pageProblems({ cursor, limit = 1 }: PageRequest, most = MAX_PAGE): FieldProblem[] {
+  const problems: FieldProblem[] = []
   if (!Number.isInteger(limit) || limit < 1 || limit > most) {
-    failures.push(`limit must be an integer from 1 to ${most}`)
+    problems.push(fieldProblem('limit', `must be an integer from 1 to ${most}`))
   }
-  if (cursor != null && !CURSOR.test(cursor)) failures.push('cursor is not one that an earlier page has returned')
-  return failures
+  if (cursor != null && !CURSOR.test(cursor)) {
+    problems.push(fieldProblem('cursor', 'is not one that an earlier page has returned'))
+  }
+  return problems
 }
 
 /** The form of a cursor. */
@@ -49,8 +52,8 @@ export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
  * @throws AppError `invalid` for a limit out of bounds and for a cursor that no page had
  */
 export function sliceOf(request: PageRequest, most = MAX_PAGE): Slice {
-  const failures = pageFailures(request, most)
-  if (failures.length > 0) throw invalid(failures)
+  const problems = pageProblems(request, most)
+  if (problems.length > 0) throw invalidFields(problems)
   const { cursor, limit = most } = request
   const parts = cursor == null ? null : CURSOR.exec(cursor)
   return {

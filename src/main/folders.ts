@@ -1,11 +1,11 @@
 /** The folders that a run of the server was given: each becomes an endpoint, in processes or in containers. */
 import { createHash } from 'node:crypto'
 import { basename, resolve } from 'node:path'
-import { GRAPHQL_NAMES } from '../api/graphql/field-names.ts'
+import { graphqlSentence } from '../api/graphql/field-names.ts'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import type { Endpoint, EndpointType } from '../core/endpoints/endpoint.ts'
-import { AppError, toAppError, withFieldNames } from '../core/errors.ts'
+import { AppError, renderFields, toAppError } from '../core/errors.ts'
 import { connectEngine, type EngineConnection } from '../drivers/docker/connection.ts'
 import { buildImage } from '../drivers/docker/images/build.ts'
 import type { createLog } from '../system/observing/log.ts'
@@ -79,7 +79,7 @@ export async function serveFolders(app: App, folders: FoldersToServe, log: Log):
 }
 
 function sentences(error: unknown): string {
-  const { message, failures } = withFieldNames(toAppError(error), GRAPHQL_NAMES)
+  const { message, failures } = renderFields(toAppError(error), graphqlSentence)
   return [message, ...failures.filter(failure => failure !== message).map(failure => `  ${failure}`)].join('\n')
 }
 

@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql'
-import { toAppError, withFieldNames } from '../../core/errors.ts'
-import { GRAPHQL_NAMES } from './field-names.ts'
+import { renderFields, toAppError } from '../../core/errors.ts'
+import { graphqlSentence } from './field-names.ts'
 
 /** A refusal of what Runyard does not have, so that people see more than a field that their client's schema knows. */
 export function unsupported(what: string): never {
@@ -16,7 +16,7 @@ export function shownError(error: unknown, report: (cause: unknown) => void): Gr
   const found = error instanceof GraphQLError ? error : null
   const cause = found === null ? error : (found.originalError ?? null)
   if (found !== null && (cause === null || cause instanceof GraphQLError)) return found
-  const { code, status, message } = withFieldNames(toAppError(cause), GRAPHQL_NAMES)
+  const { code, status, message } = renderFields(toAppError(cause), graphqlSentence)
   if (status >= 500) report(cause)
   const http = status === 401 || status === 503 ? { http: { status } } : {}
   const place = found === null ? {} : { nodes: found.nodes ?? null, path: found.path ?? null }

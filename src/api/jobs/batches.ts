@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { invalid, notFound } from '../../core/errors.ts'
+import { invalidRequest, notFound } from '../../core/errors.ts'
 import { type BatchId, isJobId, type JobId } from '../../core/ids.ts'
 import { type Batch, batchStatus } from '../../core/jobs/batch.ts'
 import { type BatchReading, readBatchName, readMoreRequests, readNewBatch } from '../../core/jobs/batch-reading.ts'
@@ -106,7 +106,7 @@ function batchParameter(call: Call): BatchId {
 }
 
 function checked<Value>(reading: BatchReading<Value>): Value {
-  if ('failures' in reading) throw invalid(reading.failures)
+  if ('failures' in reading) throw invalidRequest(reading.failures)
   return reading.value
 }
 
@@ -114,7 +114,7 @@ function pageOf(call: Call): PageOf {
   const offset = wholeNumber(call, 'offset', 0, Number.MAX_SAFE_INTEGER, 0)
   const limit = wholeNumber(call, 'limit', 1, PAGE.most, PAGE.limit)
   const failures = [offset, limit].filter(value => typeof value === 'string')
-  if (failures.length > 0) throw invalid(failures)
+  if (failures.length > 0) throw invalidRequest(failures)
   return { offset: offset as number, limit: limit as number }
 }
 

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { Hono } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { AppError, invalid, notFound, toAppError } from '../../core/errors.ts'
+import { AppError, invalidRequest, notFound, toAppError } from '../../core/errors.ts'
 import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import { isFinal } from '../../core/jobs/job.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
@@ -175,7 +175,7 @@ function batch(
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   return parts.room.of(endpoint.owner).body(call.req.raw, PAYLOAD_BYTES.run, async body => {
     const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
-    if ('failures' in reading) throw invalid(reading.failures)
+    if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
     const job = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', idempotencyKey: keyOf(call) })
     return jsonText(JSON.stringify({ id: job.id, status: job.status }))
@@ -192,7 +192,7 @@ async function runSync(
   const job = await parts.room.of(endpoint.owner).body(call.req.raw, PAYLOAD_BYTES.runsync, async body => {
     const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
-    if (typeof wait === 'string' || 'failures' in reading) throw invalid(failures)
+    if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)
     const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
     return parts.jobs.submit(endpoint, reading.submission, how)
@@ -206,7 +206,7 @@ async function runSync(
 
 async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const ttl = readMilliseconds('ttl', call.req.query('ttl'), JOB_TIMES.statusTtlMs)
-  if (typeof ttl === 'string') throw invalid([ttl])
+  if (typeof ttl === 'string') throw invalidRequest([ttl])
   const id = jobParameter(call)
   const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
   return jsonText(jobViewParts(job, parts.clock.now()))
@@ -215,7 +215,7 @@ async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): P
 async function requests(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const [status, limit, cursor] = [call.req.query('status'), call.req.query('limit'), call.req.query('cursor')]
   const listing = readJobListing({ status, limit, cursor })
-  if ('failures' in listing) throw invalid(listing.failures)
+  if ('failures' in listing) throw invalidRequest(listing.failures)
   const { items, nextCursor } = await parts.jobs.list(endpoint.id, listing)
   const nowMs = parts.clock.now()
   const pagination = { nextCursor, hasNextPage: nextCursor !== null }
@@ -291,13 +291,13 @@ function keyOf(call: Call): string | undefined {
   const key = call.req.header('idempotency-key')?.trim()
   if (key === undefined) return undefined
   if (/^[\x20-\x7e]{1,255}$/.test(key)) return key
-  throw invalid(['"Idempotency-Key" must have 1 to 255 visible ASCII characters'])
+  throw invalidRequest(['"Idempotency-Key" must have 1 to 255 visible ASCII characters'])
 }
 
 /** How long a stream or status-sync is held: `wait`, clamped, or the default. */
 function holdOf(call: Call): number {
   const wait = readMilliseconds('wait', call.req.query('wait'), { min: 0, max: Number.MAX_SAFE_INTEGER })
-  if (typeof wait === 'string') throw invalid(['"wait" must be a whole number of milliseconds'])
+  if (typeof wait === 'string') throw invalidRequest(['"wait" must be a whole number of milliseconds'])
   return Math.min(wait ?? STREAM_HOLD_MS, JOB_TIMES.waitMs.max)
 }
 

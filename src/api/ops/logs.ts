@@ -1,5 +1,5 @@
 import type { Caller } from '../../core/accounts/permission.ts'
-import { invalid } from '../../core/errors.ts'
+import { invalidRequest } from '../../core/errors.ts'
 import { parseInstant } from '../../core/instants.ts'
 import { type LastEvent, readEventId } from '../../core/observing/log-cursor.ts'
 import type { LogSource } from '../../services/observing/log-feed.ts'
@@ -60,7 +60,7 @@ function queryOf(request: Request): LogQuery {
   const text = given.get('text')
   if (text !== null && text.length > MAX_TEXT) failures.push(`"text" can have at most ${MAX_TEXT} characters`)
   const after = lastEvent(request, failures)
-  if (failures.length > 0) throw invalid(failures)
+  if (failures.length > 0) throw invalidRequest(failures)
   return {
     tail,
     sinceMs,

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { dollars } from '../../core/billing/prices.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { TEMPLATE_DEFAULTS, type Template } from '../../core/endpoints/template.ts'
-import { type AppError, invalid } from '../../core/errors.ts'
+import { type AppError, invalidRequest } from '../../core/errors.ts'
 import type { EndpointId, RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Billing } from '../../services/billing/billing.ts'
@@ -16,8 +16,10 @@ import { timeOf, timeRule, timeText } from '../rest/routes/billing.ts'
 import { endpointId } from '../rest/routes/serverless.ts'
 import { BillingTimeQuery } from '../rest/schemas/billing.ts'
 import { IdParam } from '../rest/schemas/common.ts'
+import type { ErrorFormat } from '../rest/surface.ts'
 import { refusalHeaders } from '../surface.ts'
 import { changedConfig, endpointView, newConfig } from './endpoints.ts'
+import { v1Sentence } from './field-names.ts'
 import { EndpointFields, Flag, RegistryFields, TemplateFields, VolumeChanges, VolumeFields } from './schemas.ts'
 import { templateChanges, templateView } from './templates.ts'
 
@@ -49,8 +51,10 @@ export function v1Routes(parts: V1Parts): RestRoute[] {
   ]
 }
 
-/** An error as the tools of version 1 read it. */
-export function v1Error(error: AppError, headers: Readonly<Record<string, string>> = {}): Response {
+/** Errors as the tools of version 1 read them. */
+export const V1_ERRORS: ErrorFormat = { response: v1Error, sentence: v1Sentence }
+
+function v1Error(error: AppError, headers: Readonly<Record<string, string>> = {}): Response {
   return Response.json(
     { message: error.message, error: error.message, ...(error.failures.length > 0 ? { errors: error.failures } : {}) },
     { status: error.status, headers: { ...headers, ...refusalHeaders(error) } },
@@ -100,7 +104,7 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
       return mapConcurrently(templates, CONCURRENCY, ([endpoint, template]) => view(endpoint, query, template))
     }),
     route({ ...contract('post', '/endpoints'), ...body(EndpointFields) }, async ({ caller, body: fields }) => {
-      if (fields.templateId === undefined) throw invalid(['templateId is needed'])
+      if (fields.templateId === undefined) throw invalidRequest(['templateId is needed'])
       // Tools of this version send false by default and mean nothing by it.
       const config = newConfig(fields.flashboot === false ? { ...fields, flashboot: undefined } : fields)
       return view(await endpoints.create(caller, config, fields.templateId as TemplateId), {})
@@ -136,7 +140,7 @@ function templateRoutes({ templates }: V1Parts): RestRoute[] {
         ...(name === undefined ? ['name is needed'] : []),
         ...(imageName === undefined ? ['imageName is needed'] : []),
       ]
-      if (name === undefined || imageName === undefined) throw invalid(missing)
+      if (name === undefined || imageName === undefined) throw invalidRequest(missing)
       const defaults = { ...TEMPLATE_DEFAULTS, diskGb: TEMPLATE_DISK_GB, volumeGb: isServerless ? 0 : 20 }
       const input = { ...defaults, ...templateChanges(fields, ''), name, image: imageName }
       return templateView(await templates.create(caller, input))

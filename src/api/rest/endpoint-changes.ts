@@ -1,8 +1,7 @@
 import type { Compute, CpuConfig, EndpointConfig, Scaler } from '../../core/endpoints/endpoint.ts'
 import type { Template, TemplateInput } from '../../core/endpoints/template.ts'
-import { AppError } from '../../core/errors.ts'
+import { invalidRequest } from '../../core/errors.ts'
 import type { RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
-import { NO_IDLE_TIMEOUT, rangeFailures } from './endpoint-rules.ts'
 import type { Members } from './route.ts'
 import type { ContainerShape, CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
 
@@ -44,13 +43,8 @@ export function newTemplate(body: Created, template: Template | null): Partial<T
   }
 }
 
-/**
- * The changes that a request asks for.
- * @throws AppError `invalid` when they do not go with what the endpoint is
- */
-export function changedConfig(body: Changed, before: EndpointConfig): Partial<EndpointConfig> {
-  const failures = changeFailures(body, before)
-  if (failures.length > 0) throw new AppError('invalid', failures.join('; '), { failures })
+/** The fields of an endpoint that a request gives, but for its hardware. */
+export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partial<EndpointConfig> {
   const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences } = body
   return {
     ...given('name', name),
@@ -58,13 +52,25 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
     ...given('workersMax', workers?.max),
     ...given('idleTimeoutS', workers?.idleTimeout),
     ...given('scaler', body.scaling === undefined ? undefined : scaler(body.scaling)),
-    ...given('compute', changedCompute(body, before.compute)),
     ...given('executionTimeoutMs', timeout),
     ...given('flashboot', flashboot),
     ...given('locations', dataCenterIds),
     ...given('networkVolumeIds', networkVolumes as VolumeId[] | undefined),
     ...given('modelReferences', modelReferences),
   }
+}
+
+/**
+ * The changes that a request asks for.
+ * @throws AppError `invalid` when the hardware is of the other kind than that of the endpoint
+ */
+export function changedConfig(body: Changed, before: EndpointConfig): Partial<EndpointConfig> {
+  const { kind } = before.compute
+  if (body.gpu !== undefined && kind === 'cpu')
+    throw invalidRequest(['$.gpu: this endpoint runs on CPUs; that cannot be changed'])
+  if (body.cpu !== undefined && kind === 'gpu')
+    throw invalidRequest(['$.cpu: this endpoint runs on GPUs; that cannot be changed'])
+  return { ...givenConfig(body), ...given('compute', changedCompute(body, before.compute)) }
 }
 
 /** The changes to the container configuration. @param template the one that is applied once, if any */
@@ -92,38 +98,20 @@ export function containerChanges(body: Partial<Members<typeof ContainerShape>>):
   }
 }
 
-function changeFailures(body: Changed, before: EndpointConfig): string[] {
-  const { workers, scaling } = body
-  const failures: string[] = []
-  if (body.gpu !== undefined && before.compute.kind === 'cpu')
-    failures.push('$.gpu: this endpoint runs on CPUs; that cannot be changed')
-  if (body.cpu !== undefined && before.compute.kind === 'gpu')
-    failures.push('$.cpu: this endpoint runs on GPUs; that cannot be changed')
-  if (workers !== undefined && (workers.min === undefined || workers.max === undefined)) {
-    failures.push(...rangeFailures(workers.min ?? before.workersMin, workers.max ?? before.workersMax))
-  }
-  const scalerType = scaling?.type ?? before.scaler.type
-  if (before.type === 'LOAD_BALANCER' && scalerType === 'QUEUE_DELAY') {
-    failures.push('$.scaling.type: must be REQUEST_COUNT for a load-balancing endpoint')
-  }
-  if (before.type === 'QUEUE' && scalerType === 'REQUEST_COUNT' && workers?.idleTimeout !== undefined) {
-    failures.push(NO_IDLE_TIMEOUT)
-  }
-  return failures
+/** The hardware that a request for a new endpoint names; null where it names none. */
+export function givenCompute({ gpu, cpu }: Partial<Created>): Compute | null {
+  if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
+  if (gpu === undefined) return null
+  const { pools, excludedTypes = [], count, allowedCudaVersions = [], minCudaVersion = null } = gpu
+  return { kind: 'gpu', pools, excludedTypes, count, allowedCudaVersions, minCudaVersion }
 }
 
-function newCompute({ gpu, cpu }: Created, template: Template | null): Compute {
-  if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
-  const { pools, excludedTypes = [], count, allowedCudaVersions, minCudaVersion } = gpu!
-  const limited = allowedCudaVersions !== undefined || minCudaVersion !== undefined
-  return {
-    kind: 'gpu',
-    pools,
-    excludedTypes,
-    count,
-    allowedCudaVersions: limited ? (allowedCudaVersions ?? []) : (template?.allowedCudaVersions ?? []),
-    minCudaVersion: minCudaVersion ?? null,
-  }
+/** The CUDA versions of the template count where the request names no limit of its own. */
+function newCompute(body: Created, template: Template | null): Compute {
+  const compute = givenCompute(body)!
+  const limited = body.gpu?.allowedCudaVersions !== undefined || body.gpu?.minCudaVersion !== undefined
+  if (compute.kind === 'cpu' || limited) return compute
+  return { ...compute, allowedCudaVersions: template?.allowedCudaVersions ?? [] }
 }
 
 /** Selecting pools anew clears the exclusions; setting one CUDA limit clears the other. */

@@ -1,7 +1,9 @@
-import type { EndpointField } from '../../core/endpoints/field-problems.ts'
+import { type FieldNames, type FieldProblem, problemWithoutField } from '../../core/field-problem.ts'
 
-/** What REST calls the fields of endpoints and templates. */
-export const REST_NAMES: Readonly<Record<EndpointField, string>> = {
+/** What REST version 2 calls the fields of the model; those that are left out have the same name. */
+const REST_NAMES: FieldNames = {
+  diskGb: 'disk',
+  volumeGb: 'mounts.persistent.size',
   workersMin: 'workers.min',
   workersMax: 'workers.max',
   idleTimeoutS: 'workers.idleTimeout',
@@ -9,15 +11,23 @@ export const REST_NAMES: Readonly<Record<EndpointField, string>> = {
   'scaler.type': 'scaling.type',
   'scaler.queueDelayS': 'scaling.queueDelay',
   'scaler.requestCount': 'scaling.requestCount',
+  'compute.pools': 'gpu.pools',
+  'compute.excludedTypes': 'gpu.excludedTypes',
   'compute.count': 'gpu.count',
-  'compute.allowedCudaVersions': 'allowedCudaVersions',
-  'compute.minCudaVersion': 'minCudaVersion',
   'compute.configs': 'cpu',
+  'compute.allowedCudaVersions': 'gpu.allowedCudaVersions',
+  'compute.minCudaVersion': 'gpu.minCudaVersion',
+  locations: 'dataCenterIds',
   networkVolumeIds: 'networkVolumes',
-  modelReferences: 'modelReferences',
-  image: 'image',
-  args: 'args',
-  diskGb: 'disk',
-  volumeGb: 'mounts.persistent.size',
-  registry: 'registry',
+  sizeGb: 'size',
+  expiresAtMs: 'expiresAt',
+  size: 'bucketSize',
+  startMs: 'startTime',
+  endMs: 'endTime',
+}
+
+/** A problem as REST version 2 shows it: the path of the field, then what is wrong. @param place the part of the request */
+export function restSentence(problem: FieldProblem, place: '$' | 'query' = '$'): string {
+  const name = REST_NAMES[problem.field] ?? problem.field
+  return `${place}.${name}: ${problemWithoutField(problem, REST_NAMES)}`
 }

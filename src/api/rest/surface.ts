@@ -2,13 +2,14 @@ import { Hono } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { RateDecision } from '../../core/accounts/rate-limit.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
-import { AppError, toAppError, withFieldNames } from '../../core/errors.ts'
+import { AppError, renderFields, toAppError } from '../../core/errors.ts'
+import type { FieldProblem } from '../../core/field-problem.ts'
 import type { Emit } from '../../events.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
-import { REST_NAMES } from './field-names.ts'
+import { restSentence } from './field-names.ts'
 import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
 import { validate } from './validate.ts'
@@ -25,14 +26,21 @@ const MAX_BODY_BYTES = 1024 * 1024
 
 type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: RateDecision | null } } }
 
-/** Makes the answer that tells of an error. */
-export type RenderError = (error: AppError, headers?: Readonly<Record<string, string>>) => Response
+/** How a version of the API shows errors. */
+export interface ErrorFormat {
+  /** The response for an error. */
+  readonly response: (error: AppError, headers?: Readonly<Record<string, string>>) => Response
+  /** A problem of a field as a sentence with the field's name in this version. */
+  readonly sentence: (problem: FieldProblem) => string
+}
 
-/** A management API as a function over a table of routes. @param render its errors; problem documents unless given */
+const PROBLEM_DOCUMENTS: ErrorFormat = { response: problemResponse, sentence: problem => restSentence(problem) }
+
+/** A management API as a function over a table of routes. @param format of errors; problem documents unless given */
 export function restSurface(
   parts: RestParts,
   routes: readonly RestRoute[],
-  render: RenderError = problemResponse,
+  format: ErrorFormat = PROBLEM_DOCUMENTS,
 ): Surface {
   const app = new Hono<Env>({ strict: true })
   for (const route of routes) {
@@ -72,7 +80,7 @@ export function restSurface(
   app.onError(error => {
     throw error
   })
-  return (request, env) => answered(parts, app, request, env, render)
+  return (request, env) => answered(parts, app, request, env, format)
 }
 
 async function answered(
@@ -80,7 +88,7 @@ async function answered(
   app: Hono<Env>,
   request: Request,
   env: SurfaceEnv,
-  render: RenderError,
+  format: ErrorFormat,
 ): Promise<Response> {
   const rate: { decision: RateDecision | null } = { decision: null }
   try {
@@ -89,7 +97,7 @@ async function answered(
     return answer
   } catch (thrown) {
     reportFailure(parts.emit, 'rest', request, thrown)
-    return render(withFieldNames(toAppError(thrown), REST_NAMES), rateHeaders(rate.decision))
+    return format.response(renderFields(toAppError(thrown), format.sentence), rateHeaders(rate.decision))
   }
 }
 

@@ -1,3 +1,4 @@
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { OwnerId } from '../ids.ts'
 import type { GivenLimits } from './quotas.ts'
 
@@ -18,12 +19,6 @@ export type AccountChanges = Partial<Pick<Account, 'name' | 'deleteRunningEndpoi
 /** Limit of accounts of one installation. */
 export const MAX_ACCOUNTS = 1_000
 
-/** Everything wrong with the name of an account, one sentence each. */
-export function accountFailures(name: string): string[] {
-  if (name.trim() === '') return ['name must not be empty']
-  return name.length > 191 ? ['name must have at most 191 characters'] : []
-}
-
 /** Limit of public SSH keys of one account. */
 export const MAX_SSH_KEYS = 100
 /** Limit of characters of a public SSH key. */
@@ -31,10 +26,12 @@ export const MAX_SSH_KEY = 16_384
 /** The form of a public SSH key; whether it is one matters to nobody here. */
 export const SSH_KEY = /^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/
 
-/** Everything wrong with a list of public SSH keys, one sentence each. */
-export function sshKeyFailures(keys: readonly string[]): string[] {
-  if (keys.length > MAX_SSH_KEYS) return [`there can be at most ${MAX_SSH_KEYS} SSH keys`]
+/** Everything wrong with a list of public SSH keys. */
+export function sshKeyProblems(keys: readonly string[]): FieldProblem[] {
+  if (keys.length > MAX_SSH_KEYS) return [fieldProblem('sshKeys', `must have at most ${MAX_SSH_KEYS} items`)]
   return keys.flatMap((key, index) =>
-    key.length <= MAX_SSH_KEY && SSH_KEY.test(key) ? [] : [`SSH key ${index + 1} is not of the form: type key comment`],
+    key.length <= MAX_SSH_KEY && SSH_KEY.test(key)
+      ? []
+      : [fieldProblem('sshKeys', 'is not of the form: type key comment', `key ${index + 1}`)],
   )
 }

@@ -1,3 +1,4 @@
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../ids.ts'
 
 /** What a key may do in one area. */
@@ -93,11 +94,12 @@ export function scopeEndpoints(scope: KeyScope): EndpointId[] {
   return scope.type === 'restricted' && typeof scope.jobs === 'object' ? (Object.keys(scope.jobs) as EndpointId[]) : []
 }
 
-/** Everything wrong with a scope, one sentence each. */
-export function scopeFailures(scope: KeyScope): string[] {
+/** Everything wrong with a scope. */
+export function scopeProblems(scope: KeyScope): FieldProblem[] {
   if (scope.type !== 'restricted') return []
   const named = scopeEndpoints(scope)
-  return named.length > MAX_SCOPE_ENDPOINTS ? [`a key can name at most ${MAX_SCOPE_ENDPOINTS} endpoints`] : []
+  if (named.length <= MAX_SCOPE_ENDPOINTS) return []
+  return [fieldProblem('scope', `must name at most ${MAX_SCOPE_ENDPOINTS} endpoints`)]
 }
 
 /** Whether a scope has no right that the other lacks. */

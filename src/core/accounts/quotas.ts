@@ -1,5 +1,7 @@
 /** What one account may have of an installation, so that the others keep their part. */
+
 import { AppError } from '../errors.ts'
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'
 
 /** The names of all limits. */
@@ -55,12 +57,13 @@ export function limitsFor(owner: OwnerId, given: GivenLimits, defaults: AccountL
   return { ...(owner === DEFAULT_OWNER ? NO_LIMITS : defaults), ...given }
 }
 
-/** Everything wrong with limits that somebody gave, one sentence each. */
-export function limitFailures(limits: GivenLimits): string[] {
+/** Everything wrong with limits that somebody gave. */
+export function limitProblems(limits: GivenLimits): FieldProblem[] {
   return Object.entries(limits).flatMap(([name, value]) => {
-    if (!ACCOUNT_LIMIT_NAMES.some(known => known === name)) return [`limits: there is no limit ${name}`]
+    if (!ACCOUNT_LIMIT_NAMES.some(known => known === name)) return [fieldProblem('limits', 'is not a limit', name)]
     const isNumber = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MOST_LIMIT
-    return value === null || isNumber ? [] : [`limits: ${name} must be null or a whole number up to ${MOST_LIMIT}`]
+    if (value === null || isNumber) return []
+    return [fieldProblem('limits', `must be null or a whole number up to ${MOST_LIMIT}`, name)]
   })
 }
 

@@ -1,4 +1,5 @@
 /** Spans of time that bills are made for, in UTC, and amounts that add up. */
+import { type FieldProblem, fieldProblem, pairProblem } from '../field-problem.ts'
 import { HOUR_MS } from './usage.ts'
 
 /** The spans into which usage is summed. Weeks begin on Mondays. */
@@ -44,33 +45,38 @@ export interface BillingTime {
   readonly endMs?: number | undefined
 }
 
+/** The number of buckets and their bounds say the same thing twice. */
+export const LAST_N_EXCLUDES = fieldProblem('lastN', 'excludes a start and an end')
+
 /**
  * The buckets that are asked for: their beginnings and the end of the last one. Both ends are moved outward to the bounds of
- * buckets. Otherwise everything wrong with what is asked for, one sentence each with the name of what is wrong in front.
+ * buckets. Otherwise everything wrong with the time.
  */
 export function billingBounds(
   time: BillingTime,
   nowMs: number,
-): { readonly bounds: readonly number[] } | { readonly failures: readonly string[] } {
+): { readonly bounds: readonly number[] } | { readonly problems: readonly FieldProblem[] } {
   const { size, lastN } = time
-  const failures: string[] = []
+  const problems: FieldProblem[] = []
   if (lastN !== undefined && (time.startMs !== undefined || time.endMs !== undefined)) {
-    failures.push('lastN: excludes startTime and endTime')
+    problems.push(LAST_N_EXCLUDES)
   }
-  if (lastN !== undefined && lastN > MAX_BUCKETS) failures.push(`lastN: must be at most ${MAX_BUCKETS}`)
+  if (lastN !== undefined && lastN > MAX_BUCKETS) problems.push(fieldProblem('lastN', `must be at most ${MAX_BUCKETS}`))
   // The bucket that begins at this very instant is the present one.
   const endMs = time.endMs ?? nowMs + 1
   const startMs = time.startMs ?? endMs - DEFAULT_DAYS * DAY_MS
-  if (time.startMs !== undefined && time.startMs < 0) failures.push('startTime: must not be before 1970')
-  if (endMs > LAST_MS) failures.push('endTime: must not be after the year 9998')
-  if (startMs >= endMs) failures.push('startTime: must be before endTime, which is now where it is not given')
-  if (failures.length > 0) return { failures }
+  if (time.startMs !== undefined && time.startMs < 0) problems.push(fieldProblem('startMs', 'must not be before 1970'))
+  if (endMs > LAST_MS) problems.push(fieldProblem('endMs', 'must not be after the year 9998'))
+  if (startMs >= endMs) {
+    problems.push(pairProblem('startMs', 'endMs', 'must be before {other}, which is now where it is not given'))
+  }
+  if (problems.length > 0) return { problems }
   const end = bucketsAfter(bucketStart(endMs - 1, size), size)
   const bounds = [lastN === undefined ? bucketStart(startMs, size) : bucketsAfter(end, size, -lastN)]
   while (bounds.at(-1)! < end) {
     if (bounds.length > MAX_BUCKETS) {
-      const sentence = `bucketSize: makes more than ${MAX_BUCKETS} buckets of this time; ask for less time or larger buckets`
-      return { failures: [sentence] }
+      const problem = `makes more than ${MAX_BUCKETS} buckets of this time; ask for less time or larger buckets`
+      return { problems: [fieldProblem('size', problem)] }
     }
     bounds.push(bucketsAfter(bounds.at(-1)!, size))
   }

@@ -1,9 +1,8 @@
-import type { Failure } from '../errors.ts'
-import { cpuFailures, gpuFailures, locationFailures } from '../hardware/catalog.ts'
+import { type FieldProblem, fieldProblem, nameProblems, pairProblem } from '../field-problem.ts'
+import { cpuProblems, gpuProblems, locationProblems } from '../hardware/catalog.ts'
 import type { GpuType } from '../hardware/catalog-types.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
-import { fieldProblem, pairProblem } from './field-problems.ts'
-import { cudaFailures, envFailures } from './template.ts'
+import { cudaProblems, envProblems } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
 export type EndpointType = 'QUEUE' | 'LOAD_BALANCER'
@@ -124,35 +123,23 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
 }
 
 /**
- * Everything wrong with a whole configuration.
- * @param local GPU types of this machine, which the catalogue may not know
+ * Everything wrong with a configuration, or with those of its fields that are given.
+ * @param local GPU types of this machine, which the catalogue may not know; null where they are not known now, so that excluded
+ *   types are not looked up
  */
-export function endpointFailures(
-  config: EndpointConfig,
-  local: readonly Pick<GpuType, 'id' | 'pool'>[] = [],
-): Failure[] {
-  const { workersMin: min, workersMax: max, idleTimeoutS, executionTimeoutMs } = config
-  const failures: Failure[] = []
-  if (config.name.trim().length < 1) failures.push('name must not be empty')
-  if (config.name.length > 191) failures.push('name must have at most 191 characters')
-  if (!isIntegerIn(min, 0, MAX_WORKERS))
-    failures.push(fieldProblem('workersMin', `must be an integer from 0 to ${MAX_WORKERS}`))
-  if (!isIntegerIn(max, 0, MAX_WORKERS))
-    failures.push(fieldProblem('workersMax', `must be an integer from 0 to ${MAX_WORKERS}`))
-  if (min > max) failures.push(pairProblem('workersMin', 'workersMax', `(${min}) must not exceed {other} (${max})`))
-  if (!isIntegerIn(idleTimeoutS, 1, 3600)) {
-    failures.push(fieldProblem('idleTimeoutS', 'must be an integer from 1 to 3600 seconds'))
-  }
-  if (!isIntegerIn(executionTimeoutMs, 5_000, 7 * 86_400_000)) {
-    failures.push(fieldProblem('executionTimeoutMs', 'must be an integer from 5000 to 604800000 milliseconds'))
-  }
+export function endpointProblems(
+  config: Partial<EndpointConfig>,
+  local: readonly Pick<GpuType, 'id' | 'pool'>[] | null = [],
+): FieldProblem[] {
+  const { name, compute, locations, env } = config
   return [
-    ...failures,
-    ...scalerFailures(config),
-    ...computeFailures(config.compute, local),
-    ...locationFailures(config.locations),
-    ...listFailures(config),
-    ...envFailures(config.env),
+    ...(name === undefined ? [] : nameProblems(name)),
+    ...workerProblems(config),
+    ...scalerProblems(config),
+    ...(compute === undefined ? [] : computeProblems(compute, local)),
+    ...(locations === undefined ? [] : locationProblems(locations)),
+    ...listProblems(config),
+    ...(env === undefined ? [] : envProblems(env)),
   ]
 }
 
@@ -172,6 +159,12 @@ export function tidied<Config extends Pick<EndpointConfig, 'compute'>>(config: C
 export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfinished: number): string | null {
   if (before.type === after.type || unfinished === 0) return null
   return `the type of endpoint ${before.id} cannot change while it has unfinished jobs`
+}
+
+/** Why an idle timeout that a request sets is refused: it would have no effect. */
+export function idleTimeoutProblems({ type, scaler }: Partial<EndpointConfig>): FieldProblem[] {
+  if (type === undefined || scaler === undefined || hasIdleTimeout({ type, scaler })) return []
+  return [fieldProblem('idleTimeoutS', 'does not apply to a queue that scales on requestCount; leave it out')]
 }
 
 /** Whether the endpoint's own idleTimeout has an effect: queues that scale on requestCount have one of their own. */
@@ -214,7 +207,28 @@ export function formatGpuIds(compute: Compute): string | null {
   return [...compute.pools, ...compute.excludedTypes.map(type => `-${type}`)].join(',')
 }
 
-function scalerFailures({ scaler, type }: EndpointConfig): Failure[] {
+function workerProblems(config: Partial<EndpointConfig>): FieldProblem[] {
+  const { workersMin: min, workersMax: max, idleTimeoutS, executionTimeoutMs } = config
+  const inRange = `must be an integer from 0 to ${MAX_WORKERS}`
+  const both = min !== undefined && max !== undefined && min > max
+  const problems: (FieldProblem | null)[] = [
+    isIntegerIn(min, 0, MAX_WORKERS) ? null : fieldProblem('workersMin', inRange),
+    isIntegerIn(max, 0, MAX_WORKERS) ? null : fieldProblem('workersMax', inRange),
+    both
+      ? { ...pairProblem('workersMin', 'workersMax', `must not exceed {other}, which is ${max}`), item: `${min}` }
+      : null,
+    isIntegerIn(idleTimeoutS, 1, 3600)
+      ? null
+      : fieldProblem('idleTimeoutS', 'must be an integer from 1 to 3600 seconds'),
+    isIntegerIn(executionTimeoutMs, 5_000, 7 * 86_400_000)
+      ? null
+      : fieldProblem('executionTimeoutMs', 'must be an integer from 5000 to 604800000 milliseconds'),
+  ]
+  return problems.filter(problem => problem !== null)
+}
+
+function scalerProblems({ scaler, type }: Partial<EndpointConfig>): FieldProblem[] {
+  if (scaler === undefined) return []
   if (scaler.type === 'REQUEST_COUNT') {
     return isIntegerIn(scaler.requestCount, 1, 1_000_000)
       ? []
@@ -227,69 +241,57 @@ function scalerFailures({ scaler, type }: EndpointConfig): Failure[] {
     : [fieldProblem('scaler.queueDelayS', 'must be at least 0.5 seconds for QUEUE_DELAY')]
 }
 
-function computeFailures(compute: Compute, local: readonly Pick<GpuType, 'id' | 'pool'>[]): Failure[] {
-  if (compute.kind === 'cpu') {
-    if (compute.configs.length === 0)
-      return [fieldProblem('compute.configs', 'must name at least one CPU configuration')]
-    if (compute.configs.length > MAX_ITEMS)
-      return [fieldProblem('compute.configs', `must have at most ${MAX_ITEMS} items`)]
-    const twice = repeated(compute.configs.map(({ flavor, vcpuCount }) => `${flavor} with ${vcpuCount} vCPUs`))
-    return [
-      ...compute.configs.flatMap(config => cpuFailures(config.flavor, config.vcpuCount)),
-      ...twice.map(config => fieldProblem('compute.configs', 'is given twice', config)),
-    ]
-  }
+function computeProblems(compute: Compute, local: readonly Pick<GpuType, 'id' | 'pool'>[] | null): FieldProblem[] {
+  if (compute.kind === 'cpu') return cpuListProblems(compute.configs)
   const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
-  const failures: Failure[] = gpuFailures(pools, excludedTypes, local)
-  if (!isIntegerIn(count, 1, 64)) failures.push(fieldProblem('compute.count', 'must be an integer from 1 to 64'))
-  failures.push(...cudaFailures(allowedCudaVersions), ...cudaFailures(minCudaVersion === null ? [] : [minCudaVersion]))
+  const problems = gpuProblems(pools, excludedTypes, local)
+  if (!isIntegerIn(count, 1, 64)) problems.push(fieldProblem('compute.count', 'must be an integer from 1 to 64'))
+  problems.push(...cudaProblems('compute.allowedCudaVersions', allowedCudaVersions))
+  problems.push(...cudaProblems('compute.minCudaVersion', minCudaVersion === null ? [] : [minCudaVersion]))
   if (allowedCudaVersions.length > 0 && minCudaVersion !== null) {
-    failures.push(
-      pairProblem(
-        'compute.allowedCudaVersions',
-        'compute.minCudaVersion',
-        'and {other} exclude each other; one must be empty',
-      ),
-    )
+    const problem = 'excludes {other}; one of them must be empty'
+    problems.push(pairProblem('compute.allowedCudaVersions', 'compute.minCudaVersion', problem))
   }
-  return failures
+  return problems
 }
 
-function listFailures(config: EndpointConfig): Failure[] {
-  const { networkVolumeIds, modelReferences, compliance, workersPfbTarget } = config
-  const failures: Failure[] = []
-  if (networkVolumeIds.length > MAX_ITEMS)
-    failures.push(fieldProblem('networkVolumeIds', `must have at most ${MAX_ITEMS} items`))
-  for (const id of repeated(networkVolumeIds))
-    failures.push(fieldProblem('networkVolumeIds', 'is given twice', `'${id}'`))
-  if (modelReferences.length > MAX_ITEMS)
-    failures.push(fieldProblem('modelReferences', `must have at most ${MAX_ITEMS} items`))
-  for (const reference of modelReferences) {
-    if (!MODEL_REFERENCE.test(reference)) {
-      failures.push(
-        fieldProblem(
-          'modelReferences',
-          'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/',
-          `'${reference}'`,
-        ),
-      )
-    }
-  }
-  for (const item of compliance) {
-    if (!COMPLIANCE.includes(item)) {
-      failures.push(`compliance: '${item}' is not known; known are ${COMPLIANCE.join(', ')}`)
-    }
-  }
-  if (!isIntegerIn(workersPfbTarget, 0, MAX_WORKERS)) {
-    failures.push(`workersPFBTarget must be an integer from 0 to ${MAX_WORKERS}`)
-  }
-  return failures
+function cpuListProblems(configs: readonly CpuConfig[]): FieldProblem[] {
+  if (configs.length === 0) return [fieldProblem('compute.configs', 'must name at least one CPU configuration')]
+  if (configs.length > MAX_ITEMS) return [fieldProblem('compute.configs', `must have at most ${MAX_ITEMS} items`)]
+  const twice = repeated(configs.map(({ flavor, vcpuCount }) => `${flavor} with ${vcpuCount} vCPUs`))
+  return [
+    ...configs.flatMap(config => cpuProblems(config.flavor, config.vcpuCount)),
+    ...twice.map(config => fieldProblem('compute.configs', 'is given twice', config)),
+  ]
 }
+
+function listProblems(config: Partial<EndpointConfig>): FieldProblem[] {
+  const { networkVolumeIds = [], modelReferences = [], compliance = [], workersPfbTarget } = config
+  const tooMany = `must have at most ${MAX_ITEMS} items`
+  return [
+    ...(networkVolumeIds.length > MAX_ITEMS ? [fieldProblem('networkVolumeIds', tooMany)] : []),
+    ...repeated(networkVolumeIds).map(id => fieldProblem('networkVolumeIds', 'is given twice', `'${id}'`)),
+    ...(modelReferences.length > MAX_ITEMS ? [fieldProblem('modelReferences', tooMany)] : []),
+    ...modelReferences
+      .filter(reference => !MODEL_REFERENCE.test(reference))
+      .map(reference => fieldProblem('modelReferences', REFERENCE_FORM, `'${reference}'`)),
+    ...compliance
+      .filter(item => !COMPLIANCE.includes(item))
+      .map(item => fieldProblem('compliance', `is not known; known are ${COMPLIANCE.join(', ')}`, `'${item}'`)),
+    ...(isIntegerIn(workersPfbTarget, 0, MAX_WORKERS)
+      ? []
+      : [fieldProblem('workersPfbTarget', `must be an integer from 0 to ${MAX_WORKERS}`)]),
+  ]
+}
+
+const REFERENCE_FORM =
+  'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/'
 
 function repeated(items: readonly string[]): string[] {
   return [...new Set(items.filter((item, index) => items.indexOf(item) !== index))]
 }
 
-function isIntegerIn(value: number, min: number, max: number): boolean {
-  return Number.isInteger(value) && value >= min && value <= max
+/** True for a value that is not given: it is not checked. */
+function isIntegerIn(value: number | undefined, min: number, max: number): boolean {
+  return value === undefined || (Number.isInteger(value) && value >= min && value <= max)
 }

@@ -1,5 +1,6 @@
 /** How a worker of a load-balancing endpoint serves, as the variables of its environment say. */
 
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { secretNames } from '../secrets/secret.ts'
 import { initTimeoutMs, isInitTimeout, MAX_INIT_S } from './init-timeout.ts'
 
@@ -80,22 +81,23 @@ export function maxConcurrencyOf(env: Environment): number | null {
  * @param saved as they were saved: of one that refers to secrets these are named, and its value is not repeated
  */
 export function servingProblem(env: Environment, saved: Environment = env): string | null {
-  const problems = wrongIn(env).map(({ name, sentence, text }) => {
+  const problems = wrongIn(env).map(({ name, must, text }) => {
     const secrets = secretNames({ text: saved[name] ?? '' })
-    if (secrets.length === 0) return `${sentence}, not ${shown(text)}`
-    return `${sentence}, which the value of the secret ${secrets.join(', ')} is not`
+    const rule = `the variable ${name} must ${must}`
+    if (secrets.length === 0) return `${rule}, not ${shown(text)}`
+    return `${rule}, which the value of the secret ${secrets.join(', ')} is not`
   })
   return problems.length === 0 ? null : problems.join('; ')
 }
 
 /**
- * The same, a sentence each, as far as it can be told when variables are saved: what refers to a secret is seen when a worker is
- * started. The values, which may be anything, are not repeated.
+ * The same when variables are saved. A value that refers to a secret is checked when a worker is started. Values are not repeated:
+ * they may be anything.
  * @param known variables from before, whose values are not judged again
  */
-export function servingFailures(env: Environment, known: Environment = {}): string[] {
+export function servingVariableProblems(env: Environment, known: Environment = {}): FieldProblem[] {
   const judged = wrongIn(env).filter(({ name, text }) => text !== known[name] && secretNames({ text }).length === 0)
-  return judged.map(({ sentence }) => sentence)
+  return judged.map(({ name, must }) => fieldProblem('env', `must ${must}`, `the variable ${name}`))
 }
 
 interface VariableRule {
@@ -123,13 +125,13 @@ const RULES: Readonly<Record<string, VariableRule>> = {
 interface Wrong {
   readonly name: string
   readonly text: string
-  readonly sentence: string
+  readonly must: string
 }
 
 function wrongIn(env: Environment): Wrong[] {
   return Object.entries(RULES).flatMap(([name, { holds, must }]) => {
     const text = env[name]
-    return text === undefined || holds(text) ? [] : [{ name, text, sentence: `the variable ${name} must ${must}` }]
+    return text === undefined || holds(text) ? [] : [{ name, text, must }]
   })
 }
 

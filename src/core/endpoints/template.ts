@@ -1,6 +1,5 @@
-import type { Failure } from '../errors.ts'
+import { type FieldName, type FieldProblem, fieldProblem, nameProblems } from '../field-problem.ts'
 import type { OwnerId, RegistryId, TemplateId } from '../ids.ts'
-import { fieldProblem } from './field-problems.ts'
 
 /** What a template is for. */
 export type TemplateCategory = 'NVIDIA' | 'CPU' | 'AMD'
@@ -89,63 +88,68 @@ export const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/
 export const PORT = /^\d{1,5}\/(http|tcp|udp)$/
 
 /** Everything wrong with a template's fields; empty when it can be saved. */
-export function templateFailures(input: TemplateInput): Failure[] {
-  const failures: Failure[] = []
-  if (input.name.trim() === '') failures.push('name must not be empty')
-  if (input.name.length > 191) failures.push('name must have at most 191 characters')
-  if (input.image.trim() === '') failures.push(fieldProblem('image', 'must not be empty'))
-  if (!Number.isInteger(input.diskGb) || input.diskGb < 1) {
-    failures.push(fieldProblem('diskGb', 'must be an integer of at least 1'))
+export function templateProblems(input: TemplateInput): FieldProblem[] {
+  const { name, image, args, readme, diskGb, volumeGb, isServerless, ports } = input
+  const problems = nameProblems(name)
+  if (image.trim() === '') problems.push(fieldProblem('image', 'must not be empty'))
+  if (!Number.isInteger(diskGb) || diskGb < 1) {
+    problems.push(fieldProblem('diskGb', 'must be an integer of at least 1'))
   }
-  if (!Number.isInteger(input.volumeGb) || input.volumeGb < 0) {
-    failures.push(fieldProblem('volumeGb', 'must be an integer of at least 0'))
+  if (!Number.isInteger(volumeGb) || volumeGb < 0) {
+    problems.push(fieldProblem('volumeGb', 'must be an integer of at least 0'))
   }
-  if (input.isServerless && input.volumeGb !== 0)
-    failures.push(fieldProblem('volumeGb', 'must be 0 for a serverless template'))
-  const tooLong = `must have at most ${MAX_TEXT} characters`
-  for (const field of ['image', 'args'] as const) {
-    if (input[field].length > MAX_TEXT) failures.push(fieldProblem(field, tooLong))
+  if (isServerless && volumeGb !== 0) problems.push(fieldProblem('volumeGb', 'must be 0 for a serverless template'))
+  for (const [field, text] of Object.entries({ image, args, readme })) {
+    if (text.length > MAX_TEXT) {
+      problems.push(fieldProblem(field as 'image' | 'args' | 'readme', `must have at most ${MAX_TEXT} characters`))
+    }
   }
-  if (input.readme.length > MAX_TEXT) failures.push(`readme ${tooLong}`)
-  if (input.ports.length > MAX_PORTS) failures.push(`ports must have at most ${MAX_PORTS} items`)
-  failures.push(...portFailures(input.ports).map(failure => `ports: ${failure}`))
-  failures.push(...labelFailures(input.portLabels))
-  return [...failures, ...cudaFailures(input.allowedCudaVersions), ...envFailures(input.env)]
+  return [
+    ...problems,
+    ...(ports.length > MAX_PORTS ? [fieldProblem('ports', `must have at most ${MAX_PORTS} items`)] : []),
+    ...portProblems(ports),
+    ...labelProblems(input.portLabels),
+    ...cudaProblems('allowedCudaVersions', input.allowedCudaVersions),
+    ...envProblems(input.env),
+  ]
 }
 
-function labelFailures(labels: readonly PortLabel[]): string[] {
-  if (labels.length > MAX_PORTS) return [`portsConfig must have at most ${MAX_PORTS} items`]
+function labelProblems(labels: readonly PortLabel[]): FieldProblem[] {
+  if (labels.length > MAX_PORTS) return [fieldProblem('portLabels', `must have at most ${MAX_PORTS} items`)]
   return labels.flatMap(({ port, name }) => [
-    ...(/^\d{1,5}$/.test(port) ? [] : [`portsConfig: '${port}' is not the number of a port`]),
+    ...(/^\d{1,5}$/.test(port) ? [] : [fieldProblem('portLabels', 'is not the number of a port', `'${port}'`)]),
     ...(name.trim() !== '' && name.length <= 191
       ? []
-      : [`portsConfig: the name of port ${port} must have 1 to 191 characters`]),
+      : [fieldProblem('portLabels', 'must have 1 to 191 characters', `the name of port ${port}`)]),
   ])
 }
 
-/** Everything wrong with a list of CUDA versions, one sentence each. */
-export function cudaFailures(versions: readonly string[]): string[] {
-  if (versions.length > MAX_CUDA_VERSIONS) return [`at most ${MAX_CUDA_VERSIONS} CUDA versions can be given`]
+/** Everything wrong with a list of CUDA versions, which is in a field. */
+export function cudaProblems(field: FieldName, versions: readonly string[]): FieldProblem[] {
+  if (versions.length > MAX_CUDA_VERSIONS) return [fieldProblem(field, `must have at most ${MAX_CUDA_VERSIONS} items`)]
   return versions
     .filter(version => version.length > MAX_CUDA_VERSION || !/^\d+\.\d+$/.test(version))
-    .map(version => `CUDA version '${version}' is not of the form major.minor`)
+    .map(version => fieldProblem(field, 'is not of the form major.minor', `CUDA version '${version}'`))
 }
 
-/** Everything wrong with an environment, one sentence each. */
-export function envFailures(env: Readonly<Record<string, string>>): string[] {
-  const failures: string[] = []
+/** Everything wrong with an environment. */
+export function envProblems(env: Readonly<Record<string, string>>): FieldProblem[] {
+  const problems: FieldProblem[] = []
   const names = Object.keys(env)
-  if (names.length > MAX_ENV_VARIABLES) failures.push(`env must have at most ${MAX_ENV_VARIABLES} variables`)
-  for (const name of names) {
-    if (!ENV_NAME.test(name)) failures.push(`env: '${name}' is not a variable name`)
-    if (env[name]!.includes('\0')) failures.push(`env: the value of '${name}' must not hold a null character`)
-    if (env[name]!.length > MAX_TEXT)
-      failures.push(`env: the value of '${name}' must have at most ${MAX_TEXT} characters`)
+  if (names.length > MAX_ENV_VARIABLES) {
+    problems.push(fieldProblem('env', `must have at most ${MAX_ENV_VARIABLES} variables`))
   }
-  return failures
+  for (const name of names) {
+    const wrongValue = (problem: string) => problems.push(fieldProblem('env', problem, `the value of '${name}'`))
+    if (!ENV_NAME.test(name)) problems.push(fieldProblem('env', 'is not a variable name', `'${name}'`))
+    if (env[name]!.includes('\0')) wrongValue('must not hold a null character')
+    if (env[name]!.length > MAX_TEXT) wrongValue(`must have at most ${MAX_TEXT} characters`)
+  }
+  return problems
 }
 
-/** Everything wrong with a list of ports, one sentence each. */
-export function portFailures(ports: readonly string[]): string[] {
-  return ports.filter(port => !PORT.test(port)).map(port => `'${port}' is not of the form port/protocol`)
+/** Everything wrong with a list of ports. */
+export function portProblems(ports: readonly string[]): FieldProblem[] {
+  const wrong = ports.filter(port => !PORT.test(port))
+  return wrong.map(port => fieldProblem('ports', 'is not of the form port/protocol', `'${port}'`))
 }

@@ -1,3 +1,4 @@
+import { type FieldProblem, fieldProblem, nameProblems } from '../field-problem.ts'
 import { DATA_CENTERS } from '../hardware/catalog-types.ts'
 import type { OwnerId, VolumeId } from '../ids.ts'
 
@@ -21,28 +22,26 @@ export type VolumeInput = Pick<NetworkVolume, 'name' | 'sizeGb' | 'dataCenter' |
 
 const SIZE_GB = { min: 10, max: 4_096 }
 
-/** Everything wrong with what is given of a volume, one sentence each. */
-export function volumeFailures(input: Partial<VolumeInput>): string[] {
+/** Everything wrong with what is given of a volume. */
+export function volumeProblems(input: Partial<VolumeInput>): FieldProblem[] {
   const { name, sizeGb, dataCenter, type } = input
-  const failures: string[] = []
-  if (name !== undefined && name.trim() === '') failures.push('name must not be empty')
-  if (name !== undefined && name.length > 191) failures.push('name must have at most 191 characters')
+  const problems = name === undefined ? [] : nameProblems(name)
   if (sizeGb !== undefined && !(Number.isInteger(sizeGb) && sizeGb >= SIZE_GB.min && sizeGb <= SIZE_GB.max)) {
-    failures.push(`size must be an integer from ${SIZE_GB.min} to ${SIZE_GB.max} GB`)
+    problems.push(fieldProblem('sizeGb', `must be an integer from ${SIZE_GB.min} to ${SIZE_GB.max} GB`))
   }
   if (dataCenter !== undefined && !DATA_CENTERS.some(({ id }) => id === dataCenter)) {
-    failures.push(
-      `'${dataCenter}' is not a data center; the data centers are ${DATA_CENTERS.map(({ id }) => id).join(', ')}`,
-    )
+    const known = DATA_CENTERS.map(({ id }) => id).join(', ')
+    problems.push(fieldProblem('dataCenter', `is not a data center; the data centers are ${known}`, `'${dataCenter}'`))
   }
   if (type !== undefined && type !== 'STANDARD' && type !== 'HIGH_PERFORMANCE') {
-    failures.push(`type must be STANDARD or HIGH_PERFORMANCE, not '${type}'`)
+    problems.push(fieldProblem('type', `must be STANDARD or HIGH_PERFORMANCE, not '${type}'`))
   }
-  return failures
+  return problems
 }
 
-/** Why a volume cannot get this size, as a sentence; null when it can. Volumes only grow. */
-export function shrinkProblem(volume: NetworkVolume, sizeGb: number): string | null {
-  if (sizeGb >= volume.sizeGb) return null
-  return `size must not be smaller than the ${volume.sizeGb} GB that the volume has; volumes only grow`
+/** Why a volume cannot get this size; empty when it can. Volumes only grow. */
+export function shrinkProblems(volume: NetworkVolume, sizeGb: number): FieldProblem[] {
+  if (sizeGb >= volume.sizeGb) return []
+  const problem = `must not be smaller than the ${volume.sizeGb} GB that the volume has; volumes only grow`
+  return [fieldProblem('sizeGb', problem)]
 }

@@ -1,3 +1,4 @@
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from './catalog-data.ts'
 import { DATA_CENTERS, type GpuType } from './catalog-types.ts'
 
@@ -7,48 +8,53 @@ const FLAVOR_BY_ID = new Map(CPU_FLAVORS.map(flavor => [flavor.id, flavor]))
 export const LOCATIONS: readonly string[] = [...LOCATION_CODES, ...DATA_CENTERS.map(({ id }) => id)]
 
 /**
- * Everything wrong with a choice of pools and the types taken out of it, one sentence each.
- * @param local types of this machine with their pools, which the catalogue may not know
+ * Everything wrong with a choice of pools and the types taken out of it.
+ * @param local types of this machine with their pools, which the catalogue may not know; null where they are not known now, so
+ *   that excluded types are not looked up
  */
-export function gpuFailures(
+export function gpuProblems(
   pools: readonly string[],
   excludedTypes: readonly string[],
-  local: readonly Pick<GpuType, 'id' | 'pool'>[] = [],
-): string[] {
-  const failures: string[] = []
-  if (pools.length === 0) failures.push('at least one GPU pool is needed')
+  local: readonly Pick<GpuType, 'id' | 'pool'>[] | null = [],
+): FieldProblem[] {
+  const problems: FieldProblem[] = []
+  if (pools.length === 0) problems.push(fieldProblem('compute.pools', 'must name at least one GPU pool'))
   for (const pool of pools) {
     if (!POOL_BY_ID.has(pool)) {
-      failures.push(`'${pool}' is not a GPU pool; the pools are ${[...POOL_BY_ID.keys()].join(', ')}`)
+      const known = [...POOL_BY_ID.keys()].join(', ')
+      problems.push(fieldProblem('compute.pools', `is not a GPU pool; the pools are ${known}`, `'${pool}'`))
     }
   }
   const types = new Set([
     ...pools.flatMap(pool => POOL_BY_ID.get(pool)?.gpuTypes ?? []),
-    ...local.flatMap(({ id, pool }) => (pool !== null && pools.includes(pool) ? [id] : [])),
+    ...(local ?? []).flatMap(({ id, pool }) => (pool !== null && pools.includes(pool) ? [id] : [])),
   ])
   for (const [index, type] of excludedTypes.entries()) {
-    if (type.startsWith('-')) failures.push(`excluded type '${type}' must not start with a hyphen`)
-    else if (excludedTypes.indexOf(type) !== index) failures.push(`excluded type '${type}' is given twice`)
-    else if (!types.has(type)) failures.push(`excluded type '${type}' is not a GPU type of the selected pools`)
+    const wrong = (problem: string) => problems.push(fieldProblem('compute.excludedTypes', problem, `'${type}'`))
+    if (type.startsWith('-')) wrong('must not start with a hyphen')
+    else if (excludedTypes.indexOf(type) !== index) wrong('is given twice')
+    else if (local !== null && !types.has(type)) wrong('is not a GPU type of the selected pools')
   }
-  return failures
+  return problems
 }
 
-/** Everything wrong with a list of locations (country codes and data centers), one sentence each. */
-export function locationFailures(locations: readonly string[]): string[] {
+/** Everything wrong with a list of locations (country codes and data centers). */
+export function locationProblems(locations: readonly string[]): FieldProblem[] {
+  const problem = `is not a location; the locations are ${LOCATIONS.join(', ')}`
   return locations
     .filter(location => !LOCATIONS.includes(location))
-    .map(location => `'${location}' is not a location; the locations are ${LOCATIONS.join(', ')}`)
+    .map(location => fieldProblem('locations', problem, `'${location}'`))
 }
 
-/** Everything wrong with one CPU configuration, one sentence each. Flavors take 2 to 32 vCPUs, GraphQL 1 as well. */
-export function cpuFailures(flavor: string, vcpuCount: number): string[] {
+/** Everything wrong with one CPU configuration. Flavors take 2 to 32 vCPUs, GraphQL 1 as well. */
+export function cpuProblems(flavor: string, vcpuCount: number): FieldProblem[] {
   if (!FLAVOR_BY_ID.has(flavor)) {
-    return [`'${flavor}' is not a CPU flavor; the flavors are ${[...FLAVOR_BY_ID.keys()].join(', ')}`]
+    const known = [...FLAVOR_BY_ID.keys()].join(', ')
+    return [fieldProblem('compute.configs', `is not a CPU flavor; the flavors are ${known}`, `'${flavor}'`)]
   }
   const powerOfTwo = Number.isInteger(Math.log2(vcpuCount))
   if (!powerOfTwo || vcpuCount < 1 || vcpuCount > 32)
-    return [`vcpuCount ${vcpuCount} is not a power of two from 1 to 32`]
+    return [fieldProblem('compute.configs', 'is not a power of two from 1 to 32', `vcpuCount ${vcpuCount}`)]
   return []
 }
 

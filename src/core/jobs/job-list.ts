@@ -1,4 +1,5 @@
-import { type PageRequest, pageFailures } from '../pages.ts'
+import { problemSentence } from '../field-problem.ts'
+import { type PageRequest, pageProblems } from '../pages.ts'
 import { JOB_STATUSES, type JobStatus } from './job.ts'
 
 /** Which jobs of an endpoint are listed. */
@@ -32,7 +33,7 @@ export function readJobListing(query: JobListQuery): JobListing | { readonly fai
   const page = { limit, ...(query.cursor === undefined ? {} : { cursor: query.cursor }) }
   const failures = [
     ...unknown.map(name => `status '${name.slice(0, 100)}' is not known; the states are ${JOB_STATUSES.join(', ')}`),
-    ...pageFailures(page),
+    ...pageProblems(page).map(problem => problemSentence(problem)),
   ]
   return failures.length > 0 ? { failures } : { statuses, page }
 }

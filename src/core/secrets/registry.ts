@@ -1,3 +1,4 @@
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { OwnerId, RegistryId } from '../ids.ts'
 
 /** A credential for private images without its password, which is kept sealed and never given back. */
@@ -21,9 +22,9 @@ const MAX_NAME = 191
 /** Limit of characters of a user name and of a password. */
 export const MAX_CREDENTIAL = 8_192
 
-/** Everything wrong with what is given of a registry, one sentence each. */
-export function registryFailures(input: Partial<RegistryInput>): string[] {
-  const failures: string[] = []
+/** Everything wrong with what is given of a registry. */
+export function registryProblems(input: Partial<RegistryInput>): FieldProblem[] {
+  const problems: FieldProblem[] = []
   for (const [field, max] of [
     ['name', MAX_NAME],
     ['username', MAX_CREDENTIAL],
@@ -31,8 +32,8 @@ export function registryFailures(input: Partial<RegistryInput>): string[] {
   ] as const) {
     const text = input[field]
     if (text === undefined) continue
-    if (text.trim() === '') failures.push(`${field} must not be empty`)
-    if (text.length > max) failures.push(`${field} must have at most ${max} characters`)
+    if (text.trim() === '') problems.push(fieldProblem(field, 'must not be empty'))
+    if (text.length > max) problems.push(fieldProblem(field, `must have at most ${max} characters`))
   }
-  return failures
+  return problems
 }

@@ -1,3 +1,4 @@
+import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { OwnerId, SecretId } from '../ids.ts'
 
 /** A secret without its value, which is kept sealed and never given back. */
@@ -22,21 +23,22 @@ export interface SecretInput {
   readonly description: string | null
 }
 
-/** Everything wrong with what is given of a secret, one sentence each. */
-export function secretFailures({ name, value, description }: Partial<SecretInput>): string[] {
-  const failures: string[] = []
+/** Everything wrong with what is given of a secret. */
+export function secretProblems({ name, value, description }: Partial<SecretInput>): FieldProblem[] {
+  const problems: FieldProblem[] = []
   if (name !== undefined && !/^[A-Za-z0-9_][A-Za-z0-9_.\-/]{0,190}$/.test(name)) {
-    failures.push('name must have 1 to 191 letters, digits or _ . - /, and begin with a letter, a digit or _')
+    const form = 'must have 1 to 191 letters, digits or _ . - /, and begin with a letter, a digit or _'
+    problems.push(fieldProblem('name', form))
   }
-  if (name !== undefined && /^RUNPOD/i.test(name)) failures.push('name must not start with RUNPOD')
-  if (value === '') failures.push('value must not be empty')
+  if (name !== undefined && /^RUNPOD/i.test(name)) problems.push(fieldProblem('name', 'must not start with RUNPOD'))
+  if (value === '') problems.push(fieldProblem('value', 'must not be empty'))
   if (value !== undefined && Buffer.byteLength(value) >= MAX_VALUE_BYTES) {
-    failures.push('value must be smaller than 16 MiB')
+    problems.push(fieldProblem('value', 'must be smaller than 16 MiB'))
   }
   if (description != null && description.length > MAX_DESCRIPTION) {
-    failures.push(`description must have at most ${MAX_DESCRIPTION} characters`)
+    problems.push(fieldProblem('description', `must have at most ${MAX_DESCRIPTION} characters`))
   }
-  return failures
+  return problems
 }
 
 const REFERENCE = /\{\{\s*RUNPOD_SECRET_([A-Za-z0-9_.\-/]+)\s*\}\}/g

@@ -1,13 +1,8 @@
-import {
-  type Account,
-  type AccountChanges,
-  accountFailures,
-  MAX_ACCOUNTS,
-  sshKeyFailures,
-} from '../../core/accounts/account.ts'
+import { type Account, type AccountChanges, MAX_ACCOUNTS, sshKeyProblems } from '../../core/accounts/account.ts'
 import type { Caller } from '../../core/accounts/permission.ts'
-import { limitFailures } from '../../core/accounts/quotas.ts'
-import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { limitProblems } from '../../core/accounts/quotas.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
+import { nameProblems } from '../../core/field-problem.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { shortId } from '../short-id.ts'
@@ -41,8 +36,8 @@ export class Accounts {
   async create(caller: Caller, name: string): Promise<Account> {
     requireOperator(caller)
     const { store, random, clock, emit } = this.#ports
-    const failures = accountFailures(name)
-    if (failures.length > 0) throw invalid(failures)
+    const problems = nameProblems(name)
+    if (problems.length > 0) throw invalidFields(problems)
     this.#sharing.requireApart()
     if ((await store.accounts.list()).length >= MAX_ACCOUNTS) {
       throw new AppError('conflict', `there are ${MAX_ACCOUNTS} accounts already, which is the limit`)
@@ -89,13 +84,13 @@ export class Accounts {
     await this.find(caller, id)
     if (changes.name !== undefined) {
       requireOperator(caller)
-      const failures = accountFailures(changes.name)
-      if (failures.length > 0) throw invalid(failures)
+      const problems = nameProblems(changes.name)
+      if (problems.length > 0) throw invalidFields(problems)
     }
     if (changes.limits !== undefined) {
       requireOperator(caller)
-      const failures = limitFailures(changes.limits)
-      if (failures.length > 0) throw invalid(failures)
+      const problems = limitProblems(changes.limits)
+      if (problems.length > 0) throw invalidFields(problems)
     }
     const account = await store.accounts.update(id, changes)
     if (account === null) throw notFound('account', id)
@@ -114,8 +109,8 @@ export class Accounts {
    * @throws AppError `invalid` with all failures
    */
   async replaceSshKeys(owner: OwnerId, keys: readonly string[]): Promise<readonly string[]> {
-    const failures = sshKeyFailures(keys)
-    if (failures.length > 0) throw invalid(failures)
+    const problems = sshKeyProblems(keys)
+    if (problems.length > 0) throw invalidFields(problems)
     await this.#ports.store.accounts.replaceSshKeys(owner, keys, this.#ports.clock.now())
     return keys
   }

@@ -7,10 +7,11 @@ import {
   type KeyScope,
   mayUseJobs,
   scopeEndpoints,
-  scopeFailures,
+  scopeProblems,
 } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
+import { type FieldProblem, fieldProblem, nameProblems } from '../../core/field-problem.ts'
 import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { endpointKeyPlace } from '../../core/secrets/seal-place.ts'
@@ -241,14 +242,12 @@ export class Keys {
 
   async #check(caller: Caller, owner: OwnerId, given: KeyChanges): Promise<void> {
     const { name, scope, expiresAtMs } = given
-    const failures: string[] = []
-    if (name !== undefined && name.trim() === '') failures.push('name must not be empty')
-    if (name !== undefined && name.length > 191) failures.push('name must have at most 191 characters')
+    const problems = name === undefined ? [] : nameProblems(name)
     if (expiresAtMs != null && !(Number.isSafeInteger(expiresAtMs) && expiresAtMs > this.#ports.clock.now())) {
-      failures.push('the expiry must be in the future')
+      problems.push(fieldProblem('expiresAtMs', 'must be in the future'))
     }
-    if (scope !== undefined) failures.push(...scopeFailures(scope), ...(await this.#unknownEndpoints(owner, scope)))
-    if (failures.length > 0) throw invalid(failures)
+    if (scope !== undefined) problems.push(...scopeProblems(scope), ...(await this.#unknownEndpoints(owner, scope)))
+    if (problems.length > 0) throw invalidFields(problems)
     if (scope !== undefined && !isWithin(scope, caller.scope)) {
       throw new AppError('forbidden', 'a key cannot get more rights than the one that it is made or changed with')
     }
@@ -261,11 +260,11 @@ export class Keys {
     }
   }
 
-  async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<string[]> {
+  async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
     const named = scopeEndpoints(scope)
     if (named.length === 0) return []
     const known = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
-    return named.filter(id => !known.has(id)).map(id => `endpoint ${id} not found`)
+    return named.filter(id => !known.has(id)).map(id => fieldProblem('scope', 'not found', `endpoint ${id}`))
   }
 
   #requireOver(caller: Caller, key: ApiKey): void {

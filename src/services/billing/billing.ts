@@ -14,7 +14,8 @@ import {
   NO_WORKER_USAGE,
   type WorkerUsage,
 } from '../../core/billing/usage.ts'
-import { AppError, invalid } from '../../core/errors.ts'
+import { invalidFields, invalidRequest } from '../../core/errors.ts'
+import type { FieldProblem } from '../../core/field-problem.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { JobUsageSum, UsageQuery, WorkerUsageSum } from '../../ports/store/usage-store.ts'
@@ -56,9 +57,9 @@ export class Billing {
   }
 
   /** Everything wrong with the time that is asked for, see `billingBounds`; empty when nothing is. */
-  failures(time: BillingTime): readonly string[] {
+  problems(time: BillingTime): readonly FieldProblem[] {
     const result = billingBounds(time, this.#ports.clock.now())
-    return 'failures' in result ? result.failures : []
+    return 'problems' in result ? result.problems : []
   }
 
   /**
@@ -70,14 +71,14 @@ export class Billing {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
     const result = billingBounds(time, nowMs)
-    if ('failures' in result) throw invalid(result.failures)
+    if ('problems' in result) throw invalidFields(result.problems)
     const { bounds } = result
     const asked: UsageQuery = { owner, endpointId, bounds }
     const [jobs, workers] = await Promise.all([store.usage.jobs(asked), store.usage.workers(asked, nowMs)])
     if (jobs.nextMs !== null || workers.nextMs !== null) {
       const message =
         'this makes more records than one answer can have; ask for less time, larger buckets or one endpoint'
-      throw new AppError('invalid', message, { failures: [message] })
+      throw invalidRequest([message])
     }
     const gpu = new RoundedSum()
     const cpu = new RoundedSum()

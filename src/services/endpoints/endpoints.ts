@@ -1,15 +1,15 @@
 import {
   type Endpoint,
   type EndpointConfig,
-  endpointFailures,
-  hasIdleTimeout,
+  endpointProblems,
+  idleTimeoutProblems,
   tidied,
   typeChangeProblem,
   workersMustSee,
 } from '../../core/endpoints/endpoint.ts'
-import { fieldProblem } from '../../core/endpoints/field-problems.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
-import { AppError, distinct, type Failure, invalid, notFound } from '../../core/errors.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
+import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import { typesHere } from '../../core/hardware/inventory.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
@@ -21,9 +21,9 @@ import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { Fleet } from '../workers/fleet.ts'
-import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
+import { servingChangeProblems } from '../workers/worker-launch-inputs.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
-import { templateProblems } from './templates.ts'
+import { savedTemplateProblems } from './templates.ts'
 
 /** Above this number of endpoints, one read of all templates is cheaper than a read of each. */
 const FEW = 3
@@ -75,12 +75,12 @@ export class Endpoints {
   async create(by: Changer, given: EndpointConfig, templateId: TemplateId, wantedId?: EndpointId): Promise<Endpoint> {
     const config = tidied(given)
     const owner = ownerOf(by)
-    const failures = await this.#problems(owner, config)
+    const problems = await this.#problems(owner, config)
     const template = await this.#ports.store.templates.find(owner, templateId)
     if (template !== null) requireFolderRight(by, { template, config }, null)
-    failures.push(...linkProblems(templateId, template))
-    if (template !== null) failures.push(...servingChangeFailures({ config, template }, null))
-    if (failures.length > 0) throw invalid(failures)
+    problems.push(...linkProblems(templateId, template))
+    if (template !== null) problems.push(...servingChangeProblems({ config, template }, null))
+    if (problems.length > 0) throw invalidFields(problems)
     const taken = wantedId === undefined || !(await this.#ports.store.endpoints.isFree(wantedId))
     return this.#insert(owner, config, templateId, taken ? this.#newId() : wantedId)
   }
@@ -95,12 +95,12 @@ export class Endpoints {
     const owner = ownerOf(by)
     const own = await this.#namedTemplate(owner, config.name, content)
     requireFolderRight(by, { template: own, config }, null)
-    const failures: Failure[] = [
+    const problems: FieldProblem[] = [
       ...(await this.#problems(owner, config)),
-      ...(await templateProblems(this.#ports, owner, own)),
-      ...servingChangeFailures({ config, template: own }, null),
+      ...(await savedTemplateProblems(this.#ports, owner, own)),
+      ...servingChangeProblems({ config, template: own }, null),
     ]
-    if (failures.length > 0) throw invalid(distinct(failures))
+    if (problems.length > 0) throw invalidFields(distinctProblems(problems))
     return this.#insert(owner, config, own.id, this.#newId(), own)
   }
 
@@ -114,15 +114,15 @@ export class Endpoints {
     return this.#change(owner, id, async before => {
       const changes = typeof given === 'function' ? given(before) : given
       const after = tidied({ ...before, ...changes })
-      const failures = await this.#problems(owner, after, before)
+      const problems = await this.#problems(owner, after, before)
       const template = await this.#ports.store.templates.find(owner, after.templateId)
-      if (changes.templateId !== undefined) failures.push(...linkProblems(changes.templateId, template))
+      if (changes.templateId !== undefined) problems.push(...linkProblems(changes.templateId, template))
       if (template !== null) {
         const known = after.templateId === before.templateId ? { config: before, template } : null
         requireFolderRight(by, { template, config: after }, known)
-        failures.push(...servingChangeFailures({ config: after, template }, known))
+        problems.push(...servingChangeProblems({ config: after, template }, known))
       }
-      if (failures.length > 0) throw invalid(failures)
+      if (problems.length > 0) throw invalidFields(problems)
       const newVersion = after.templateId !== before.templateId || workersMustSee(before, after)
       return { after, newVersion, own: undefined }
     })
@@ -151,15 +151,15 @@ export class Endpoints {
       const content = settled(templateChanges, before, template)
       const merged = tidied({ ...before, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
       const own = await this.#changedTemplate(template, merged.name, content)
-      const failures = await this.#problems(owner, merged, before)
-      if (unusedIdleTimeout === 'refused' && wanted.idleTimeoutS !== undefined && !hasIdleTimeout(merged)) {
-        failures.push(fieldProblem('idleTimeoutS', 'does not apply to a queue that scales on requestCount'))
+      const problems = await this.#problems(owner, merged, before)
+      if (unusedIdleTimeout === 'refused' && wanted.idleTimeoutS !== undefined) {
+        problems.push(...idleTimeoutProblems(merged))
       }
-      if (own !== undefined) failures.push(...(await templateProblems(this.#ports, owner, own)))
+      if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
       const serving = { config: merged, template: own ?? template }
       requireFolderRight(by, serving, { config: before, template })
-      failures.push(...servingChangeFailures(serving, { config: before, template }))
-      if (failures.length > 0) throw invalid(distinct(failures))
+      problems.push(...servingChangeProblems(serving, { config: before, template }))
+      if (problems.length > 0) throw invalidFields(distinctProblems(problems))
       const after = { ...merged, templateId: own?.id ?? before.templateId }
       return { after, newVersion: own !== undefined || workersMustSee(before, after), own }
     })
@@ -345,15 +345,15 @@ export class Endpoints {
   }
 
   /** @param before what is changed; what it refers to was checked when it was saved */
-  async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<Failure[]> {
+  async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<FieldProblem[]> {
     const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
-    const failures = endpointFailures(config, local)
+    const problems = endpointProblems(config, local)
     for (const id of config.networkVolumeIds) {
       if (before?.networkVolumeIds.includes(id) === true) continue
       const volume = await this.#ports.store.volumes.find(owner, id)
-      if (volume === null) failures.push(fieldProblem('networkVolumeIds', 'not found', `network volume ${id}`))
+      if (volume === null) problems.push(fieldProblem('networkVolumeIds', 'not found', `network volume ${id}`))
     }
-    return failures
+    return problems
   }
 
   async #checkTypeChange(before: Endpoint, after: EndpointConfig): Promise<void> {
@@ -383,7 +383,7 @@ function settled<Value extends object>(given: GivenEndpoint<Value>, endpoint: En
   return typeof given === 'function' ? given(endpoint, template) : given
 }
 
-function linkProblems(id: TemplateId, template: Template | null): string[] {
-  if (template === null) return [`template ${id} not found`]
-  return template.isServerless ? [] : [`template ${id} is not a serverless template`]
+function linkProblems(id: TemplateId, template: Template | null): FieldProblem[] {
+  if (template === null) return [fieldProblem('templateId', 'not found', `template ${id}`)]
+  return template.isServerless ? [] : [fieldProblem('templateId', 'is not a serverless template', `template ${id}`)]
 }

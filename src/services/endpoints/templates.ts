@@ -1,6 +1,6 @@
-import { fieldProblem } from '../../core/endpoints/field-problems.ts'
-import { isFolderImage, type Template, type TemplateInput, templateFailures } from '../../core/endpoints/template.ts'
-import { type AppError, type Failure, invalid, notFound } from '../../core/errors.ts'
+import { isFolderImage, type Template, type TemplateInput, templateProblems } from '../../core/endpoints/template.ts'
+import { type AppError, invalidFields, invalidRequest, notFound } from '../../core/errors.ts'
+import { type FieldProblem, fieldProblem, problemSentence } from '../../core/field-problem.ts'
 import type { OwnerId, TemplateId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -9,7 +9,7 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
-import { servingChangeFailures } from '../workers/worker-launch-inputs.ts'
+import { servingChangeProblems } from '../workers/worker-launch-inputs.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 
 /** Limit of parallel reads where each endpoint is read on its own. */
@@ -36,8 +36,8 @@ export class Templates {
     const { store, random, clock } = this.#ports
     const owner = ownerOf(by)
     requireFolderRight(by, { template: input, config: null }, null)
-    const failures = await templateProblems(this.#ports, owner, input)
-    if (failures.length > 0) throw invalid(failures)
+    const problems = await savedTemplateProblems(this.#ports, owner, input)
+    if (problems.length > 0) throw invalidFields(problems)
     const template: Template = { ...input, id: shortId(random) as TemplateId, owner, listed, createdAtMs: clock.now() }
     const insert = () => store.templates.insert(template)
     if (!(await this.#quotas.adding(owner, 'templates', insert))) throw nameTaken(input.name)
@@ -57,11 +57,11 @@ export class Templates {
       const before = await this.find(owner, id)
       const template = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
       requireFolderRight(by, { template, config: null }, { template: before, config: null })
-      const failures = await templateProblems(this.#ports, owner, template)
-      failures.push(...(await this.#servingProblems(template, before)))
-      if (failures.length > 0) throw invalid(failures)
+      const problems = await savedTemplateProblems(this.#ports, owner, template)
+      problems.push(...(await this.#servingProblems(template, before)))
+      if (problems.length > 0) throw invalidFields(problems)
       if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
-        throw invalid([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
+        throw invalidRequest([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
       }
       const users = await store.templates.replace(template, before, clock.now())
       if (users === null) throw nameTaken(template.name)
@@ -131,24 +131,26 @@ export class Templates {
 
   async #remove({ owner, id, name }: Template): Promise<void> {
     const result = await this.#ports.store.templates.remove(owner, id)
-    if (result === 'in_use') throw invalid([`template '${name}' is in use by an endpoint`])
+    if (result === 'in_use') throw invalidRequest([`template '${name}' is in use by an endpoint`])
     if (result === 'absent') throw notFound('template', id)
     this.#ports.emit('template.deleted', { templateId: id })
   }
 
   /** What keeps endpoints that use it from serving with what it says now; each failure once, with the first of them. */
-  async #servingProblems(template: Template, before: Template): Promise<string[]> {
+  async #servingProblems(template: Template, before: Template): Promise<FieldProblem[]> {
     if (JSON.stringify(template.env) === JSON.stringify(before.env)) return []
     const { endpoints, templates } = this.#ports.store
-    const found = new Map<string, string>()
+    const problems = new Map<string, FieldProblem>()
     const users = await mapConcurrently(await templates.users(template.id), CONCURRENCY, id => endpoints.find(id))
     for (const config of users) {
       if (config === null) continue
-      for (const failure of servingChangeFailures({ config, template }, { config, template: before })) {
-        if (!found.has(failure)) found.set(failure, config.name)
+      for (const found of servingChangeProblems({ config, template }, { config, template: before })) {
+        const key = problemSentence(found)
+        const problem = `${found.problem} (load-balancing endpoint '${config.name}' uses this template)`
+        if (!problems.has(key)) problems.set(key, { ...found, problem })
       }
     }
-    return [...found].map(([failure, name]) => `${failure} (load-balancing endpoint '${name}' uses this template)`)
+    return [...problems.values()]
   }
 
   #saved(templateId: TemplateId): void {
@@ -161,20 +163,20 @@ export class Templates {
  * Everything wrong with a template, its folder and registry included. A folder is checked at once; an image
  * reference is saved even where no container engine is found.
  */
-export async function templateProblems(
+export async function savedTemplateProblems(
   ports: Pick<Ports, 'driver' | 'store'>,
   owner: OwnerId,
   input: TemplateInput,
-): Promise<Failure[]> {
-  const failures = templateFailures(input)
+): Promise<FieldProblem[]> {
+  const problems = templateProblems(input)
   const isFolder = isFolderImage(input.image)
   const problem = isFolder ? await ports.driver.check(input.image, input.args) : null
-  if (problem !== null) failures.push(problem)
+  if (problem !== null) problems.push(fieldProblem('image', `cannot run here: ${problem}`))
   const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
-  if (!known) failures.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))
-  return failures
+  if (!known) problems.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))
+  return problems
 }
 
 function nameTaken(name: string): AppError {
-  return invalid([`a template named '${name}' already exists; template names are unique`])
+  return invalidRequest([`a template named '${name}' already exists; template names are unique`])
 }

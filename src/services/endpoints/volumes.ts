@@ -1,11 +1,11 @@
 import {
   type NetworkVolume,
-  shrinkProblem,
+  shrinkProblems,
   type VolumeInput,
   type VolumeType,
-  volumeFailures,
+  volumeProblems,
 } from '../../core/endpoints/volume.ts'
-import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -26,8 +26,8 @@ export class Volumes {
   /** @throws AppError `invalid` with all failures; an unknown data center is refused with the list; `conflict` past a limit of the account */
   async create(owner: OwnerId, input: Omit<VolumeInput, 'type'> & { type?: VolumeType }): Promise<NetworkVolume> {
     const { store, random, clock, volumes } = this.#ports
-    const failures = volumeFailures(input)
-    if (failures.length > 0) throw invalid(failures)
+    const problems = volumeProblems(input)
+    if (problems.length > 0) throw invalidFields(problems)
     const { name, sizeGb, dataCenter, type = 'STANDARD' } = input
     const id = shortId(random) as VolumeId
     const volume: NetworkVolume = { id, owner, name, sizeGb, dataCenter, type, createdAtMs: clock.now() }
@@ -61,15 +61,15 @@ export class Volumes {
   async update(owner: OwnerId, id: VolumeId, changes: { name?: string; sizeGb?: number }): Promise<NetworkVolume> {
     const shrink = async () => {
       const before = await this.find(owner, id)
-      return shrinkProblem(before, changes.sizeGb ?? before.sizeGb)
+      return shrinkProblems(before, changes.sizeGb ?? before.sizeGb)
     }
-    const problem = await shrink()
-    const failures = [...volumeFailures(changes), ...(problem === null ? [] : [problem])]
-    if (failures.length > 0) throw invalid(failures)
+    const problems = [...volumeProblems(changes), ...(await shrink())]
+    if (problems.length > 0) throw invalidFields(problems)
     const volume = await this.#ports.store.volumes.update(owner, id, changes)
     if (volume !== null) return volume
     // Gone, or made larger by somebody else at the same moment.
-    throw invalid([(await shrink()) ?? `network volume ${id} has changed`])
+    const smaller = await shrink()
+    throw smaller.length > 0 ? invalidFields(smaller) : new AppError('conflict', `network volume ${id} has changed`)
   }
 
   /**

@@ -1,4 +1,4 @@
-import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { AppError, invalidRequest, notFound } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, type JobId, type OwnerId, type WorkerId } from '../../core/ids.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import type { Worker } from '../../core/workers/worker.ts'
@@ -84,7 +84,7 @@ export class LogReading {
   async open(owner: OwnerId, found: Found, query: LogQuery): Promise<LogStream> {
     const { after } = query
     if (after !== null && after.kind !== 'instant' && (after.kind === 'place') !== (found.kind === 'worker')) {
-      throw invalid([`header.Last-Event-ID: is not of the logs of ${found.kind} ${found.id}`])
+      throw invalidRequest([`header.Last-Event-ID: is not of the logs of ${found.kind} ${found.id}`])
     }
     if (this.openBy(owner) >= MAX_OPEN) {
       throw new AppError('rate_limited', `${MAX_OPEN} readings of logs are open already`, { retryAfterSeconds: 5 })

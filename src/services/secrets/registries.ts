@@ -1,7 +1,7 @@
-import { invalid, notFound } from '../../core/errors.ts'
+import { invalidFields, notFound } from '../../core/errors.ts'
 import type { OwnerId, RegistryId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
-import { type Registry, type RegistryInput, registryFailures } from '../../core/secrets/registry.ts'
+import { type Registry, type RegistryInput, registryProblems } from '../../core/secrets/registry.ts'
 import { registryPlace } from '../../core/secrets/seal-place.ts'
 import type { RegistryCredential } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -25,8 +25,8 @@ export class Registries {
   /** @throws AppError `invalid` with all failures, or `conflict` past a limit of the account */
   async create(owner: OwnerId, input: RegistryInput): Promise<Registry> {
     const { store, vault, random, clock } = this.#ports
-    const failures = registryFailures(input)
-    if (failures.length > 0) throw invalid(failures)
+    const problems = registryProblems(input)
+    if (problems.length > 0) throw invalidFields(problems)
     const { name, username, password } = input
     const registry = { id: shortId(random) as RegistryId, owner, name, username, createdAtMs: clock.now() }
     const insert = () => store.registries.insert(registry, vault.seal(password, registryPlace(owner, registry.id)))
@@ -57,8 +57,8 @@ export class Registries {
     const { store, vault } = this.#ports
     const { password, ...names } = changes
     await this.find(owner, id)
-    const failures = registryFailures(changes)
-    if (failures.length > 0) throw invalid(failures)
+    const problems = registryProblems(changes)
+    if (problems.length > 0) throw invalidFields(problems)
     const sealed = password === undefined ? {} : { sealed: vault.seal(password, registryPlace(owner, id)) }
     const registry = await store.registries.update(owner, id, { ...names, ...sealed })
     if (registry === null) throw notFound('registry', id)

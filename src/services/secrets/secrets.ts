@@ -1,9 +1,9 @@
 import { servingVariables } from '../../core/endpoints/serving.ts'
-import { AppError, invalid, notFound } from '../../core/errors.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import type { OwnerId, SecretId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
-import { type Secret, secretFailures, secretNames } from '../../core/secrets/secret.ts'
+import { type Secret, secretNames, secretProblems } from '../../core/secrets/secret.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { Quotas } from '../accounts/quotas.ts'
 import { onePage } from '../paging.ts'
@@ -23,8 +23,8 @@ export class Secrets {
   /** @throws AppError `invalid` with all failures, or `conflict` when the name exists or past a limit of the account */
   async create(owner: OwnerId, name: string, value: string, description: string | null): Promise<Secret> {
     const { store, vault, random, clock, notifier } = this.#ports
-    const failures = secretFailures({ name, value, description })
-    if (failures.length > 0) throw invalid(failures)
+    const problems = secretProblems({ name, value, description })
+    if (problems.length > 0) throw invalidFields(problems)
     const times = { createdAtMs: clock.now(), valueUpdatedAtMs: null }
     const secret: Secret = { id: shortId(random) as SecretId, owner, name, description, ...times }
     const insert = () => store.secrets.insert(secret, vault.seal(value, secretPlace(owner, name)))
@@ -68,8 +68,8 @@ export class Secrets {
     const { store, vault, clock, notifier } = this.#ports
     const { value, description } = changes
     const { name } = await this.find(owner, id)
-    const failures = secretFailures(changes)
-    if (failures.length > 0) throw invalid(failures)
+    const problems = secretProblems(changes)
+    if (problems.length > 0) throw invalidFields(problems)
     const secret = await store.secrets.update(owner, id, {
       ...(description === undefined ? {} : { description }),
       ...(value === undefined

@@ -1,7 +1,13 @@
 import type { Endpoint, EndpointConfig } from '../../core/endpoints/endpoint.ts'
-import { type Serving, servingFailures, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
+import {
+  type Serving,
+  servingProblem,
+  servingVariableProblems,
+  servingWithSecrets,
+} from '../../core/endpoints/serving.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { AppError } from '../../core/errors.ts'
+import type { FieldProblem } from '../../core/field-problem.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
@@ -35,14 +41,14 @@ export interface Configured {
 }
 
 /**
- * What is wrong with how workers of a load-balancing endpoint would serve, one sentence each. A variable that was like that
+ * What is wrong with how workers of a load-balancing endpoint would serve. A variable that was like that
  * before is not held against a change: such an endpoint can still be paused, for one.
  */
-export function servingChangeFailures({ config, template }: Configured, before: Configured | null): string[] {
+export function servingChangeProblems({ config, template }: Configured, before: Configured | null): FieldProblem[] {
   if (config.type !== 'LOAD_BALANCER') return []
   const wasServing = before?.config.type === 'LOAD_BALANCER'
   const known = wasServing ? savedEnv(before.config, before.template) : {}
-  return servingFailures(savedEnv(config, template), known).map(failure => `env: ${failure}`)
+  return servingVariableProblems(savedEnv(config, template), known)
 }
 
 /** Finds what a worker needs besides its image. */

@@ -70,7 +70,7 @@ test('everything wrong with a key is said at once', async t => {
   const scope = { type: 'restricted', management: 'none', jobs: { nowhere: 'read' } } as unknown as KeyScope
   await assert.rejects(keys.create(caller, { name: ' ', scope, expiresAtMs: rig.clock.now() }), {
     code: 'invalid',
-    failures: ['name must not be empty', 'the expiry must be in the future', 'endpoint nowhere not found'],
+    failures: ['name must not be empty', 'expiresAtMs must be in the future', 'scope: endpoint nowhere not found'],
   })
 })
 

@@ -19,13 +19,13 @@ const list = (first: string) => new RegExp(`^.*; the \\w+( \\w+)? are ${first}, 
 const ENDPOINTS: readonly Rule[] = [
   {
     what: 'a pool that there is not, with the list of those that there are',
-    rest: [{ gpu: { pools: ['NOPE'] } }, /^\$\.gpu: 'NOPE' is not a GPU pool; the pools are AMPERE_16, /],
-    graphql: [{ gpuIds: 'NOPE' }, /^'NOPE' is not a GPU pool; the pools are AMPERE_16, /],
+    rest: [{ gpu: { pools: ['NOPE'] } }, /^\$\.gpu\.pools: 'NOPE' is not a GPU pool; the pools are AMPERE_16, /],
+    graphql: [{ gpuIds: 'NOPE' }, /^gpuIds: 'NOPE' is not a GPU pool; the pools are AMPERE_16, /],
   },
   {
     what: 'no pool beside an exclusion',
     rest: [{ gpu: { pools: [], excludedTypes: ['NVIDIA L4'] } }, /^\$\.gpu\.pools: too small/],
-    graphql: [{ gpuIds: '-NVIDIA L4' }, /^at least one GPU pool is needed/],
+    graphql: [{ gpuIds: '-NVIDIA L4' }, /^gpuIds must name at least one GPU pool/],
   },
   {
     what: 'an exclusion outside the pools',
@@ -56,28 +56,31 @@ const ENDPOINTS: readonly Rule[] = [
   {
     what: 'a CUDA version that is none',
     rest: [{ gpu: { pools: ['ADA_24'], minCudaVersion: '12' } }, /must be of the form major\.minor(, or empty)?$/],
-    graphql: [{ allowedCudaVersions: '12.4,x' }, /^CUDA version 'x' is not of the form major\.minor$/],
+    graphql: [
+      { allowedCudaVersions: '12.4,x' },
+      /^allowedCudaVersions: CUDA version 'x' is not of the form major\.minor$/,
+    ],
   },
   {
     what: 'both limits of CUDA',
     rest: [
       { gpu: { pools: ['ADA_24'], allowedCudaVersions: ['12.4'], minCudaVersion: '12.1' } },
-      /^\$\.gpu: allowedCudaVersions and minCudaVersion exclude each other$/,
+      /^\$\.gpu\.allowedCudaVersions: excludes gpu\.minCudaVersion; one of them must be empty$/,
     ],
-    graphql: [{ allowedCudaVersions: '12.4', minCudaVersion: '12.1' }, /exclude each other; one must be empty$/],
+    graphql: [
+      { allowedCudaVersions: '12.4', minCudaVersion: '12.1' },
+      /^allowedCudaVersions excludes minCudaVersion; one of them must be empty$/,
+    ],
   },
   {
     what: 'a number of vCPUs that is no power of two',
     rest: [{ gpu: undefined, cpu: [{ id: 'cpu3g', vcpuCount: 6 }] }, /vcpuCount 6 is not a power of two from 1 to 32$/],
-    graphql: [{ instanceIds: ['cpu3g-6-24'] }, /^vcpuCount 6 is not a power of two from 1 to 32$/],
+    graphql: [{ instanceIds: ['cpu3g-6-24'] }, /^instanceIds: vcpuCount 6 is not a power of two from 1 to 32$/],
   },
   {
     what: 'more vCPUs than a flavor has',
-    rest: [
-      { gpu: undefined, cpu: [{ id: 'cpu3g', vcpuCount: 64 }] },
-      /^\$\.cpu\[0\]: vcpuCount 64 is not a power of two/,
-    ],
-    graphql: [{ instanceIds: ['cpu3g-64-256'] }, /^vcpuCount 64 is not a power of two from 1 to 32$/],
+    rest: [{ gpu: undefined, cpu: [{ id: 'cpu3g', vcpuCount: 64 }] }, /^\$\.cpu: vcpuCount 64 is not a power of two/],
+    graphql: [{ instanceIds: ['cpu3g-64-256'] }, /^instanceIds: vcpuCount 64 is not a power of two from 1 to 32$/],
   },
   {
     what: 'a flavor that there is not',
@@ -86,7 +89,10 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'a CPU configuration given twice',
-    rest: [{ gpu: undefined, cpu: Array(2).fill({ id: 'cpu3g', vcpuCount: 2 }) }, /must not have an item twice$/],
+    rest: [
+      { gpu: undefined, cpu: Array(2).fill({ id: 'cpu3g', vcpuCount: 2 }) },
+      /^\$\.cpu: cpu3g with 2 vCPUs is given twice$/,
+    ],
     graphql: [{ instanceIds: ['cpu3g-2-8', 'cpu3g-2-8'] }, /^instanceIds: cpu3g with 2 vCPUs is given twice$/],
   },
   {
@@ -121,7 +127,7 @@ const ENDPOINTS: readonly Rule[] = [
   {
     what: 'more workers at least than at most',
     rest: [{ workers: { min: 2, max: 1 } }, /^\$\.workers\.min: 2 must not exceed workers\.max, which is 1$/],
-    graphql: [{ workersMin: 2, workersMax: 1 }, /^workersMin \(2\) must not exceed workersMax \(1\)$/],
+    graphql: [{ workersMin: 2, workersMax: 1 }, /^workersMin: 2 must not exceed workersMax, which is 1$/],
   },
   {
     what: 'no idle time',
@@ -189,16 +195,16 @@ const ENDPOINTS: readonly Rule[] = [
   {
     what: 'a place that there is not, with the list of those that there are',
     rest: [{ dataCenterIds: ['MOON'] }, /^\$\.dataCenterIds: 'MOON' is not a location; the locations are CZ, /],
-    graphql: [{ locations: 'US,MOON' }, /^'MOON' is not a location; the locations are CZ, /],
+    graphql: [{ locations: 'US,MOON' }, /^locations: 'MOON' is not a location; the locations are CZ, /],
   },
   {
     what: 'a network volume that there is not',
-    rest: [{ networkVolumes: ['nothing'] }, /^networkVolumes: network volume nothing not found$/],
+    rest: [{ networkVolumes: ['nothing'] }, /^\$\.networkVolumes: network volume nothing not found$/],
     graphql: [{ networkVolumeId: 'nothing' }, /^networkVolumeIds: network volume nothing not found$/],
   },
   {
     what: 'a registry that there is not',
-    rest: [{ registry: 'nothing' }, /^registry: registry nothing not found$/],
+    rest: [{ registry: 'nothing' }, /^\$\.registry: registry nothing not found$/],
     graphql: [
       { template: { containerRegistryAuthId: 'nothing' } },
       /^containerRegistryAuthId: registry nothing not found$/,
@@ -216,7 +222,7 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'a variable of no name',
-    rest: [{ env: { 'A B': '1' } }, /^\$\.env: env: 'A B' is not a variable name$/],
+    rest: [{ env: { 'A B': '1' } }, /^\$\.env: 'A B' is not a variable name$/],
     graphql: [{ env: [{ key: 'A B', value: '1' }] }, /^env: 'A B' is not a variable name$/],
   },
   {
@@ -257,7 +263,7 @@ const TEMPLATES: readonly Rule[] = [
   },
   {
     what: 'one with a registry that there is not',
-    rest: [{ registry: 'nothing' }, /^registry: registry nothing not found$/],
+    rest: [{ registry: 'nothing' }, /^\$\.registry: registry nothing not found$/],
     graphql: [{ containerRegistryAuthId: 'nothing' }, /^containerRegistryAuthId: registry nothing not found$/],
   },
   {

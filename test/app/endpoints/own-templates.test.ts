@@ -42,7 +42,7 @@ test('everything wrong with an endpoint and its own template is said at once, in
   await assert.rejects(endpoints.createWithOwnTemplate(ME, config, { image: ' ', diskGb: 0 }), {
     code: 'invalid',
     failures: [
-      ...['name must not be empty', 'workersMin (3) must not exceed workersMax (1)', 'image must not be empty'],
+      ...['name must not be empty', 'workersMin: 3 must not exceed workersMax, which is 1', 'image must not be empty'],
       'diskGb must be an integer of at least 1',
     ],
   })
@@ -112,7 +112,7 @@ test('an idleTimeout that would have no effect is refused where it is given', as
   const { id } = await endpoints.createWithOwnTemplate(ME, CONFIG, { image: 'image:1' })
   const requests = { scaler: { type: 'REQUEST_COUNT', requestCount: 2 } } as const
   await assert.rejects(endpoints.updateOwnTemplate(ME, id, { ...requests, idleTimeoutS: 9 }), {
-    message: 'idleTimeoutS does not apply to a queue that scales on requestCount',
+    message: 'idleTimeoutS does not apply to a queue that scales on requestCount; leave it out',
   })
   await endpoints.updateOwnTemplate(ME, id, requests)
   assert.equal((await endpoints.find(ME, id)).idleTimeoutS, 10, 'it is kept')

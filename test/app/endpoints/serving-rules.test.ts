@@ -27,6 +27,8 @@ const SENTENCES = [
   'the variable RUNPOD_INIT_TIMEOUT must be a number of seconds from 1 to 86400',
 ]
 const inEnv = SENTENCES.map(sentence => `env: ${sentence}`)
+/** The same as REST version 2 shows it. */
+const atEnv = inEnv.map(sentence => `$.${sentence}`)
 
 function pairs(env: Readonly<Record<string, string>>) {
   return Object.entries(env).map(([key, value]) => ({ key, value }))
@@ -93,7 +95,7 @@ test('all of it is refused at once where a load-balancing endpoint comes about, 
   const body = { ...BALANCED, image: undefined, templateId }
   assert.match(
     (await refusedByRest(rig, 'POST', '/v2/serverless', body)).join(),
-    /^env: the variable PORT must be a port from 1 to 65535$/,
+    /^\$\.env: the variable PORT must be a port from 1 to 65535$/,
   )
   assert.deepEqual((await rig.ask('GET', '/v2/serverless')).json.endpoints, [])
 })
@@ -112,7 +114,7 @@ test('all of it is refused at once where a load-balancing endpoint is changed, o
   const id = await balanced(rig)
   const path = `/v2/serverless/${id}`
   const before = (await rig.ask('GET', path)).json
-  assert.deepEqual((await refusedByRest(rig, 'PATCH', path, { env: ALL_WRONG })).toSorted(), inEnv.toSorted())
+  assert.deepEqual((await refusedByRest(rig, 'PATCH', path, { env: ALL_WRONG })).toSorted(), atEnv.toSorted())
   const change = { id, name: 'served' }
   const own = { template: { imageName: 'image:2', containerDiskInGb: 1, env: pairs(ALL_WRONG) } }
   for (const input of [own, { env: pairs(ALL_WRONG) }]) {
@@ -137,7 +139,7 @@ test('another template is refused where its environment is wrong for a load-bala
   assert.equal(await refusedByGraphql(rig, link, { endpointId: id, templateId }), inEnv.join('; '))
   assert.equal(await refusedByGraphql(rig, SAVE.endpoint, { id, name: 'served', templateId }), inEnv.join('; '))
   assert.deepEqual(await refusedByRest(rig, 'PATCH', `/v1/endpoints/${id}`, { templateId }), inEnv)
-  assert.deepEqual(await refusedByRest(rig, 'PATCH', `/v2/serverless/${id}`, { templateId }), inEnv)
+  assert.deepEqual(await refusedByRest(rig, 'PATCH', `/v2/serverless/${id}`, { templateId }), atEnv)
 })
 
 test('a template is not changed into what a load-balancing endpoint with it cannot use, on each surface', async t => {
@@ -146,9 +148,12 @@ test('a template is not changed into what a load-balancing endpoint with it cann
   await linked({ ...LB, name: 'says it itself', env: pairs({ ...right, RUNPOD_INIT_TIMEOUT: '60' }) })
   const used = inEnv.map(sentence => `${sentence} (load-balancing endpoint 'served' uses this template)`)
   const before = (await rig.ask('GET', `/v2/templates/${templateId}`)).json
-  for (const path of ['/v2/templates/', '/v1/templates/']) {
-    assert.deepEqual(await refusedByRest(rig, 'PATCH', path + templateId, { env: ALL_WRONG }), used)
-  }
+  const refusedAt = (path: string) => refusedByRest(rig, 'PATCH', path + templateId, { env: ALL_WRONG })
+  assert.deepEqual(await refusedAt('/v1/templates/'), used)
+  assert.deepEqual(
+    await refusedAt('/v2/templates/'),
+    used.map(sentence => `$.${sentence}`),
+  )
   const input = { id: templateId, containerDiskInGb: 0, env: pairs(ALL_WRONG) }
   const message = await refusedByGraphql(rig, SAVE.template, input)
   assert.equal(message, ['containerDiskInGb must be an integer of at least 1', ...used].join('; '))
@@ -166,7 +171,7 @@ test('an endpoint that has it already is still changed, paused and deleted', asy
   assert.equal((await rig.ask('PATCH', `/v2/serverless/${id}`, { body: { workers: { max: 0 } } })).status, 200)
   assert.match(
     (await refusedByRest(rig, 'PATCH', `/v2/serverless/${id}`, { env: { PORT: '1x' } })).join(),
-    /^env: the variable PORT must be a port from 1 to 65535$/,
+    /^\$\.env: the variable PORT must be a port from 1 to 65535$/,
   )
   assert.equal((await rig.ask('DELETE', `/v2/serverless/${id}`)).status, 204)
 })

@@ -74,7 +74,7 @@ test('a volume has a folder, only grows, and takes the folder along', async t =>
   await assert.rejects(volumes.update(ME, id, { sizeGb: 20, name: '' }), {
     failures: [
       'name must not be empty',
-      'size must not be smaller than the 30 GB that the volume has; volumes only grow',
+      'sizeGb must not be smaller than the 30 GB that the volume has; volumes only grow',
     ],
   })
   await assert.rejects(volumes.create(ME, { ...VOLUME, dataCenter: 'MOON' }), {

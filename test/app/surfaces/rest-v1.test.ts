@@ -55,6 +55,23 @@ test("an endpoint's own variables are kept, shown, changed, and win over its tem
   assert.equal(refused.status, 400)
 })
 
+test('a refused field has the name that this version gives it', async t => {
+  const rig = await openRig(t)
+  const workers = await create(rig, { workersMin: 3, workersMax: 2, scalerType: 'REQUEST_COUNT', scalerValue: 0.5 })
+  assert.deepEqual(
+    [workers.status, workers.json.errors],
+    [
+      400,
+      [
+        'workersMin: 3 must not exceed workersMax, which is 2',
+        'scalerValue must be an integer of at least 1 for REQUEST_COUNT',
+      ],
+    ],
+  )
+  const template = await create(rig, { templateId: 'nothing' })
+  assert.deepEqual(template.json.errors, ['templateId: template nothing not found'])
+})
+
 test('the list of pods is empty, and there is nothing else of them', async t => {
   const rig = await openRig(t)
   const { status, json } = await rig.ask('GET', '/v1/pods')

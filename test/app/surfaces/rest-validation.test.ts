@@ -47,7 +47,7 @@ const REFUSED: readonly { readonly what: string; readonly body: unknown; readonl
   {
     what: 'an excluded type outside the pools',
     body: { ...QUEUE, gpu: { pools: ['ADA_24'], excludedTypes: ['NVIDIA L4'] } },
-    errors: ["$.gpu: excluded type 'NVIDIA L4' is not a GPU type of the selected pools"],
+    errors: ["$.gpu.excludedTypes: 'NVIDIA L4' is not a GPU type of the selected pools"],
   },
   {
     what: 'an excluded type with a hyphen in front',
@@ -57,12 +57,12 @@ const REFUSED: readonly { readonly what: string; readonly body: unknown; readonl
   {
     what: 'the same exclusion twice, blanks around it or not',
     body: { ...QUEUE, gpu: { pools: ['AMPERE_24'], excludedTypes: ['NVIDIA L4', ' NVIDIA L4 '] } },
-    errors: ["$.gpu: excluded type 'NVIDIA L4' is given twice"],
+    errors: ["$.gpu.excludedTypes: 'NVIDIA L4' is given twice"],
   },
   {
     what: 'both CUDA limits',
     body: { ...QUEUE, gpu: { pools: ['ADA_24'], allowedCudaVersions: ['12.4'], minCudaVersion: '12.1' } },
-    errors: ['$.gpu: allowedCudaVersions and minCudaVersion exclude each other'],
+    errors: ['$.gpu.allowedCudaVersions: excludes gpu.minCudaVersion; one of them must be empty'],
   },
   {
     what: 'a CUDA version of one number',
@@ -72,7 +72,7 @@ const REFUSED: readonly { readonly what: string; readonly body: unknown; readonl
   {
     what: 'a number of vCPUs that is no power of two',
     body: { ...NO_COMPUTE, cpu: [{ id: 'cpu3g', vcpuCount: 3 }] },
-    errors: ['$.cpu[0]: vcpuCount 3 is not a power of two from 1 to 32'],
+    errors: ['$.cpu: vcpuCount 3 is not a power of two from 1 to 32'],
   },
   {
     what: 'one vCPU',

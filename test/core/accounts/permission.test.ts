@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { accountFailures, sshKeyFailures } from '../../../src/core/accounts/account.ts'
+import { sshKeyProblems } from '../../../src/core/accounts/account.ts'
 import {
   type AccessLevel,
   callerOf,
@@ -12,8 +12,9 @@ import {
   MAX_SCOPE_ENDPOINTS,
   mayManage,
   mayUseJobs,
-  scopeFailures,
+  scopeProblems,
 } from '../../../src/core/accounts/permission.ts'
+import { fieldProblem, nameProblems } from '../../../src/core/field-problem.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId } from '../../../src/core/ids.ts'
 import { keyOf } from '../../contract/store-world.ts'
 
@@ -110,17 +111,19 @@ test('a scope names a bounded number of endpoints', () => {
   const jobs = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`e${n}`, 'read' as const]))
   const scope = (count: number): KeyScope => ({ type: 'restricted', management: 'none', jobs: jobs(count) })
-  assert.deepEqual(scopeFailures(scope(MAX_SCOPE_ENDPOINTS)), [])
-  assert.deepEqual(scopeFailures(scope(MAX_SCOPE_ENDPOINTS + 1)), ['a key can name at most 1000 endpoints'])
-  assert.deepEqual(scopeFailures(FULL_SCOPE), [])
+  assert.deepEqual(scopeProblems(scope(MAX_SCOPE_ENDPOINTS)), [])
+  assert.deepEqual(scopeProblems(scope(MAX_SCOPE_ENDPOINTS + 1)), [
+    { field: 'scope', problem: 'must name at most 1000 endpoints' },
+  ])
+  assert.deepEqual(scopeProblems(FULL_SCOPE), [])
 })
 
 test('an account has a name, and SSH keys of the usual form', () => {
-  assert.deepEqual(accountFailures('a'), [])
-  assert.deepEqual([accountFailures(' ').length, accountFailures('x'.repeat(192)).length], [1, 1])
-  assert.deepEqual(sshKeyFailures(['ssh-ed25519 AAAA me@home', 'sk-ssh-ed25519@openssh.com AAAA=', 'ecdsa-x A/+b']), [])
-  assert.deepEqual(sshKeyFailures(['ssh-ed25519 AAAA', 'rsa AAAA', 'ssh-rsa', 'ssh-rsa A\nssh-rsa B']), [
-    ...[2, 3, 4].map(number => `SSH key ${number} is not of the form: type key comment`),
+  assert.deepEqual(nameProblems('a'), [])
+  assert.deepEqual([nameProblems(' ').length, nameProblems('x'.repeat(192)).length], [1, 1])
+  assert.deepEqual(sshKeyProblems(['ssh-ed25519 AAAA me@home', 'sk-ssh-ed25519@openssh.com AAAA=', 'ecdsa-x A/+b']), [])
+  assert.deepEqual(sshKeyProblems(['ssh-ed25519 AAAA', 'rsa AAAA', 'ssh-rsa', 'ssh-rsa A\nssh-rsa B']), [
+    ...[2, 3, 4].map(number => fieldProblem('sshKeys', 'is not of the form: type key comment', `key ${number}`)),
   ])
-  assert.equal(sshKeyFailures(Array(101).fill('x')).length, 1)
+  assert.equal(sshKeyProblems(Array(101).fill('x')).length, 1)
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { restSentence } from '../../../src/api/rest/field-names.ts'
 import {
   BUCKET_SIZES,
   billingBounds,
@@ -31,7 +32,7 @@ function ends(time: Parameters<typeof billingBounds>[0]): string[] {
 
 function failuresOf(time: Parameters<typeof billingBounds>[0]): readonly string[] {
   const result = billingBounds(time, NOW)
-  return 'failures' in result ? result.failures : []
+  return 'problems' in result ? result.problems.map(problem => restSentence(problem, 'query')) : []
 }
 
 test('every instant is in one bucket of each size, and buckets follow each other without a gap', () => {
@@ -84,19 +85,19 @@ test('where nothing is said it is the last 30 days, and where one end is said th
 test('everything wrong with the time is told at once', () => {
   const startMs = Date.UTC(2026, 4, 15)
   assert.deepEqual(failuresOf({ size: 'day', startMs, endMs: startMs, lastN: 2_000 }), [
-    'lastN: excludes startTime and endTime',
-    `lastN: must be at most ${MAX_BUCKETS}`,
-    'startTime: must be before endTime, which is now where it is not given',
+    'query.lastN: excludes a start and an end',
+    `query.lastN: must be at most ${MAX_BUCKETS}`,
+    'query.startTime: must be before endTime, which is now where it is not given',
   ])
   assert.deepEqual(failuresOf({ size: 'day', startMs }), [
-    'startTime: must be before endTime, which is now where it is not given',
+    'query.startTime: must be before endTime, which is now where it is not given',
   ])
   assert.deepEqual(failuresOf({ size: 'hour', startMs: 0 }), [
-    'bucketSize: makes more than 1000 buckets of this time; ask for less time or larger buckets',
+    'query.bucketSize: makes more than 1000 buckets of this time; ask for less time or larger buckets',
   ])
   assert.deepEqual(failuresOf({ size: 'year', startMs: -1, endMs: Date.UTC(9999, 5) }), [
-    'startTime: must not be before 1970',
-    'endTime: must not be after the year 9998',
+    'query.startTime: must not be before 1970',
+    'query.endTime: must not be after the year 9998',
   ])
   assert.equal(boundsOf({ size: 'hour', lastN: MAX_BUCKETS }).length, MAX_BUCKETS + 1)
 })

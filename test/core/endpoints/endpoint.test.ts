@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { GRAPHQL_NAMES } from '../../../src/api/graphql/field-names.ts'
-import { REST_NAMES } from '../../../src/api/rest/field-names.ts'
+import { graphqlSentence } from '../../../src/api/graphql/field-names.ts'
+import { restSentence } from '../../../src/api/rest/field-names.ts'
 import {
   type Compute,
   ENDPOINT_DEFAULTS,
   type Endpoint,
-  endpointFailures,
+  endpointProblems,
   formatGpuIds,
   idleTimeoutMs,
   parseGpuIds,
   tidied,
   workersMustSee,
 } from '../../../src/core/endpoints/endpoint.ts'
-import { type Failure, sentenceOf } from '../../../src/core/errors.ts'
-import { cpuFailures, cpuMemoryGb, gpuFailures, locationFailures } from '../../../src/core/hardware/catalog.ts'
+import type { FieldProblem } from '../../../src/core/field-problem.ts'
+import { cpuMemoryGb, cpuProblems, gpuProblems, locationProblems } from '../../../src/core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from '../../../src/core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../../src/core/ids.ts'
 import { anEndpoint } from '../../support/snapshots.ts'
 
-/** Failures as a surface tells them. */
-function sentences(failures: readonly Failure[], names: Readonly<Record<string, string>> = GRAPHQL_NAMES): string[] {
-  return failures.map(failure => sentenceOf(failure, names))
+/** Problems as GraphQL shows them. */
+function sentences(problems: readonly FieldProblem[]): string[] {
+  return problems.map(graphqlSentence)
 }
 
 const GPU: Extract<Compute, { kind: 'gpu' }> = {
@@ -43,7 +43,7 @@ const wrong: [fields: Partial<Endpoint>, failures: string[]][] = [
   [{ workersMin: -1 }, ['workersMin must be an integer from 0 to 1000']],
   [{ workersMin: 0.5 }, ['workersMin must be an integer from 0 to 1000']],
   [{ workersMax: 1_001 }, ['workersMax must be an integer from 0 to 1000']],
-  [{ workersMin: 2, workersMax: 1 }, ['workersMin (2) must not exceed workersMax (1)']],
+  [{ workersMin: 2, workersMax: 1 }, ['workersMin: 2 must not exceed workersMax, which is 1']],
   [{ idleTimeoutS: 0 }, ['idleTimeout must be an integer from 1 to 3600 seconds']],
   [{ idleTimeoutS: 3_601 }, ['idleTimeout must be an integer from 1 to 3600 seconds']],
   [{ idleTimeoutS: 1.5 }, ['idleTimeout must be an integer from 1 to 3600 seconds']],
@@ -56,18 +56,18 @@ const wrong: [fields: Partial<Endpoint>, failures: string[]][] = [
   [{ type: 'LOAD_BALANCER' }, ['scalerType must be REQUEST_COUNT for a load-balancing endpoint']],
   [{ compute: { kind: 'cpu', configs: [] } }, ['instanceIds must name at least one CPU configuration']],
   [{ compute: { ...GPU, count: 0 } }, ['gpuCount must be an integer from 1 to 64']],
-  [{ compute: { ...GPU, pools: [] } }, ['at least one GPU pool is needed']],
-  [{ compute: { ...GPU, pools: ['X'] } }, [`'X' is not a GPU pool; the pools are ${POOLS}`]],
+  [{ compute: { ...GPU, pools: [] } }, ['gpuIds must name at least one GPU pool']],
+  [{ compute: { ...GPU, pools: ['X'] } }, [`gpuIds: 'X' is not a GPU pool; the pools are ${POOLS}`]],
   [
     { compute: { ...GPU, allowedCudaVersions: ['12', 'x'] } },
-    ["CUDA version '12' is not of the form major.minor", "CUDA version 'x' is not of the form major.minor"],
+    ['12', 'x'].map(version => `allowedCudaVersions: CUDA version '${version}' is not of the form major.minor`),
   ],
   [{ env: { '1A': 'x' } }, ["env: '1A' is not a variable name"]],
 ]
 
 for (const [fields, failures] of wrong) {
   test(`an endpoint with ${JSON.stringify(fields).slice(0, 80)} is refused`, () => {
-    assert.deepEqual(sentences(endpointFailures(anEndpoint(fields))), failures)
+    assert.deepEqual(sentences(endpointProblems(anEndpoint(fields))), failures)
   })
 }
 
@@ -83,7 +83,7 @@ test('all that is wrong with an endpoint is found at once', () => {
     compute: { ...GPU, pools: ['X'], count: 0 },
     locations: ['Atlantis'],
   }
-  assert.equal(endpointFailures(anEndpoint(fields)).length, 9)
+  assert.equal(endpointProblems(anEndpoint(fields)).length, 9)
 })
 
 const right: Partial<Endpoint>[] = [
@@ -96,8 +96,8 @@ const right: Partial<Endpoint>[] = [
 
 test('an endpoint takes either a list of CUDA versions or a lowest one', () => {
   const both = anEndpoint({ compute: { ...GPU, allowedCudaVersions: ['12.4'], minCudaVersion: '12.1' } })
-  const sentence = 'allowedCudaVersions and minCudaVersion exclude each other; one must be empty'
-  assert.deepEqual(sentences(endpointFailures(both)), [sentence])
+  const sentence = 'allowedCudaVersions excludes minCudaVersion; one of them must be empty'
+  assert.deepEqual(sentences(endpointProblems(both)), [sentence])
 })
 
 test('what is kept for clients has a form, too', () => {
@@ -107,7 +107,7 @@ test('what is kept for clients has a form, too', () => {
     workersPfbTarget: -1,
     networkVolumeIds: ['v', 'v'] as VolumeId[],
   }
-  const failures = sentences(endpointFailures(anEndpoint(fields)))
+  const failures = sentences(endpointProblems(anEndpoint(fields)))
   assert.equal(failures.length, 5)
   assert.equal(failures[0], "networkVolumeIds: 'v' is given twice")
   const forms = 'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/'
@@ -116,7 +116,7 @@ test('what is kept for clients has a form, too', () => {
 })
 
 test('a model is named as on its host, or with the address of it', () => {
-  const failing = (reference: string) => endpointFailures(anEndpoint({ modelReferences: [reference] })).length > 0
+  const failing = (reference: string) => endpointProblems(anEndpoint({ modelReferences: [reference] })).length > 0
   const host = 'https://huggingface.co/'
   const named = [
     'a/b',
@@ -136,19 +136,22 @@ test('a model is named as on its host, or with the address of it', () => {
   for (const reference of [...wrong, ...odd]) assert.ok(failing(reference), reference)
 })
 
-test('problems name fields of the model, and each surface tells them with its own names', () => {
+test('problems name fields of the model, and each surface shows them with its own names', () => {
   const fields = anEndpoint({ workersMin: 2, workersMax: 1, idleTimeoutS: 0, ...delay(0) })
-  const failures = endpointFailures(fields)
-  assert.deepEqual(failures, [
-    { field: 'workersMin', other: 'workersMax', problem: '(2) must not exceed {other} (1)' },
+  const problems = endpointProblems(fields)
+  assert.deepEqual(problems, [
+    { field: 'workersMin', other: 'workersMax', item: '2', problem: 'must not exceed {other}, which is 1' },
     { field: 'idleTimeoutS', problem: 'must be an integer from 1 to 3600 seconds' },
     { field: 'scaler.queueDelayS', problem: 'must be at least 0.5 seconds for QUEUE_DELAY' },
   ])
-  assert.deepEqual(sentences(failures, REST_NAMES), [
-    'workers.min (2) must not exceed workers.max (1)',
-    'workers.idleTimeout must be an integer from 1 to 3600 seconds',
-    'scaling.queueDelay must be at least 0.5 seconds for QUEUE_DELAY',
-  ])
+  assert.deepEqual(
+    problems.map(problem => restSentence(problem)),
+    [
+      '$.workers.min: 2 must not exceed workers.max, which is 1',
+      '$.workers.idleTimeout: must be an integer from 1 to 3600 seconds',
+      '$.scaling.queueDelay: must be at least 0.5 seconds for QUEUE_DELAY',
+    ],
+  )
 })
 
 test('blanks around the names of types are no part of them', () => {
@@ -157,7 +160,7 @@ test('blanks around the names of types are no part of them', () => {
 })
 
 test('what lies within the bounds is saved', () => {
-  for (const fields of right) assert.deepEqual(endpointFailures(anEndpoint(fields)), [], JSON.stringify(fields))
+  for (const fields of right) assert.deepEqual(endpointProblems(anEndpoint(fields)), [], JSON.stringify(fields))
 })
 
 test('an endpoint about which nothing is said gets the documented defaults', () => {
@@ -219,18 +222,19 @@ test('every choice of pools and excluded types survives being written and read',
 })
 
 test('only types of the selected pools can be taken out of them', () => {
-  assert.deepEqual(gpuFailures(['AMPERE_16', 'ADA_24'], ['NVIDIA RTX A4500', 'NVIDIA GeForce RTX 4090']), [])
-  assert.deepEqual(gpuFailures(['ADA_24'], ['NVIDIA RTX A4500', 'x']), [
-    "excluded type 'NVIDIA RTX A4500' is not a GPU type of the selected pools",
-    "excluded type 'x' is not a GPU type of the selected pools",
+  assert.deepEqual(gpuProblems(['AMPERE_16', 'ADA_24'], ['NVIDIA RTX A4500', 'NVIDIA GeForce RTX 4090']), [])
+  assert.deepEqual(sentences(gpuProblems(['ADA_24'], ['NVIDIA RTX A4500', 'x'])), [
+    "gpuIds: 'NVIDIA RTX A4500' is not a GPU type of the selected pools",
+    "gpuIds: 'x' is not a GPU type of the selected pools",
   ])
-  assert.equal(gpuFailures(['X', 'Y'], ['z']).length, 3)
+  assert.equal(gpuProblems(['X', 'Y'], ['z']).length, 3)
+  assert.deepEqual(gpuProblems(['ADA_24'], ['x'], null), [], 'types of the machine are not known')
 })
 
 test('a type is taken out once, and without a hyphen', () => {
-  assert.deepEqual(gpuFailures(['AMPERE_24'], ['NVIDIA L4', 'NVIDIA L4', '-NVIDIA L4']), [
-    "excluded type 'NVIDIA L4' is given twice",
-    "excluded type '-NVIDIA L4' must not start with a hyphen",
+  assert.deepEqual(sentences(gpuProblems(['AMPERE_24'], ['NVIDIA L4', 'NVIDIA L4', '-NVIDIA L4'])), [
+    "gpuIds: 'NVIDIA L4' is given twice",
+    "gpuIds: '-NVIDIA L4' must not start with a hyphen",
   ])
 })
 
@@ -247,18 +251,22 @@ test('every GPU type and pool of the documentation is there, each once', () => {
 
 test('locations are countries and data centers, and an unknown one is refused with the list', () => {
   assert.deepEqual([...LOCATION_CODES], ['CZ', 'FR', 'GB', 'NO', 'RO', 'US'])
-  assert.deepEqual(locationFailures([...LOCATION_CODES, 'EU-RO-1']), [])
-  const [failure, ...more] = locationFailures(['us', 'US'])
-  assert.match(failure!, /^'us' is not a location; the locations are CZ, FR, GB, NO, RO, US, AP-JP-1, /)
+  assert.deepEqual(locationProblems([...LOCATION_CODES, 'EU-RO-1']), [])
+  const [failure, ...more] = sentences(locationProblems(['us', 'US']))
+  assert.match(failure!, /^locations: 'us' is not a location; the locations are CZ, FR, GB, NO, RO, US, AP-JP-1, /)
   assert.deepEqual(more, [])
 })
 
 test('a CPU configuration is a flavor and a power of two of vCPUs', () => {
-  for (const count of [1, 2, 4, 8, 16, 32]) assert.deepEqual(cpuFailures('cpu3c', count), [])
+  for (const count of [1, 2, 4, 8, 16, 32]) assert.deepEqual(cpuProblems('cpu3c', count), [])
   for (const count of [0, 3, 6, 64, 0.5, -2, Number.NaN]) {
-    assert.deepEqual(cpuFailures('cpu3c', count), [`vcpuCount ${count} is not a power of two from 1 to 32`])
+    assert.deepEqual(sentences(cpuProblems('cpu3c', count)), [
+      `instanceIds: vcpuCount ${count} is not a power of two from 1 to 32`,
+    ])
   }
-  assert.deepEqual(cpuFailures('cpu9', 2), ["'cpu9' is not a CPU flavor; the flavors are cpu3c, cpu3g, cpu5c, cpu5g"])
+  assert.deepEqual(sentences(cpuProblems('cpu9', 2)), [
+    "instanceIds: 'cpu9' is not a CPU flavor; the flavors are cpu3c, cpu3g, cpu5c, cpu5g",
+  ])
 })
 
 test('memory follows from the flavor, 4 GB a vCPU where the catalogue does not say', () => {

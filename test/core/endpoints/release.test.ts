@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Configuration, configDiff, rolloutOf } from '../../../src/core/endpoints/release.ts'
-import { shrinkProblem, volumeFailures } from '../../../src/core/endpoints/volume.ts'
-import { registryFailures } from '../../../src/core/secrets/registry.ts'
+import { shrinkProblems, volumeProblems } from '../../../src/core/endpoints/volume.ts'
+import { problemSentence } from '../../../src/core/field-problem.ts'
+import { registryProblems } from '../../../src/core/secrets/registry.ts'
 import { templateOf, volumeOf } from '../../contract/store-world.ts'
 import { anEndpoint } from '../../support/snapshots.ts'
 
@@ -59,19 +60,20 @@ test('a rollout is over when all workers have the version, and not a moment befo
 })
 
 test('a registry has a name and a whole credential', () => {
-  assert.deepEqual(registryFailures({ name: 'n', username: 'u', password: 'p' }), [])
-  assert.deepEqual(registryFailures({ name: ' ', username: '', password: 'x'.repeat(8_193) }), [
-    ...['name must not be empty', 'username must not be empty', 'password must have at most 8192 characters'],
-  ])
-  assert.deepEqual(registryFailures({ username: 'u' }), [], 'what is left out is kept')
+  assert.deepEqual(registryProblems({ name: 'n', username: 'u', password: 'p' }), [])
+  assert.deepEqual(
+    registryProblems({ name: ' ', username: '', password: 'x'.repeat(8_193) }).map(problem => problemSentence(problem)),
+    [...['name must not be empty', 'username must not be empty', 'password must have at most 8192 characters']],
+  )
+  assert.deepEqual(registryProblems({ username: 'u' }), [], 'what is left out is kept')
 })
 
 test('a volume has a size within bounds and a known data center, and only grows', () => {
-  const failures = volumeFailures({ name: '', sizeGb: 9, dataCenter: 'X', type: 'FAST' as 'STANDARD' })
-  assert.equal(failures.length, 4)
-  assert.match(failures[2]!, /^'X' is not a data center; the data centers are AP-JP-1, /)
-  for (const sizeGb of [10, 4_096]) assert.deepEqual(volumeFailures({ sizeGb }), [])
-  for (const sizeGb of [4_097, 10.5, Number.NaN]) assert.equal(volumeFailures({ sizeGb }).length, 1)
-  assert.equal(shrinkProblem(volumeOf('v'), 20), null)
-  assert.match(shrinkProblem(volumeOf('v'), 19)!, /smaller than the 20 GB/)
+  const problems = volumeProblems({ name: '', sizeGb: 9, dataCenter: 'X', type: 'FAST' as 'STANDARD' })
+  assert.equal(problems.length, 4)
+  assert.match(problemSentence(problems[2]!), /^dataCenter: 'X' is not a data center; the data centers are AP-JP-1, /)
+  for (const sizeGb of [10, 4_096]) assert.deepEqual(volumeProblems({ sizeGb }), [])
+  for (const sizeGb of [4_097, 10.5, Number.NaN]) assert.equal(volumeProblems({ sizeGb }).length, 1)
+  assert.deepEqual(shrinkProblems(volumeOf('v'), 20), [])
+  assert.match(shrinkProblems(volumeOf('v'), 19)[0]!.problem, /smaller than the 20 GB/)
 })

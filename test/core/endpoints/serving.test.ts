@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   maxConcurrencyOf,
-  servingFailures,
   servingOf,
   servingProblem,
+  servingVariableProblems,
   servingWithSecrets,
   shownHealthPath,
 } from '../../../src/core/endpoints/serving.ts'
@@ -68,7 +68,7 @@ test('all that is wrong is said at once', () => {
     servingProblem(wrong)!,
     /^the variable PORT must .*, not '0'; the variable RUNYARD_\w+ must .*, not 'all'$/,
   )
-  assert.equal(servingFailures(wrong).length, 2)
+  assert.equal(servingVariableProblems(wrong).length, 2)
 })
 
 test('a path that refers to a secret stays a reference, where it is kept and where it is shown', () => {
@@ -91,8 +91,12 @@ test('a value that comes from a secret is not repeated, the secret is named', ()
 })
 
 test('at saving no value is repeated, and none is judged that stays as it was or refers to a secret', () => {
-  assert.deepEqual(servingFailures({ PORT: 'hunter2' }), ['the variable PORT must be a port from 1 to 65535'])
-  assert.deepEqual(servingFailures({ PORT: '0' }, { PORT: '0' }), [])
-  assert.equal(servingFailures({ PORT: '0' }, { PORT: '00' }).length, 1)
-  assert.deepEqual(servingFailures({ PORT: '{{ RUNPOD_SECRET_PORT }}', HEALTH_CHECK_PATH: 'a{{RUNPOD_SECRET_x}}' }), [])
+  const [wrongPort] = servingVariableProblems({ PORT: 'hunter2' })
+  assert.deepEqual(wrongPort, { field: 'env', item: 'the variable PORT', problem: 'must be a port from 1 to 65535' })
+  assert.deepEqual(servingVariableProblems({ PORT: '0' }, { PORT: '0' }), [])
+  assert.equal(servingVariableProblems({ PORT: '0' }, { PORT: '00' }).length, 1)
+  assert.deepEqual(
+    servingVariableProblems({ PORT: '{{ RUNPOD_SECRET_PORT }}', HEALTH_CHECK_PATH: 'a{{RUNPOD_SECRET_x}}' }),
+    [],
+  )
 })

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { GRAPHQL_NAMES } from '../../../src/api/graphql/field-names.ts'
+import { graphqlSentence } from '../../../src/api/graphql/field-names.ts'
 import {
-  envFailures,
+  envProblems,
   TEMPLATE_DEFAULTS,
   type TemplateInput,
-  templateFailures,
+  templateProblems,
 } from '../../../src/core/endpoints/template.ts'
-import { sentenceOf } from '../../../src/core/errors.ts'
+import { type FieldProblem, problemSentence } from '../../../src/core/field-problem.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../../../src/core/ids.ts'
-import { resolveSecrets, secretFailures, secretNames } from '../../../src/core/secrets/secret.ts'
+import { resolveSecrets, secretNames, secretProblems } from '../../../src/core/secrets/secret.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import { protocolEnv } from '../../../src/core/workers/worker-environment.ts'
 
@@ -23,6 +23,10 @@ function aTemplate(fields: Partial<TemplateInput> = {}): TemplateInput {
     isServerless: true,
     ...fields,
   }
+}
+
+function sentences(problems: readonly FieldProblem[]): string[] {
+  return problems.map(problem => problemSentence(problem))
 }
 
 const wrong: [fields: Partial<TemplateInput>, failure: string][] = [
@@ -44,48 +48,49 @@ const wrong: [fields: Partial<TemplateInput>, failure: string][] = [
 
 for (const [fields, failure] of wrong) {
   test(`a template with ${JSON.stringify(fields).slice(0, 60)} is refused`, () => {
-    const told = templateFailures(aTemplate(fields)).map(problem => sentenceOf(problem, GRAPHQL_NAMES))
-    assert.deepEqual(told, [failure])
+    assert.deepEqual(templateProblems(aTemplate(fields)).map(graphqlSentence), [failure])
   })
 }
 
 test('all that is wrong with a template is found at once, and nothing with a right one', () => {
-  assert.deepEqual(templateFailures(aTemplate()), [])
-  assert.deepEqual(templateFailures(aTemplate({ isServerless: false, volumeGb: 20, ports: ['80/http', '22/tcp'] })), [])
+  assert.deepEqual(templateProblems(aTemplate()), [])
+  assert.deepEqual(templateProblems(aTemplate({ isServerless: false, volumeGb: 20, ports: ['80/http', '22/tcp'] })), [])
   const fields = { name: '', image: '', diskGb: 0, volumeGb: 1, ports: ['x'], env: { '-': '' } }
-  assert.equal(templateFailures(aTemplate(fields)).length, 6)
+  assert.equal(templateProblems(aTemplate(fields)).length, 6)
 })
 
 test('an environment has variable names, values that a process can hold, and an end', () => {
-  assert.deepEqual(envFailures({ _A1: '', 'a.b-c': 'x\ny', PATH: 'ü' }), [])
-  assert.deepEqual(envFailures({ A: 'x\0' }), ["env: the value of 'A' must not hold a null character"])
-  assert.deepEqual(envFailures({ A: 'x'.repeat(65_537) }), ["env: the value of 'A' must have at most 65536 characters"])
+  assert.deepEqual(envProblems({ _A1: '', 'a.b-c': 'x\ny', PATH: 'ü' }), [])
+  assert.deepEqual(sentences(envProblems({ A: 'x\0' })), ["env: the value of 'A' must not hold a null character"])
+  assert.deepEqual(sentences(envProblems({ A: 'x'.repeat(65_537) })), [
+    "env: the value of 'A' must have at most 65536 characters",
+  ])
   const many = Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`A${index}`, '']))
-  assert.deepEqual(envFailures(many), ['env must have at most 200 variables'])
+  assert.deepEqual(sentences(envProblems(many)), ['env must have at most 200 variables'])
 })
 
 test('a secret has a name that a reference can hold, and a value', () => {
   for (const name of ['a', 'HF_TOKEN', 'team/x.y-z', '0', 'x'.repeat(191)]) {
-    assert.deepEqual(secretFailures({ name, value: 'v' }), [], name)
+    assert.deepEqual(secretProblems({ name, value: 'v' }), [], name)
   }
   const form = 'name must have 1 to 191 letters, digits or _ . - /, and begin with a letter, a digit or _'
   for (const name of ['', '-a', 'a b', 'ä', 'x'.repeat(192), 'a}']) {
-    assert.deepEqual(secretFailures({ name, value: 'v' }), [form], name)
+    assert.deepEqual(sentences(secretProblems({ name, value: 'v' })), [form], name)
   }
-  assert.deepEqual(secretFailures({ name: 'RUNPOD_x' }), ['name must not start with RUNPOD'])
+  assert.deepEqual(sentences(secretProblems({ name: 'RUNPOD_x' })), ['name must not start with RUNPOD'])
   const both = ['name must not start with RUNPOD', 'value must not be empty']
-  assert.deepEqual(secretFailures({ name: 'runpodx', value: '' }), both)
+  assert.deepEqual(sentences(secretProblems({ name: 'runpodx', value: '' })), both)
 })
 
 test('a value has less than 16 MiB, in bytes, and a description less than 64 Ki characters', () => {
   const half = 8 * 1024 * 1024
-  assert.deepEqual(secretFailures({ value: 'ä'.repeat(half - 1) }), [])
-  assert.deepEqual(secretFailures({ value: 'ä'.repeat(half) }), ['value must be smaller than 16 MiB'])
-  assert.deepEqual(secretFailures({ description: 'x'.repeat(65_535) }), [])
-  assert.deepEqual(secretFailures({ description: 'x'.repeat(65_536) }), [
+  assert.deepEqual(secretProblems({ value: 'ä'.repeat(half - 1) }), [])
+  assert.deepEqual(sentences(secretProblems({ value: 'ä'.repeat(half) })), ['value must be smaller than 16 MiB'])
+  assert.deepEqual(secretProblems({ description: 'x'.repeat(65_535) }), [])
+  assert.deepEqual(sentences(secretProblems({ description: 'x'.repeat(65_536) })), [
     'description must have at most 65535 characters',
   ])
-  assert.deepEqual(secretFailures({ description: null }), [])
+  assert.deepEqual(secretProblems({ description: null }), [])
 })
 
 test('references to secrets are found wherever they stand, each name once', () => {

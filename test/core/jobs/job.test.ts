@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { PAGE, withDiagram } from '../../../scripts/diagram.ts'
-import { AppError, ERROR_CODES, invalid, notFound, toAppError } from '../../../src/core/errors.ts'
+import { AppError, ERROR_CODES, invalidRequest, notFound, toAppError } from '../../../src/core/errors.ts'
 import { isEndpointId, isJobId, type WorkerId } from '../../../src/core/ids.ts'
 import {
   isFinal,
@@ -180,7 +180,7 @@ test('each kind of refusal has its status', () => {
 })
 
 test('several failures are one error that keeps each, and an unknown error gives nothing away', () => {
-  assert.deepEqual([invalid(['a', 'b']).message, invalid(['a', 'b']).failures], ['a; b', ['a', 'b']])
+  assert.deepEqual([invalidRequest(['a', 'b']).message, invalidRequest(['a', 'b']).failures], ['a; b', ['a', 'b']])
   assert.equal(notFound('job', 'x').message, 'job x not found')
   const hidden = toAppError(new Error('SELECT secret'))
   assert.deepEqual([hidden.code, hidden.message.includes('SELECT')], ['internal', false])

@@ -1,6 +1,6 @@
 import type { Caller } from '../../../core/accounts/permission.ts'
 import { dollars } from '../../../core/billing/prices.ts'
-import { invalid } from '../../../core/errors.ts'
+import { invalidRequest } from '../../../core/errors.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
@@ -56,7 +56,7 @@ export function userFields({ accounts, billing, store }: GraphqlParts) {
 export function accountMutations({ accounts }: GraphqlParts, writing: Writing) {
   return {
     updateUserSettings: writing(async (caller, { input }: { input?: { pubKey?: string | null } | null }) => {
-      if (input?.pubKey == null) throw invalid(['pubKey is needed'])
+      if (input?.pubKey == null) throw invalidRequest(['pubKey is needed'])
       const keys = input.pubKey.split(/\r?\n/).map(line => line.trim())
       await accounts.replaceSshKeys(
         caller.owner,

@@ -1,10 +1,11 @@
 import type { Caller } from '../../../core/accounts/permission.ts'
-import { type Endpoint, endpointFailures, withDefaults } from '../../../core/endpoints/endpoint.ts'
+import { type Endpoint, endpointProblems, withDefaults } from '../../../core/endpoints/endpoint.ts'
 import type { TemplateInput } from '../../../core/endpoints/template.ts'
-import { invalid, notFound } from '../../../core/errors.ts'
+import { invalidRequest, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type TemplateId, type VolumeId } from '../../../core/ids.ts'
 import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
+import { graphqlSentence } from '../field-names.ts'
 import { type EndpointInput, readEndpointInput } from '../inputs.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { readTemplateFields } from '../template-inputs.ts'
@@ -50,7 +51,7 @@ export function endpointMutations({ endpoints }: GraphqlParts, writing: Writing)
     ),
     updateEndpointTemplate: writing(
       async (caller, { input }: { input?: { endpointId: string; templateId: string } | null }) => {
-        if (input == null) throw invalid(['input is needed'])
+        if (input == null) throw invalidRequest(['input is needed'])
         const templateId = input.templateId as TemplateId
         return endpointView(await endpoints.update(caller, input.endpointId as EndpointId, { templateId }))
       },
@@ -71,7 +72,8 @@ async function create(endpoints: Endpoints, caller: Caller, input: EndpointInput
   const whole =
     config.compute === undefined ? null : withDefaults({ ...config, name: input.name, compute: config.compute })
   if (whole === null) problems.push('gpuIds (or instanceIds) is needed')
-  if (problems.length > 0) throw invalid([...problems, ...(whole === null ? [] : endpointFailures(whole))])
+  const wrongFields = whole === null ? [] : endpointProblems(whole, null).map(graphqlSentence)
+  if (problems.length > 0) throw invalidRequest([...problems, ...wrongFields])
   if (own.template === null) return endpoints.create(caller, whole!, input.templateId as TemplateId)
   return endpoints.createWithOwnTemplate(caller, whole!, { ...own.template, image: own.template.image ?? '' })
 }
@@ -80,7 +82,7 @@ async function change(endpoints: Endpoints, caller: Caller, id: EndpointId, inpu
   const before = await endpoints.find(caller.owner, id)
   const { failures } = readEndpointInput(input, before)
   const own = ownTemplate(input)
-  if (failures.length + own.failures.length > 0) throw invalid([...failures, ...own.failures])
+  if (failures.length + own.failures.length > 0) throw invalidRequest([...failures, ...own.failures])
   if (own.template !== null) {
     // Variables of the endpoint and of its template are two things here.
     const changes = (now: Endpoint) => ({ env: now.env, ...readEndpointInput(input, now).config })

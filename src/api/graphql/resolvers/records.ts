@@ -1,6 +1,6 @@
 import type { Caller } from '../../../core/accounts/permission.ts'
 import { TEMPLATE_DEFAULTS, type Template } from '../../../core/endpoints/template.ts'
-import { invalid } from '../../../core/errors.ts'
+import { invalidRequest } from '../../../core/errors.ts'
 import type { RegistryId, SecretId, TemplateId, VolumeId } from '../../../core/ids.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Writing } from '../context.ts'
@@ -24,7 +24,7 @@ export function templateMutations({ templates }: GraphqlParts, writing: Writing)
 async function saveTemplate(templates: Templates, caller: Caller, fields: SaveTemplateFields): Promise<Template> {
   const { template: given, failures } = readTemplateFields(fields)
   if (fields.id) {
-    if (failures.length > 0) throw invalid(failures)
+    if (failures.length > 0) throw invalidRequest(failures)
     return templates.update(caller, fields.id as TemplateId, given)
   }
   const missing = [
@@ -34,7 +34,7 @@ async function saveTemplate(templates: Templates, caller: Caller, fields: SaveTe
     ...(given.volumeGb === undefined ? ['volumeInGb is needed'] : []),
   ]
   const { name = '', image = '', diskGb = 0, volumeGb = 0 } = given
-  if (missing.length + failures.length > 0) throw invalid([...missing, ...failures])
+  if (missing.length + failures.length > 0) throw invalidRequest([...missing, ...failures])
   return templates.create(caller, { ...TEMPLATE_DEFAULTS, ...given, name, image, diskGb, volumeGb })
 }
 
@@ -76,11 +76,11 @@ type RegistryChange = { readonly id: string } & { readonly [Name in keyof Regist
 export function registryMutations({ registries }: GraphqlParts, writing: Writing) {
   return {
     saveRegistryAuth: writing(async (caller, { input }: { input?: RegistryFields | null }) => {
-      if (input == null) throw invalid(['input is needed'])
+      if (input == null) throw invalidRequest(['input is needed'])
       return registryView(await registries.create(caller.owner, input))
     }),
     updateRegistryAuth: writing(async (caller, { input }: { input?: RegistryChange | null }) => {
-      if (input == null) throw invalid(['input is needed'])
+      if (input == null) throw invalidRequest(['input is needed'])
       const { id, name, username, password } = input
       const changes = {
         ...(name == null ? {} : { name }),
@@ -107,7 +107,7 @@ export function volumeMutations({ volumes }: GraphqlParts, writing: Writing) {
     createNetworkVolume: writing(async (caller, { input }: { input: VolumeFields & { dataCenterId: string } }) => {
       const { name, size, dataCenterId: dataCenter } = input
       const missing = [...(name == null ? ['name is needed'] : []), ...(size == null ? ['size is needed'] : [])]
-      if (missing.length > 0) throw invalid(missing)
+      if (missing.length > 0) throw invalidRequest(missing)
       return volumeView(await volumes.create(caller.owner, { name: name!, sizeGb: size!, dataCenter }))
     }),
     updateNetworkVolume: writing(async (caller, { input }: { input: VolumeFields & { id: string } }) => {

@@ -1,7 +1,9 @@
 import type { BillingTime, BucketSize } from '../../../core/billing/billing.ts'
+import { LAST_N_EXCLUDES } from '../../../core/billing/billing.ts'
 import { dollars } from '../../../core/billing/prices.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { Amounts, Billing, BillingRecord } from '../../../services/billing/billing.ts'
+import { restSentence } from '../field-names.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
 
@@ -64,13 +66,13 @@ export function timeOf({
  */
 export function timeRule(billing: () => Billing): Rule<typeof BillingTimeQuery> {
   return (given, sent) => {
-    const failures = billing().failures(timeOf(given))
+    const problems = billing().problems(timeOf(given))
     const wrong = Object.keys(BillingTimeQuery).some(name => sent.has(name) && !(name in given))
-    if (!wrong) return failures.map(text => `query.${text}`)
-    // What is wrong is said already, and what follows from its absence is no failure of its own.
-    const most = failures.filter(text => text.startsWith('lastN: must')).map(text => `query.${text}`)
+    // Where the schema refuses a part of the time already, only what does not depend on its value is checked.
     const both = sent.has('lastN') && (sent.has('startTime') || sent.has('endTime'))
-    return both ? ['query.lastN: excludes startTime and endTime', ...most] : most
+    const most = problems.filter(problem => problem.field === 'lastN' && problem !== LAST_N_EXCLUDES)
+    const shown = wrong ? [...(both ? [LAST_N_EXCLUDES] : []), ...most] : problems
+    return shown.map(problem => restSentence(problem, 'query'))
   }
 }
 
