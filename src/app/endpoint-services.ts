@@ -23,7 +23,7 @@ export function createEndpointServices(
   { fleet }: WorkerServices,
 ): EndpointServices {
   return {
-    endpoints: new Endpoints(ports, fleet, config.deleteRunningEndpoints, quotas),
+    endpoints: new Endpoints(ports, fleet, quotas, config.deleteRunningEndpoints),
     templates: new Templates(ports, quotas),
   }
 }

@@ -1,7 +1,11 @@
 /** The services of a rig, made from its ports, for tests of what no surface offers. */
+
+import { NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { Access } from '../../src/services/accounts/access.ts'
 import { Accounts } from '../../src/services/accounts/accounts.ts'
 import { Keys } from '../../src/services/accounts/keys.ts'
+import { Quotas } from '../../src/services/accounts/quotas.ts'
+import { Sharing } from '../../src/services/accounts/sharing.ts'
 import { Endpoints } from '../../src/services/endpoints/endpoints.ts'
 import { Releases } from '../../src/services/endpoints/releases.ts'
 import { Templates } from '../../src/services/endpoints/templates.ts'
@@ -16,17 +20,18 @@ import type { Rig } from './rig.ts'
 
 export function servicesOf({ ports }: Rig) {
   const access = new Access(ports, [])
-  const jobs = new Jobs(ports, new LongPoll(ports.clock, ports.notifier))
+  const quotas = new Quotas(ports, NO_LIMITS)
+  const jobs = new Jobs(ports, new LongPoll(ports.clock, ports.notifier), quotas)
   const fleet = new Fleet(ports, jobs, new UndeliveredResults(ports, jobs), () => ({ workerUrl: '' }))
   return {
     access,
-    accounts: new Accounts(ports),
+    accounts: new Accounts(ports, new Sharing(ports), quotas),
     keys: new Keys(ports, access),
-    endpoints: new Endpoints(ports, fleet),
-    templates: new Templates(ports),
-    registries: new Registries(ports),
-    volumes: new Volumes(ports),
+    endpoints: new Endpoints(ports, fleet, quotas),
+    templates: new Templates(ports, quotas),
+    registries: new Registries(ports, quotas),
+    volumes: new Volumes(ports, quotas),
     releases: new Releases(ports),
-    secrets: new Secrets(ports),
+    secrets: new Secrets(ports, quotas),
   }
 }

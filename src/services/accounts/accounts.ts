@@ -6,8 +6,8 @@ import { nameProblems } from '../../core/field-problem.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { shortId } from '../short-id.ts'
-import { Quotas } from './quotas.ts'
-import { Sharing } from './sharing.ts'
+import type { Quotas } from './quotas.ts'
+import type { Sharing } from './sharing.ts'
 
 /** Accounts, which only the operator looks after. */
 export class Accounts {
@@ -21,8 +21,8 @@ export class Accounts {
    */
   constructor(
     ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>,
-    sharing = new Sharing(ports),
-    quotas: Pick<Quotas, 'setLimits' | 'readLimits'> = new Quotas(ports),
+    sharing: Sharing,
+    quotas: Pick<Quotas, 'setLimits' | 'readLimits'>,
   ) {
     this.#ports = ports
     this.#sharing = sharing

@@ -5,7 +5,6 @@ import {
   type HeldJobs,
   heldProblem,
   limitsFor,
-  NO_LIMITS,
   NOTHING_HELD,
   type ObjectCounts,
   type ObjectKind,
@@ -53,8 +52,8 @@ export class Quotas {
   readonly #ledgers = new Map<OwnerId, Ledger>()
   readonly #turns = new Map<OwnerId, Promise<unknown>>()
 
-  /** @param defaults of accounts beside the operator's; none when left out */
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, defaults: AccountLimits = NO_LIMITS) {
+  /** @param defaults of accounts beside the operator's */
+  constructor(ports: Pick<Ports, 'store' | 'clock'>, defaults: AccountLimits) {
     this.#ports = ports
     this.#defaults = defaults
   }

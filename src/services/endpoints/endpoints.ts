@@ -15,7 +15,7 @@ import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.t
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerStore } from '../../ports/store/store.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
@@ -60,7 +60,7 @@ export class Endpoints {
   /**
    * @param deletesRunning whether endpoints of all accounts can be removed while they may have workers
    */
-  constructor(ports: Ports, fleet: Fleet, deletesRunning = false, quotas = new Quotas(ports)) {
+  constructor(ports: Ports, fleet: Fleet, quotas: Quotas, deletesRunning = false) {
     this.#ports = ports
     this.#fleet = fleet
     this.#deletesRunning = deletesRunning

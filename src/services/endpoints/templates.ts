@@ -4,7 +4,7 @@ import { type FieldProblem, fieldProblem, problemSentence } from '../../core/fie
 import type { OwnerId, TemplateId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
@@ -23,7 +23,7 @@ export class Templates {
   readonly #ports: Ports
   readonly #quotas: Quotas
 
-  constructor(ports: Ports, quotas = new Quotas(ports)) {
+  constructor(ports: Ports, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
   }

@@ -9,7 +9,7 @@ import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import { onePage } from '../paging.ts'
 import { shortId } from '../short-id.ts'
 
@@ -18,7 +18,7 @@ export class Volumes {
   readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>
   readonly #quotas: Quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>, quotas = new Quotas(ports)) {
+  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
   }

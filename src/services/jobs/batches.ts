@@ -9,7 +9,7 @@ import type { Submission } from '../../core/jobs/submission.ts'
 import { jobPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { BatchAnswer, BatchDraftRequest, BatchPage, OnceKey } from '../../ports/store/batch-store.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import { IDEMPOTENCY_MS, type Jobs } from './jobs.ts'
 
 /** Requests that become jobs, or waiting jobs that are cancelled, in one transaction. */
@@ -36,7 +36,7 @@ export class Batches {
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
     jobs: Jobs,
-    quotas = new Quotas(ports),
+    quotas: Quotas,
   ) {
     this.#ports = ports
     this.#jobs = jobs

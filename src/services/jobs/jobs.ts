@@ -20,7 +20,7 @@ import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
 import { jobPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { JobMove, QueuePart } from '../../ports/store/store.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
 
 /** How many overdue jobs of a kind one call of the reaper moves at most: others wait for as long as that takes. */
@@ -57,7 +57,7 @@ export class Jobs {
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
     waiting: LongPoll,
-    quotas = new Quotas(ports),
+    quotas: Quotas,
   ) {
     this.#ports = ports
     this.#waiting = waiting

@@ -5,7 +5,7 @@ import { type Registry, type RegistryInput, registryProblems } from '../../core/
 import { registryPlace } from '../../core/secrets/seal-place.ts'
 import type { RegistryCredential } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import { onePage } from '../paging.ts'
 import { shortId } from '../short-id.ts'
 
@@ -14,10 +14,7 @@ export class Registries {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>
   readonly #quotas: Quotas
 
-  constructor(
-    ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>,
-    quotas = new Quotas(ports),
-  ) {
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
   }
@@ -79,15 +76,19 @@ export class Registries {
       notifier.publish(`load:${endpointId}`)
     }
   }
+}
 
-  /**
-   * What an image is pulled with; for drivers, never for callers.
-   * @throws AppError `not_found`
-   */
-  async credential(owner: OwnerId, id: RegistryId): Promise<RegistryCredential> {
-    const { username } = await this.find(owner, id)
-    const sealed = await this.#ports.store.registries.sealedPassword(owner, id)
-    if (sealed === null) throw notFound('registry', id)
-    return { username, password: this.#ports.vault.open(sealed, registryPlace(owner, id)) }
-  }
+/**
+ * What an image is pulled with; for drivers, never for callers.
+ * @throws AppError `not_found`, also for a registry of another owner
+ */
+export async function registryCredential(
+  { store, vault }: Pick<Ports, 'store' | 'vault'>,
+  owner: OwnerId,
+  id: RegistryId,
+): Promise<RegistryCredential> {
+  const registry = await store.registries.find(owner, id)
+  const sealed = await store.registries.sealedPassword(owner, id)
+  if (registry === null || sealed === null) throw notFound('registry', id)
+  return { username: registry.username, password: vault.open(sealed, registryPlace(owner, id)) }
 }

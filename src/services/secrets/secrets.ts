@@ -5,7 +5,7 @@ import type { Page, PageRequest } from '../../core/pages.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
 import { type Secret, secretNames, secretProblems } from '../../core/secrets/secret.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { Quotas } from '../accounts/quotas.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import { onePage } from '../paging.ts'
 import { shortId } from '../short-id.ts'
 import { savedEnv } from '../workers/worker-launch-inputs.ts'
@@ -15,7 +15,7 @@ export class Secrets {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>
   readonly #quotas: Quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>, quotas = new Quotas(ports)) {
+  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
   }

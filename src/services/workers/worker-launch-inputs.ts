@@ -16,9 +16,9 @@ import { missingSecretsText, missingVolumeText } from '../../core/workers/worker
 import type { RegistryCredential } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
-import { Registries } from '../secrets/registries.ts'
+import { registryCredential } from '../secrets/registries.ts'
 
-type NeedsPorts = Pick<Ports, 'store' | 'vault' | 'volumes' | 'random' | 'clock' | 'notifier' | 'emit'>
+type NeedsPorts = Pick<Ports, 'store' | 'vault' | 'volumes'>
 
 /** What workers of an endpoint get of what their owner has saved. */
 export interface WorkerLaunchInputs {
@@ -54,11 +54,9 @@ export function servingChangeProblems({ config, template }: Configured, before: 
 /** Finds what a worker needs besides its image. */
 export class WorkerLaunchReader {
   readonly #ports: NeedsPorts
-  readonly #registries: Registries
 
   constructor(ports: NeedsPorts) {
     this.#ports = ports
-    this.#registries = new Registries(ports)
   }
 
   /** What is missing or wrong, so that no worker can be started, as a sentence; null when nothing is. */
@@ -87,7 +85,8 @@ export class WorkerLaunchReader {
     const refused = folderProblem(owner, template.image)
     if (refused !== null) throw new AppError('invalid', refused)
     const volume = await this.#volumeOf(endpoint)
-    const credential = template.registry === null ? null : await this.#registries.credential(owner, template.registry)
+    const credential =
+      template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
     return { env: await this.#withSecrets(owner, savedEnv(endpoint, template)), credential, volume }
   }
 

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Account } from '../../../src/core/accounts/account.ts'
 import type { Caller } from '../../../src/core/accounts/permission.ts'
+import { NO_LIMITS } from '../../../src/core/accounts/quotas.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../../src/core/ids.ts'
 import type { Ports } from '../../../src/ports/ports.ts'
 import { Accounts } from '../../../src/services/accounts/accounts.ts'
+import { Quotas } from '../../../src/services/accounts/quotas.ts'
 import { SHARING_RULES, Sharing, type SharingRules } from '../../../src/services/accounts/sharing.ts'
 
 const OPERATOR = { owner: DEFAULT_OWNER, keyId: 'k', operator: true } as unknown as Caller
@@ -22,7 +24,7 @@ function installation(reason: string | null, rules: Partial<SharingRules> = {}) 
     emit: () => {},
   } as unknown as Ports
   const sharing = new Sharing(ports, { ...SHARING_RULES, ...rules })
-  return { sharing, accounts: new Accounts(ports, sharing), kept }
+  return { sharing, accounts: new Accounts(ports, sharing, new Quotas(ports, NO_LIMITS)), kept }
 }
 
 test('a second account is refused with the reason while workers are not kept apart', async () => {

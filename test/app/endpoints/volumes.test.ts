@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type OwnerId, type RegistryId } from '../../../src/core/ids.ts'
+import { registryCredential } from '../../../src/services/secrets/registries.ts'
 import { openRig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
 
@@ -25,9 +26,9 @@ test('a registry is shown without its password, and keeps it sealed', async t =>
   ])
   const sealed = await rig.store.registries.sealedPassword(ME, id)
   assert.ok(!sealed!.includes('pässword'))
-  assert.deepEqual(await registries.credential(ME, id), { username: 'me', password: 'pässword' })
+  assert.deepEqual(await registryCredential(rig.ports, ME, id), { username: 'me', password: 'pässword' })
   await registries.update(ME, id, { password: 'new', name: 'renamed' })
-  assert.equal((await registries.credential(ME, id)).password, 'new')
+  assert.equal((await registryCredential(rig.ports, ME, id)).password, 'new')
   assert.equal((await registries.list(ME)).items.find(item => item.id === id)?.name, 'renamed')
   await assert.rejects(registries.create(ME, { ...CREDENTIAL, name: '', password: '' }), {
     failures: ['name must not be empty', 'password must not be empty'],
