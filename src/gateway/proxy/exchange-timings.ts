@@ -1,6 +1,18 @@
 import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 import type { Clock } from '../../ports/clock.ts'
 
+/** Limits of the steps of an exchange, in milliseconds. */
+export interface ExchangeLimits {
+  /** Until the connection to a worker is open. */
+  readonly connectMs: number
+  /** From the last byte of the request until the head of the response. */
+  readonly headersMs: number
+  /** Of a body on which nothing moves. */
+  readonly streamIdleMs: number
+  /** Of a tunnel on which nothing moves. */
+  readonly socketIdleMs: number
+}
+
 /** When the steps of one exchange were reached, and how long nothing has moved. Milliseconds. */
 export class ExchangeTimings {
   readonly #clock: Pick<Clock, 'monotonic'>

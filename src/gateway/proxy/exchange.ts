@@ -2,24 +2,78 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import type { Clock } from '../../ports/clock.ts'
 import { inWords, tooLarge } from '../entrance/refusal.ts'
 import { type RequestHead, requestHead } from '../http1/request-head.ts'
 import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
-import type { Affinity, RequestOutcome, Reservation, WorkerRequest } from '../queue/reservation.ts'
-import type { ProxyExchangeParts, Upgrading } from './exchange-parts.ts'
-import { ExchangeTimings } from './exchange-timings.ts'
+import type { WorkerConnections } from '../http1/worker-connections.ts'
+import type { Affinity, RequestOutcome, Reservation, Reservations, WorkerRequest } from '../queue/reservation.ts'
+import { type ExchangeLimits, ExchangeTimings } from './exchange-timings.ts'
 import { withinEndpoint } from './origin-wide.ts'
 import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
 import { ResponseWriter, switchingText } from './response-writer.ts'
 import { Tunnel, type Tunnelled } from './tunnel.ts'
-import { Upload } from './upload.ts'
+import type { Upgrading } from './upgrade-buffer.ts'
+import { type NextTurn, Upload } from './upload.ts'
 
-const MOST_WORKERS = 2
+/** Number of workers that one request is sent to. */
+const MAX_WORKERS = 2
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
+/** Status in the access log of a request whose client left before there was a response. */
 const CLIENT_GONE = 499
 
-/** One call, from its head to the last byte of its answer. */
+/** What all exchanges share. */
+export interface ProxyExchangeParts {
+  readonly clock: Clock
+  readonly reservations: Reservations
+  readonly connections: WorkerConnections
+  readonly nextTurn: NextTurn
+  /** Limit of bytes of the body of a request. */
+  readonly bodyBytes: number
+  readonly limits: ExchangeLimits
+  /** Those that have not ended. */
+  readonly live: Set<ProxyExchange>
+}
+
+/** The worker and the connection that have the request. */
+interface Attempt {
+  readonly reservation: Reservation
+  readonly connection: WorkerConnection
+  /** Whether the connection replaces a kept one that was found dead. */
+  readonly isRenewed: boolean
+}
+
+/**
+ * Where an exchange is, with what exists there and nowhere else. It goes down this list; a lost attempt may go back to `waiting` once,
+ * or to `connecting` on a new connection.
+ */
+type State =
+  /** The head of the request is checked. */
+  | { readonly at: 'begun' }
+  /** In the request queue. */
+  | { readonly at: 'waiting' }
+  /** The connection to the worker is not open yet. */
+  | ({ readonly at: 'connecting' } & Attempt)
+  /** The request goes to the worker, which has not responded. */
+  | ({ readonly at: 'sending' } & Attempt)
+  /** The worker responded with 101; its socket comes next. */
+  | ({ readonly at: 'switching'; readonly head: ResponseHead } & Attempt)
+  /** The worker's response goes to the client. */
+  | ({ readonly at: 'responding'; readonly head: ResponseHead } & Attempt)
+  /** No worker has the request: the rest of its response, or one of our own, goes to the client. */
+  | { readonly at: 'finishing' }
+  /** Both sockets are joined. */
+  | { readonly at: 'tunnel'; readonly tunnel: Tunnel; readonly reservation: Reservation }
+  /** The client has its response, or is gone. */
+  | { readonly at: 'over' }
+
+const BEGUN: State = { at: 'begun' }
+const WAITING: State = { at: 'waiting' }
+const FINISHING: State = { at: 'finishing' }
+const OVER: State = { at: 'over' }
+
+/** One request, from its head to the last byte of its response. */
 export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly endpointId: EndpointId
   readonly isStranger: boolean
@@ -28,59 +82,49 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly #parts: ProxyExchangeParts
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
-  readonly #call: ProxyRequest
+  readonly #request: ProxyRequest
   readonly #upgrading: Upgrading | null
   readonly #method: string
   readonly #timings: ExchangeTimings
-  readonly #answering: ResponseWriter
+  readonly #response: ResponseWriter
+  #resolve: (entry: AccessLogEntry) => void = () => {}
+  #state: State = BEGUN
   #head: RequestHead | null = null
+  /** The body of the request. An upload that no worker has read from goes to the next one. */
   #upload: Upload | null = null
-  #tunnel: Tunnel | null = null
-  #tunnelled: Tunnelled | null = null
-  #switching: ResponseHead | null = null
-  #answer: ResponseHead | null = null
   #controller: AbortController | null = null
-  #reservation: Reservation | null = null
-  #connection: WorkerConnection | null = null
-  #resolve: (passed: AccessLogEntry) => void = () => {}
-  /** The client has its answer, or is gone. */
-  #over = false
-  /** In the line. */
-  #waiting = false
-  /** A connection that was idle was found dead, and another one was made. */
-  #renewed = false
-  #complete = false
+  #attempts = 0
   #workerId: WorkerId | null = null
-  #tries = 0
+  #isComplete = false
 
-  /** @param upgrading null for a request that wants nothing but an answer */
+  /** @param upgrading null for a request that asks for no other protocol */
   constructor(
     parts: ProxyExchangeParts,
     incoming: IncomingMessage,
     outgoing: ServerResponse,
-    call: ProxyRequest,
+    request: ProxyRequest,
     upgrading: Upgrading | null,
   ) {
     this.#parts = parts
     this.#incoming = incoming
     this.#outgoing = outgoing
-    this.#call = call
+    this.#request = request
     this.#upgrading = upgrading
     this.#method = incoming.method ?? 'GET'
-    this.endpointId = call.endpointId
-    this.isStranger = call.isOpen === true
+    this.endpointId = request.endpointId
+    this.isStranger = request.isOpen === true
     this.#timings = new ExchangeTimings(parts.clock)
-    this.#answering = new ResponseWriter(incoming, outgoing)
+    this.#response = new ResponseWriter(incoming, outgoing)
   }
 
-  /** Aborted when the client is gone. Made for those who look at it only: most requests never wait. */
+  /** Aborted when the client is gone. Made on demand, since most requests never wait. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
-    if (this.#over) this.#controller.abort()
+    if (this.#state.at === 'over') this.#controller.abort()
     return this.#controller.signal
   }
 
-  /** Goes through with it, whatever happens. */
+  /** Runs the exchange to its end. Never rejects. */
   run(): Promise<AccessLogEntry> {
     return new Promise(resolve => {
       this.#resolve = resolve
@@ -91,96 +135,83 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     })
   }
 
-  /** Looks whether something takes too long. */
+  /** Ends what takes longer than its limit. */
   tick(nowMs: number): void {
+    const state = this.#state
     const { connectMs, headersMs, streamIdleMs, socketIdleMs } = this.#parts.limits
-    if (this.#tunnel !== null) {
-      this.#tunnel.tick(nowMs, socketIdleMs)
-      return
-    }
-    const connection = this.#connection
-    if (connection === null) return
+    if (state.at === 'tunnel') state.tunnel.tick(nowMs, socketIdleMs)
+    if (!('connection' in state)) return
     const quietMs = this.#timings.quietMs(nowMs)
     if (quietMs === null) return
-    if (!connection.connected) {
+    if (state.at === 'connecting') {
       if (quietMs < connectMs) return
-      connection.destroy()
+      state.connection.destroy()
       const problem = `it did not accept the connection within ${inWords(connectMs)}`
       this.onLost({ kind: 'unreachable', problem, begun: false, reused: false })
-    } else if (!this.#answering.begun) {
-      if (quietMs >= headersMs) this.#tooLate(connection)
-    } else {
-      const byClient = this.#answering.isUnread() || this.#upload?.waitsForClient === true
-      if (quietMs >= streamIdleMs) this.#break(byClient || mayBeSilent(this.#answer) ? 'aborted' : 'broken')
-    }
+    } else if (state.at === 'responding') {
+      const isByClient = this.#response.isUnread() || this.#upload?.waitsForClient === true
+      if (quietMs >= streamIdleMs) this.#break(isByClient || mayBeSilent(state.head) ? 'aborted' : 'broken')
+    } else if (quietMs >= headersMs) this.#respondTooLate()
   }
 
   #begin(): void {
     const { httpVersion } = this.#incoming
     const upgrade = this.#upgrading !== null && httpVersion !== '1.0'
     try {
-      this.#head = requestHead({ method: this.#method, version: httpVersion, upgrade }, this.#call)
+      this.#head = requestHead({ method: this.#method, version: httpVersion, upgrade }, this.#request)
       if ((this.#head.bodyBytes ?? 0) > this.#parts.bodyBytes) throw tooLarge(this.#parts.bodyBytes)
     } catch (thrown) {
       this.#refuse(toAppError(thrown))
       return
     }
     this.affinity = this.#head.affinity
-    if (this.#head.maxForwards === 0) this.#answerAsLast()
+    if (this.#head.maxForwards === 0) this.#respondAsLast()
     else this.#reserve()
   }
 
   #reserve(): void {
-    this.#waiting = true
+    this.#state = WAITING
     this.#parts.reservations.reserve(this).then(
       reservation => this.#onReserved(reservation),
       (thrown: unknown) => {
-        if (this.#over) return
-        this.#waitedInVain()
+        if (this.#state.at === 'over') return
+        this.#timings.stopWaiting()
         this.#refuse(toAppError(thrown))
       },
     )
   }
 
-  #waitedInVain(): void {
-    this.#waiting = false
-    this.#timings.stopWaiting()
-  }
-
   #onReserved(reservation: Reservation): void {
-    this.#waiting = false
-    if (this.#over) {
+    if (this.#state.at === 'over') {
       reservation.release('aborted')
       return
     }
-    this.#reservation = reservation
     this.#timings.claim(reservation.waitedMs)
-    this.#tries += 1
-    this.#renewed = false
-    this.#send(reservation, false)
+    this.#attempts += 1
+    this.#connect(reservation, false)
   }
 
-  #send({ workerId, servedAt }: Reservation, fresh: boolean): void {
-    const address = this.#call.toHealth ? servedAt.health : servedAt.traffic
-    const connection = this.#parts.connections.take(
-      workerId,
-      address,
-      this.#upgrading !== null ? 'tunnel' : fresh ? 'fresh' : 'any',
-    )
-    this.#connection = connection
+  #connect(reservation: Reservation, isRenewed: boolean): void {
+    const { workerId, servedAt } = reservation
+    const address = this.#request.toHealth ? servedAt.health : servedAt.traffic
+    const kind = this.#upgrading !== null ? 'tunnel' : isRenewed ? 'fresh' : 'any'
+    const connection = this.#parts.connections.take(workerId, address, kind)
+    const attempt = { reservation, connection, isRenewed }
     this.#timings.connect()
     connection.use(this, this.#method === 'HEAD')
-    if (connection.connected) this.#transmit(connection)
+    if (connection.connected) this.#send(attempt)
+    else this.#state = { at: 'connecting', reservation, connection, isRenewed }
   }
 
   onConnected(): void {
     this.#timings.connected()
-    if (this.#connection !== null) this.#transmit(this.#connection)
+    if (this.#state.at === 'connecting') this.#send(this.#state)
   }
 
-  #transmit(connection: WorkerConnection): void {
+  #send({ reservation, connection, isRenewed }: Attempt): void {
     const head = this.#head
     if (head === null) return
+    this.#state = { at: 'sending', reservation, connection, isRenewed }
     if (head.body === 'none') {
       connection.socket.write(head.text, 'latin1')
       connection.sent()
@@ -190,36 +221,44 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       this.#timings.move()
       if (bytes > this.#parts.bodyBytes) this.#tooLarge()
     })
-    if (head.expectsContinue && !this.#upload.asked) this.#answering.askForBody()
+    if (head.expectsContinue && !this.#upload.asked) this.#response.askForBody()
     this.#upload.to(connection, head.text)
   }
 
   onHead(head: ResponseHead): void {
-    if (this.#over) return
-    if (head.status === 101) this.#switching = head
-    else if (head.status < 200) this.#answering.inform(withinEndpoint(head, this.#call.prefix))
+    const state = this.#state
+    if (state.at !== 'sending') return
+    const { reservation, connection, isRenewed } = state
+    if (head.status === 101) this.#state = { at: 'switching', head, reservation, connection, isRenewed }
+    else if (head.status < 200) this.#response.inform(withinEndpoint(head, this.#request.prefix))
     else {
-      this.#answer = head
-      this.#answering.head(withinEndpoint(head, this.#call.prefix), this.#answeredBy())
+      this.#state = { at: 'responding', head, reservation, connection, isRenewed }
+      this.#onResponse(reservation)
+      this.#response.head(withinEndpoint(head, this.#request.prefix), reservation.workerId)
     }
   }
 
+  #onResponse({ workerId }: Reservation): void {
+    this.#workerId = workerId
+    this.#timings.respond()
+  }
+
   onBody(piece: Buffer, last: boolean): void {
-    if (this.#over || this.#connection === null) return
+    if (this.#state.at !== 'responding') return
     this.#timings.move()
-    this.#answering.body(piece, last, this.#connection.socket)
+    this.#response.body(piece, last, this.#state.connection.socket)
   }
 
   onRead(): void {
-    if (!this.#over) this.#answering.flush()
+    if (this.#state.at === 'responding') this.#response.flush()
   }
 
   onDone(trailers: readonly string[]): void {
-    this.#connection = null
-    this.#complete = true
+    if (this.#state.at !== 'responding') return
+    this.#isComplete = true
     this.#upload?.stop()
-    this.#release('answered')
-    if (!this.#over) this.#answering.end(trailers)
+    this.#release(this.#state, 'answered')
+    this.#response.end(trailers)
   }
 
   onDrain(): void {
@@ -227,84 +266,71 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   }
 
   onSwitched(worker: Socket, rest: Buffer): void {
-    this.#connection = null
-    const head = this.#switching
+    const state = this.#state
     const upgrading = this.#head?.upgrades === true ? this.#upgrading : null
-    if (upgrading === null || head === null || head.upgrade === null) {
+    if (upgrading === null || state.at !== 'switching' || state.head.upgrade === null) {
       worker.on('error', () => {}).destroy()
       const problem = 'it switched to another protocol without being asked to'
       this.onLost({ kind: 'malformed', problem, begun: true, reused: false })
       return
     }
+    const { head, reservation } = state
     const { socket, early } = upgrading
-    const workerId = this.#answeredBy()
-    this.#answering.status = 101
+    const { prefix, subprotocol } = this.#request
+    this.#onResponse(reservation)
+    this.#response.status = 101
     this.#outgoing.detachSocket(socket)
     const pieces = early.take()
-    socket.write(switchingText(withinEndpoint(head, this.#call.prefix), workerId, this.#call.subprotocol), 'latin1')
-    this.#tunnel = new Tunnel(socket, worker, pieces, rest, tunnelled => this.#onTunnelEnd(tunnelled))
+    socket.write(switchingText(withinEndpoint(head, prefix), reservation.workerId, subprotocol), 'latin1')
+    const tunnel = new Tunnel(socket, worker, pieces, rest, tunnelled => this.#onTunnelEnd(reservation, tunnelled))
+    this.#state = { at: 'tunnel', tunnel, reservation }
   }
 
-  #answeredBy(): WorkerId {
-    const workerId = this.#reservation?.workerId ?? ('' as WorkerId)
-    this.#workerId = workerId
-    this.#timings.respond()
-    return workerId
-  }
-
-  #onTunnelEnd(tunnelled: Tunnelled): void {
-    this.#tunnelled = tunnelled
-    this.#complete = tunnelled.orderly
-    this.#release(tunnelled.orderly ? 'answered' : tunnelled.byWorker ? 'broken' : 'aborted')
-    this.#settle()
+  #onTunnelEnd(reservation: Reservation, tunnelled: Tunnelled): void {
+    this.#isComplete = tunnelled.orderly
+    reservation.release(tunnelled.orderly ? 'answered' : tunnelled.byWorker ? 'broken' : 'aborted')
+    this.#settle(tunnelled)
   }
 
   onLost(loss: Loss): void {
-    this.#connection = null
-    if (this.#over) return
-    if (this.#answering.begun) {
-      this.#break(this.#answering.hasLain ? 'aborted' : 'broken')
+    const state = this.#state
+    if (state.at === 'responding') {
+      this.#break(this.#response.hasLain ? 'aborted' : 'broken')
       return
     }
+    if (state.at !== 'connecting' && state.at !== 'sending' && state.at !== 'switching') return
+    const { reservation, isRenewed } = state
     this.#upload?.hold()
-    const untouched = this.#upload === null || !this.#upload.begun
-    const mayRepeat = loss.kind === 'unreachable' || (loss.kind === 'ended' && IDEMPOTENT.has(this.#method))
-    const again = untouched && !loss.begun && mayRepeat
-    const reservation = this.#reservation
-    if (again && loss.reused && !this.#renewed && reservation !== null) {
-      this.#renewed = true
-      this.#send(reservation, true)
+    const isUntouched = this.#upload === null || !this.#upload.begun
+    const isRepeatable = loss.kind === 'unreachable' || (loss.kind === 'ended' && IDEMPOTENT.has(this.#method))
+    const mayRetry = isUntouched && !loss.begun && isRepeatable
+    if (mayRetry && loss.reused && !isRenewed) {
+      this.#connect(reservation, true)
       return
     }
-    const workerId = reservation?.workerId
-    this.#release(loss.kind === 'unreachable' ? 'unreachable' : 'broken')
-    if (again && workerId !== undefined && this.#tries < MOST_WORKERS) {
-      this.avoid.push(workerId)
+    this.#release(state, loss.kind === 'unreachable' ? 'unreachable' : 'broken')
+    if (mayRetry && this.#attempts < MAX_WORKERS) {
+      this.avoid.push(reservation.workerId)
       this.#timings.retry()
       this.#reserve()
-    } else this.#fail(502, `worker ${workerId} gave no answer: ${loss.problem}`)
+    } else this.#fail(502, `worker ${reservation.workerId} gave no answer: ${loss.problem}`)
   }
 
-  #tooLate(connection: WorkerConnection): void {
+  #respondTooLate(): void {
     const after = inWords(this.#parts.limits.headersMs)
-    const byClient = this.#upload?.waitsForClient === true
-    connection.destroy()
-    this.#connection = null
-    const workerId = this.#reservation?.workerId
-    this.#release(byClient ? 'aborted' : 'broken')
-    if (byClient) this.#fail(408, `nothing more came of the body of the request for ${after}`)
+    const isByClient = this.#upload?.waitsForClient === true
+    const workerId = this.#leaveWorker(isByClient ? 'aborted' : 'broken')
+    if (isByClient) this.#fail(408, `nothing more came of the body of the request for ${after}`)
     else this.#fail(504, `worker ${workerId} gave no answer within ${after}`)
   }
 
-  /** What its worker has of the body is not the whole, and must not look like it. */
+  /** The worker has a part of the body only, and must not take it for the whole. */
   #tooLarge(): void {
-    if (this.#answering.begun) {
+    if (this.#state.at === 'responding') {
       this.#break('aborted')
       return
     }
-    this.#connection?.destroy()
-    this.#connection = null
-    this.#release('aborted')
+    this.#leaveWorker('aborted')
     this.#refuse(tooLarge(this.#parts.bodyBytes))
   }
 
@@ -312,71 +338,80 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#fail(status, message, retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)])
   }
 
-  /** An answer of our own. */
+  /** Responds with an error of our own. */
   #fail(status: number, message: string, more: readonly string[] = []): void {
-    if (this.#over) return
+    if (this.#state.at === 'over') return
+    this.#state = FINISHING
     this.#upload?.stop()
     this.#upgrading?.early.discard()
-    // Nobody knows whether a client that waits for a 100 sends its body all the same.
-    const ambiguous = this.#head?.expectsContinue === true && this.#upload === null
-    this.#answering.refuse(status, message, ambiguous ? [...more, 'Connection', 'close'] : more)
+    // A client that expects a 100 may send its body without it, so the connection cannot carry another request.
+    const isAmbiguous = this.#head?.expectsContinue === true && this.#upload === null
+    this.#response.refuse(status, message, isAmbiguous ? [...more, 'Connection', 'close'] : more)
   }
 
   /** `Max-Forwards` allows no other hop (RFC 9110, 7.6.2). */
-  #answerAsLast(): void {
-    if (this.#method === 'OPTIONS') this.#answering.own(200, '', [])
+  #respondAsLast(): void {
+    this.#state = FINISHING
+    if (this.#method === 'OPTIONS') this.#response.own(200, '', [])
     else this.#fail(405, 'TRACE is not answered here', ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
   }
 
-  /** There is no more of an answer that has begun, which must not look like a whole one. */
+  /** Cuts a response that has begun and has no rest, so that the client does not take it for whole. */
   #break(outcome: RequestOutcome): void {
-    this.#connection?.destroy()
-    this.#connection = null
+    this.#leaveWorker(outcome)
     this.#upload?.stop()
-    this.#release(outcome)
-    this.#answering.cut()
+    this.#response.cut()
   }
 
-  #release(outcome: RequestOutcome): void {
-    this.#reservation?.release(outcome)
-    this.#reservation = null
+  /** Ends the connection to the worker and releases it, where there is one. @returns the worker */
+  #leaveWorker(outcome: RequestOutcome): WorkerId | null {
+    const state = this.#state
+    if (!('connection' in state)) return null
+    state.connection.destroy()
+    this.#release(state, outcome)
+    return state.reservation.workerId
   }
 
-  /** The answer is out, or the client is gone. */
+  /** Releases the worker; its connection has ended, or carries another request. */
+  #release({ reservation }: Attempt, outcome: RequestOutcome): void {
+    this.#state = FINISHING
+    reservation.release(outcome)
+  }
+
+  /** The response is out, or the client is gone. */
   #onClosed(): void {
-    if (this.#over || this.#tunnel !== null) return
-    this.#over = true
-    // Costs more than all else of a short request, and nobody else listens.
-    if (this.#waiting) {
-      this.#waitedInVain()
+    const { at } = this.#state
+    if (at === 'over' || at === 'tunnel') return
+    this.#leaveWorker('aborted')
+    this.#state = OVER
+    // An abort costs more than the rest of a short request, and only a queued request has a listener.
+    if (at === 'waiting') {
+      this.#timings.stopWaiting()
       this.#controller?.abort()
     }
     this.#upload?.stop()
-    this.#connection?.destroy()
-    this.#connection = null
-    this.#release('aborted')
-    if (this.#answering.status === 0) this.#answering.status = CLIENT_GONE
-    this.#complete &&= this.#answering.finished
-    this.#settle()
+    if (this.#response.status === 0) this.#response.status = CLIENT_GONE
+    this.#isComplete &&= this.#response.finished
+    this.#settle({ bytesIn: this.#upload?.bytes ?? 0, bytesOut: this.#response.bytes })
   }
 
-  #settle(): void {
-    this.#over = true
+  #settle({ bytesIn, bytesOut }: Pick<Tunnelled, 'bytesIn' | 'bytesOut'>): void {
+    this.#state = OVER
     this.#parts.live.delete(this)
-    const { path } = this.#call
+    const { path } = this.#request
     const query = path.indexOf('?')
     this.#resolve({
       kind: this.#upgrading === null ? 'request' : 'socket',
       endpointId: this.endpointId,
       method: this.#method,
       path: query < 0 ? path : path.slice(0, query),
-      status: this.#answering.status,
-      complete: this.#complete,
+      status: this.#response.status,
+      complete: this.#isComplete,
       workerId: this.#workerId,
-      tries: this.#tries,
+      tries: this.#attempts,
       ...this.#timings.summary(),
-      bytesIn: this.#tunnelled?.bytesIn ?? this.#upload?.bytes ?? 0,
-      bytesOut: this.#tunnelled?.bytesOut ?? this.#answering.bytes,
+      bytesIn,
+      bytesOut,
     })
   }
 }

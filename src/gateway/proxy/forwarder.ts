@@ -4,10 +4,10 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../ports/clock.ts'
 import { type KeptConnections, WorkerConnections } from '../http1/worker-connections.ts'
 import type { Reservations } from '../queue/reservation.ts'
-import { ProxyExchange } from './exchange.ts'
-import type { ExchangeLimits, ProxyExchangeParts, Upgrading } from './exchange-parts.ts'
+import { ProxyExchange, type ProxyExchangeParts } from './exchange.ts'
+import type { ExchangeLimits } from './exchange-timings.ts'
 import type { AccessLogEntry, Forwarding, ProxyRequest } from './proxy-request.ts'
-import { UpgradeBuffer } from './upgrade-buffer.ts'
+import { UpgradeBuffer, type Upgrading } from './upgrade-buffer.ts'
 import type { NextTurn } from './upload.ts'
 
 /** What a forwarder needs. */

@@ -1,4 +1,11 @@
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+
+/** The connection of a client that asks for another protocol. */
+export interface Upgrading {
+  readonly socket: Socket
+  readonly early: UpgradeBuffer
+}
 
 /** So much may wait until the worker agrees to another protocol. */
 const MOST_EARLY_BYTES = 65_536
