@@ -27,19 +27,19 @@ export interface GatewayParts {
   readonly forwarding: Forwarding
   readonly traffic: Traffic
   readonly rules?: AdmissionRules
-  /** Aborts when the server begins to stop: nobody is let in any more. */
+  /** Aborts when the server begins to stop: no further request is admitted. */
   readonly stopping: AbortSignal
 }
 
 const NOTHING = { requests: 0, sockets: 0 }
 
-/** The way in to load-balancing endpoints: lets requests in, hands them on, and tells how each of them went. */
+/** The way in to load-balancing endpoints: admits requests, forwards them, and emits how each of them went. */
 export class Gateway implements Entrance {
   readonly #ports: Pick<Ports, 'clock' | 'emit'>
   readonly #parts: GatewayParts
   readonly #admission: GatewayAdmission
   readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
-  /** What each request or socket that was let in hangs on. */
+  /** The carriers of the requests and sockets that were admitted and have not ended. */
   readonly #open = new Set<ServerResponse | Duplex>()
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit'>, parts: GatewayParts) {
@@ -48,54 +48,54 @@ export class Gateway implements Entrance {
     this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED)
   }
 
-  /** Answers a request whatever happens. */
+  /** Responds to a request in every case. */
   handle(incoming: IncomingMessage, outgoing: ServerResponse, route: GatewayRoute): void {
-    this.#through(incoming, route, {
+    this.#admit(incoming, route, {
       carrier: outgoing,
       preflight: ({ headers }) => void outgoing.writeHead(204, headers).end(),
       refuse: error => respondError(incoming, outgoing, error),
-      pass: call => this.#parts.forwarding.forward(incoming, outgoing, call),
+      forward: request => this.#parts.forwarding.forward(incoming, outgoing, request),
     })
   }
 
-  /** Answers an upgrade whatever happens. */
+  /** Responds to an upgrade in every case. */
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: GatewayRoute): void {
-    this.#through(incoming, route, {
+    this.#admit(incoming, route, {
       carrier: socket,
       preflight: () => refuseUpgrade(socket, keyMissing()),
       refuse: error => refuseUpgrade(socket, error),
-      pass: call => this.#parts.forwarding.upgrade(incoming, socket, head, { ...call, toHealth: false }),
+      forward: request => this.#parts.forwarding.upgrade(incoming, socket, head, { ...request, toHealth: false }),
     })
   }
 
-  /** What passes right now. */
+  /** Requests, sockets and busy workers of an endpoint at this moment. */
   passing(id: EndpointId): GatewayPassing {
     const { waiting, workers } = this.#parts.traffic.load(id)
     const busyWorkers = workers.filter(({ inFlight }) => inFlight > 0).length
     return { ...(this.#passing.get(id) ?? NOTHING), waiting, busyWorkers }
   }
 
-  /** Ends what still passes, and lets nothing in any more. */
+  /** Ends all requests and sockets, and admits no more. */
   close(): void {
     this.#admission.close()
     for (const carrier of this.#open) carrier.destroy()
   }
 
-  #through(incoming: IncomingMessage, route: GatewayRoute, way: Way): void {
+  #admit(incoming: IncomingMessage, route: GatewayRoute, way: Way): void {
     const arrived: Arrived = { incoming, route, way, startMs: this.#ports.clock.monotonic() }
     try {
-      // Who asks whether to go on is told so, and reads then why there is nothing to go on to.
+      // A preflight succeeds, so that a browser can read the error of the request that follows.
       if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw stopping()
       const admitted = this.#admission.admit(arrivingOf(incoming, route))
       if (admitted instanceof Promise) {
-        admitted.then(found => this.#pass(arrived, found)).catch(thrown => this.#refuse(arrived, thrown))
-      } else this.#pass(arrived, admitted)
+        admitted.then(found => this.#forward(arrived, found)).catch(thrown => this.#refuse(arrived, thrown))
+      } else this.#forward(arrived, admitted)
     } catch (thrown) {
       this.#refuse(arrived, thrown)
     }
   }
 
-  #pass(arrived: Arrived, admitted: Admitted): void {
+  #forward(arrived: Arrived, admitted: Admitted): void {
     const { route, way, startMs } = arrived
     const { clock, emit } = this.#ports
     if ('headers' in admitted) {
@@ -107,22 +107,22 @@ export class Gateway implements Entrance {
     const { carrier } = way
     const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
     this.#count(carrier, route.endpointId, kind, 1)
-    const letGo = this.#hold(carrier, route.endpointId, admitted.caller)
-    way.pass(admitted).then(
-      passed => {
-        letGo()
+    const endHold = this.#hold(carrier, route.endpointId, admitted.caller)
+    way.forward(admitted).then(
+      entry => {
+        endHold()
         this.#count(carrier, route.endpointId, kind, -1)
-        emit('gateway.request_finished', passed)
+        emit('gateway.request_finished', entry)
       },
       (thrown: unknown) => {
-        letGo()
+        endHold()
         this.#count(carrier, route.endpointId, kind, -1)
         this.#refuse(arrived, thrown)
       },
     )
   }
 
-  /** What passes ends with the right by which it was let in. */
+  /** Ends the request when the right that admitted it ends. */
   #hold(carrier: ServerResponse | Duplex, id: EndpointId, caller?: Caller): () => void {
     if (caller === undefined) return () => {}
     const { access } = this.#parts
@@ -160,12 +160,12 @@ interface Arrived {
   readonly startMs: number
 }
 
-/** How a request, or an upgrade, is answered. */
+/** How a request, or an upgrade, is responded to. */
 interface Way {
   readonly carrier: ServerResponse | Duplex
   preflight(preflight: Preflight): void
   refuse(error: AppError): void
-  pass(call: ProxyRequest): ReturnType<Forwarding['forward']>
+  forward(request: ProxyRequest): ReturnType<Forwarding['forward']>
 }
 
 function arrivingOf(incoming: IncomingMessage, route: GatewayRoute): Arriving {

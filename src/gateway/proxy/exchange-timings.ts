@@ -72,7 +72,7 @@ export class ExchangeTimings {
     this.#moved = true
   }
 
-  /** How long nothing has moved; null if something moved since the last call. */
+  /** Duration of the silence; null if something moved since the last call. */
   quietMs(nowMs: number): number | null {
     if (!this.#moved) return nowMs - this.#quietSinceMs
     this.#moved = false

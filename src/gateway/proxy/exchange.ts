@@ -149,7 +149,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       const problem = `it did not accept the connection within ${inWords(connectMs)}`
       this.onLost({ kind: 'unreachable', problem, begun: false, reused: false })
     } else if (state.at === 'responding') {
-      const isByClient = this.#response.isUnread() || this.#upload?.waitsForClient === true
+      const isByClient = this.#response.checkUnread() || this.#upload?.waitsForClient === true
       if (quietMs >= streamIdleMs) this.#break(isByClient || mayBeSilent(state.head) ? 'aborted' : 'broken')
     } else if (quietMs >= headersMs) this.#respondTooLate()
   }
@@ -295,7 +295,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   onLost(loss: Loss): void {
     const state = this.#state
     if (state.at === 'responding') {
-      this.#break(this.#response.hasLain ? 'aborted' : 'broken')
+      this.#break(this.#response.isLeftUnread ? 'aborted' : 'broken')
       return
     }
     if (state.at !== 'connecting' && state.at !== 'sending' && state.at !== 'switching') return

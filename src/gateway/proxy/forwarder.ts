@@ -18,15 +18,15 @@ export interface ForwarderParts {
   readonly nextTurn: NextTurn
 }
 
-/** What a forwarder may be told to do otherwise. */
+/** Limits that tests and settings change. */
 export interface ForwarderOptions {
-  /** How many bytes the body of a request may have; 30 MB when left out. */
+  /** Limit of bytes of the body of a request; 30 MB when left out. */
   readonly bodyBytes?: number | undefined
   readonly limits?: Partial<ExchangeLimits>
   readonly kept?: Partial<KeptConnections>
 }
 
-/** The limits of decision "5.5 min until the head, then idle limits only". */
+/** 5.5 minutes until the head of the response, then limits of silence only. */
 export const EXCHANGE_LIMITS: ExchangeLimits = {
   connectMs: 10_000,
   headersMs: 330_000,
@@ -34,13 +34,13 @@ export const EXCHANGE_LIMITS: ExchangeLimits = {
   socketIdleMs: 600_000,
 }
 
-/** Servers in Python close idle connections after 2 s or 5 s, and do not say so. */
+/** Python servers close idle connections after 2 s or 5 s without announcing it. */
 export const KEPT_CONNECTIONS: KeptConnections = { idleMs: 1_500, longestIdleMs: 60_000, most: 1_024 }
 
 const BODY_BYTES = 30 * 1024 * 1024
 const LONGEST_TICK_MS = 1_000
 
-/** Hands calls on to workers over HTTP/1.1. */
+/** Sends requests to workers over HTTP/1.1. */
 export class Forwarder implements Forwarding {
   readonly #parts: ProxyExchangeParts
   readonly #tickMs: number
@@ -54,37 +54,37 @@ export class Forwarder implements Forwarding {
     this.#tickMs = Math.max(10, Math.min(LONGEST_TICK_MS, ...Object.values(limits).map(ms => ms / 8)))
   }
 
-  /** How many calls have not ended. */
+  /** Number of exchanges that have not ended. */
   get liveCount(): number {
     return this.#parts.live.size
   }
 
-  /** How many connections to workers wait for a next request. */
+  /** Number of idle connections to workers. */
   get idleCount(): number {
     return this.#parts.connections.idleCount
   }
 
-  forward(incoming: IncomingMessage, outgoing: ServerResponse, call: ProxyRequest): Promise<AccessLogEntry> {
-    return this.#run(incoming, outgoing, call, null)
+  forward(incoming: IncomingMessage, outgoing: ServerResponse, request: ProxyRequest): Promise<AccessLogEntry> {
+    return this.#run(incoming, outgoing, request, null)
   }
 
-  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, call: ProxyRequest): Promise<AccessLogEntry> {
+  upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, request: ProxyRequest): Promise<AccessLogEntry> {
     const client = socket as Socket
     const early = new UpgradeBuffer(client, head)
-    // Until the worker agrees, it is a request that may get any answer, after which the connection ends.
+    // Until the worker agrees it is a request like others; any other response ends the connection.
     const outgoing = new ServerResponse(incoming)
     outgoing.shouldKeepAlive = false
     outgoing.assignSocket(client)
     outgoing.on('finish', () => client.destroySoon())
     client.on('drain', () => outgoing.emit('drain'))
-    // Nobody else looks whether it takes its answer. A tunnel has a limit of its own.
+    // Ends a client that does not read the response. A tunnel has a limit of its own.
     client.setTimeout(this.#parts.limits.streamIdleMs, () => {
       if (outgoing.socket === client && client.writableLength > 0) client.destroy()
     })
-    return this.#run(incoming, outgoing, call, { socket: client, early })
+    return this.#run(incoming, outgoing, request, { socket: client, early })
   }
 
-  /** Ends the connections that wait for a next request. Calls that go on may end by themselves. */
+  /** Ends the idle connections. Exchanges that run go on. */
   close(): void {
     this.#parts.connections.close()
   }
@@ -92,12 +92,12 @@ export class Forwarder implements Forwarding {
   #run(
     incoming: IncomingMessage,
     outgoing: ServerResponse,
-    call: ProxyRequest,
+    request: ProxyRequest,
     upgrading: Upgrading | null,
   ): Promise<AccessLogEntry> {
-    const passed = new ProxyExchange(this.#parts, incoming, outgoing, call, upgrading).run()
+    const ended = new ProxyExchange(this.#parts, incoming, outgoing, request, upgrading).run()
     this.#ticking ??= this.#parts.clock.after(this.#tickMs, this.#tick)
-    return passed
+    return ended
   }
 
   readonly #tick = (): void => {

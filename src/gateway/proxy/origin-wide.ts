@@ -1,15 +1,15 @@
-/** Load-balancing endpoints share names with others, so what their answers say about a whole origin or domain is taken out. */
+/** Removes fields about a whole origin or domain from responses: several endpoints share one. */
 
 import type { ResponseHead } from '../http1/response-head.ts'
 
-/** What holds for a whole origin, or for more of it than the path of the answer. */
+/** Fields that hold for a whole origin, or for more of it than the path of the response. */
 const ORIGIN_WIDE =
   /^(?:service-worker-allowed|clear-site-data|strict-transport-security|public-key-pins(?:-report-only)?|nel|report-to|reporting-endpoints|origin-agent-cluster|alt-svc)$/i
 
 /**
- * An answer with its fields as far as the endpoint may say them.
- * @param prefix the path of the endpoint; null where it has a host of its own, and only cookies could reach others
- * @returns the same object where there is nothing to change
+ * A response with those of its fields that the endpoint may set.
+ * @param prefix the path of the endpoint; null where it has a host of its own, so that only cookies concern others
+ * @returns the same object where nothing changes
  */
 export function withinEndpoint(head: ResponseHead, prefix: string | null): ResponseHead {
   const { headers } = head

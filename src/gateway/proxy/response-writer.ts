@@ -5,31 +5,29 @@ import { readableBy } from '../entrance/cors.ts'
 import { passedTrailers, WORKER_ID } from '../http1/fields.ts'
 import type { Framing, ResponseHead } from '../http1/response-head.ts'
 
-/** So much of an answer may wait for its client. */
-const MOST_UNSENT_BYTES = 65_536
+/** Limit of bytes of a response that wait for the client. */
+const MAX_UNREAD_BYTES = 65_536
 
 const OWN_FIELDS = ['Content-Type', 'application/json', 'Cache-Control', 'no-store']
 
-/** A body that is worth copying for that. */
+/** Largest body that is copied to go out in one write with its head. */
 const SHORT_BYTES = 8_192
 
-/** The answer to a client: the worker's as it comes, or one of our own. */
+/** The response to a client: the worker's as it comes, or one of our own. */
 export class ResponseWriter {
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
-  /** Whether the client speaks HTTP/1.0, which has no chunks, no trailers and no interim answers. */
+  /** Whether the client speaks HTTP/1.0, which has no chunks, no trailers and no informational responses. */
   readonly #isOld: boolean
   #framing: Framing = 0
   #unflushed = false
   #held: Socket | null = null
-  /** 0 while there is none. */
+  /** 0 before there is a response. */
   status = 0
-  /** Of the worker's body. */
+  /** Number of bytes of the worker's body. */
   bytes = 0
-  /** Whether it is the worker's. */
-  begun = false
-  /** Whether it has lain unread for a while: what its worker does then says nothing about the worker. */
-  hasLain = false
+  /** Whether the client left it unread for a while, so that a lost worker is not the worker's fault. */
+  isLeftUnread = false
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
     this.#incoming = incoming
@@ -37,7 +35,7 @@ export class ResponseWriter {
     this.#isOld = incoming.httpVersion === '1.0'
   }
 
-  /** Whether everything was handed to the system. */
+  /** Whether all of it was given to the system. */
   get finished(): boolean {
     return this.#outgoing.writableFinished
   }
@@ -47,14 +45,13 @@ export class ResponseWriter {
     this.#outgoing.writeContinue()
   }
 
-  /** Interim answers are passed on (RFC 9110, 15.2), but for 100, which was given here. */
+  /** Forwards an informational response (RFC 9110, 15.2), except 100, which the gateway sends itself. */
   inform({ status, headers }: ResponseHead): void {
     if (status !== 100 && !this.#isOld) this.#outgoing.writeInformation(status, headers)
   }
 
-  /** The head of the worker's answer. */
+  /** The head of the worker's response. */
   head({ status, reason, headers, framing }: ResponseHead, workerId: WorkerId): void {
-    this.begun = true
     this.status = status
     this.#framing = framing
     this.#unflushed = true
@@ -63,28 +60,28 @@ export class ResponseWriter {
   }
 
   /**
-   * Some of its body, which the caller may overwrite afterwards.
-   * @param from where more comes from, which rests while the client does not read
+   * A piece of its body; the caller may overwrite the buffer afterwards.
+   * @param from the connection to the worker, which is paused while the client does not read
    */
   body(piece: Buffer, last: boolean, from: Socket): void {
     const outgoing = this.#outgoing
     const isWhole = last && this.#unflushed
     this.#unflushed = false
     this.bytes += piece.length
-    // As text it goes out in one piece with the head.
+    // Text goes out in one write with the head.
     if (isWhole && piece.length <= SHORT_BYTES) outgoing.end(piece.toString('latin1'), 'latin1')
     else if (last) outgoing.end(Buffer.from(piece))
-    else if (!outgoing.write(Buffer.from(piece)) && outgoing.writableLength >= MOST_UNSENT_BYTES) this.#hold(from)
+    else if (!outgoing.write(Buffer.from(piece)) && outgoing.writableLength >= MAX_UNREAD_BYTES) this.#hold(from)
   }
 
-  /** Sends what there is: a head may come long before its body. */
+  /** Sends the head if it still waits: its body may come much later. */
   flush(): void {
     if (!this.#unflushed) return
     this.#unflushed = false
     this.#outgoing.flushHeaders()
   }
 
-  /** The worker's answer is whole. */
+  /** Ends the worker's response, which is complete. */
   end(trailers: readonly string[]): void {
     const outgoing = this.#outgoing
     this.#held = null
@@ -94,7 +91,7 @@ export class ResponseWriter {
   }
 
   /**
-   * An answer of our own.
+   * Sends a response of our own.
    * @param more further fields, names and values in turn
    */
   own(status: number, body: string, more: readonly string[]): void {
@@ -104,18 +101,18 @@ export class ResponseWriter {
     this.#outgoing.end(bytes)
   }
 
-  /** An error of our own. @param more as of {@link own} */
+  /** Sends an error of our own. @param more as of {@link own} */
   refuse(status: number, error: string, more: readonly string[]): void {
     this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...readableBy(this.#incoming.headers.origin), ...more])
   }
 
-  /** To be asked while nothing moves: whether it is the client that has not taken what there is. */
-  isUnread(): boolean {
-    this.hasLain ||= this.#outgoing.writableLength > 0
-    return this.hasLain
+  /** Whether the client has not read what was sent. To be called while nothing moves. */
+  checkUnread(): boolean {
+    this.isLeftUnread ||= this.#outgoing.writableLength > 0
+    return this.isLeftUnread
   }
 
-  /** Breaks it off so that nobody takes it for whole. */
+  /** Cuts it, so that the client does not take it for complete. */
   cut(): void {
     const outgoing = this.#outgoing
     const { socket } = outgoing
@@ -123,8 +120,8 @@ export class ResponseWriter {
     if (outgoing.writableEnded) return
     if (socket === null) outgoing.destroy()
     else if (this.#isOld && typeof this.#framing !== 'number') socket.resetAndDestroy()
-    else if (this.hasLain) socket.destroy()
-    // Node loses what is still corked in this turn.
+    else if (this.isLeftUnread) socket.destroy()
+    // Node loses what is still corked in this turn of the loop.
     else process.nextTick(() => socket.destroySoon())
   }
 
@@ -148,8 +145,8 @@ function withoutTrailer(headers: readonly string[]): string[] {
 }
 
 /**
- * The head of a 101 as the client gets it.
- * @param subprotocol what it names where the worker names none
+ * The head of a 101 for the client.
+ * @param subprotocol the one to name where the worker names none
  */
 export function switchingText(
   { reason, headers, upgrade }: ResponseHead,

@@ -5,16 +5,16 @@ import type { Duplex } from 'node:stream'
 export interface Tunnelled {
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Whether both sides ended their directions, and neither broke off. */
+  /** Whether both sides ended their directions in order. */
   readonly orderly: boolean
-  /** Whether it was the worker that broke off. */
+  /** Whether the worker broke it off. */
   readonly byWorker: boolean
 }
 
-/** So much may wait for a side that does not read. */
-const MOST_UNSENT_BYTES = 65_536
+/** Limit of bytes that wait for a side that does not read. */
+const MAX_UNREAD_BYTES = 65_536
 
-/** Two connections that are joined: bytes go both ways as they come, and each direction ends by itself. */
+/** Two joined connections: bytes go in both directions as they come, and each direction ends by itself. */
 export class Tunnel {
   readonly #client: Duplex
   readonly #worker: Socket
@@ -27,9 +27,9 @@ export class Tunnel {
   #quietSinceMs = 0
 
   /**
-   * @param early what the client sent before the worker agreed
-   * @param rest what the worker sent right after its head
-   * @param onEnd is told once, when both sides are closed
+   * @param early bytes that the client sent before the worker agreed
+   * @param rest bytes that the worker sent right after its head
+   * @param onEnd called once, when both sides are closed
    */
   constructor(
     client: Duplex,
@@ -57,7 +57,7 @@ export class Tunnel {
     worker.resume()
   }
 
-  /** Ends it when nothing moved for too long, which is neither side's fault. */
+  /** Ends it when nothing moved for too long; neither side is blamed. */
   tick(nowMs: number, idleMs: number): void {
     if (this.#moved) {
       this.#moved = false
@@ -77,7 +77,7 @@ export class Tunnel {
   #toWorker(bytes: Buffer): void {
     this.#moved = true
     this.#bytesIn += bytes.length
-    if (this.#worker.writable && !this.#worker.write(bytes) && this.#worker.writableLength >= MOST_UNSENT_BYTES) {
+    if (this.#worker.writable && !this.#worker.write(bytes) && this.#worker.writableLength >= MAX_UNREAD_BYTES) {
       this.#client.pause()
     }
   }
@@ -85,7 +85,7 @@ export class Tunnel {
   #toClient(bytes: Buffer): void {
     this.#moved = true
     this.#bytesOut += bytes.length
-    if (this.#client.writable && !this.#client.write(bytes) && this.#client.writableLength >= MOST_UNSENT_BYTES) {
+    if (this.#client.writable && !this.#client.write(bytes) && this.#client.writableLength >= MAX_UNREAD_BYTES) {
       this.#worker.pause()
     }
   }
@@ -94,7 +94,7 @@ export class Tunnel {
     this.#open -= 1
     if (!side.readableEnded || side.errored !== null) {
       this.#broken ??= name
-      // A side that broke off is seen to break off by the other one, too.
+      // The other side has to see a reset, not an orderly end.
       if (!other.destroyed) reset(other)
     }
     if (this.#open > 0) return

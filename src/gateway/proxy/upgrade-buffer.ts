@@ -7,19 +7,19 @@ export interface Upgrading {
   readonly early: UpgradeBuffer
 }
 
-/** So much may wait until the worker agrees to another protocol. */
-const MOST_EARLY_BYTES = 65_536
+/** Limit of bytes that wait until the worker agrees to another protocol. */
+const MAX_EARLY_BYTES = 65_536
 
 /**
- * What a client that asks for another protocol sends before its worker agreed. It is kept back: a worker that does not agree
- * would take it for another request.
+ * Bytes that a client sends after an upgrade request, before the worker agreed. They are held back: a worker that does not agree
+ * would take them for another request.
  */
 export class UpgradeBuffer {
   readonly #socket: Duplex
   #pieces: Buffer[] = []
   #bytes = 0
 
-  /** @param head what came with the request */
+  /** @param head the bytes that came with the request */
   constructor(socket: Duplex, head: Buffer) {
     this.#socket = socket
     if (head.length > 0) this.#keep(head)
@@ -28,7 +28,7 @@ export class UpgradeBuffer {
     socket.on('error', nothing)
   }
 
-  /** Stops to read, and gives what has come. */
+  /** Stops reading and returns the bytes. */
   take(): Buffer[] {
     this.#socket.off('data', this.#keep).off('end', this.#gone).off('error', nothing)
     const pieces = this.#pieces
@@ -36,7 +36,7 @@ export class UpgradeBuffer {
     return pieces
   }
 
-  /** The worker did not agree. What comes is thrown away, so that the client gets its answer. */
+  /** Discards all bytes, so that the client reads its response: the worker did not agree. */
   discard(): void {
     this.#pieces = []
     this.#bytes = Number.NEGATIVE_INFINITY
@@ -47,10 +47,10 @@ export class UpgradeBuffer {
     this.#bytes += bytes.length
     if (this.#bytes === Number.NEGATIVE_INFINITY) return
     this.#pieces.push(bytes)
-    if (this.#bytes > MOST_EARLY_BYTES) this.#socket.pause()
+    if (this.#bytes > MAX_EARLY_BYTES) this.#socket.pause()
   }
 
-  /** Nobody is there to get the answer. */
+  /** The client is gone. */
   readonly #gone = (): void => {
     this.#socket.destroy()
   }

@@ -6,8 +6,8 @@ import type { WorkerConnection } from '../http1/worker-connection.ts'
 /** Calls back once everything that can be read now was read. */
 export type NextTurn = (callback: () => void) => void
 
-/** So much of a body may wait for its worker. */
-const MOST_UNSENT_BYTES = 65_536
+/** Limit of bytes of a body that wait for the worker. */
+const MAX_UNREAD_BYTES = 65_536
 
 /** The body of a request on its way to a worker. */
 export class Upload {
@@ -19,15 +19,15 @@ export class Upload {
   #listening = false
   #ended = false
   #stopped = false
-  /** The worker is behind. */
+  /** The worker does not read. */
   #blocked = false
   #resting = false
-  /** What of the body has come. */
+  /** Number of bytes of the body that have come. */
   bytes = 0
 
   /**
-   * @param chunked whether it goes on in chunks
-   * @param onMove is told each time that some of it is handed on, and how much has come in all; it may stop it
+   * @param chunked whether it is sent in chunks
+   * @param onMove called with the bytes so far, each time that some are sent; it may stop the upload
    */
   constructor(incoming: IncomingMessage, chunked: boolean, nextTurn: NextTurn, onMove: (bytes: number) => void) {
     this.#nextTurn = nextTurn
@@ -36,27 +36,27 @@ export class Upload {
     this.#onMove = onMove
   }
 
-  /** Whether the client was asked for it. */
+  /** Whether the client was asked for the body. */
   get asked(): boolean {
     return this.#listening
   }
 
-  /** Whether some of it was taken, so that it cannot be sent again. */
+  /** Whether some of it was read, so that it cannot be sent again. */
   get begun(): boolean {
     return this.bytes > 0 || this.#ended
   }
 
-  /** Whether it is the client that is behind. */
+  /** Whether the client is the slower side. */
   get waitsForClient(): boolean {
     return !this.#ended && !this.#blocked
   }
 
-  /** Sends the head of the request and then its body, as it comes in. */
+  /** Sends the head of the request, then its body as it comes. */
   to(connection: WorkerConnection, head: string): void {
     this.#connection = connection
     this.#blocked = false
     const { socket } = connection
-    // With the head in one piece where the body is there already.
+    // One write for the head and the part of the body that is there already.
     socket.cork()
     socket.write(head, 'latin1')
     if (this.#listening) this.#incoming.resume()
@@ -68,19 +68,19 @@ export class Upload {
     process.nextTick(uncork, socket)
   }
 
-  /** The worker has taken what there was. */
+  /** The worker has read what was written. */
   drained(): void {
     this.#blocked = false
     if (!this.#stopped && this.#connection !== null) this.#incoming.resume()
   }
 
-  /** There is no worker for the moment. */
+  /** Pauses: the request has no worker at the moment. */
   hold(): void {
     this.#connection = null
     if (!this.#stopped && this.#listening) this.#incoming.pause()
   }
 
-  /** Nobody wants the rest, which is taken and thrown away so that the client gets its answer. */
+  /** Discards the rest of the body, so that the client reads its response. */
   stop(): void {
     this.#connection = null
     if (this.#stopped) return
@@ -102,13 +102,13 @@ export class Upload {
       free = socket.write('\r\n', 'latin1')
       socket.uncork()
     } else free = socket.write(bytes)
-    this.#blocked = !free && socket.writableLength >= MOST_UNSENT_BYTES
+    this.#blocked = !free && socket.writableLength >= MAX_UNREAD_BYTES
     this.#rest()
   }
 
   /**
-   * No more until what else there is to be read was read. A worker that does not want the body answers and hangs up, and a
-   * write to a connection that was hung up takes with it what was not read yet.
+   * Pauses until everything that can be read now was read. A worker that refuses the body responds and closes, and a write to a
+   * closed connection discards the response that was not read yet.
    */
   #rest(): void {
     this.#incoming.pause()
