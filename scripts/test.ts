@@ -1,6 +1,6 @@
 /**
  * Runs tests with the pinned Node's own runner and closes with a plain count: `scripts/test.ts [options] [file or folder ...]`, by
- * default every test there is, and tests of test/wire a second time with workers in containers; `--help` lists the options.
+ * default every test there is, and some of test/wire a second time with workers in containers; `--help` lists the options.
  *
  * A file of test/wire that fails runs once more, alone. When it passes then, it is named as unsteady, with what its first run printed,
  * and counts as passed; more than a few of them fail the run.
@@ -58,7 +58,8 @@ function watch({ files, grep }: Arguments): void {
 function showLanes(queues: Queues): void {
   for (const [name, tasks] of Object.entries(queues)) {
     if (tasks.length > 0) console.log(`${name}:`)
-    for (const { file, containers } of tasks) console.log(`  ${file}${containers ? ' with workers in containers' : ''}`)
+    for (const { file, containers } of tasks)
+      console.log(`  ${file}${containers !== 'none' ? ' with workers in containers' : ''}`)
   }
 }
 

@@ -9,7 +9,7 @@ Runs tests, all of them by default, and closes with a plain count. A folder may 
   --grep <pattern>     only tests whose name matches the regular expression; may be given several times
   --list               show which files would run, lane by lane, and run nothing
   --watch              run the files again each time that one of them, or what it imports, changes
-  --workers container  run the tests of test/wire that are about workers, with their workers in containers
+  --workers container  run all tests of test/wire that are about workers, with their workers in containers
   --help               show this text
 
 Suites that need Python, Docker or PostgreSQL are skipped with a reason where there is none; CONTRIBUTING.md says how to have them.

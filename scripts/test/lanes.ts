@@ -1,5 +1,5 @@
 /** Which test files run beside which others. */
-import { containerFiles } from '../../test/wire/support/container-suite.ts'
+import { containerFiles, everyRunFiles } from '../../test/wire/support/container-suite.ts'
 import type { Arguments } from './arguments.ts'
 
 /** One run of a file, or of several that share a process. */
@@ -7,8 +7,8 @@ export interface Task {
   readonly file: string
   /** The files that run after it in the same process. */
   readonly others: readonly string[]
-  /** Whether its workers run in containers. */
-  readonly containers: boolean
+  /** Which of its tests run with workers in containers: none, those of every whole run, or all. */
+  readonly containers: 'none' | 'main' | 'all'
 }
 
 /**
@@ -87,11 +87,14 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   skipped: string | null
 } {
   const own = (is: (file: string) => boolean) =>
-    onlyContainers ? [] : slowestFirst(files.filter(is)).map(file => ({ file, others: [], containers: false }))
+    onlyContainers
+      ? []
+      : slowestFirst(files.filter(is)).map(file => ({ file, others: [], containers: 'none' as const }))
   const wanted = onlyContainers || isWhole
   const hasEngine = process.env.RUNYARD_TEST_DOCKER !== undefined
-  const again = wanted && hasEngine ? slowestFirst(files.filter(file => containerFiles.includes(file))) : []
-  const inContainers = again.map(file => ({ file, others: [], containers: true }))
+  const [paths, containers] = isWhole ? ([everyRunFiles, 'main'] as const) : ([containerFiles, 'all'] as const)
+  const again = wanted && hasEngine ? slowestFirst(files.filter(file => paths.includes(file))) : []
+  const inContainers = again.map(file => ({ file, others: [], containers }))
   const rest = own(file => ![stopsEngine, isGateway, isWaiting, isWire].some(is => is(file)))
   return {
     queues: {
@@ -114,7 +117,7 @@ function inBatches(tasks: readonly Task[]): Task[] {
   const batches = Array.from({ length: Math.ceil(shared.length / MAX_BATCH) }, (_, at) =>
     shared.slice(at * MAX_BATCH, (at + 1) * MAX_BATCH),
   )
-  return [...alone, ...batches.map(([file, ...others]) => ({ file: file!, others, containers: false }))]
+  return [...alone, ...batches.map(([file, ...others]) => ({ file: file!, others, containers: 'none' as const }))]
 }
 
 function slowestFirst(files: readonly string[]): string[] {

@@ -54,8 +54,11 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
     timeout: TEST_TIMEOUT_MS,
     signal: AbortSignal.timeout(FILE_TIMEOUT_MS),
     ...(grep.length > 0 ? { testNamePatterns: [...grep] } : {}),
-    ...(task.containers
-      ? { env: { ...process.env, RUNYARD_TEST_WORKERS: 'container' }, testSkipPatterns: [...leftOut] }
+    ...(task.containers !== 'none'
+      ? {
+          env: { ...process.env, RUNYARD_TEST_WORKERS: 'container' },
+          testSkipPatterns: leftOut(task.containers === 'main'),
+        }
       : {}),
   })
   const entry = isBatch ? BATCH : task.file
@@ -99,7 +102,7 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
 }
 
 function nameOf({ file, others, containers }: Task, slowest: string, unwell: readonly string[]): string {
-  if (containers) return `${file} with workers in containers`
+  if (containers !== 'none') return `${file} with workers in containers`
   if (others.length === 0) return file
   return unwell.length > 0 ? unwell.join(', ') : `${slowest} and ${others.length} more`
 }

@@ -1,5 +1,11 @@
 import { test } from 'node:test'
-import { containerFiles, OF_CONTAINERS, WITH_CONTAINERS, WITHOUT_CONTAINERS } from '../wire/support/container-suite.ts'
+import {
+  containerFiles,
+  IN_EVERY_RUN,
+  OF_CONTAINERS,
+  WITH_CONTAINERS,
+  WITHOUT_CONTAINERS,
+} from '../wire/support/container-suite.ts'
 import { assertNone, files, read } from './files.ts'
 
 const ofContainers = (path: string) => OF_CONTAINERS.some(name => path.startsWith(`test/wire/${name}`))
@@ -17,11 +23,16 @@ test('every wire test says whether it runs with workers in containers', () => {
 })
 
 test('what is left out with containers is the name of a test, and of no other', () => {
-  const mistakes = Object.entries(WITH_CONTAINERS).flatMap(([file, names]) =>
-    Object.keys(names).flatMap(name => {
-      const found = containerFiles.filter(path => wire.includes(path) && read(path).includes(name))
-      return found.length === 1 && found[0] === pathOf(file) ? [] : [`'${name}' of ${file} is in ${found.join(', ')}`]
-    }),
-  )
-  assertNone(mistakes)
+  const named: (readonly [file: string, name: string])[] = [
+    ...Object.entries(WITH_CONTAINERS).flatMap(([file, names]) =>
+      Object.keys(names).map(name => [file, name] as const),
+    ),
+    ...Object.entries(IN_EVERY_RUN).flatMap(([file, names]) => names.map(name => [file, name] as const)),
+  ]
+  const mistakes = named.flatMap(([file, name]) => {
+    const found = containerFiles.filter(path => wire.includes(path) && read(path).includes(name))
+    return found.length === 1 && found[0] === pathOf(file) ? [] : [`'${name}' of ${file} is in ${found.join(', ')}`]
+  })
+  const gone = Object.keys(IN_EVERY_RUN).filter(file => !(file in WITH_CONTAINERS))
+  assertNone([...mistakes, ...gone.map(file => `${file} does not run with containers`)])
 })

@@ -22,6 +22,9 @@ const WITH_A_QUEUE: readonly Version[] = ['1.7.0', '1.7.4']
 /** These keep the list of their jobs in a file of their working folder, and read it again before each poll and ping. */
 const WITH_A_FILE: readonly Version[] = ['1.7.13', '1.8.1', '1.9.1', '1.10.0']
 
+/** The first and the last of those that share a working folder in their own way: without a queue, with one, with a file. */
+const FOLDER_BORDERS: readonly Version[] = ['1.6.2', '1.7.0', '1.7.13', '1.10.0']
+
 /** A worker for each job, up to two. */
 const PER_JOB = { workersMax: 2, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
 
@@ -53,7 +56,8 @@ describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 6 }, () => {
   let made = 0
 
   // An image is built for each in containers.
-  for (const version of inContainers ? GENERATIONS : OLD_SDKS) {
+  const versions = inContainers ? GENERATIONS : OLD_SDKS
+  for (const version of versions) {
     test(`${version}: results and errors of all kinds become outcomes, and a result that cannot be sent fails its job`, async () => {
       const { id } = await endpointOn(version, 'python-worker')
       const run = (input: object) => runJob(server, id, input, START_MS)
@@ -82,7 +86,9 @@ describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 6 }, () => {
       assert.match(unsent.error!, /could not send its result: Object of type bytes is not JSON serializable/)
       await changeEndpoint(server, id, { workersMax: 0 })
     })
+  }
 
+  for (const version of FOLDER_BORDERS) {
     test(`${version}: two workers in one folder do each job once, and neither takes the jobs of the other for its own`, async () => {
       const { id, folder } = await endpointOn(version, 'python-worker', {}, PER_JOB)
       const what = WITH_A_FILE.includes(version) ? { return: 'own list' } : {}

@@ -89,13 +89,13 @@ describe('an official Python worker whose server is killed again and again', { s
     const settings = { workersMin: 3, workersMax: 3, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
     const { endpoint, runs } = await makePython(server, settings)
     const ids: string[] = []
-    for (let n = 0; n < 45; n += 1) ids.push(await submit(server, endpoint, { n }))
+    for (let n = 0; n < 30; n += 1) ids.push(await submit(server, endpoint, { n }))
     await until(
       'the first result',
       async () => (await statusOf(server, endpoint, ids[0]!)).status === 'COMPLETED',
       START_MS,
     )
-    for (let kill = 0; kill < 12; kill += 1) {
+    for (let kill = 0; kill < 7; kill += 1) {
       await sleep(250 + Math.random() * 500)
       await server.kill9()
       server = await startServer({ dataDir, port: server.port })
@@ -108,7 +108,7 @@ describe('an official Python worker whose server is killed again and again', { s
       ids,
     )
     const again = runs().length - ids.length
-    t.diagnostic(`${again} of ${ids.length} jobs ran a second time in 12 kills`)
+    t.diagnostic(`${again} of ${ids.length} jobs ran a second time in 7 kills`)
     assert.ok(again <= 1, `${again} ran again`)
     assert.ok(done.filter(({ retries }) => retries !== undefined).length <= 1)
     await server.stop()
@@ -125,7 +125,7 @@ describe('an official Python worker whose server is killed again and again', { s
     const id = await submit(server, endpoint, { n: 600, sleep: 0.01, times: 4 })
     await until('its begin', async () => (await statusOf(server, endpoint, id)).status === 'IN_PROGRESS', START_MS)
     await sleep(500)
-    for (let kill = 0; kill < 4; kill += 1) {
+    for (let kill = 0; kill < 3; kill += 1) {
       await server.kill9()
       await sleep(kill === 0 ? 5_000 : 200)
       server = await startServer({ dataDir, port: server.port })

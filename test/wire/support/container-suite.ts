@@ -70,7 +70,7 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
     'Ctrl-C reaches the server alone, and its workers finish': 'no terminal reaches containers',
   },
   'clients/streams': {
-    '10,000 small chunks arrive complete and in order, and 2,000 through the other two shapes':
+    '1,500 small chunks arrive complete and in order, in each of the three shapes':
       'it counts chunks that the server has; the other tests bring some from containers',
   },
   'clients/webhooks': {
@@ -87,6 +87,30 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
     'a worker whose loop is stuck while it goes on pinging is ended after two minutes, with the reason':
       'two minutes in which the server counts pings; docker.test.ts and python-worker.test.ts end containers',
   },
+}
+
+/**
+ * The files that run with containers in every whole run, each with those of its tests that run then only with `--workers container`. They
+ * are what depends on a container: how it starts, calls, writes, is adopted and ends.
+ */
+export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
+  'clients/logs': [],
+  'clients/streams': [],
+  'faults/outage': [
+    'without a relay its result is missed within seconds, and the job is done by another worker',
+    'an official Python worker whose server is killed again and again',
+    'one that died with its server is started again by the next',
+  ],
+  'faults/planted-secrets': [],
+  'faults/restart': [
+    'a worker that ends while the server is away gives its job back',
+    'a start on another port keeps the workers, and the result of a job that runs',
+    'a server that is asked to stop',
+  ],
+  'workers/load-balancing': [],
+  'workers/node-worker': [],
+  'workers/python-worker': [],
+  'workers/worker-calls': [],
 }
 
 /** Beginnings of the names of files that have containers of their own, or workers that the test plays. */
@@ -123,9 +147,18 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
 }
 
 /** The paths of the files that run with containers. */
-export const containerFiles: readonly string[] = Object.keys(WITH_CONTAINERS).map(name => `test/wire/${name}.test.ts`)
+export const containerFiles: readonly string[] = Object.keys(WITH_CONTAINERS).map(pathOf)
 
-/** What the names of their tests that are left out have, which no other name has. */
-export const leftOut: readonly RegExp[] = Object.values(WITH_CONTAINERS)
-  .flatMap(Object.keys)
-  .map(name => new RegExp(`(?:^| )${RegExp.escape(name)}(?: |$)`))
+/** Those of them that do in every whole run. */
+export const everyRunFiles: readonly string[] = Object.keys(IN_EVERY_RUN).map(pathOf)
+
+/** Patterns for the names of their tests that are left out, which no other name has. @param isWhole whether it is a whole run */
+export function leftOut(isWhole: boolean): RegExp[] {
+  const names = Object.values(WITH_CONTAINERS).flatMap(Object.keys)
+  const onlyAlone = isWhole ? Object.values(IN_EVERY_RUN).flat() : []
+  return [...names, ...onlyAlone].map(name => new RegExp(`(?:^| )${RegExp.escape(name)}(?: |$)`))
+}
+
+function pathOf(name: string): string {
+  return `test/wire/${name}.test.ts`
+}
