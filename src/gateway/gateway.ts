@@ -10,7 +10,7 @@ import type { Access } from '../services/accounts/access.ts'
 import {
   type AdmissionRules,
   type Admitted,
-  type Arriving,
+  type ArrivingRequest,
   CLOSED,
   GatewayAdmission,
   keyMissing,
@@ -31,7 +31,7 @@ export interface GatewayParts {
   readonly stopping: AbortSignal
 }
 
-const NOTHING = { requests: 0, sockets: 0 }
+const NONE_PASSING = { requests: 0, sockets: 0 }
 
 /** The way in to load-balancing endpoints: admits requests, forwards them, and emits how each of them went. */
 export class Gateway implements Entrance {
@@ -40,7 +40,7 @@ export class Gateway implements Entrance {
   readonly #admission: GatewayAdmission
   readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
   /** The carriers of the requests and sockets that were admitted and have not ended. */
-  readonly #open = new Set<ServerResponse | Duplex>()
+  readonly #carriers = new Set<ServerResponse | Duplex>()
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit'>, parts: GatewayParts) {
     this.#ports = ports
@@ -72,43 +72,43 @@ export class Gateway implements Entrance {
   passing(id: EndpointId): GatewayPassing {
     const { waiting, workers } = this.#parts.traffic.load(id)
     const busyWorkers = workers.filter(({ inFlight }) => inFlight > 0).length
-    return { ...(this.#passing.get(id) ?? NOTHING), waiting, busyWorkers }
+    return { ...(this.#passing.get(id) ?? NONE_PASSING), waiting, busyWorkers }
   }
 
   /** Ends all requests and sockets, and admits no more. */
   close(): void {
     this.#admission.close()
-    for (const carrier of this.#open) carrier.destroy()
+    for (const carrier of this.#carriers) carrier.destroy()
   }
 
-  #admit(incoming: IncomingMessage, route: GatewayRoute, way: Way): void {
-    const arrived: Arrived = { incoming, route, way, startMs: this.#ports.clock.monotonic() }
+  #admit(incoming: IncomingMessage, route: GatewayRoute, responder: Responder): void {
+    const arrival: Arrival = { incoming, route, responder, startMs: this.#ports.clock.monotonic() }
     try {
       // A preflight succeeds, so that a browser can read the error of the request that follows.
       if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw stopping()
-      const admitted = this.#admission.admit(arrivingOf(incoming, route))
+      const admitted = this.#admission.admit(arrivingRequest(incoming, route))
       if (admitted instanceof Promise) {
-        admitted.then(found => this.#forward(arrived, found)).catch(thrown => this.#refuse(arrived, thrown))
-      } else this.#forward(arrived, admitted)
+        admitted.then(found => this.#forward(arrival, found)).catch(thrown => this.#refuse(arrival, thrown))
+      } else this.#forward(arrival, admitted)
     } catch (thrown) {
-      this.#refuse(arrived, thrown)
+      this.#refuse(arrival, thrown)
     }
   }
 
-  #forward(arrived: Arrived, admitted: Admitted): void {
-    const { route, way, startMs } = arrived
+  #forward(arrival: Arrival, admitted: Admitted): void {
+    const { route, responder, startMs } = arrival
     const { clock, emit } = this.#ports
     if ('headers' in admitted) {
-      way.preflight(admitted)
+      responder.preflight(admitted)
       emit('request.answered', { surface: 'gateway', status: 204, tookMs: clock.monotonic() - startMs })
       return
     }
     if (this.#parts.stopping.aborted) throw stopping()
-    const { carrier } = way
+    const { carrier } = responder
     const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
     this.#count(carrier, route.endpointId, kind, 1)
     const endHold = this.#hold(carrier, route.endpointId, admitted.caller)
-    way.forward(admitted).then(
+    responder.forward(admitted).then(
       entry => {
         endHold()
         this.#count(carrier, route.endpointId, kind, -1)
@@ -117,7 +117,7 @@ export class Gateway implements Entrance {
       (thrown: unknown) => {
         endHold()
         this.#count(carrier, route.endpointId, kind, -1)
-        this.#refuse(arrived, thrown)
+        this.#refuse(arrival, thrown)
       },
     )
   }
@@ -130,10 +130,10 @@ export class Gateway implements Entrance {
     return access.hold(caller, requires, () => void carrier.destroy())
   }
 
-  #refuse({ incoming, route, way, startMs }: Arrived, thrown: unknown): void {
+  #refuse({ incoming, route, responder, startMs }: Arrival, thrown: unknown): void {
     const { clock, emit } = this.#ports
     const error = toAppError(thrown)
-    way.refuse(error)
+    responder.refuse(error)
     if (error.status >= 500 && error.cause !== undefined) {
       const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
       const path = route.path.replace(/\?.*$/s, '')
@@ -142,33 +142,33 @@ export class Gateway implements Entrance {
     emit('request.answered', { surface: 'gateway', status: error.status, tookMs: clock.monotonic() - startMs })
   }
 
-  #count(carrier: ServerResponse | Duplex, id: EndpointId, kind: keyof typeof NOTHING, by: 1 | -1): void {
+  #count(carrier: ServerResponse | Duplex, id: EndpointId, kind: keyof typeof NONE_PASSING, by: 1 | -1): void {
     const passing = this.#passing.get(id) ?? { requests: 0, sockets: 0 }
     passing[kind] += by
     if (passing.requests + passing.sockets === 0) this.#passing.delete(id)
     else this.#passing.set(id, passing)
-    if (by === 1) this.#open.add(carrier)
-    else this.#open.delete(carrier)
+    if (by === 1) this.#carriers.add(carrier)
+    else this.#carriers.delete(carrier)
   }
 }
 
 /** A request, or an upgrade, on its way in. */
-interface Arrived {
+interface Arrival {
   readonly incoming: IncomingMessage
   readonly route: GatewayRoute
-  readonly way: Way
+  readonly responder: Responder
   readonly startMs: number
 }
 
 /** How a request, or an upgrade, is responded to. */
-interface Way {
+interface Responder {
   readonly carrier: ServerResponse | Duplex
   preflight(preflight: Preflight): void
   refuse(error: AppError): void
   forward(request: ProxyRequest): ReturnType<Forwarding['forward']>
 }
 
-function arrivingOf(incoming: IncomingMessage, route: GatewayRoute): Arriving {
+function arrivingRequest(incoming: IncomingMessage, route: GatewayRoute): ArrivingRequest {
   const { method = 'GET', socket, headers, rawHeaders } = incoming
   return { method, peer: socket.remoteAddress ?? '', host: route.host ?? headers.host ?? '', rawHeaders, route }
 }

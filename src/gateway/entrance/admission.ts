@@ -25,7 +25,7 @@ export interface AdmissionRules {
 export const CLOSED: AdmissionRules = { open: [], trustedProxies: [] }
 
 /** A request that names an endpoint. */
-export interface Arriving {
+export interface ArrivingRequest {
   readonly method: string
   /** Address of whoever opened the connection. */
   readonly peer: string
@@ -38,12 +38,12 @@ export interface Arriving {
 export type Admitted = ProxyRequest | Preflight
 
 /** What a request shows of keys: those that are ours, and whose right it passes by; null where it needs none. */
-interface Shown {
-  readonly ours: ReadonlySet<string>
+interface KeyCheck {
+  readonly validKeys: ReadonlySet<string>
   readonly caller: Caller | null
 }
 
-const STRANGER: Shown = { ours: new Set(), caller: null }
+const ANONYMOUS: KeyCheck = { validKeys: new Set(), caller: null }
 
 /** More texts that may be keys are in no honest request. */
 const MAX_KEYS = 4
@@ -51,10 +51,10 @@ const MAX_KEYS = 4
 /** Decides which requests go on to the workers of an endpoint, and takes their keys out of them. */
 export class GatewayAdmission {
   readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
-  readonly #book: EndpointCache
-  readonly #foreign: ApiKeyFilter
+  readonly #endpoints: EndpointCache
+  readonly #keyFilter: ApiKeyFilter
   readonly #open: ReadonlySet<string>
-  readonly #trusts: (address: string) => boolean
+  readonly #isTrusted: (address: string) => boolean
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>,
@@ -62,15 +62,15 @@ export class GatewayAdmission {
     { open, trustedProxies }: AdmissionRules,
   ) {
     this.#access = access
-    this.#book = new EndpointCache(ports)
-    this.#foreign = new ApiKeyFilter(ports, access)
+    this.#endpoints = new EndpointCache(ports)
+    this.#keyFilter = new ApiKeyFilter(ports, access)
     this.#open = new Set(open)
-    this.#trusts = addressList(trustedProxies)
+    this.#isTrusted = addressList(trustedProxies)
   }
 
   /** Reads nothing any more. */
   close(): void {
-    this.#book.close()
+    this.#endpoints.close()
   }
 
   /**
@@ -78,12 +78,12 @@ export class GatewayAdmission {
    * @throws AppError (or rejects with one) `unauthorized` without a valid key, `not_found` for no endpoint or one of another
    *   account, `forbidden` without the right to write jobs of the endpoint, `invalid` where it is one with a queue, `unavailable`
    */
-  admit(arriving: Arriving): Admitted | Promise<Admitted> {
+  admit(arriving: ArrivingRequest): Admitted | Promise<Admitted> {
     const preflight = preflightOf(arriving.method, arriving.rawHeaders)
-    return preflight === null ? this.#admit(arriving) : this.#admitOr(preflight, arriving)
+    return preflight === null ? this.#admit(arriving) : this.#admitPreflight(preflight, arriving)
   }
 
-  async #admitOr(preflight: Preflight, arriving: Arriving): Promise<Admitted> {
+  async #admitPreflight(preflight: Preflight, arriving: ArrivingRequest): Promise<Admitted> {
     try {
       return await this.#admit(arriving)
     } catch (error) {
@@ -94,43 +94,50 @@ export class GatewayAdmission {
     }
   }
 
-  #admit(arriving: Arriving): ProxyRequest | Promise<ProxyRequest> {
+  #admit(arriving: ArrivingRequest): ProxyRequest | Promise<ProxyRequest> {
     const { route, rawHeaders } = arriving
     const keys = presentedKeys({ path: route.path, rawHeaders })
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
     // Whoever has no key does not get to ask the store which endpoints there are.
     if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
-    const known = this.#book.find(route.endpointId)
-    if (known instanceof Promise) return known.then(found => this.#judge(arriving, keys, found))
-    return this.#judge(arriving, keys, known)
+    const known = this.#endpoints.find(route.endpointId)
+    if (known instanceof Promise) return known.then(found => this.#authorize(arriving, keys, found))
+    return this.#authorize(arriving, keys, known)
   }
 
-  #judge(
-    arriving: Arriving,
+  #authorize(
+    arriving: ArrivingRequest,
     keys: readonly string[],
     known: CachedEndpoint | null,
   ): ProxyRequest | Promise<ProxyRequest> {
     const isOpen = known !== null && this.#isOpen(known.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
-    if (keys.length === 0) return this.#callOf(arriving, known, STRANGER)
-    const shown = isOpen ? this.#among(keys) : this.#authorized(keys, arriving, known?.endpoint)
-    if (shown instanceof Promise) return shown.then(found => this.#callOf(arriving, known, found))
-    return this.#callOf(arriving, known, shown)
+    if (keys.length === 0) return this.#toProxyRequest(arriving, known, ANONYMOUS)
+    const check = isOpen ? this.#findValidKeys(keys) : this.#checkKeys(keys, arriving, known?.endpoint)
+    if (check instanceof Promise) return check.then(found => this.#toProxyRequest(arriving, known, found))
+    return this.#toProxyRequest(arriving, known, check)
   }
 
   /** Nobody needs a key, so nothing depends on those that are shown. */
-  async #among(keys: readonly string[]): Promise<Shown> {
-    return { ours: await this.#foreign.oursAmong(keys), caller: null }
+  async #findValidKeys(keys: readonly string[]): Promise<KeyCheck> {
+    return { validKeys: await this.#keyFilter.validKeysAmong(keys), caller: null }
   }
 
-  #callOf(arriving: Arriving, known: CachedEndpoint | null, { ours, caller }: Shown): ProxyRequest {
+  #toProxyRequest(
+    arriving: ArrivingRequest,
+    known: CachedEndpoint | null,
+    { validKeys, caller }: KeyCheck,
+  ): ProxyRequest {
     const { route, rawHeaders, method } = arriving
     if (known?.endpoint.type !== 'LOAD_BALANCER') {
       throw known === null ? notFound('endpoint', route.endpointId) : new AppError('invalid', 'not allowed for QB API')
     }
-    const cleaned = withoutKeys({ path: route.path, rawHeaders }, ours)
-    const { path, subprotocol } = cleaned
-    const sender = senderOf({ peer: arriving.peer, host: arriving.host, rawHeaders: cleaned.rawHeaders }, this.#trusts)
+    const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
+    const { path, subprotocol } = stripped
+    const sender = senderOf(
+      { peer: arriving.peer, host: arriving.host, rawHeaders: stripped.rawHeaders },
+      this.#isTrusted,
+    )
     const mounted = sender.prefix + (route.prefix ?? '')
     return {
       endpointId: route.endpointId,
@@ -153,15 +160,15 @@ export class GatewayAdmission {
   }
 
   /** The keys of the request that are valid, and for whom. */
-  #authorized(keys: readonly string[], arriving: Arriving, endpoint?: Endpoint): Shown | Promise<Shown> {
+  #checkKeys(keys: readonly string[], arriving: ArrivingRequest, endpoint?: Endpoint): KeyCheck | Promise<KeyCheck> {
     const [key] = keys
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
-    if (caller === null) return this.#authenticated(keys, arriving, endpoint)
+    if (caller === null) return this.#authenticateKeys(keys, arriving, endpoint)
     this.#requireRight(caller, arriving.route, endpoint)
-    return { ours: new Set(keys), caller }
+    return { validKeys: new Set(keys), caller }
   }
 
-  async #authenticated(keys: readonly string[], arriving: Arriving, endpoint?: Endpoint): Promise<Shown> {
+  async #authenticateKeys(keys: readonly string[], arriving: ArrivingRequest, endpoint?: Endpoint): Promise<KeyCheck> {
     const valid = new Set<string>()
     let caller: Caller | null = null
     let problem: unknown
@@ -180,10 +187,10 @@ export class GatewayAdmission {
     // Beside a valid key there may be tokens of the application, which are nobody's guesses.
     if (caller === null) {
       if (!(problem instanceof InvalidKeyError)) throw problem
-      throw this.#access.failedKeys.refusal(clientOf(arriving, this.#trusts), problem, failed)
+      throw this.#access.failedKeys.refusal(clientOf(arriving, this.#isTrusted), problem, failed)
     }
     this.#requireRight(caller, arriving.route, endpoint)
-    return { ours: valid, caller }
+    return { validKeys: valid, caller }
   }
 
   #requireRight(caller: Caller, { endpointId }: GatewayRoute, endpoint?: Endpoint): void {

@@ -16,7 +16,7 @@ export class ApiKeyFilter {
   readonly #ports: Pick<Ports, 'clock' | 'vault'>
   readonly #access: Pick<Access, 'authenticate'>
   /** When each was found to be none, by its hash. */
-  readonly #foreign = new Map<string, number>()
+  readonly #rejectedAtMs = new Map<string, number>()
 
   constructor(ports: Pick<Ports, 'clock' | 'vault'>, access: Pick<Access, 'authenticate'>) {
     this.#ports = ports
@@ -27,16 +27,16 @@ export class ApiKeyFilter {
    * Those that are valid keys of ours.
    * @throws AppError `unavailable` when that cannot be told
    */
-  async oursAmong(texts: readonly string[]): Promise<ReadonlySet<string>> {
-    const ours = new Set<string>()
-    for (const text of texts) if (await this.#isOurs(text)) ours.add(text)
-    return ours
+  async validKeysAmong(texts: readonly string[]): Promise<ReadonlySet<string>> {
+    const valid = new Set<string>()
+    for (const text of texts) if (await this.#isValidKey(text)) valid.add(text)
+    return valid
   }
 
-  async #isOurs(text: string): Promise<boolean> {
+  async #isValidKey(text: string): Promise<boolean> {
     const { clock, vault } = this.#ports
     const hash = vault.hash(text)
-    const ageMs = clock.monotonic() - (this.#foreign.get(hash) ?? Number.NEGATIVE_INFINITY)
+    const ageMs = clock.monotonic() - (this.#rejectedAtMs.get(hash) ?? Number.NEGATIVE_INFINITY)
     if (ageMs < FRESH_MS) return false
     try {
       await this.#access.authenticate(text)
@@ -46,8 +46,8 @@ export class ApiKeyFilter {
       if (error.code === 'unavailable' && ageMs < STALE_MS) return false
       if (error.code !== 'unauthorized') throw error
     }
-    if (this.#foreign.size >= MAX_ENTRIES) this.#foreign.clear()
-    this.#foreign.set(hash, clock.monotonic())
+    if (this.#rejectedAtMs.size >= MAX_ENTRIES) this.#rejectedAtMs.clear()
+    this.#rejectedAtMs.set(hash, clock.monotonic())
     return false
   }
 }

@@ -5,21 +5,21 @@ export interface Preflight {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const ASKED = ['access-control-request-method', 'access-control-request-headers']
+const REQUEST_FIELDS = ['access-control-request-method', 'access-control-request-headers']
 
 /** That a page may make the request that it asks about, from any origin and with any headers; null for any other request. */
 export function preflightOf(method: string, rawHeaders: readonly string[]): Preflight | null {
   if (method !== 'OPTIONS') return null
-  const [origin, wanted, headers] = ['origin', ...ASKED].map(name => headerOf(rawHeaders, name))
-  if (origin === undefined || wanted === undefined) return null
+  const [origin, requestedMethod, headers] = ['origin', ...REQUEST_FIELDS].map(name => headerOf(rawHeaders, name))
+  if (origin === undefined || requestedMethod === undefined) return null
   return {
     headers: {
       'access-control-allow-origin': origin,
       'access-control-allow-credentials': 'true',
-      'access-control-allow-methods': wanted,
+      'access-control-allow-methods': requestedMethod,
       ...(headers === undefined ? {} : { 'access-control-allow-headers': headers }),
       'access-control-max-age': '600',
-      vary: ['origin', ...ASKED].join(', '),
+      vary: ['origin', ...REQUEST_FIELDS].join(', '),
     },
   }
 }
@@ -28,7 +28,7 @@ export function preflightOf(method: string, rawHeaders: readonly string[]): Pref
  * What lets a page read an answer of our own, and when to come again: names and values in turn, none for who is no page.
  * @param origin as the request says it
  */
-export function readableBy(origin: string | undefined): readonly string[] {
+export function corsHeaders(origin: string | undefined): readonly string[] {
   if (origin === undefined) return []
   return [
     ...['Access-Control-Allow-Origin', origin, 'Access-Control-Allow-Credentials', 'true'],

@@ -2,7 +2,7 @@
 import { keyOfAuthorization } from '../../core/accounts/authorization.ts'
 
 /** A request as far as a key can be in it. */
-export interface Carrier {
+export interface RequestFields {
   /** Path and query as they came. */
   readonly path: string
   /** Names and values in turns, as they came. */
@@ -10,7 +10,7 @@ export interface Carrier {
 }
 
 /** A request without the caller's key. */
-export interface Cleaned extends Carrier {
+export interface RequestWithoutKeys extends RequestFields {
   /**
    * The subprotocol that had the key, where no other was offered; null for none. Browsers end a WebSocket whose handshake
    * answer names none of those that they offered, so it has to be named where the worker names none.
@@ -26,22 +26,22 @@ const SUBPROTOCOL = 'runyard.key.'
  * Every text of a request that may be a key of its caller, each once: `Authorization` with or without `Bearer`, the parameter
  * `api_key` of the query, a WebSocket subprotocol `runyard.key.KEY`. Most requests have one at most, so it is rarely asked for more.
  */
-export function presentedKeys({ path, rawHeaders }: Carrier): readonly string[] {
+export function presentedKeys({ path, rawHeaders }: RequestFields): readonly string[] {
   const found: string[] = []
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
-    if (isNamed(name, 'authorization')) note(found, keyOfAuthorization(rawHeaders[at + 1]))
+    if (isNamed(name, 'authorization')) addKey(found, keyOfAuthorization(rawHeaders[at + 1]))
     else if (isNamed(name, 'sec-websocket-protocol')) {
       for (const protocol of protocolsOf(rawHeaders[at + 1]!)) {
-        if (protocol.startsWith(SUBPROTOCOL)) note(found, protocol.slice(SUBPROTOCOL.length))
+        if (protocol.startsWith(SUBPROTOCOL)) addKey(found, protocol.slice(SUBPROTOCOL.length))
       }
     }
   }
-  if (path.includes(QUERY_KEY)) for (const part of queryParts(path)) note(found, keyOfPart(part))
+  if (path.includes(QUERY_KEY)) for (const part of queryParts(path)) addKey(found, keyOfPart(part))
   return found
 }
 
-function note(found: string[], key: string | null): void {
+function addKey(found: string[], key: string | null): void {
   if (key !== null && key !== '' && !found.includes(key)) found.push(key)
 }
 
@@ -50,10 +50,10 @@ function note(found: string[], key: string | null): void {
  * application's own and stays, but for subprotocols of ours. The page that a browser names as its referrer has no `api_key` at all:
  * that may be another key than the one of this request.
  */
-export function withoutKeys({ path, rawHeaders }: Carrier, keys: ReadonlySet<string>): Cleaned {
+export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlySet<string>): RequestWithoutKeys {
   const kept: string[] = []
-  const bearers: string[] = []
-  let offersOthers = false
+  const keyProtocols: string[] = []
+  let hasOthers = false
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
     const value = rawHeaders[at + 1]!
@@ -68,11 +68,11 @@ export function withoutKeys({ path, rawHeaders }: Carrier, keys: ReadonlySet<str
       const offered = protocolsOf(value)
       const others = offered.filter(protocol => !protocol.startsWith(SUBPROTOCOL))
       if (others.length > 0) kept.push(name, others.length === offered.length ? value : others.join(', '))
-      offersOthers ||= others.length > 0
-      bearers.push(...offered.filter(protocol => protocol.startsWith(SUBPROTOCOL)))
+      hasOthers ||= others.length > 0
+      keyProtocols.push(...offered.filter(protocol => protocol.startsWith(SUBPROTOCOL)))
     } else kept.push(name, value)
   }
-  const subprotocol = offersOthers ? null : (bearers[0] ?? null)
+  const subprotocol = hasOthers ? null : (keyProtocols[0] ?? null)
   return { path: withoutParts(path, part => isOneOf(keys, keyOfPart(part))), rawHeaders: kept, subprotocol }
 }
 

@@ -54,8 +54,8 @@ export class EndpointCache {
   find(id: EndpointId): CachedEndpoint | null | Promise<CachedEndpoint | null> {
     const entry = this.#entries.get(id)
     if (entry !== undefined && this.#isFresh(entry)) return entry.known
-    const before = this.#reading.get(id)
-    if (before?.changes === this.#changes) return before.known
+    const pending = this.#reading.get(id)
+    if (pending?.changes === this.#changes) return pending.known
     const known = this.#read(id).finally(() => {
       if (this.#reading.get(id) === reading) this.#reading.delete(id)
     })
@@ -90,8 +90,8 @@ export class EndpointCache {
     } catch (error) {
       const entry = this.#entries.get(id)
       const nowMs = clock.monotonic()
-      const away = error instanceof AppError && error.code === 'unavailable'
-      if (!away || entry === undefined || nowMs - entry.readMs >= STALE_MS) throw error
+      const isUnavailable = error instanceof AppError && error.code === 'unavailable'
+      if (!isUnavailable || entry === undefined || nowMs - entry.readMs >= STALE_MS) throw error
       entry.freshUntilMs = nowMs + FRESH_MS
       entry.changes = changes
       return entry.known

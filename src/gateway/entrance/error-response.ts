@@ -2,23 +2,23 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AppError } from '../../core/errors.ts'
-import { readableBy } from './cors.ts'
+import { corsHeaders } from './cors.ts'
 
 /** Answers a request that has no answer yet; one whose answer has begun is cut off, so that nobody takes it for whole. */
 export function respondError(incoming: IncomingMessage, outgoing: ServerResponse, error: AppError): void {
   if (outgoing.headersSent) outgoing.destroy()
   else {
-    const { headers, body } = refusalOf(error)
+    const { headers, body } = errorParts(error)
     // Who waited to be told to go on may send the body now, or may not.
     if (incoming.headers.expect !== undefined) headers.connection = 'close'
-    const cors = readableBy(incoming.headers.origin)
+    const cors = corsHeaders(incoming.headers.origin)
     outgoing.writeHead(error.status, [...Object.entries(headers).flat(), ...cors]).end(body)
   }
 }
 
 /** Answers an upgrade, and ends its connection. */
 export function refuseUpgrade(socket: Duplex, error: AppError): void {
-  const { headers, body } = refusalOf(error)
+  const { headers, body } = errorParts(error)
   const lines = Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.resume()
   socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? ''}\r\n${lines.join('')}\r\n${body}`, () =>
@@ -26,7 +26,7 @@ export function refuseUpgrade(socket: Duplex, error: AppError): void {
   )
 }
 
-function refusalOf({ status, message, retryAfterSeconds }: AppError) {
+function errorParts({ status, message, retryAfterSeconds }: AppError) {
   const body = JSON.stringify({ error: message })
   const headers: Record<string, string> = {
     'content-type': 'application/json',

@@ -14,7 +14,7 @@ export interface Sender {
 }
 
 /** A request as it came in, as far as that matters for its {@link Sender}. */
-export interface CameIn {
+export interface ReceivedRequest {
   readonly peer: string
   readonly host: string
   readonly rawHeaders: readonly string[]
@@ -38,43 +38,43 @@ export function addressList(networks: readonly string[]): (address: string) => b
 
 /**
  * Who sent a request. All that is said about that by others than trusted proxies is dropped.
- * @param trusts whether what a peer at this address says is believed
+ * @param isTrusted whether what a peer at this address says is believed
  */
-export function senderOf({ peer, host, rawHeaders }: CameIn, trusts: (address: string) => boolean): Sender {
+export function senderOf({ peer, host, rawHeaders }: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
   const client = peer.replace(/^::ffff:(?=\d+\.)/i, '')
   const rest = withoutForwarded(rawHeaders)
   const direct: Sender = { client, protocol: 'http', host, prefix: '', rawHeaders: rest }
-  if (rest === rawHeaders || !trusts(client)) return direct
-  const said = (name: string) => saidIn(rawHeaders, name)
-  const [protocol] = said('x-forwarded-proto')
-  const [theirHost] = said('x-forwarded-host')
-  const [prefix] = said('x-forwarded-prefix')
+  if (rest === rawHeaders || !isTrusted(client)) return direct
+  const values = (name: string) => valuesOf(rawHeaders, name)
+  const [protocol] = values('x-forwarded-proto')
+  const [forwardedHost] = values('x-forwarded-host')
+  const [prefix] = values('x-forwarded-prefix')
   return {
-    client: [...chain(said('x-forwarded-for'), trusts), client].join(', '),
+    client: [...forwardedChain(values('x-forwarded-for'), isTrusted), client].join(', '),
     protocol: protocol?.toLowerCase() === 'https' ? 'https' : 'http',
-    host: theirHost ?? host,
+    host: forwardedHost ?? host,
     prefix: prefix?.startsWith('/') === true ? prefix.replace(/\/+$/, '') : '',
     rawHeaders: rest,
   }
 }
 
 /** The address of the client alone: that of the peer, or what a trusted proxy says. */
-export function clientOf(came: CameIn, trusts: (address: string) => boolean): string {
-  return senderOf(came, trusts).client.replace(/,.*$/s, '')
+export function clientOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): string {
+  return senderOf(request, isTrusted).client.replace(/,.*$/s, '')
 }
 
 /** From the first address of the right that nobody vouches for; anybody can have written what is left of it. */
-function chain(addresses: readonly string[], trusts: (address: string) => boolean): string[] {
+function forwardedChain(addresses: readonly string[], isTrusted: (address: string) => boolean): string[] {
   const found: string[] = []
   for (const address of addresses.toReversed()) {
     if (isIP(address) === 0) break
     found.unshift(address)
-    if (!trusts(address)) break
+    if (!isTrusted(address)) break
   }
   return found
 }
 
-function saidIn(rawHeaders: readonly string[], wanted: string): string[] {
+function valuesOf(rawHeaders: readonly string[], wanted: string): string[] {
   const values: string[] = []
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     if (rawHeaders[index]!.toLowerCase() === wanted) values.push(...rawHeaders[index + 1]!.split(','))
@@ -85,7 +85,8 @@ function saidIn(rawHeaders: readonly string[], wanted: string): string[] {
 /** The same array where there is nothing to drop. */
 function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    if (says(rawHeaders[at]!)) return rawHeaders.filter((_, index) => !says(rawHeaders[index - (index % 2)]!))
+    if (isForwardedField(rawHeaders[at]!))
+      return rawHeaders.filter((_, index) => !isForwardedField(rawHeaders[index - (index % 2)]!))
   }
   return rawHeaders
 }
@@ -94,7 +95,7 @@ function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
  * Whether a header says something about the sender; only few begin like those that do. Applications behind CGI and WSGI take
  * `X_Forwarded_For` for the same field.
  */
-function says(name: string): boolean {
+function isForwardedField(name: string): boolean {
   const first = name[0]
   const begins = first === 'x' || first === 'X' || first === 'f' || first === 'F'
   return begins && /^(?:x[-_]forwarded[-_]|forwarded$|x[-_]real[-_]ip$)/i.test(name)

@@ -4,7 +4,7 @@ import type { OpenCircuit } from '../../core/balancing/circuit-breaker.ts'
 import { AppError, notFound } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 
-const LONGEST_RETRY_S = 60
+const MAX_RETRY_S = 60
 
 const NO_WORKERS = 'no workers available'
 
@@ -16,7 +16,7 @@ export function noWorkers(retryAfterSeconds = 10): AppError {
 /** No worker can start. @param isStranger whether nobody knows who asks: then what is wrong is none of its business */
 export function cannotServe({ cause, retryAfterSeconds }: OpenCircuit, isStranger: boolean): AppError {
   const message = isStranger ? NO_WORKERS : `${NO_WORKERS}: ${cause}`
-  return new AppError('invalid', message, { retryAfterSeconds: inSeconds(retryAfterSeconds * 1_000) })
+  return new AppError('invalid', message, { retryAfterSeconds: retrySeconds(retryAfterSeconds * 1_000) })
 }
 
 /** The max of the endpoint is 0. */
@@ -37,7 +37,7 @@ export function workerTimeout(): AppError {
 /** @param expectedMs when there may be room again; null when that is not known */
 export function queueFull(limit: number, expectedMs: number | null): AppError {
   const message = `${limit} requests are waiting for a worker of this endpoint already, and no more may wait`
-  return new AppError('rate_limited', message, { retryAfterSeconds: inSeconds(expectedMs ?? 5_000) })
+  return new AppError('rate_limited', message, { retryAfterSeconds: retrySeconds(expectedMs ?? 5_000) })
 }
 
 /** The lines of all endpoints together are full. */
@@ -49,7 +49,7 @@ export function serverFull(): AppError {
 export function tooSlow(expectedMs: number, patienceMs: number): AppError {
   const wait = `all workers are busy, and a worker is expected in ${Math.ceil(expectedMs / 1_000)} s`
   const message = `${wait}, which is longer than the ${Math.floor(patienceMs / 1_000)} s that this request may wait`
-  return new AppError('rate_limited', message, { retryAfterSeconds: inSeconds(expectedMs - patienceMs) })
+  return new AppError('rate_limited', message, { retryAfterSeconds: retrySeconds(expectedMs - patienceMs) })
 }
 
 /** @param most how many bytes the body of a request may have */
@@ -72,6 +72,6 @@ export function inWords(ms: number): string {
   return `${Math.round(ms / 100) / 10} s`
 }
 
-function inSeconds(ms: number): number {
-  return Math.min(LONGEST_RETRY_S, Math.max(1, Math.ceil(ms / 1_000)))
+function retrySeconds(ms: number): number {
+  return Math.min(MAX_RETRY_S, Math.max(1, Math.ceil(ms / 1_000)))
 }

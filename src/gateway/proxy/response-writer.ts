@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { WorkerId } from '../../core/ids.ts'
-import { readableBy } from '../entrance/cors.ts'
+import { corsHeaders } from '../entrance/cors.ts'
 import { passedTrailers, WORKER_ID } from '../http1/fields.ts'
 import type { Framing, ResponseHead } from '../http1/response-head.ts'
 
@@ -103,7 +103,7 @@ export class ResponseWriter {
 
   /** Sends an error of our own. @param more as of {@link own} */
   refuse(status: number, error: string, more: readonly string[]): void {
-    this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...readableBy(this.#incoming.headers.origin), ...more])
+    this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...corsHeaders(this.#incoming.headers.origin), ...more])
   }
 
   /** Whether the client has not read what was sent. To be called while nothing moves. */

@@ -5,7 +5,7 @@ import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
 import {
   type AdmissionRules,
-  type Arriving,
+  type ArrivingRequest,
   CLOSED,
   GatewayAdmission,
 } from '../../../src/gateway/entrance/admission.ts'
@@ -30,7 +30,7 @@ function balanced(rig: Rig, fields: Record<string, unknown> = {}): Promise<Endpo
   return rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4, ...fields })
 }
 
-interface Coming extends Partial<Omit<Arriving, 'route' | 'rawHeaders'>> {
+interface Coming extends Partial<Omit<ArrivingRequest, 'route' | 'rawHeaders'>> {
   readonly path?: string
   readonly headers?: readonly (readonly [string, string])[]
   readonly prefix?: string | null
@@ -41,7 +41,7 @@ const BEARER = ['Authorization', `Bearer ${KEY}`] as const
 function arriving(
   endpointId: EndpointId,
   { path = '/', headers = [BEARER], prefix = null, ...rest }: Coming = {},
-): Arriving {
+): ArrivingRequest {
   const route = { endpointId, prefix, path, host: null }
   return { method: 'GET', peer: PEER, host: 'x.localhost:8080', rawHeaders: headers.flat(), route, ...rest }
 }
