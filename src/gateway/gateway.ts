@@ -21,7 +21,7 @@ import { stopping } from './entrance/refusal.ts'
 import type { Entrance, GatewayRoute } from './entrance/route.ts'
 import type { Forwarding, ProxyRequest } from './proxy/proxy-request.ts'
 
-/** What a {@link Gateway} is made of. */
+/** What a {@link Gateway} needs. */
 export interface GatewayParts {
   readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys' | 'hold'>
   readonly forwarding: Forwarding
@@ -33,13 +33,13 @@ export interface GatewayParts {
 
 const NONE_PASSING = { requests: 0, sockets: 0 }
 
-/** The way in to load-balancing endpoints: admits requests, forwards them, and emits how each of them went. */
+/** The entrance to load-balancing endpoints: admits requests, forwards them, and emits an access log entry for each. */
 export class Gateway implements Entrance {
   readonly #ports: Pick<Ports, 'clock' | 'emit'>
   readonly #parts: GatewayParts
   readonly #admission: GatewayAdmission
   readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
-  /** The carriers of the requests and sockets that were admitted and have not ended. */
+  /** The response or socket of each admitted request that has not ended. */
   readonly #carriers = new Set<ServerResponse | Duplex>()
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit'>, parts: GatewayParts) {
@@ -75,7 +75,7 @@ export class Gateway implements Entrance {
     return { ...(this.#passing.get(id) ?? NONE_PASSING), waiting, busyWorkers }
   }
 
-  /** Ends all requests and sockets, and admits no more. */
+  /** Ends all requests and sockets, and stops following changes of endpoints. */
   close(): void {
     this.#admission.close()
     for (const carrier of this.#carriers) carrier.destroy()
@@ -152,7 +152,7 @@ export class Gateway implements Entrance {
   }
 }
 
-/** A request, or an upgrade, on its way in. */
+/** A received request or upgrade. */
 interface Arrival {
   readonly incoming: IncomingMessage
   readonly route: GatewayRoute

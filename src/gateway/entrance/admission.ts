@@ -13,31 +13,31 @@ import { type CachedEndpoint, EndpointCache } from './endpoint-cache.ts'
 import { addressList, clientOf, senderOf } from './forwarded.ts'
 import type { GatewayRoute } from './route.ts'
 
-/** How an installation lets requests in. */
+/** Which requests an installation admits without a key, and which proxies it trusts. */
 export interface AdmissionRules {
-  /** Endpoints that need no key: ids, and names of endpoints of the first account. */
+  /** Endpoints that need no key: ids, or names of endpoints of the first account. */
   readonly open: readonly string[]
-  /** Addresses and networks of proxies whose `X-Forwarded-` headers are believed. */
+  /** Addresses and networks of proxies whose `X-Forwarded-` headers are trusted. */
   readonly trustedProxies: readonly string[]
 }
 
-/** Nothing is open, and nobody is trusted. */
+/** The default rules: every endpoint needs a key, and no proxy is trusted. */
 export const CLOSED: AdmissionRules = { open: [], trustedProxies: [] }
 
-/** A request that names an endpoint. */
+/** A request that names an endpoint, before it is admitted. */
 export interface ArrivingRequest {
   readonly method: string
-  /** Address of whoever opened the connection. */
+  /** The address that opened the connection. */
   readonly peer: string
   readonly host: string
   readonly rawHeaders: readonly string[]
   readonly route: GatewayRoute
 }
 
-/** What becomes of a request that is let in. */
+/** The result of admission: a request for a worker, or the response to a preflight. */
 export type Admitted = ProxyRequest | Preflight
 
-/** What a request shows of keys: those that are ours, and whose right it passes by; null where it needs none. */
+/** The valid API keys of a request, and the caller whose permission admits it; null for an open endpoint. */
 interface KeyCheck {
   readonly validKeys: ReadonlySet<string>
   readonly caller: Caller | null
@@ -45,10 +45,10 @@ interface KeyCheck {
 
 const ANONYMOUS: KeyCheck = { validKeys: new Set(), caller: null }
 
-/** More texts that may be keys are in no honest request. */
+/** Maximum number of texts in one request that may be keys; no legitimate request has more. */
 const MAX_KEYS = 4
 
-/** Decides which requests go on to the workers of an endpoint, and takes their keys out of them. */
+/** Admits requests to the workers of an endpoint, and removes API keys from them. */
 export class GatewayAdmission {
   readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
   readonly #endpoints: EndpointCache
@@ -68,15 +68,16 @@ export class GatewayAdmission {
     this.#isTrusted = addressList(trustedProxies)
   }
 
-  /** Reads nothing any more. */
+  /** Stops following changes of endpoints. */
   close(): void {
     this.#endpoints.close()
   }
 
   /**
-   * What is to be asked of a worker, or the answer to a preflight. At once where endpoint and key were asked for a moment ago.
-   * @throws AppError (or rejects with one) `unauthorized` without a valid key, `not_found` for no endpoint or one of another
-   *   account, `forbidden` without the right to write jobs of the endpoint, `invalid` where it is one with a queue, `unavailable`
+   * The request for a worker, or the response to a preflight. Synchronous where the endpoint and the key are cached.
+   * @throws AppError (or rejects with one) `unauthorized` without a valid key; `not_found` where there is no endpoint, or it is
+   *   another account's; `forbidden` without permission to write jobs of the endpoint; `invalid` for a queue endpoint and for
+   *   too many keys; `unavailable` where the store cannot be read
    */
   admit(arriving: ArrivingRequest): Admitted | Promise<Admitted> {
     const preflight = preflightOf(arriving.method, arriving.rawHeaders)
@@ -87,8 +88,8 @@ export class GatewayAdmission {
     try {
       return await this.#admit(arriving)
     } catch (error) {
-      // Browsers send no key with it, and show a page nothing of its refusal: that of the request itself says why. But where
-      // the endpoint is not known it may be an open one, whose application decides.
+      // Browsers send no key with a preflight, and hide its error from the page; the error of the request itself is shown.
+      // Where the endpoint cannot be read it may be an open one, whose application answers preflights itself.
       if (error instanceof AppError && error.status < 500) return preflight
       throw error
     }
@@ -98,7 +99,7 @@ export class GatewayAdmission {
     const { route, rawHeaders } = arriving
     const keys = presentedKeys({ path: route.path, rawHeaders })
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
-    // Whoever has no key does not get to ask the store which endpoints there are.
+    // A request without a key causes no read of the store unless some endpoint is open.
     if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
     const known = this.#endpoints.find(route.endpointId)
     if (known instanceof Promise) return known.then(found => this.#authorize(arriving, keys, found))
@@ -118,7 +119,7 @@ export class GatewayAdmission {
     return this.#toProxyRequest(arriving, known, check)
   }
 
-  /** Nobody needs a key, so nothing depends on those that are shown. */
+  /** For an open endpoint, which needs no key: the valid keys are found only to remove them. */
   async #findValidKeys(keys: readonly string[]): Promise<KeyCheck> {
     return { validKeys: await this.#keyFilter.validKeysAmong(keys), caller: null }
   }
@@ -154,12 +155,12 @@ export class GatewayAdmission {
     }
   }
 
-  /** A name is anybody's to choose, an id is not. */
+  /** Names count for the first account only: other accounts could choose the same name. */
   #isOpen({ id, name, owner }: Endpoint): boolean {
     return this.#open.has(id) || (owner === DEFAULT_OWNER && this.#open.has(name))
   }
 
-  /** The keys of the request that are valid, and for whom. */
+  /** The valid keys and the caller. Synchronous where the only key is cached. */
   #checkKeys(keys: readonly string[], arriving: ArrivingRequest, endpoint?: Endpoint): KeyCheck | Promise<KeyCheck> {
     const [key] = keys
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
@@ -184,7 +185,7 @@ export class GatewayAdmission {
         problem = problem instanceof InvalidKeyError ? problem : error
       }
     }
-    // Beside a valid key there may be tokens of the application, which are nobody's guesses.
+    // Other texts beside a valid key may be tokens of the application: they do not count as failed keys.
     if (caller === null) {
       if (!(problem instanceof InvalidKeyError)) throw problem
       throw this.#access.failedKeys.refusal(clientOf(arriving, this.#isTrusted), problem, failed)
@@ -199,7 +200,7 @@ export class GatewayAdmission {
   }
 }
 
-/** Of whoever shows no key. */
+/** The error of a request without a key. */
 export function keyMissing(): AppError {
   return new AppError('unauthorized', 'the API key is missing')
 }

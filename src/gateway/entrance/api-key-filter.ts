@@ -2,20 +2,20 @@ import { AppError } from '../../core/errors.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Access } from '../../services/accounts/access.ts'
 
-/** For so long a text that was no key is taken for none. */
+/** How long a text that was not a valid key is not checked again, in milliseconds. */
 const FRESH_MS = 10_000
-/** The same while the store is away. */
+/** The same while the store is unavailable, in milliseconds. */
 const STALE_MS = 300_000
 const MAX_ENTRIES = 1_000
 
 /**
- * Tells our keys from the tokens of applications, in requests that need no key. What is ours does not go on to a worker,
- * the others do; those come with each request, so they are remembered.
+ * Tells Runyard's API keys from the tokens of applications in requests to open endpoints. API keys are not forwarded to workers,
+ * tokens are. Tokens come with each request, so that it is remembered for a while that they are not keys.
  */
 export class ApiKeyFilter {
   readonly #ports: Pick<Ports, 'clock' | 'vault'>
   readonly #access: Pick<Access, 'authenticate'>
-  /** When each was found to be none, by its hash. */
+  /** When each text was found not to be a valid key, by its hash. */
   readonly #rejectedAtMs = new Map<string, number>()
 
   constructor(ports: Pick<Ports, 'clock' | 'vault'>, access: Pick<Access, 'authenticate'>) {
@@ -24,8 +24,8 @@ export class ApiKeyFilter {
   }
 
   /**
-   * Those that are valid keys of ours.
-   * @throws AppError `unavailable` when that cannot be told
+   * The texts that are valid API keys.
+   * @throws AppError `unavailable` where the store cannot be read and a text was not checked recently
    */
   async validKeysAmong(texts: readonly string[]): Promise<ReadonlySet<string>> {
     const valid = new Set<string>()

@@ -1,13 +1,13 @@
-/** What pages of other origins are told of answers that are made here. What a worker answers is its own to open. */
+/** CORS of the gateway's own responses. Responses of workers carry the CORS headers of their application. */
 
-/** A question of a browser whether a page may make a request, to be answered with these headers and no body. */
+/** The response to a CORS preflight: these headers and no body. */
 export interface Preflight {
   readonly headers: Readonly<Record<string, string>>
 }
 
 const REQUEST_FIELDS = ['access-control-request-method', 'access-control-request-headers']
 
-/** That a page may make the request that it asks about, from any origin and with any headers; null for any other request. */
+/** The response that allows what a preflight asks for, from any origin and with any headers; null for any other request. */
 export function preflightOf(method: string, rawHeaders: readonly string[]): Preflight | null {
   if (method !== 'OPTIONS') return null
   const [origin, requestedMethod, headers] = ['origin', ...REQUEST_FIELDS].map(name => headerOf(rawHeaders, name))
@@ -25,8 +25,9 @@ export function preflightOf(method: string, rawHeaders: readonly string[]): Pref
 }
 
 /**
- * What lets a page read an answer of our own, and when to come again: names and values in turn, none for who is no page.
- * @param origin as the request says it
+ * The headers that let a page read one of the gateway's own responses and its `Retry-After`: names and values in turn; empty
+ * without an origin.
+ * @param origin the `Origin` of the request
  */
 export function corsHeaders(origin: string | undefined): readonly string[] {
   if (origin === undefined) return []

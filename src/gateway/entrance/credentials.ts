@@ -1,30 +1,30 @@
-/** Where callers of load-balancing endpoints put their key, and how it is taken out of what goes on to a worker. */
+/** Where a request for a load-balancing endpoint carries its API key, and how keys are removed before it is forwarded. */
 import { keyOfAuthorization } from '../../core/accounts/authorization.ts'
 
-/** A request as far as a key can be in it. */
+/** The parts of a request that can carry a key. */
 export interface RequestFields {
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly path: string
-  /** Names and values in turns, as they came. */
+  /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[]
 }
 
-/** A request without the caller's key. */
+/** A request without its API keys. */
 export interface RequestWithoutKeys extends RequestFields {
   /**
-   * The subprotocol that had the key, where no other was offered; null for none. Browsers end a WebSocket whose handshake
-   * answer names none of those that they offered, so it has to be named where the worker names none.
+   * The subprotocol that carried the key, where no other was offered; null for none. Browsers close a WebSocket whose handshake
+   * response names none of the subprotocols that they offered, so the gateway names it where the worker names none.
    */
   readonly subprotocol: string | null
 }
 
 const QUERY_KEY = 'api_key'
-/** What a subprotocol with a key begins with. */
+/** The prefix of a subprotocol that carries a key. */
 const SUBPROTOCOL = 'runyard.key.'
 
 /**
- * Every text of a request that may be a key of its caller, each once: `Authorization` with or without `Bearer`, the parameter
- * `api_key` of the query, a WebSocket subprotocol `runyard.key.KEY`. Most requests have one at most, so it is rarely asked for more.
+ * Every text of a request that may be an API key, each once: `Authorization` with or without `Bearer`, the query parameter
+ * `api_key`, a WebSocket subprotocol `runyard.key.KEY`. Most requests have at most one.
  */
 export function presentedKeys({ path, rawHeaders }: RequestFields): readonly string[] {
   const found: string[] = []
@@ -46,9 +46,9 @@ function addKey(found: string[], key: string | null): void {
 }
 
 /**
- * The request without those keys, everything else byte for byte as it came. What looks like a key and is none is the
- * application's own and stays, but for subprotocols of ours. The page that a browser names as its referrer has no `api_key` at all:
- * that may be another key than the one of this request.
+ * The request without the given keys, everything else byte for byte as received. Texts that look like a key and are none belong
+ * to the application and stay, except subprotocols `runyard.key.*`. Every `api_key` is removed from `Referer`, because it may be
+ * another key than the one of this request.
  */
 export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlySet<string>): RequestWithoutKeys {
   const kept: string[] = []
@@ -76,7 +76,7 @@ export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlyS
   return { path: withoutParts(path, part => isOneOf(keys, keyOfPart(part))), rawHeaders: kept, subprotocol }
 }
 
-/** Most names differ in their length already. @param lower in lower case */
+/** Compares lengths first, because most names differ there. @param lower the name in lower case */
 function isNamed(name: string, lower: string): boolean {
   return name.length === lower.length && name.toLowerCase() === lower
 }

@@ -5,16 +5,16 @@ import type { EndpointId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { ServingVariables } from '../../services/endpoints/serving-variables.ts'
 
-/** What the gateway has to know of an endpoint before it lets a request pass. */
+/** What admission needs of an endpoint. */
 export interface CachedEndpoint {
   readonly endpoint: Endpoint
-  /** Without a query. */
+  /** The path of health checks, without a query. */
   readonly healthPath: string
 }
 
-/** For so long what was read is taken for true where no notification says otherwise; those may be lost. */
+/** How long an entry is used without a notification of a change, in milliseconds; notifications may be lost. */
 const FRESH_MS = 5_000
-/** For so long it serves while the store is away. */
+/** How long an entry is used while the store is unavailable, in milliseconds. */
 const STALE_MS = 300_000
 const MAX_ENTRIES = 10_000
 
@@ -22,11 +22,11 @@ interface Entry {
   readonly known: CachedEndpoint | null
   readonly readMs: number
   freshUntilMs: number
-  /** What {@link EndpointCache} had heard when it was read or had to do. */
+  /** The number of changes at which the entry was read or extended; an entry of another number is out of date. */
   changes: number
 }
 
-/** The endpoints that requests name, remembered: a request whose endpoint is known waits for no store. */
+/** Caches endpoints, so that a request for a known one does not wait for the store. */
 export class EndpointCache {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #entries = new Map<EndpointId, Entry>()
@@ -48,8 +48,8 @@ export class EndpointCache {
   }
 
   /**
-   * The endpoint; null when there is none. At once where it is known.
-   * @throws AppError `unavailable` when it is not, and the store is away
+   * The endpoint; null where there is none. Synchronous where it is cached.
+   * @throws AppError `unavailable` where it is not cached and the store is unavailable
    */
   find(id: EndpointId): CachedEndpoint | null | Promise<CachedEndpoint | null> {
     const entry = this.#entries.get(id)
@@ -64,7 +64,7 @@ export class EndpointCache {
     return known
   }
 
-  /** Listens to no changes any more. */
+  /** Stops following changes. */
   close(): void {
     this.#unsubscribe()
     this.#variables.close()

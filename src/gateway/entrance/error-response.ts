@@ -1,22 +1,22 @@
-/** How the gateway says no: `{"error": "<sentence>"}`, the same for requests and for upgrades. */
+/** Error responses of the gateway: `{"error": "<sentence>"}`, the same for requests and for upgrades. */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AppError } from '../../core/errors.ts'
 import { corsHeaders } from './cors.ts'
 
-/** Answers a request that has no answer yet; one whose answer has begun is cut off, so that nobody takes it for whole. */
+/** Responds with an error. A response that has begun is cut off instead, so that it does not look complete. */
 export function respondError(incoming: IncomingMessage, outgoing: ServerResponse, error: AppError): void {
   if (outgoing.headersSent) outgoing.destroy()
   else {
     const { headers, body } = errorParts(error)
-    // Who waited to be told to go on may send the body now, or may not.
+    // A client that waits for `100 Continue` may send the body now, or may not: the connection cannot be used again.
     if (incoming.headers.expect !== undefined) headers.connection = 'close'
     const cors = corsHeaders(incoming.headers.origin)
     outgoing.writeHead(error.status, [...Object.entries(headers).flat(), ...cors]).end(body)
   }
 }
 
-/** Answers an upgrade, and ends its connection. */
+/** Responds to an upgrade with an error, and ends its connection. */
 export function refuseUpgrade(socket: Duplex, error: AppError): void {
   const { headers, body } = errorParts(error)
   const lines = Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`)

@@ -1,19 +1,19 @@
-/** Who a request comes from. What it says about that itself counts only where a proxy says it that the server trusts. */
+/** The sender of a request. `X-Forwarded-` headers count only where a trusted proxy sent them. */
 import { BlockList, isIP } from 'node:net'
 
-/** Who sent a request, and what the client called us. */
+/** The client of a request, and the address by which it reached the server. */
 export interface Sender {
-  /** For `X-Forwarded-For`: the client, then the trusted proxies behind it, the last of which came to us. */
+  /** For `X-Forwarded-For`: the client, then the trusted proxies in order; the last address is the peer. */
   readonly client: string
   readonly protocol: 'http' | 'https'
   readonly host: string
-  /** What a trusted proxy took from the path before it came to us; empty for nothing. */
+  /** The prefix that a trusted proxy removed from the path; empty for none. */
   readonly prefix: string
-  /** Without what is said here. */
+  /** Without the headers that describe the sender. */
   readonly rawHeaders: readonly string[]
 }
 
-/** A request as it came in, as far as that matters for its {@link Sender}. */
+/** The parts of a received request that determine its {@link Sender}. */
 export interface ReceivedRequest {
   readonly peer: string
   readonly host: string
@@ -37,8 +37,8 @@ export function addressList(networks: readonly string[]): (address: string) => b
 }
 
 /**
- * Who sent a request. All that is said about that by others than trusted proxies is dropped.
- * @param isTrusted whether what a peer at this address says is believed
+ * The sender of a request. Headers about the sender are dropped where no trusted proxy sent them.
+ * @param isTrusted whether the address is that of a trusted proxy
  */
 export function senderOf({ peer, host, rawHeaders }: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
   const client = peer.replace(/^::ffff:(?=\d+\.)/i, '')
@@ -58,12 +58,12 @@ export function senderOf({ peer, host, rawHeaders }: ReceivedRequest, isTrusted:
   }
 }
 
-/** The address of the client alone: that of the peer, or what a trusted proxy says. */
+/** The address of the client: that of the peer, or the one that trusted proxies name. */
 export function clientOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): string {
   return senderOf(request, isTrusted).client.replace(/,.*$/s, '')
 }
 
-/** From the first address of the right that nobody vouches for; anybody can have written what is left of it. */
+/** The addresses from the right up to and with the first that is not a trusted proxy's; all to the left of it could be forged. */
 function forwardedChain(addresses: readonly string[], isTrusted: (address: string) => boolean): string[] {
   const found: string[] = []
   for (const address of addresses.toReversed()) {
@@ -82,7 +82,7 @@ function valuesOf(rawHeaders: readonly string[], wanted: string): string[] {
   return values.map(value => value.trim()).filter(value => value !== '')
 }
 
-/** The same array where there is nothing to drop. */
+/** Returns the same array where there is nothing to drop. */
 function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
   for (let at = 0; at < rawHeaders.length; at += 2) {
     if (isForwardedField(rawHeaders[at]!))
@@ -92,8 +92,8 @@ function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
 }
 
 /**
- * Whether a header says something about the sender; only few begin like those that do. Applications behind CGI and WSGI take
- * `X_Forwarded_For` for the same field.
+ * Whether a header describes the sender. The first letter is compared first, because it rules out most headers. Underscores count
+ * as hyphens: applications behind CGI and WSGI read `X_Forwarded_For` as the same field.
  */
 function isForwardedField(name: string): boolean {
   const first = name[0]

@@ -2,21 +2,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { EndpointId } from '../../core/ids.ts'
 
-/** Which endpoint a request names by its host or by its path. Whether there is such an endpoint is not known yet. */
+/** The endpoint that a request names by its host or its path. It may not exist. */
 export interface GatewayRoute {
   readonly endpointId: EndpointId
-  /** `/lb/<endpoint>` where that was taken from the path; null where the host name says which endpoint it is. */
+  /** `/lb/<endpoint>` where it was removed from the path; null where the host name names the endpoint. */
   readonly prefix: string | null
   /** Path and query byte for byte, without the prefix. */
   readonly path: string
-  /** The host of an absolute target, which counts instead of the Host field (RFC 9112, 3.2.2); null where there is none. */
+  /** The host of an absolute target, which replaces the `Host` header (RFC 9112, 3.2.2); null for another form of target. */
   readonly host: string | null
 }
 
-/** Takes the requests that name an endpoint, and answers all of them. */
+/** Handles the requests that name a load-balancing endpoint, and answers every one. */
 export interface Entrance {
-  /** A client that waits for `100 Continue` has not had it. */
+  /** `100 Continue` has not been sent to a client that waits for it. */
   handle(incoming: IncomingMessage, outgoing: ServerResponse, route: GatewayRoute): void
-  /** @param head what came behind the request already */
+  /** @param head the bytes received after the request */
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: GatewayRoute): void
 }
