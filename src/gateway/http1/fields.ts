@@ -4,13 +4,13 @@
  * Fields of one connection only, which are never passed on as they came (RFC 9110, 7.6.1). `expect` is answered by us, and
  * framing is made anew.
  */
-const OF_ONE_HOP = new Set([
+const HOP_BY_HOP = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization'],
   ...['te', 'transfer-encoding', 'upgrade', 'http2-settings'],
 ])
 
 /** Fields that say something about framing, routing or access, which is settled before the trailers come. */
-const NOT_IN_TRAILERS = new Set([
+const FORBIDDEN_IN_TRAILERS = new Set([
   ...[
     'content-length',
     'content-encoding',
@@ -28,16 +28,16 @@ const NOT_IN_TRAILERS = new Set([
 export const WORKER_ID = 'X-Runpod-Worker-Id'
 
 /** Whether a field, by its name in lower case, is of one connection only. */
-export function isOfOneHop(lower: string): boolean {
-  return OF_ONE_HOP.has(lower)
+export function isHopByHop(lower: string): boolean {
+  return HOP_BY_HOP.has(lower)
 }
 
 /** Names and values in turn of the trailers that may be passed on. */
-export function passedTrailers(raw: readonly string[]): string[] {
+export function allowedTrailers(raw: readonly string[]): string[] {
   const passed: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const lower = raw[at]!.toLowerCase()
-    if (OF_ONE_HOP.has(lower) || NOT_IN_TRAILERS.has(lower) || lower.startsWith('x-forwarded-')) continue
+    if (HOP_BY_HOP.has(lower) || FORBIDDEN_IN_TRAILERS.has(lower) || lower.startsWith('x-forwarded-')) continue
     passed.push(raw[at]!, raw[at + 1]!)
   }
   return passed
@@ -47,7 +47,7 @@ export function passedTrailers(raw: readonly string[]): string[] {
  * The options of a `Connection` field that name other fields, which are then of one connection only, too.
  * @returns names in lower case; null when there is none, as nearly always
  */
-export function nominated(connection: string): string[] | null {
+export function namedByConnection(connection: string): string[] | null {
   const lower = connection.toLowerCase()
   if (lower === 'keep-alive' || lower === 'close' || lower === 'upgrade') return null
   const names = lower.split(',').map(option => option.trim())
@@ -62,7 +62,7 @@ export function hasOption(list: string, option: string): boolean {
 }
 
 /** The fields without those that `Connection` names. */
-export function withoutNominated(raw: readonly string[], names: readonly string[]): string[] {
+export function withoutFields(raw: readonly string[], names: readonly string[]): string[] {
   const kept: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     if (!names.includes(raw[at]!.toLowerCase())) kept.push(raw[at]!, raw[at + 1]!)

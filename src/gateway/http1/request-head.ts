@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import type { Affinity } from '../queue/reservation.ts'
-import { hasOption, isOfOneHop, nominated, WORKER_ID, withoutNominated } from './fields.ts'
+import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
 /** How the body of a request comes in and goes on. */
 export type BodyFraming = 'none' | 'length' | 'chunked'
@@ -32,7 +32,7 @@ export interface RequestLine {
 }
 
 /** Fields that are found on the way and decide about the request. */
-interface Found {
+interface SpecialFields {
   length: string | null
   encoding: string | null
   connection: string | null
@@ -45,7 +45,7 @@ interface Found {
 }
 
 /** Who asked, and under which name, is said by us alone; what a client claims about it is dropped. */
-const OURS = new Set([
+const SET_HERE = new Set([
   ...['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-prefix'],
 ])
 /** Fields that are read here. */
@@ -61,10 +61,10 @@ const HOST = /^[\x21-\x7e\x80-\xff]*$/
 export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead {
   if (!PATH.test(call.path)) throw new AppError('invalid', 'the path of the request has characters that no path has')
   if (!HOST.test(call.host)) throw new AppError('invalid', 'the Host of the request has characters that no host has')
-  const found = noneFound()
+  const found = noSpecialFields()
   let fields = passedFields(call.rawHeaders, found)
-  const names = found.connection === null ? null : nominated(found.connection)
-  if (names !== null) fields = passedFields(withoutNominated(call.rawHeaders, names), noneFound())
+  const names = found.connection === null ? null : namedByConnection(found.connection)
+  if (names !== null) fields = passedFields(withoutFields(call.rawHeaders, names), noSpecialFields())
   const body = framingOf(found, line)
   const upgrade = line.upgrade ? found.upgrade : null
   const trailers = upgrade === null && found.te !== null && hasOption(found.te, 'trailers')
@@ -92,7 +92,7 @@ export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead 
   }
 }
 
-function noneFound(): Found {
+function noSpecialFields(): SpecialFields {
   return {
     length: null,
     encoding: null,
@@ -107,17 +107,17 @@ function noneFound(): Found {
 }
 
 /** The lines of the fields that are passed on as they came. */
-function passedFields(raw: readonly string[], found: Found): string {
+function passedFields(raw: readonly string[], found: SpecialFields): string {
   let lines = ''
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at]!
     const value = raw[at + 1]!
-    if (!isSpecial(name.toLowerCase(), value, found)) lines += `${name}: ${value}\r\n`
+    if (!readSpecial(name.toLowerCase(), value, found)) lines += `${name}: ${value}\r\n`
   }
   return lines
 }
 
-function isSpecial(lower: string, value: string, found: Found): boolean {
+function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
   switch (lower) {
     case 'host':
       found.hosts += 1
@@ -152,17 +152,17 @@ function isSpecial(lower: string, value: string, found: Found): boolean {
       return true
     default:
       // Applications behind CGI and WSGI read `_` as `-`, so that a twin could pass for a field that we set or leave out.
-      return OURS.has(lower) || isOfOneHop(lower) || (lower.includes('_') && isTwin(lower.replaceAll('_', '-')))
+      return SET_HERE.has(lower) || isHopByHop(lower) || (lower.includes('_') && isTwin(lower.replaceAll('_', '-')))
   }
 }
 
 /** Whether a name is, but for its underscores, one of a field that decides something here. */
 function isTwin(name: string): boolean {
-  return OURS.has(name) || isOfOneHop(name) || READ_HERE.has(name)
+  return SET_HERE.has(name) || isHopByHop(name) || READ_HERE.has(name)
 }
 
 /** RFC 9112, 6.3, without its leniency; most of it was refused by the parser before. */
-function framingOf({ length, encoding }: Found, { version, upgrade }: RequestLine): BodyFraming {
+function framingOf({ length, encoding }: SpecialFields, { version, upgrade }: RequestLine): BodyFraming {
   if (encoding !== null) {
     if (length !== null) throw new AppError('invalid', 'the request has a Content-Length and a Transfer-Encoding')
     if (version === '1.0') throw new AppError('invalid', 'the request is HTTP/1.0 and has a Transfer-Encoding')

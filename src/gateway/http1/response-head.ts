@@ -1,4 +1,4 @@
-import { hasOption, isOfOneHop, nominated, WORKER_ID, withoutNominated } from './fields.ts'
+import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
 /** How long the body of an answer is: so many bytes, in chunks, or until the connection ends. */
 export type Framing = number | 'chunked' | 'until-close'
@@ -33,7 +33,7 @@ export function mayBeSilent(head: Pick<ResponseHead, 'headers'> | null): boolean
 export class MalformedResponse extends Error {
   constructor(problem: string) {
     super(problem)
-    this.name = 'MalformedAnswer'
+    this.name = 'MalformedResponse'
   }
 }
 
@@ -46,7 +46,7 @@ const FIELDS =
   /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*)*$/
 
 /** What the fields of a head say about its connection. */
-interface Found {
+interface SpecialFields {
   contentLength: string | null
   transferEncoding: string | null
   connection: string | null
@@ -59,14 +59,14 @@ interface Found {
  * Reads a head.
  * @param text the head in latin1, without the empty line at its end
  * @param toHead whether it answers a HEAD request, so that it has no body
- * @throws MalformedAnswer
+ * @throws MalformedResponse
  */
 export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
   if (!HEAD.test(text)) throw new MalformedResponse(problemOf(text))
   const lineEnd = text.indexOf('\r\n')
   const status = Number(text.slice(9, 12))
   const reason = lineEnd < 0 ? text.slice(13) : text.slice(13, lineEnd)
-  const found: Found = {
+  const found: SpecialFields = {
     contentLength: null,
     transferEncoding: null,
     connection: null,
@@ -78,8 +78,8 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
   const headers = lineEnd < 0 ? [] : readFields(text, lineEnd + 2, found)
   const framing = framingOf(found, text.charCodeAt(7) === 0x30, bodiless)
   const { connection, keepAlive, upgrade, contentLength } = found
-  const names = connection === null ? null : nominated(connection)
-  const passed = names === null ? headers : withoutNominated(headers, names)
+  const names = connection === null ? null : namedByConnection(connection)
+  const passed = names === null ? headers : withoutFields(headers, names)
   // No 204 has a length (RFC 9110, 8.6).
   if (contentLength !== null && status !== 204 && status >= 200) passed.push('Content-Length', contentLength)
   if (found.trailer !== null && framing === 'chunked') passed.push('Trailer', found.trailer)
@@ -103,7 +103,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
  * Reads trailers.
  * @param text in latin1, without the empty line at its end
  * @returns names and values in turn
- * @throws MalformedAnswer
+ * @throws MalformedResponse
  */
 export function parseTrailers(text: string): string[] {
   if (!FIELDS.test(text)) throw new MalformedResponse('its trailers are no fields')
@@ -116,7 +116,7 @@ export function parseTrailers(text: string): string[] {
 }
 
 /** Fills `found`, and gives the others in turn. */
-function readFields(text: string, from: number, found: Found): string[] {
+function readFields(text: string, from: number, found: SpecialFields): string[] {
   const headers: string[] = []
   for (let at = from; ; ) {
     const end = text.indexOf('\r\n', at)
@@ -125,14 +125,14 @@ function readFields(text: string, from: number, found: Found): string[] {
     const name = line.slice(0, colon).trimEnd()
     const value = line.slice(colon + 1).trim()
     const lower = name.toLowerCase()
-    if (!special(lower, value, found)) headers.push(name, value)
+    if (!readSpecial(lower, value, found)) headers.push(name, value)
     if (end < 0) return headers
     at = end + 2
   }
 }
 
 /** Whether a field is not passed on as it is. */
-function special(lower: string, value: string, found: Found): boolean {
+function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
   switch (lower) {
     case 'content-length':
       if (found.contentLength !== null) throw new MalformedResponse('it has more than one Content-Length')
@@ -155,12 +155,12 @@ function special(lower: string, value: string, found: Found): boolean {
       found.trailer = found.trailer === null ? value : `${found.trailer}, ${value}`
       return true
     default:
-      return isOfOneHop(lower) || lower === WORKER_ID.toLowerCase()
+      return isHopByHop(lower) || lower === WORKER_ID.toLowerCase()
   }
 }
 
 /** RFC 9112, 6.3, without its leniency. */
-function framingOf({ contentLength, transferEncoding }: Found, isOld: boolean, bodiless: boolean): Framing {
+function framingOf({ contentLength, transferEncoding }: SpecialFields, isOld: boolean, bodiless: boolean): Framing {
   if (transferEncoding !== null) {
     if (contentLength !== null) throw new MalformedResponse('it has a Content-Length and a Transfer-Encoding')
     if (isOld) throw new MalformedResponse('it is HTTP/1.0 and has a Transfer-Encoding')

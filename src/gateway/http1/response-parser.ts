@@ -75,7 +75,7 @@ export class ResponseParser {
   /**
    * Takes what came. The bytes are the caller's again afterwards.
    * @returns what comes after the answer, or after a 101; empty as a rule
-   * @throws MalformedAnswer
+   * @throws MalformedResponse
    */
   take(bytes: Buffer): Buffer {
     let rest = bytes
@@ -115,7 +115,7 @@ export class ResponseParser {
     const all = this.#joined(bytes)
     const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
     if (end < 0) {
-      refuseStart(all, STATUS_LINE)
+      refuseIfMalformed(all, STATUS_LINE)
       return this.#hold(all, RESPONSE_HEAD_BYTES, 'its head is larger than 64 KiB')
     }
     if (end > RESPONSE_HEAD_BYTES) throw new MalformedResponse('its head is larger than 64 KiB')
@@ -173,7 +173,7 @@ export class ResponseParser {
     if (all[0] === CR && all[1] === LF) return this.#finish(all.subarray(2))
     const end = all.indexOf('\r\n\r\n', Math.max(0, this.#held.length - 3), 'latin1')
     if (end < 0) {
-      refuseStart(all, EMPTY)
+      refuseIfMalformed(all, EMPTY)
       return this.#hold(all, RESPONSE_HEAD_BYTES, 'its trailers are larger than 64 KiB')
     }
     if (end > RESPONSE_HEAD_BYTES) throw new MalformedResponse('its trailers are larger than 64 KiB')
@@ -202,7 +202,7 @@ export class ResponseParser {
  * What can never become a head or trailers is not waited for: there may be nothing more to come.
  * @param first how it has to begin
  */
-function refuseStart(held: Buffer, first: Buffer): void {
+function refuseIfMalformed(held: Buffer, first: Buffer): void {
   const known = Math.min(held.length, first.length)
   if (held.compare(first, 0, known, 0, known) !== 0) {
     throw new MalformedResponse('it does not begin with a status line of HTTP/1.1')

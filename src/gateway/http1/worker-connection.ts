@@ -34,7 +34,7 @@ export interface ConnectionUser extends ResponseReader {
  * What comes from workers is read into here, one read after another: a buffer for each would be most of the garbage. Whoever
  * keeps bytes beyond the call has to copy them. Tunnels have buffers of their own.
  */
-const READ_INTO = Buffer.allocUnsafeSlow(65_536)
+const READ_BUFFER = Buffer.allocUnsafeSlow(65_536)
 
 /** A connection to a worker, which carries one request after another. */
 export class WorkerConnection {
@@ -68,7 +68,7 @@ export class WorkerConnection {
     const { host, port, socket } = address
     const where = socket === undefined ? { host, port } : { path: socket }
     const options = { ...where, noDelay: true, allowHalfOpen: true }
-    const onread = { buffer: READ_INTO, callback: (size: number) => this.#onRead(size) }
+    const onread = { buffer: READ_BUFFER, callback: (size: number) => this.#onRead(size) }
     this.socket = connect(forTunnel ? options : { ...options, onread })
     this.socket.once('connect', () => {
       this.connected = true
@@ -106,7 +106,7 @@ export class WorkerConnection {
 
   /** @returns false to rest */
   #onRead(size: number): boolean {
-    this.#onData(READ_INTO.subarray(0, size))
+    this.#onData(READ_BUFFER.subarray(0, size))
     return true
   }
 

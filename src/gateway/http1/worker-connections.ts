@@ -12,9 +12,9 @@ export interface KeptConnections {
    */
   readonly idleMs: number
   /** The longest, whatever the worker says. */
-  readonly longestIdleMs: number
+  readonly maxIdleMs: number
   /** Most idle connections per worker. */
-  readonly most: number
+  readonly maxIdle: number
 }
 
 /** What a worker says it keeps, less this, is kept. */
@@ -74,10 +74,10 @@ export class WorkerConnections {
   }
 
   #keep(key: string, connection: WorkerConnection, { idleSeconds }: ResponseHead): void {
-    const { idleMs, longestIdleMs, most } = this.#kept
-    const forMs = idleSeconds === null ? idleMs : Math.min(idleSeconds * 1000 - MARGIN_MS, longestIdleMs)
+    const { idleMs, maxIdleMs, maxIdle } = this.#kept
+    const forMs = idleSeconds === null ? idleMs : Math.min(idleSeconds * 1000 - MARGIN_MS, maxIdleMs)
     const idle = this.#idle.get(key) ?? []
-    if (this.#closed || forMs <= 0 || idle.length >= most) {
+    if (this.#closed || forMs <= 0 || idle.length >= maxIdle) {
       connection.destroy()
       return
     }

@@ -35,7 +35,7 @@ export const EXCHANGE_LIMITS: ExchangeLimits = {
 }
 
 /** Python servers close idle connections after 2 s or 5 s without announcing it. */
-export const KEPT_CONNECTIONS: KeptConnections = { idleMs: 1_500, longestIdleMs: 60_000, most: 1_024 }
+export const KEPT_CONNECTIONS: KeptConnections = { idleMs: 1_500, maxIdleMs: 60_000, maxIdle: 1_024 }
 
 const BODY_BYTES = 30 * 1024 * 1024
 const LONGEST_TICK_MS = 1_000

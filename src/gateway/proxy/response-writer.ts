@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { WorkerId } from '../../core/ids.ts'
 import { corsHeaders } from '../entrance/cors.ts'
-import { passedTrailers, WORKER_ID } from '../http1/fields.ts'
+import { allowedTrailers, WORKER_ID } from '../http1/fields.ts'
 import type { Framing, ResponseHead } from '../http1/response-head.ts'
 
 /** Limit of bytes of a response that wait for the client. */
@@ -86,7 +86,7 @@ export class ResponseWriter {
     const outgoing = this.#outgoing
     this.#held = null
     if (outgoing.writableEnded) return
-    if (trailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(pairs(passedTrailers(trailers)))
+    if (trailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(pairs(allowedTrailers(trailers)))
     outgoing.end()
   }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { passedTrailers } from '../http1/fields.ts'
+import { allowedTrailers } from '../http1/fields.ts'
 import type { WorkerConnection } from '../http1/worker-connection.ts'
 
 /** Calls back once everything that can be read now was read. */
@@ -137,7 +137,7 @@ function uncork(socket: Socket): void {
 }
 
 function trailerLines(raw: readonly string[]): string {
-  const passed = passedTrailers(raw)
+  const passed = allowedTrailers(raw)
   let lines = ''
   for (let at = 0; at + 1 < passed.length; at += 2) lines += `${passed[at]}: ${passed[at + 1]}\r\n`
   return lines
