@@ -1,4 +1,4 @@
-/** Answers of workers are read the same in whatever pieces they arrive, and nothing that is no answer is read at all. */
+/** Responses of workers are parsed alike in whatever pieces they arrive, and invalid ones are refused. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -34,7 +34,7 @@ function cut(bytes: Buffer, at: readonly number[]): Buffer[] {
   return places.slice(1).map((end, n) => bytes.subarray(places[n], end))
 }
 
-const ANSWERS: [what: string, answer: string, body: string][] = [
+const RESPONSES: [what: string, response: string, body: string][] = [
   ['a length', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello', 'hello'],
   [
     'chunks',
@@ -42,13 +42,13 @@ const ANSWERS: [what: string, answer: string, body: string][] = [
     'abc0123456789',
   ],
   ['trailers', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX-A: 1\r\nX-B: 2\r\n\r\n', 'x'],
-  ['interim answers', 'HTTP/1.1 103 Hints\r\nLink: a\r\n\r\nHTTP/1.1 102 P\r\n\r\nHTTP/1.1 204 None\r\n\r\n', ''],
+  ['interim responses', 'HTTP/1.1 103 Hints\r\nLink: a\r\n\r\nHTTP/1.1 102 P\r\n\r\nHTTP/1.1 204 None\r\n\r\n', ''],
   ['no length', 'HTTP/1.1 200 OK\r\n\r\nuntil the end\r\n\r\n', 'until the end\r\n\r\n'],
 ]
 
-for (const [what, answer, body] of ANSWERS) {
-  test(`an answer with ${what} is the same in all pieces`, () => {
-    const bytes = Buffer.from(answer, 'latin1')
+for (const [what, response, body] of RESPONSES) {
+  test(`a response with ${what} is the same in all pieces`, () => {
+    const bytes = Buffer.from(response, 'latin1')
     const whole = read([bytes])
     assert.deepEqual([whole.body, whole.done, whole.rest], [body, true, ''])
     assert.deepEqual(read([...bytes].map(byte => Buffer.from([byte]))), whole)
@@ -58,46 +58,46 @@ for (const [what, answer, body] of ANSWERS) {
     )
   })
 
-  test(`an answer with ${what} is whole at its end only`, () => {
+  test(`a response with ${what} is whole at its end only`, () => {
     if (what === 'no length') return
-    const bytes = Buffer.from(answer, 'latin1')
+    const bytes = Buffer.from(response, 'latin1')
     for (let end = 0; end < bytes.length; end += 1) assert.equal(read([bytes.subarray(0, end)]).done, false)
   })
 }
 
-test('an answer keeps its length, whatever its Connection field names', () => {
+test('a response keeps its length, whatever its Connection field names', () => {
   const { heads } = read([
     Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nConnection: content-length, x-a\r\n\r\nhi'),
   ])
   assert.deepEqual(heads[0]?.headers, ['Content-Length', '2'])
 })
 
-test('what comes after an answer is told apart from it', () => {
+test('what comes after a response is told apart from it', () => {
   const { rest, done } = read([Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1')])
   assert.deepEqual([rest, done], ['HTTP/1.1', true])
 })
 
-test('an answer to HEAD has no body, whatever its head says', () => {
+test('a response to HEAD has no body, whatever its head says', () => {
   for (const framing of ['Content-Length: 5', 'Transfer-Encoding: chunked', 'X-A: 1']) {
     const { done, rest } = read([Buffer.from(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n`)], true)
     assert.deepEqual([done, rest], [true, ''], framing)
   }
 })
 
-for (const [what, answer, problem] of [
+for (const [what, response, problem] of [
   ['lines that end with LF alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok', /bare LF/],
   ['trailers whose lines do', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: b\n\n', /bare LF/],
   ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n', /status line/],
   ['an alert of TLS', '\x15\x03\x01\x00\x02\x02\x46', /status line/],
 ] as const) {
-  test(`nobody waits for the end of an answer that is none: ${what}`, () => {
-    const bytes = Buffer.from(answer, 'latin1')
+  test(`nobody waits for the end of a response that is none: ${what}`, () => {
+    const bytes = Buffer.from(response, 'latin1')
     assert.throws(() => read([bytes]), problem)
     assert.throws(() => read(cut(bytes, [...bytes.keys()])), problem)
   })
 }
 
-test('any bytes at all are an answer, a part of one, or refused as none', () => {
+test('any bytes at all are a response, a part of one, or refused as none', () => {
   const words = fc.constantFrom(
     ...[
       'HTTP/1.1 ',

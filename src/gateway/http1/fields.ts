@@ -1,15 +1,15 @@
-/** Header fields as far as an intermediary has to know them. */
+/** The header fields that an intermediary treats specially. */
 
 /**
- * Fields of one connection only, which are never passed on as they came (RFC 9110, 7.6.1). `expect` is answered by us, and
- * framing is made anew.
+ * Hop-by-hop fields, which are never passed on as they came (RFC 9110, 7.6.1). The gateway answers `expect` itself and makes
+ * the framing anew.
  */
 const HOP_BY_HOP = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization'],
   ...['te', 'transfer-encoding', 'upgrade', 'http2-settings'],
 ])
 
-/** Fields that say something about framing, routing or access, which is settled before the trailers come. */
+/** Fields about framing, routing or access, which are decided before the trailers arrive. */
 const FORBIDDEN_IN_TRAILERS = new Set([
   ...[
     'content-length',
@@ -24,15 +24,15 @@ const FORBIDDEN_IN_TRAILERS = new Set([
   ...['authorization', 'cookie', 'set-cookie', 'cache-control', 'x-runpod-worker-id', 'forwarded'],
 ])
 
-/** Says which worker answered, and which one is wanted. */
+/** In a response: the worker that answered. In a request: the worker that the client wants. */
 export const WORKER_ID = 'X-Runpod-Worker-Id'
 
-/** Whether a field, by its name in lower case, is of one connection only. */
+/** Whether a field is for one connection only. @param lower its name in lower case */
 export function isHopByHop(lower: string): boolean {
   return HOP_BY_HOP.has(lower)
 }
 
-/** Names and values in turn of the trailers that may be passed on. */
+/** The trailers that may be passed on, as names and values in turn. */
 export function allowedTrailers(raw: readonly string[]): string[] {
   const passed: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -44,8 +44,8 @@ export function allowedTrailers(raw: readonly string[]): string[] {
 }
 
 /**
- * The options of a `Connection` field that name other fields, which are then of one connection only, too.
- * @returns names in lower case; null when there is none, as nearly always
+ * The fields that a `Connection` field names, which makes them hop-by-hop fields, too.
+ * @returns names in lower case; null for none, the common case
  */
 export function namedByConnection(connection: string): string[] | null {
   const lower = connection.toLowerCase()
@@ -55,13 +55,13 @@ export function namedByConnection(connection: string): string[] | null {
   return others.length > 0 ? others : null
 }
 
-/** Whether a list such as that of `Connection` has this option. */
+/** Whether a comma-separated list such as `Connection` has this option. @param option in lower case */
 export function hasOption(list: string, option: string): boolean {
   const lower = list.toLowerCase()
   return lower === option || lower.split(',').some(one => one.trim() === option)
 }
 
-/** The fields without those that `Connection` names. */
+/** The fields without those of these names. @param names in lower case */
 export function withoutFields(raw: readonly string[], names: readonly string[]): string[] {
   const kept: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {

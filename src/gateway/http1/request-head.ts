@@ -4,34 +4,34 @@ import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import type { Affinity } from '../queue/reservation.ts'
 import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
-/** How the body of a request comes in and goes on. */
+/** How the body of a request is framed, on both connections. */
 export type BodyFraming = 'none' | 'length' | 'chunked'
 
-/** What a worker is to be sent before the body. */
+/** The head of a request as it goes to the worker, and what the gateway has to know of it. */
 export interface RequestHead {
-  /** In latin1, with the empty line at its end. */
+  /** The whole head in latin1, with the empty line at its end. */
   readonly text: string
   readonly body: BodyFraming
-  /** How long the body is; null where that is not told. */
+  /** Length of the body; null when the request does not say. */
   readonly bodyBytes: number | null
   readonly affinity: Affinity | null
   readonly expectsContinue: boolean
-  /** Whether it asks the worker for another protocol. */
+  /** Whether it asks the worker to switch to another protocol. */
   readonly upgrades: boolean
-  /** What `Max-Forwards` said: 0 is answered here. Null where it does not count. */
+  /** The value of `Max-Forwards`; with 0 the gateway answers itself. Null where it does not apply. */
   readonly maxForwards: number | null
 }
 
-/** The request's line as far as the gateway needs it. */
+/** What the gateway needs of the request line. */
 export interface RequestLine {
   readonly method: string
   /** `1.0` or `1.1`. */
   readonly version: string
-  /** Whether the connection is to speak another protocol. */
+  /** Whether the client may switch the connection to another protocol. */
   readonly upgrade: boolean
 }
 
-/** Fields that are found on the way and decide about the request. */
+/** The fields that decide how the request is handled. */
 interface SpecialFields {
   length: string | null
   encoding: string | null
@@ -44,19 +44,19 @@ interface SpecialFields {
   maxForwards: string | null
 }
 
-/** Who asked, and under which name, is said by us alone; what a client claims about it is dropped. */
+/** Fields about the client that only the gateway sets; those of the client are dropped. */
 const SET_HERE = new Set([
   ...['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-prefix'],
 ])
-/** Fields that are read here. */
+/** Fields that the gateway reads. */
 const READ_HERE = new Set(['content-length', 'max-forwards', 'x-runpod-worker-id', 'x-real-ip'])
-/** No control characters and no spaces: a path that could be read as more than one. */
+/** No control characters or spaces, which could be read as the end of the path. */
 const PATH = /^(?:\/[\x21-\x7e\x80-\xff]*|\*)$/
 const HOST = /^[\x21-\x7e\x80-\xff]*$/
 
 /**
- * The head that goes to the worker: hop-by-hop fields removed, ours set.
- * @throws AppError `invalid` for what could be read in two ways by us and the worker, and for a malformed wish
+ * The head that goes to the worker, without hop-by-hop fields and with those of the gateway.
+ * @throws AppError `invalid` for what the gateway and the worker could read in two ways, and for a malformed wish for a worker
  */
 export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead {
   if (!PATH.test(call.path)) throw new AppError('invalid', 'the path of the request has characters that no path has')
@@ -106,7 +106,7 @@ function noSpecialFields(): SpecialFields {
   }
 }
 
-/** The lines of the fields that are passed on as they came. */
+/** The lines of the fields that are passed on as they came. The others go into `found`. */
 function passedFields(raw: readonly string[], found: SpecialFields): string {
   let lines = ''
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -117,6 +117,7 @@ function passedFields(raw: readonly string[], found: SpecialFields): string {
   return lines
 }
 
+/** Whether a field is not passed on as it came. */
 function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
   switch (lower) {
     case 'host':
@@ -151,17 +152,17 @@ function readSpecial(lower: string, value: string, found: SpecialFields): boolea
       found.workerId = value
       return true
     default:
-      // Applications behind CGI and WSGI read `_` as `-`, so that a twin could pass for a field that we set or leave out.
+      // CGI and WSGI read `_` as `-`: a twin could pass for a field that the gateway sets or drops.
       return SET_HERE.has(lower) || isHopByHop(lower) || (lower.includes('_') && isTwin(lower.replaceAll('_', '-')))
   }
 }
 
-/** Whether a name is, but for its underscores, one of a field that decides something here. */
+/** Whether the gateway sets, drops or reads the field of this name. @param name in lower case, with `-` for `_` */
 function isTwin(name: string): boolean {
   return SET_HERE.has(name) || isHopByHop(name) || READ_HERE.has(name)
 }
 
-/** RFC 9112, 6.3, without its leniency; most of it was refused by the parser before. */
+/** RFC 9112, 6.3, without its leniency. The parser of the server refuses most of it before. */
 function framingOf({ length, encoding }: SpecialFields, { version, upgrade }: RequestLine): BodyFraming {
   if (encoding !== null) {
     if (length !== null) throw new AppError('invalid', 'the request has a Content-Length and a Transfer-Encoding')
@@ -197,12 +198,12 @@ function forwardedFields({ client, host, protocol, prefix }: ProxyRequest): stri
     `X-Forwarded-For: ${client}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: ${protocol}\r\n` +
     (prefix === null ? '' : `X-Forwarded-Prefix: ${prefix}\r\n`) +
     `Forwarded: ${whom};host=${quoted(host)};proto=${protocol}\r\n` +
-    // Behind those of the proxies before us, in lines of their own (RFC 9110, 7.6.3).
+    // After the `Via` lines of earlier proxies (RFC 9110, 7.6.3).
     'Via: 1.1 runyard\r\n'
   )
 }
 
-/** An address as `for` has it (RFC 7239, 6). */
+/** An address in the form of the parameter `for` (RFC 7239, 6). */
 function node(address: string): string {
   return address.includes(':') && !address.startsWith('[') ? `"[${address}]"` : quoted(address)
 }

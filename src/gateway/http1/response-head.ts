@@ -1,27 +1,27 @@
 import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
-/** How long the body of an answer is: so many bytes, in chunks, or until the connection ends. */
+/** How the body of a response is framed: a number of bytes, chunks, or everything until the connection ends. */
 export type Framing = number | 'chunked' | 'until-close'
 
-/** Everything of an answer before its body. */
+/** The head of a response. */
 export interface ResponseHead {
   readonly status: number
   readonly reason: string
-  /** Names and values in turn: what is passed on. Neither framing by chunks nor anything of one connection only. */
+  /** The fields to pass on, as names and values in turn, without `Transfer-Encoding` and hop-by-hop fields. */
   readonly headers: string[]
   readonly framing: Framing
-  /** Whether the connection may be used again after this answer. */
+  /** Whether the connection may be used again after this response. */
   readonly keepAlive: boolean
-  /** For how long the worker keeps an idle connection, by its `Keep-Alive` field; null when it does not say. */
+  /** How long the worker keeps an idle connection, by its `Keep-Alive` field; null when it does not say. */
   readonly idleSeconds: number | null
   /** The value of `Upgrade`; null for none. */
   readonly upgrade: string | null
 }
 
-/** Bodies of which the next part comes when something happens. */
+/** Content types of event streams, which send when something happens. */
 const STREAM = /^(text\/event-stream|application\/(x-ndjson|jsonl|json-seq)|multipart\/x-mixed-replace)\s*(;|$)/i
 
-/** Whether nothing may come of the body of an answer for long without anything being wrong with its worker; null is no answer. */
+/** Whether the body may pause for long although the worker is well. @param head null while there is none */
 export function mayBeSilent(head: Pick<ResponseHead, 'headers'> | null): boolean {
   const { headers = [] } = head ?? {}
   return headers.some(
@@ -29,7 +29,7 @@ export function mayBeSilent(head: Pick<ResponseHead, 'headers'> | null): boolean
   )
 }
 
-/** What a worker sent is no HTTP/1.1, or could be read in two ways. */
+/** A response that is not HTTP/1.1, or could be read in two ways. */
 export class MalformedResponse extends Error {
   constructor(problem: string) {
     super(problem)
@@ -37,15 +37,15 @@ export class MalformedResponse extends Error {
   }
 }
 
-/** One expression for the whole head, so that nothing in it escapes: no bare CR or LF, no folded lines, only tokens as names. */
+/** A whole head, so that no part goes unchecked: no bare CR or LF, no folded lines, only tokens as names. */
 const HEAD =
   /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*)*$/
 
-/** Field lines alone, as trailers are. */
+/** Field lines alone, the form of trailers. */
 const FIELDS =
   /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*)*$/
 
-/** What the fields of a head say about its connection. */
+/** The fields about framing and the connection. */
 interface SpecialFields {
   contentLength: string | null
   transferEncoding: string | null
@@ -56,9 +56,9 @@ interface SpecialFields {
 }
 
 /**
- * Reads a head.
+ * Parses a head.
  * @param text the head in latin1, without the empty line at its end
- * @param toHead whether it answers a HEAD request, so that it has no body
+ * @param toHead whether it answers a HEAD request and so has no body
  * @throws MalformedResponse
  */
 export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
@@ -80,10 +80,10 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
   const { connection, keepAlive, upgrade, contentLength } = found
   const names = connection === null ? null : namedByConnection(connection)
   const passed = names === null ? headers : withoutFields(headers, names)
-  // No 204 has a length (RFC 9110, 8.6).
+  // A 204 must not have a length (RFC 9110, 8.6).
   if (contentLength !== null && status !== 204 && status >= 200) passed.push('Content-Length', contentLength)
   if (found.trailer !== null && framing === 'chunked') passed.push('Trailer', found.trailer)
-  // Says which protocol it would be, and is nothing without it (RFC 9110, 15.5.22).
+  // A 426 must name the protocol (RFC 9110, 15.5.22).
   if (status === 426 && upgrade !== null) passed.push('Upgrade', upgrade, 'Connection', 'Upgrade, close')
   return {
     status,
@@ -100,7 +100,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
 }
 
 /**
- * Reads trailers.
+ * Parses trailers.
  * @param text in latin1, without the empty line at its end
  * @returns names and values in turn
  * @throws MalformedResponse
@@ -115,7 +115,7 @@ export function parseTrailers(text: string): string[] {
   return fields
 }
 
-/** Fills `found`, and gives the others in turn. */
+/** The fields that are passed on as they came, as names and values in turn. The others go into `found`. */
 function readFields(text: string, from: number, found: SpecialFields): string[] {
   const headers: string[] = []
   for (let at = from; ; ) {
@@ -131,7 +131,7 @@ function readFields(text: string, from: number, found: SpecialFields): string[] 
   }
 }
 
-/** Whether a field is not passed on as it is. */
+/** Whether a field is not passed on as it came. */
 function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
   switch (lower) {
     case 'content-length':
@@ -179,7 +179,7 @@ function idleSecondsOf(keepAlive: string): number | null {
   return timeout === undefined ? null : Number(timeout)
 }
 
-/** Why a head does not match, for the person who looks after the worker. */
+/** Why a head does not match, as a phrase for the operator of the worker. */
 function problemOf(text: string): string {
   if (!/^HTTP\/1\.[01] [1-9]\d\d/.test(text)) return 'it does not begin with a status line of HTTP/1.1'
   if (/\r\n[ \t]/.test(text)) return 'it has a folded header line'

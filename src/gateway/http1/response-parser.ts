@@ -1,16 +1,16 @@
 import { MalformedResponse, parseResponseHead, parseTrailers, type ResponseHead } from './response-head.ts'
 
-/** Is told of an answer while it comes in. */
+/** Receives a response while it comes in. */
 export interface ResponseReader {
-  /** Also of each interim answer (1xx), which comes before the answer and has no body. */
+  /** Called for each interim response (1xx), too; those have no body. */
   onHead(head: ResponseHead): void
-  /** @param last whether it is known to be the last piece */
+  /** @param last whether this is known to be the last piece */
   onBody(piece: Buffer, last: boolean): void
 }
 
-/** Head and trailers of an answer may be this large, each. */
+/** Maximum size of the head, and of the trailers, in bytes. */
 export const RESPONSE_HEAD_BYTES = 65_536
-/** A chunk's size with its extensions, which nobody uses. */
+/** Maximum length of the line with the size of a chunk and its extensions, in bytes. */
 const SIZE_LINE_BYTES = 1_024
 const EMPTY = Buffer.alloc(0)
 const CR = 13
@@ -29,40 +29,40 @@ type State =
   | 'done'
   | 'switched'
 
-/** Reads answers of a worker from the bytes of one connection, strictly: what could be read in two ways is refused. */
+/** Parses the responses on one connection to a worker. Strict: a response that could be read in two ways is refused. */
 export class ResponseParser {
   #reader: ResponseReader | null = null
   #toHead = false
   #state: State = 'idle'
-  /** What of a head or a line has come without its end. */
+  /** The start of a head or a line whose end has not come yet. */
   #held: Buffer = EMPTY
-  /** Bytes that are still to come of the body or the chunk. */
+  /** Bytes of the body or the chunk that have not come yet. */
   #left = 0
   #head: ResponseHead | null = null
-  /** Names and values in turn, once the answer is done. */
+  /** Names and values in turn, once the response is complete. */
   trailers: readonly string[] = []
 
-  /** Whether anything of the answer has come. */
+  /** Whether any byte of the response has come. */
   get begun(): boolean {
     return this.#state !== 'head' || this.#held.length > 0
   }
 
-  /** Whether the answer is there wholly. */
+  /** Whether the response is complete. */
   get done(): boolean {
     return this.#state === 'done'
   }
 
-  /** Whether the connection speaks another protocol from here on, or is to, by a 101. */
+  /** Whether a 101 switched the connection to another protocol. */
   get switched(): boolean {
     return this.#state === 'switched'
   }
 
-  /** The head of the final answer. */
+  /** The head of the final response. */
   get head(): ResponseHead | null {
     return this.#head
   }
 
-  /** Waits for the next answer. */
+  /** Waits for the next response. */
   begin(reader: ResponseReader, toHead: boolean): void {
     this.#reader = reader
     this.#toHead = toHead
@@ -73,8 +73,8 @@ export class ResponseParser {
   }
 
   /**
-   * Takes what came. The bytes are the caller's again afterwards.
-   * @returns what comes after the answer, or after a 101; empty as a rule
+   * Parses the next bytes, which the caller may overwrite afterwards.
+   * @returns what follows the response or a 101; nearly always empty
    * @throws MalformedResponse
    */
   take(bytes: Buffer): Buffer {
@@ -86,7 +86,7 @@ export class ResponseParser {
     return rest
   }
 
-  /** The worker sends no more. Whether that is the end of a whole answer. */
+  /** The worker sends no more. @returns whether the response is complete */
   end(): boolean {
     if (this.#state === 'until-close') this.#state = 'done'
     return this.#state === 'done'
@@ -191,15 +191,15 @@ export class ResponseParser {
     return this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
   }
 
-  #hold(all: Buffer, most: number, problem: string): Buffer {
-    if (all.length > most + 4) throw new MalformedResponse(problem)
+  #hold(all: Buffer, maxBytes: number, problem: string): Buffer {
+    if (all.length > maxBytes + 4) throw new MalformedResponse(problem)
     this.#held = Buffer.from(all)
     return EMPTY
   }
 }
 
 /**
- * What can never become a head or trailers is not waited for: there may be nothing more to come.
+ * Refuses what can never become a head or trailers without waiting for their end, which may never come.
  * @param first how it has to begin
  */
 function refuseIfMalformed(held: Buffer, first: Buffer): void {

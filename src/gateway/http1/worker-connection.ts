@@ -3,36 +3,36 @@ import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import { MalformedResponse, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseReader } from './response-parser.ts'
 
-/** Why a connection ended before the answer was there. */
+/** Why a connection ended before the response was complete. */
 export interface Loss {
-  /** `unreachable`: it was never made. `ended`: the worker closed or reset it. `malformed`: what it sent is no answer. */
+  /** `unreachable`: never connected. `ended`: closed or reset by the worker. `malformed`: the worker sent no valid response. */
   readonly kind: 'unreachable' | 'ended' | 'malformed'
-  /** A phrase for the person who looks after the worker. */
+  /** A phrase for the operator of the worker. */
   readonly problem: string
-  /** Whether anything of an answer had come. */
+  /** Whether any byte of a response had come. */
   readonly begun: boolean
-  /** Whether it had carried another request before, so that the worker may just have given it up. */
+  /** Whether it had carried a request before: the worker may have closed it as idle. */
   readonly reused: boolean
 }
 
-/** Who has a connection for the time of one request. */
+/** Owns a connection for one request. */
 export interface ConnectionUser extends ResponseReader {
   onConnected(): void
-  /** Everything that has come was handed over. */
+  /** All bytes of this read were handed over. */
   onRead(): void
-  /** The answer is there wholly, and the connection no longer the user's. */
+  /** The response is complete, and the connection no longer the user's. */
   onDone(trailers: readonly string[]): void
-  /** After a 101: the connection is the user's for good, with what has come after the head. */
+  /** After a 101: the socket is the user's for good. @param rest what came after the head */
   onSwitched(socket: Socket, rest: Buffer): void
-  /** What was written has gone out. */
+  /** All written bytes were handed to the system. */
   onDrain(): void
   /** The connection has ended, and is no longer the user's. */
   onLost(loss: Loss): void
 }
 
 /**
- * What comes from workers is read into here, one read after another: a buffer for each would be most of the garbage. Whoever
- * keeps bytes beyond the call has to copy them. Tunnels have buffers of their own.
+ * One buffer for all reads from workers: a buffer for each read would be most of the garbage. Who keeps bytes beyond the call
+ * must copy them. Tunnels have buffers of their own.
  */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536)
 
@@ -41,7 +41,7 @@ export class WorkerConnection {
   readonly socket: Socket
   readonly address: SocketAddress
   connected = false
-  /** Since when nobody uses it, and until when it may be used again. */
+  /** End of the time in which it may be used again, while it is idle; monotonic. */
   idleUntilMs = 0
   #reused = false
   #user: ConnectionUser | null = null
@@ -51,9 +51,9 @@ export class WorkerConnection {
   readonly #onGone: (connection: WorkerConnection) => void
 
   /**
-   * @param forTunnel whether it may become one
-   * @param onFree is told each time that the connection can carry another request
-   * @param onGone is told once, when an idle connection has ended
+   * @param forTunnel whether it may become a tunnel
+   * @param onFree called each time the connection can carry another request
+   * @param onGone called once, when the connection ends while idle
    */
   constructor(
     address: SocketAddress,
@@ -64,7 +64,7 @@ export class WorkerConnection {
     this.address = address
     this.#onFree = onFree
     this.#onGone = onGone
-    // Half-open, since a tunnel may have one direction only.
+    // One direction of a tunnel may end before the other.
     const { host, port, socket } = address
     const where = socket === undefined ? { host, port } : { path: socket }
     const options = { ...where, noDelay: true, allowHalfOpen: true }
@@ -81,7 +81,7 @@ export class WorkerConnection {
     this.socket.on('close', this.#onClose)
   }
 
-  /** Whether it has carried a request before the one that it has now. */
+  /** Whether it carried a request before the current one. */
   get reused(): boolean {
     return this.#reused
   }
@@ -93,18 +93,18 @@ export class WorkerConnection {
     this.#parser.begin(user, toHead)
   }
 
-  /** The last byte of the request was written, so that the connection is free after the answer. */
+  /** The last byte of the request was written: the connection is free after the response. */
   sent(): void {
     this.#requestSent = true
   }
 
-  /** Ends it at once, without telling its user. */
+  /** Ends the connection at once, without a call of its user. */
   destroy(): void {
     this.#user = null
     this.socket.destroy()
   }
 
-  /** @returns false to rest */
+  /** @returns false to stop reading */
   #onRead(size: number): boolean {
     this.#onData(READ_BUFFER.subarray(0, size))
     return true
@@ -113,7 +113,7 @@ export class WorkerConnection {
   readonly #onData = (bytes: Buffer): void => {
     const user = this.#user
     if (user === null) {
-      // Nobody asked.
+      // A worker must not send anything without a request.
       this.socket.destroy()
       return
     }
@@ -125,7 +125,7 @@ export class WorkerConnection {
       if (!(thrown instanceof MalformedResponse)) throw thrown
       return
     }
-    // The user may have let go of it meanwhile.
+    // The user may have ended it in one of its callbacks.
     if (this.#user !== user) return
     if (this.#parser.done) this.#finish(user, rest.length === 0)
     else if (this.#parser.switched) this.#switch(user, rest)
@@ -137,7 +137,7 @@ export class WorkerConnection {
     this.#user = null
     if (isClean && this.#requestSent && head?.keepAlive === true && this.socket.writable) {
       this.#reused = true
-      // The user may have stopped reading for its client.
+      // The user may have paused it for a slow client.
       if (this.socket.isPaused()) this.socket.resume()
       this.#onFree(this, head)
     } else this.socket.destroy()

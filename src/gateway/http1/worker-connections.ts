@@ -4,28 +4,29 @@ import type { Clock } from '../../ports/clock.ts'
 import type { ResponseHead } from './response-head.ts'
 import { WorkerConnection } from './worker-connection.ts'
 
-/** How long idle connections are kept. */
+/** How many idle connections are kept, and how long. */
 export interface KeptConnections {
   /**
-   * A worker that does not say how long it keeps an idle connection may give it up at any time, and then a request that
-   * may not be repeated is lost. So it is short; a new connection on the same machine costs a tenth of a millisecond.
+   * How long, where the worker does not say how long it keeps an idle connection. Short: a worker that closes the
+   * connection just as a request is written loses a request that may not be repeated. A new connection on the same machine
+   * costs a tenth of a millisecond.
    */
   readonly idleMs: number
-  /** The longest, whatever the worker says. */
+  /** Maximum, whatever the worker says. */
   readonly maxIdleMs: number
-  /** Most idle connections per worker. */
+  /** Maximum number of idle connections of a worker. */
   readonly maxIdle: number
 }
 
-/** What a worker says it keeps, less this, is kept. */
+/** Subtracted from the time that a worker says it keeps an idle connection. */
 const MARGIN_MS = 1_000
 const SWEEP_MS = 500
 
-/** The connections to all workers that wait for a next request; the one that was used last is used next. */
+/** The idle connections to all workers. The one that was used last is used next. */
 export class WorkerConnections {
   readonly #clock: Clock
   readonly #kept: KeptConnections
-  /** By worker, and by the port that is meant. */
+  /** By worker and address. */
   readonly #idle = new Map<string, WorkerConnection[]>()
   #sweeping: (() => void) | null = null
   #closed = false
@@ -35,7 +36,7 @@ export class WorkerConnections {
     this.#kept = kept
   }
 
-  /** How many wait. */
+  /** Number of idle connections. */
   get idleCount(): number {
     let count = 0
     for (const connections of this.#idle.values()) count += connections.length
@@ -43,8 +44,8 @@ export class WorkerConnections {
   }
 
   /**
-   * A connection for one request: an idle one, or else a new one.
-   * @param kind whether it must be a new one, or even one that may become a tunnel
+   * A connection for one request: an idle one, else a new one.
+   * @param kind `fresh` for a new one, `tunnel` for a new one that may become a tunnel
    */
   take(workerId: WorkerId, address: SocketAddress, kind: 'any' | 'fresh' | 'tunnel'): WorkerConnection {
     const key = keyOf(workerId, address)
@@ -64,7 +65,7 @@ export class WorkerConnections {
     )
   }
 
-  /** Ends all idle connections, and keeps none any more. */
+  /** Ends all idle connections, and keeps none from now on. */
   close(): void {
     this.#closed = true
     this.#sweeping?.()
