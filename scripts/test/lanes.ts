@@ -56,11 +56,11 @@ const isWire = (file: string) =>
   file.startsWith('test/wire/') && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
 
 /**
- * Open no socket, start no process and change nothing that is global, so that several of them share a process. To load the application
+ * Open no socket, start no server and change nothing that is global, so that several of them share a process. To load the application
  * takes each process more than a second.
  */
 const sharesProcess = (file: string) =>
-  /^test\/(?:app|core|relay|gateway|cli|config)\//.test(file) && !ORDER.includes(file)
+  /^test\/(?:app|core|relay|gateway|cli|config|tidy)\//.test(file) && !ORDER.includes(file)
 /** Maximum number of files that share a process: its heap grows with them, and lanes have to end together. */
 const MAX_BATCH = 8
 
