@@ -3,14 +3,14 @@ import { test } from 'node:test'
 import { allowanceOf, findAmbientCalls, findSleeps } from './ambient.ts'
 import { assertClean, sources } from './files.ts'
 
-test('only the edges touch the real clock, randomness, the network and the process', () => {
+test('only adapters use the real clock, randomness, the network and the process', () => {
   const walled = sources('src/', 'sim/', 'test/').filter(path => allowanceOf(path) !== undefined)
   assertClean(walled, (source, path) => findAmbientCalls(source, allowanceOf(path)))
 })
 
 test('no test sleeps on the real clock outside wire and browser', () => {
-  const awake = sources('test/').filter(path => !/^test\/(?:wire|browser)\//.test(path))
-  assertClean(awake, findSleeps)
+  const checked = sources('test/').filter(path => !/^test\/(?:wire|browser)\//.test(path))
+  assertClean(checked, findSleeps)
 })
 
 const ambient = [
@@ -53,7 +53,7 @@ for (const source of ambient) {
   })
 }
 
-const inward = [
+const permitted = [
   '// Date.now()',
   '/* setTimeout(f, 1) */',
   "const x = 'Date.now()'",
@@ -76,8 +76,8 @@ const inward = [
   'prefetch(url)',
 ]
 
-for (const source of inward) {
-  test(`${JSON.stringify(source)} is let pass`, () => {
+for (const source of permitted) {
+  test(`${JSON.stringify(source)} is allowed`, () => {
     assert.deepEqual(findAmbientCalls(source), [])
   })
 }
@@ -105,7 +105,7 @@ test('a sleep is found in each of its forms', () => {
   assert.deepEqual(findSleeps("clock.setTimeout(f, 1)\nconst a = 'setTimeout(f)'"), [])
 })
 
-test('the walls stand where the table of laws puts them', () => {
+test('adapters, and tests that need them, may use everything', () => {
   const inside = [
     'src/core/jobs/job.ts',
     'src/app.ts',

@@ -1,9 +1,9 @@
-/** Finds ambient calls: time, timers, randomness, the network and the process, which only the edges may touch. */
+/** Finds ambient calls: time, timers, randomness, the network and the process, which only adapters and tests of them may use. */
 import { findImports } from './imports.ts'
 import { closing, codeOnly, type Finding, findingsOf, lineAt, skipSpace } from './scan.ts'
 
-/** Names that stand alone or behind `globalThis.`, not behind any other dot (but after the three of a spread). */
-const ALONE = String.raw`(?<![\w$#])(?:(?<=globalThis\s*\??\.\s*)|(?<!(?<!\.\.)\.\s*))`
+/** A name that is global: not after a dot, unless that is of a spread or of `globalThis.`. */
+const GLOBAL = String.raw`(?<![\w$#])(?:(?<=globalThis\s*\??\.\s*)|(?<!(?<!\.\.)\.\s*))`
 
 const MEMBERS: [name: string, pattern: string][] = [
   ['Date.now', String.raw`Date\s*\.\s*now\b`],
@@ -24,24 +24,24 @@ const CALLS =
 
 const MODULES = /^(?:node:)?(?:timers|timers\/promises|process|perf_hooks)$/
 
-/** Every use of an ambient thing in a source, but for the calls and members named in `allowed`. */
+/** The ambient calls and members of a source. @param allowed those that are allowed */
 export function findAmbientCalls(source: string, allowed: string[] = []): Finding[] {
   const code = codeOnly(source)
   const members = MEMBERS.filter(([name]) => !allowed.includes(name)).flatMap(([, pattern]) =>
-    findingsOf(code, new RegExp(ALONE + pattern, 'g'), match => match[0].replace(/\s+/g, ' ')),
+    findingsOf(code, new RegExp(GLOBAL + pattern, 'g'), match => match[0].replace(/\s+/g, ' ')),
   )
   const calls = findBareCalls(code, CALLS).filter(({ what }) => !allowed.includes(what))
   return [...members, ...calls, ...findImportsOf(source, MODULES)].sort((a, b) => a.line - b.line)
 }
 
-/** Every sleep on the real clock in a source. */
+/** The sleeps on the real clock in a source. */
 export function findSleeps(source: string): Finding[] {
   const code = codeOnly(source)
-  const waits = findingsOf(code, new RegExp(`${ALONE}Atomics\\s*\\.\\s*wait\\b`, 'g'), () => 'Atomics.wait')
+  const waits = findingsOf(code, new RegExp(`${GLOBAL}Atomics\\s*\\.\\s*wait\\b`, 'g'), () => 'Atomics.wait')
   return [...findBareCalls(code, 'setTimeout'), ...waits, ...findImportsOf(source, /^(?:node:)?timers(?:\/promises)?$/)]
 }
 
-/** What a file may use although it stands inside the walls, or undefined where the walls do not reach it. */
+/** The ambient calls that a file may use; undefined where all are allowed. */
 export function allowanceOf(path: string): string[] | undefined {
   if (/^src\/(?:system\/|main\/|server\/|relay\/|doctor\/|cli\/|drivers\/cage\/door\.ts$)/.test(path)) return undefined
   if (/^test\/(?:wire|browser|support|scripts)\//.test(path)) return undefined
@@ -56,7 +56,7 @@ function findImportsOf(source: string, modules: RegExp): Finding[] {
 }
 
 function findBareCalls(code: string, names: string): Finding[] {
-  const pattern = new RegExp(String.raw`${ALONE}(${names})\s*(?:\?\.\s*)?\(`, 'g')
+  const pattern = new RegExp(String.raw`${GLOBAL}(${names})\s*(?:\?\.\s*)?\(`, 'g')
   return [...code.matchAll(pattern)]
     .filter(match => !isDeclaration(code, match.index, match.index + match[0].length - 1))
     .map(match => ({ line: lineAt(code, match.index), what: match[1] as string }))

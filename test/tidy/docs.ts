@@ -7,7 +7,7 @@ export function proseOf(page: string): string {
   const lines = page.replace(/<!--[\s\S]*?-->/g, comment => comment.replace(/[^\n]/g, ' ')).split('\n')
   let fence = ''
   const prose = lines.map(line => {
-    // A fence can stand in a quotation or in an item of a list.
+    // A fence may be in a quotation or in an item of a list.
     const marks = /^(?:[\s>]|[-*+]\s|\d+\.\s)*(`{3,}|~{3,})(.*)$/.exec(line)
     if (fence === '') {
       fence = marks?.[1] ?? ''

@@ -1,4 +1,4 @@
-/** Finds what makes or moves files past src/disk/durable-file.ts: after a power cut such a file may be gone, empty or an older one. */
+/** Finds writes of files past src/disk/durable-file.ts: a power cut may lose, empty or roll back such a file. */
 import { type Finding, findingsOf } from './scan.ts'
 
 const IMPORT = /import\s+(?!type\b)(\{[^}]*\}|[^'"]*?)\s+from\s+['"](?:node:)?fs(?:\/promises)?['"]/g
@@ -6,8 +6,8 @@ const IMPORT = /import\s+(?!type\b)(\{[^}]*\}|[^'"]*?)\s+from\s+['"](?:node:)?fs
 const WRITERS =
   /^(?:(?:writeFile|appendFile|rename|link|symlink|copyFile|cp|open|mkdir|mkdtemp|truncate)(?:Sync)?|createWriteStream)$/
 
-/** Names that a source imports from the file system of Node with which it can make, move or change a file or folder. */
-export function findLooseWrites(source: string): Finding[] {
+/** The names that a source imports from `node:fs` to create, move or change files or folders. */
+export function findDirectWrites(source: string): Finding[] {
   return findingsOf(source, IMPORT, match => {
     const what = match[1] ?? ''
     if (!what.startsWith('{')) return `import of all of fs`
@@ -21,12 +21,12 @@ export function findLooseWrites(source: string): Finding[] {
   }).filter(({ what }) => what !== '')
 }
 
-/** Files of `src` that may do so all the same, and why. */
-export const LOOSE_WRITERS: Readonly<Record<string, string>> = {
+/** Files of `src` that may do so, and why. */
+export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/disk/durable-file.ts': 'all others write through it',
   'src/cli/client/temporary-server.ts': 'the folder of a server that is removed with it',
   'src/drivers/docker/logs/log-copy.ts': 'output of workers, which may be lost with the machine',
-  'src/disk/socket-file.ts': 'sockets, which are gone with their process',
+  'src/disk/socket-file.ts': 'sockets, which end with their process',
   'src/drivers/cage/cage.ts': 'options without a name, which are gone with their process, and caches',
   'src/drivers/cage/layer.ts': 'folders of running workers, which do not outlive the boot of the machine',
   'src/drivers/cage/outside.ts': 'a folder that is opened to reach a socket in it',

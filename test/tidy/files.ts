@@ -1,4 +1,4 @@
-/** The files of the repository, and the report of what the checks found in them. */
+/** The files of the repository, and assertions that report what a check found in them. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -8,10 +8,10 @@ import type { Finding } from './scan.ts'
 /** The root of the repository. */
 export const root = join(import.meta.dirname, '..', '..')
 
-/** Every file that git tracks or would track, as paths from the root with `/`, in order. */
+/** Every file that git tracks or would track, as sorted paths from the root with `/`. */
 export const files: string[] = list()
 
-/** The files that hold code of ours and whose paths start with one of the prefixes. */
+/** The source files whose paths start with one of the prefixes. */
 export function sources(...prefixes: string[]): string[] {
   return files.filter(path => /\.[cm]?[jt]s$/.test(path) && prefixes.some(prefix => path.startsWith(prefix)))
 }
@@ -21,17 +21,17 @@ export function read(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }
 
-/** The text of a file, or undefined when it does not exist yet. */
+/** The text of a file, or undefined when there is none. */
 export function readIfThere(path: string): string | undefined {
   return files.includes(path) ? read(path) : undefined
 }
 
-/** Fails with one line for every finding that `check` makes in the files. */
+/** Fails with a line for each finding of `check` in the files. */
 export function assertClean(paths: string[], check: (source: string, path: string) => Finding[]): void {
   assertNone(paths.flatMap(path => check(read(path), path).map(({ line, what }) => `${path}:${line} ${what}`)))
 }
 
-/** Fails with one line for every entry. */
+/** Fails with a line for each entry. */
 export function assertNone(lines: string[]): void {
   if (lines.length > 0) assert.fail(`\n  ${lines.join('\n  ')}\n`)
 }
@@ -50,7 +50,7 @@ function fromGit(): string[] | undefined {
   }
 }
 
-/** For a copy of the tree without git. */
+/** The files of a tree without git. */
 function fromDisk(): string[] {
   const skipped = new Set(['node_modules', 'dist', '.git', '.venv', '__pycache__', '.runyard'])
   const walk = (folder: string): string[] =>
@@ -62,7 +62,7 @@ function fromDisk(): string[] {
   return walk('')
 }
 
-/** A file of the index can be missing on disk, and a link can lead to a folder. */
+/** A file of the index may be missing on disk, and a link may lead to a folder. */
 function isFile(path: string): boolean {
   return statSync(join(root, path), { throwIfNoEntry: false })?.isFile() === true
 }

@@ -1,9 +1,9 @@
-/** Checks what a repository should not carry: vague folders, leftovers, addresses of one machine, loose versions. */
+/** Finds vague folder names, unfinished work, focused tests, addresses of one machine and unpinned versions. */
 import { codeOnly, type Finding, findingsOf } from './scan.ts'
 
 const VAGUE = new Set(['utils', 'helpers', 'common', 'lib', 'shared'])
 
-/** The folders, among the paths, whose names say nothing. */
+/** The folders of the paths whose names do not say what is in them. */
 export function findVagueFolders(paths: string[]): string[] {
   const folders = paths.flatMap(path => {
     const parts = path.split('/').slice(0, -1)
@@ -12,17 +12,17 @@ export function findVagueFolders(paths: string[]): string[] {
   return [...new Set(folders)]
 }
 
-/** Marks of unfinished work, comments included. */
+/** Marks of unfinished work, in comments, too. */
 export function findLeftovers(source: string): Finding[] {
   return findingsOf(source, /\b(?:TODO|FIXME|XXX)\b/g, match => match[0])
 }
 
-/** Tests that shut out all others. */
-export function findOnly(source: string): Finding[] {
+/** Focused tests, which keep all others from running. */
+export function findFocusedTests(source: string): Finding[] {
   return findingsOf(codeOnly(source), /\.only\s*\(|\bonly\s*:\s*true\b/g, match => match[0])
 }
 
-/** The patterns are put together from parts, so that this file does not hold what it looks for. */
+/** Patterns in parts, so that this file does not match them itself. */
 const ADDRESSES: [what: string, pattern: RegExp][] = [
   ['a path of one machine', new RegExp(String.raw`(?<![\w.})-])/${'work'}/`, 'g')],
   ['a path of one person', new RegExp(String.raw`(?<![\w.})-])/(?:${'ho'}me|${'Us'}ers)/\w`, 'g')],
@@ -30,13 +30,13 @@ const ADDRESSES: [what: string, pattern: RegExp][] = [
   ['the address of a registry', new RegExp(String.raw`npm\.${'pkg'}\.github\.com|^\s*registry\s*=`, 'gm')],
 ]
 
-/** Paths and addresses that hold on one machine only. */
+/** Paths and addresses that are valid on one machine only. */
 export function findAddresses(text: string): Finding[] {
   return ADDRESSES.flatMap(([what, pattern]) => findingsOf(text, pattern, match => `${what}: ${match[0].trim()}`))
 }
 
 /** Dependencies of a package.json that are not pinned to one version. */
-export function findLooseVersions(manifest: string): Finding[] {
+export function findUnpinnedVersions(manifest: string): Finding[] {
   const parsed = JSON.parse(manifest) as Record<string, Record<string, string> | undefined>
   const kinds = ['dependencies', 'devDependencies', 'optionalDependencies']
   return kinds.flatMap(kind =>
@@ -53,7 +53,7 @@ interface Locked {
   link?: boolean
 }
 
-/** Where a package-lock.json does not hold a package fast by its hash, or names the place it was fetched from. */
+/** Packages of a package-lock.json without a hash, or with the address that they were fetched from. */
 export function findLockMistakes(lock: string): Finding[] {
   const packages = (JSON.parse(lock) as { packages: Record<string, Locked> }).packages
   return Object.entries(packages).flatMap(([name, entry]) => {
@@ -66,7 +66,7 @@ export function findLockMistakes(lock: string): Finding[] {
   })
 }
 
-/** Dependencies that the lock file holds at another version than the package.json beside it asks for. */
+/** Dependencies whose version in the lock file differs from that in package.json. */
 export function findStaleLock(manifest: string, lock: string): Finding[] {
   const { dependencies, devDependencies, optionalDependencies } = JSON.parse(manifest) as Partial<
     Record<string, Record<string, string>>

@@ -10,12 +10,12 @@ test('every file imports only what its row of the table allows', () => {
   assertClean(walled, findForbiddenImports)
 })
 
-test('no file imports itself by way of others', () => {
+test('imports have no cycles', () => {
   const cycles = findCycles(new Map(walled.map(path => [path, read(path)])))
   assertNone(cycles.map(cycle => cycle.join(' -> ')))
 })
 
-test('the table names only places that it knows', () => {
+test('the table names only known places', () => {
   const names = walls.flatMap(wall => [wall.folder, ...wall.project.split(' ')]).map(name => name.replace('!', ''))
   assert.deepEqual(
     names.filter(name => name !== '' && places[name] === undefined),
@@ -41,7 +41,7 @@ test('every form of import is found', () => {
   assert.deepEqual(specifiers, [...Array.from({ length: 9 }, (_, index) => `./${index + 1}.ts`), undefined, undefined])
 })
 
-test('imports in comments and strings, and things that look like imports, are none', () => {
+test('imports in comments and strings, and what looks like an import, are none', () => {
   const source = `// import a from './a.ts'
     const b = "import c from './c.ts'"
     const d = Array.from('abc')
@@ -63,19 +63,19 @@ test('the table of subjects has no cycles: each imports only those above it', ()
   }
 })
 
-test('an import of another subject is refused where the table does not have it', () => {
-  const refusals = (path: string, specifier: string) =>
+test('an import of another subject is forbidden unless the table has it', () => {
+  const findings = (path: string, specifier: string) =>
     findForbiddenSubjects(`import { a } from '${specifier}'`, path).length
-  assert.equal(refusals('src/core/jobs/job.ts', '../workers/worker.ts'), 1)
-  assert.equal(refusals('src/core/errors.ts', './jobs/job.ts'), 1)
-  assert.equal(refusals('src/core/unknown/a.ts', './b.ts'), 1)
-  assert.equal(refusals('src/core/openai/openai.ts', '../jobs/job.ts'), 0)
-  assert.equal(refusals('src/core/jobs/job.ts', '../errors.ts'), 0)
-  assert.equal(refusals('src/core/jobs/job.ts', './batch.ts'), 0)
+  assert.equal(findings('src/core/jobs/job.ts', '../workers/worker.ts'), 1)
+  assert.equal(findings('src/core/errors.ts', './jobs/job.ts'), 1)
+  assert.equal(findings('src/core/unknown/a.ts', './b.ts'), 1)
+  assert.equal(findings('src/core/openai/openai.ts', '../jobs/job.ts'), 0)
+  assert.equal(findings('src/core/jobs/job.ts', '../errors.ts'), 0)
+  assert.equal(findings('src/core/jobs/job.ts', './batch.ts'), 0)
 })
 
-/** Files with an import each that the walls must refuse. */
-const refused: [path: string, source: string][] = [
+/** Files, each with an import that the walls forbid. */
+const forbidden: [path: string, source: string][] = [
   ['src/core/jobs/job.ts', "import { readFileSync } from 'node:fs'"],
   ['src/core/jobs/job.ts', "import type { Store } from '../../ports/store/store.ts'"],
   ['src/core/jobs/job.ts', "import type { Hono } from 'hono'"],
@@ -97,13 +97,13 @@ const refused: [path: string, source: string][] = [
   ['src/odd.ts', ''],
 ]
 
-for (const [path, source] of refused) {
-  test(`${path} is refused with ${source || 'its place'}`, () => {
+for (const [path, source] of forbidden) {
+  test(`${path} is forbidden with ${source || 'its place'}`, () => {
     assert.equal(findForbiddenImports(source, path).length, 1)
   })
 }
 
-/** Files with an import each that the walls must let pass. */
+/** Files, each with an import that the walls allow. */
 const allowed: [path: string, source: string][] = [
   ['src/core/jobs/job.ts', "import { z } from 'zod'"],
   ['src/core/jobs/job.ts', "import { AppError } from '../errors.ts'"],
@@ -120,7 +120,7 @@ const allowed: [path: string, source: string][] = [
 ]
 
 for (const [path, source] of allowed) {
-  test(`${path} may hold ${source}`, () => {
+  test(`${path} may have ${source}`, () => {
     assert.deepEqual(findForbiddenImports(source, path), [])
   })
 }
@@ -140,7 +140,7 @@ test('a cycle is reported once, as the shortest way around', () => {
   assert.deepEqual(findCycles(texts), [['src/a.ts', 'src/b.ts', 'src/deep/c.ts', 'src/a.ts']])
 })
 
-test('two ways to the same file are no cycle', () => {
+test('two paths to the same file are no cycle', () => {
   const texts = new Map([
     ['a.ts', "import './b.ts'\nimport './c.ts'"],
     ['b.ts', "import './d.ts'"],

@@ -1,4 +1,4 @@
-/** Finds the imports of a source, those that the walls forbid, and cycles among files. */
+/** Finds the imports of a source, forbidden imports, and cycles of imports. */
 import { isBuiltin } from 'node:module'
 import { dirname, join, matchesGlob } from 'node:path/posix'
 import { codeOnly, type Finding, lineAt, skipSpace } from './scan.ts'
@@ -6,7 +6,7 @@ import { places, subjects, type Wall, walls } from './walls.ts'
 
 /** One import or re-export, static or dynamic, of values or types. */
 export interface Import {
-  /** What is imported, or undefined where that is computed. */
+  /** Undefined where it is computed. */
   specifier: string | undefined
   line: number
 }
@@ -26,7 +26,7 @@ export function findImports(source: string): Import[] {
   })
 }
 
-/** The imports of the file at `path` that its row of the table does not allow. */
+/** The imports of the file at `path` that the walls between floors forbid. */
 export function findForbiddenImports(source: string, path: string): Finding[] {
   const wall = wallOf(path)
   if (wall === undefined) return [{ line: 1, what: 'this place is in no row of the table in test/tidy/walls.ts' }]
@@ -36,7 +36,7 @@ export function findForbiddenImports(source: string, path: string): Finding[] {
   })
 }
 
-/** The imports of the file at `path` that the walls between the subjects of its floor do not allow. */
+/** The imports of the file at `path` that the walls between the subjects of its floor forbid. */
 export function findForbiddenSubjects(source: string, path: string): Finding[] {
   const [floor, table] = Object.entries(subjects).find(([folder]) => path.startsWith(`${folder}/`)) ?? []
   if (floor === undefined || table === undefined) return []
@@ -52,13 +52,13 @@ export function findForbiddenSubjects(source: string, path: string): Finding[] {
   })
 }
 
-/** The folder of a floor that a file is in; null at the top of the floor. */
+/** The subject of a file; null at the top of its floor. */
 function subjectOf(floor: string, path: string): string | null {
   const rest = path.slice(floor.length + 1).split('/')
   return rest.length > 1 ? rest[0]! : null
 }
 
-/** The row of the table that decides about a file. */
+/** The row of the table for a file. */
 export function wallOf(path: string): Wall | undefined {
   return walls.find(wall => isIn(path, wall.folder))
 }
@@ -89,12 +89,12 @@ function isIn(path: string, place: string): boolean {
 }
 
 function isInAny(path: string, project: string): boolean {
-  const takenAway = words(project).filter(word => word.startsWith('!'))
-  if (takenAway.some(word => isIn(path, word.slice(1)))) return false
+  const excluded = words(project).filter(word => word.startsWith('!'))
+  if (excluded.some(word => isIn(path, word.slice(1)))) return false
   return words(project).some(word => !word.startsWith('!') && isIn(path, word))
 }
 
-/** The cycles among files, given their texts by path: for each group of files that import each other, a shortest one. */
+/** A shortest cycle for each group of files that import each other. @param texts the texts of the files by path */
 export function findCycles(texts: Map<string, string>): string[][] {
   const graph = new Map([...texts].map(([path, source]) => [path, targets(path, source, texts)]))
   const reported = new Set<string>()
@@ -114,22 +114,22 @@ function targets(path: string, source: string, texts: Map<string, string>): stri
   return relative.map(specifier => join(dirname(path), specifier)).filter(target => texts.has(target))
 }
 
-/** The shortest way from a file back to itself, with the file at both ends. */
+/** The shortest cycle through a file, with the file at both ends. */
 function shortestCycle(graph: Map<string, string[]>, start: string): string[] | undefined {
   const cameFrom = new Map<string, string>()
-  const waiting = [start]
-  for (const path of waiting) {
+  const queue = [start]
+  for (const path of queue) {
     for (const target of graph.get(path) ?? []) {
-      if (target === start) return [...wayTo(path, cameFrom), start]
+      if (target === start) return [...pathTo(path, cameFrom), start]
       if (cameFrom.has(target)) continue
       cameFrom.set(target, path)
-      waiting.push(target)
+      queue.push(target)
     }
   }
   return undefined
 }
 
-function wayTo(path: string, cameFrom: Map<string, string>): string[] {
+function pathTo(path: string, cameFrom: Map<string, string>): string[] {
   const before = cameFrom.get(path)
-  return before === undefined ? [path] : [...wayTo(before, cameFrom), path]
+  return before === undefined ? [path] : [...pathTo(before, cameFrom), path]
 }

@@ -1,19 +1,19 @@
-/** What every check works on: a source text with its comments and strings blanked, and findings with line numbers. */
+/** A tokenizer that blanks comments and strings of a source, and findings with line numbers. */
 
-/** Something that a check found. */
+/** One violation of a rule. */
 export interface Finding {
   line: number
   what: string
 }
 
-/** The line, counted from 1, on which the character at `index` stands. */
+/** The line of the character at `index`, counted from 1. */
 export function lineAt(source: string, index: number): number {
   let line = 1
   for (let at = source.indexOf('\n'); at !== -1 && at < index; at = source.indexOf('\n', at + 1)) line++
   return line
 }
 
-/** A finding for every match of `pattern`, which must be global, in `text`. */
+/** A finding for each match of `pattern` in `text`. @param pattern a global one */
 export function findingsOf(text: string, pattern: RegExp, what: (match: RegExpExecArray) => string): Finding[] {
   return [...text.matchAll(pattern)].map(match => ({ line: lineAt(text, match.index), what: what(match) }))
 }
@@ -32,24 +32,24 @@ export function closing(code: string, open: number): number {
   return code.length
 }
 
-/** The index of the first character at or after `from` that is not white space. */
+/** The index of the first character from `from` on that is no white space. */
 export function skipSpace(code: string, from: number): number {
   let at = from
   while (at < code.length && /\s/.test(code[at] as string)) at++
   return at
 }
 
-const known = new Map<string, string>()
+const blanked = new Map<string, string>()
 
 /**
  * The source with comments, and the insides of strings, templates and regular expressions, replaced by spaces. Quotes,
- * line breaks and the code within `${}` stay, so every index and line number of the source holds in the result too.
+ * line breaks and the code within `${}` stay, so that indexes and line numbers of the result are those of the source.
  */
 export function codeOnly(source: string): string {
-  let code = known.get(source)
+  let code = blanked.get(source)
   if (code === undefined) {
     code = new Blanker(source).run()
-    known.set(source, code)
+    blanked.set(source, code)
   }
   return code
 }
@@ -63,9 +63,9 @@ class Blanker {
   readonly #source: string
   #out = ''
   #at = 0
-  /** The last word or sign of code, '' at the start. */
+  /** The last word or sign of code; '' at the start. */
   #last = ''
-  /** For each open `(`: whether it follows if, while, for or with, so that a statement comes after it. */
+  /** For each open `(`: whether it follows if, while, for or with, so that a statement follows its end. */
   readonly #parens: boolean[] = []
   /** For each open `{`: whether it is the `${` of a template. */
   readonly #braces: boolean[] = []
@@ -136,7 +136,7 @@ class Blanker {
     this.#keep(1)
   }
 
-  /** A string ends at its quote, or at the end of the line: a mistake here must not swallow the rest of the file. */
+  /** A string ends at its quote, or at the end of the line, so that a mistake here does not blank the rest of the file. */
   #string(quote: string): void {
     let end = this.#at + 1
     while (end < this.#source.length && this.#source[end] !== quote && this.#source[end] !== '\n') {

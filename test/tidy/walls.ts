@@ -1,22 +1,22 @@
 /**
- * The walls: who may import whom, type imports included. Changing this table is a decision that needs a record in
- * `docs/adr/`. A row's own folder is always allowed. Words are separated by spaces; `!x` takes x away again.
+ * The walls: which folder may import what, type imports included. A change of this table needs a record in `docs/adr/`. A
+ * folder may always import itself. Words are separated by spaces; `!x` excludes x.
  */
 
-/** One row of the table. The first row whose `folder` holds a file decides about that file. */
+/** One row of the table. The first row whose `folder` has a file applies to it. */
 export interface Wall {
   folder: string
-  /** Places of the project, by their names in `places`. */
+  /** Allowed places of the project, by their names in `places`. */
   project: string
-  /** npm packages, as globs over their names. */
+  /** Allowed npm packages, as globs over their names. */
   packages: string
-  /** Modules of Node by the first part of their name (`fs` covers `fs/promises`), or `any`. */
+  /** Allowed modules of Node by the first part of their name (`fs` includes `fs/promises`), or `any`. */
   builtins: string
-  /** Why the row is as it is, where the folder's task does not say it. */
+  /** The reason, where the folder's purpose does not give it. */
   why?: string
 }
 
-/** The names that the table uses, as globs over paths from the root of the repository. */
+/** The places that the table names, as globs over paths from the root of the repository. */
 export const places: Record<string, string> = {
   anything: '**',
   core: 'src/core/**',
@@ -69,7 +69,7 @@ export const walls: Wall[] = [
     project: '',
     packages: '',
     builtins: 'fs path net',
-    why: 'all who write files write them so, see docs/adr/0026-durable-files.md; net: sockets with names in the file system',
+    why: 'durable files are written here for all folders, see docs/adr/0026-durable-files.md; net: sockets with names in the file system',
   },
   { folder: 'services', project: 'core ports events', packages: '', builtins: '' },
   { folder: 'control', project: 'core ports events services', packages: '', builtins: '' },
@@ -147,14 +147,14 @@ export const walls: Wall[] = [
     project: 'core ports config drivers/cage drivers/docker store system',
     packages: 'dockerode',
     builtins: 'any',
-    why: 'it looks at everything that a server would use, without one; core decides what is wrong',
+    why: 'it checks everything that a server would use, without one; core decides what is wrong',
   },
   {
     folder: 'cli',
     project: 'core config main doctor drivers/docker',
     packages: 'commander',
     builtins: 'any',
-    why: 'building an image and looking at the machine need no server; both work while none runs',
+    why: 'building an image and checking the machine work without a server',
   },
   {
     folder: 'sim/run',
@@ -180,8 +180,8 @@ export const walls: Wall[] = [
 ]
 
 /**
- * Walls between the subjects of a floor: which other subjects each of its folders may import. Files at the top of the floor are for all,
- * and import none of them. There are no cycles: a subject may import only those above it in its table.
+ * Walls between the subjects of a floor: which other subjects each of its folders may import. Every subject may import the files at the
+ * top of the floor, which import no subject. There are no cycles: a subject may import only those above it in its table.
  */
 export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'src/core': {
