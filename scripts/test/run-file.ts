@@ -89,7 +89,9 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
   const unwell = files.filter(file => failed.has(resolve(file)) || (grep.length === 0 && timeOf(file) === undefined))
   const [slowest] = files.toSorted((a, b) => (timeOf(b) ?? 0) - (timeOf(a) ?? 0))
   const hasPassed =
-    counts.passed + counts.skipped + counts.todo === counts.tests && (counts.tests > 0 || grep.length > 0)
+    counts.passed + counts.skipped + counts.todo === counts.tests &&
+    // Tests of a suite that is skipped are not counted.
+    (counts.tests > 0 || skips.length > 0 || grep.length > 0)
   return {
     task,
     name: nameOf(task, slowest!, unwell),

@@ -62,6 +62,14 @@ test('a file of test/wire that passes when it runs alone is named as unsteady, w
   assert.equal(status, 0)
 })
 
+test('a file whose only suite is skipped has not failed', () => {
+  const skipped = "test.suite('needs Python', { skip: 'there is no Python' }, () => { test('it holds', () => {}) })"
+  const { status, stdout, lastLine } = runTests({ 'test/wire/a.test.ts': skipped, 'test/core/b.test.ts': PASSES })
+  assert.match(stdout, /^skipped: needs Python: there is no Python$/m)
+  assert.equal(lastLine, '1 passed, 0 failed, 1 skipped')
+  assert.equal(status, 0)
+})
+
 test('a file outside of test/wire has one try', () => {
   const { status, lastLine } = runTests({ 'test/core/a.test.ts': FAILS_ONCE })
   assert.equal(lastLine, '0 passed, 1 failed, 0 skipped')
