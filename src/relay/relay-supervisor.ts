@@ -1,9 +1,11 @@
 /** The server's side of the relay: finds it or starts it, tells it where the server is, and replaces it when it dies or hangs. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
 import type { TokenNews } from './known-tokens.ts'
@@ -342,7 +344,7 @@ async function start(dataDir: string, port: number, beside = false): Promise<voi
     child = spawn(process.execPath, [PROGRAM, dataDir, String(port), ...(beside ? ['beside'] : [])], {
       cwd: '/',
       detached: true,
-      env: {},
+      env: compileCacheEnvironment(),
       stdio: ['ignore', 'pipe', log],
     })
   } finally {

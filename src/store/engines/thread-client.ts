@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { compileCacheEnvironment } from '../../disk/compile-cache.ts'
 import type { Host } from './host.ts'
 import type { SqliteEngineOptions, StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
@@ -30,7 +31,9 @@ export class ThreadClient implements Host {
 
   /** Starts a thread with this program and opens the database in it. */
   static async open(program: URL, options: Pick<SqliteEngineOptions, 'file'>): Promise<ThreadClient> {
-    const client = new ThreadClient(new Worker(program, { workerData: options, name: 'store' }))
+    const client = new ThreadClient(
+      new Worker(program, { workerData: options, name: 'store', env: compileCacheEnvironment() }),
+    )
     await client.#opened.promise
     return client
   }

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Body, Pieces, ReadingName } from '../../core/bodies/body-readings.ts'
 import { AppError } from '../../core/errors.ts'
+import { compileCacheEnvironment } from '../../disk/compile-cache.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import { unpackError } from '../../store/engines/thread-messages.ts'
 
@@ -80,7 +81,11 @@ export class BodyThreads implements BodyParser {
   }
 
   #start(): Worker {
-    const thread = new Worker(this.#program, { name: 'bodies', resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } })
+    const thread = new Worker(this.#program, {
+      name: 'bodies',
+      env: compileCacheEnvironment(),
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    })
     thread.on('message', (answer: ReadingAnswer) => {
       const reading = this.#threads.get(thread)
       this.#threads.set(thread, null)
