@@ -77,8 +77,10 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   const dataDir = options.dataDir ?? temporaryFolder()
   const own = ['--port', String(options.port ?? 0), '--data-dir', dataDir, '--json', '--log-level', 'debug']
   const args = options.trusting === false ? (options.args ?? []) : withTrust(options.args ?? [])
-  const { child, lines, printed, ended } = run(['serve', ...own, ...serverArgs(args)], options.env ?? {})
-  cleanEngine(dataDir)
+  const words = serverArgs(args)
+  const { child, lines, printed, ended } = run(['serve', ...own, ...words], options.env ?? {})
+  const engine = words.includes('--docker') ? words[words.indexOf('--docker') + 1]! : 'off'
+  if (engine !== 'off') cleanEngine(engine, dataDir)
   atEnd(async () => {
     child.kill('SIGKILL')
     await ended

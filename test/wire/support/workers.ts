@@ -86,16 +86,21 @@ export function signOf(dataDir: string): string | null {
   }
 }
 
-/** Removes all that a server has on the engine when the test file ends, also when it is ended from outside. */
-export function cleanEngine(dataDir: string): void {
-  if (!inContainers) return
+/** The engines with the data directories whose installations are removed from them. */
+const cleaned = new Set<string>()
+
+/** Removes all that a server has on its engine when the test file ends, also when a test failed or the file is ended from outside. */
+export function cleanEngine(engine: string, dataDir: string): void {
+  const both = `${engine} ${dataDir}`
+  if (cleaned.has(both)) return
+  cleaned.add(both)
   const removeAll = () => {
     for (const label of labelsOf(dataDir)) {
       const filter = ['--filter', `label=${label}`]
-      const containers = linesOf(docker(['ps', '-aq', ...filter]))
-      if (containers.length > 0) docker(['rm', '-fv', ...containers])
-      const networks = linesOf(docker(['network', 'ls', '-q', ...filter]))
-      if (networks.length > 0) docker(['network', 'rm', ...networks])
+      const containers = linesOf(docker(engine, ['ps', '-aq', ...filter]))
+      if (containers.length > 0) docker(engine, ['rm', '-fv', ...containers])
+      const networks = linesOf(docker(engine, ['network', 'ls', '-q', ...filter]))
+      if (networks.length > 0) docker(engine, ['network', 'rm', ...networks])
     }
   }
   const takeBack = atExit(removeAll)
@@ -113,10 +118,10 @@ function labelsOf(dataDir: string): string[] {
 }
 
 /** At the exit of this process nothing can wait for the engine but a program. */
-function docker(words: readonly string[]): string {
+function docker(engine: string, words: readonly string[]): string {
   try {
     const stdio = ['ignore', 'pipe', 'ignore'] as const
-    return execFileSync('docker', ['--host', engineUrl, ...words], { encoding: 'utf8', stdio: [...stdio] })
+    return execFileSync('docker', ['--host', engine, ...words], { encoding: 'utf8', stdio: [...stdio] })
   } catch {
     // There was nothing to remove, or the engine is gone.
     return ''
@@ -133,8 +138,8 @@ const named: string[] = []
 const builtByServers: string[] = []
 
 function removeImages(): void {
-  const found = builtByServers.flatMap(filter => linesOf(docker(['images', '-q', '--filter', filter])))
-  if (named.length + found.length > 0) docker(['rmi', '-f', ...named, ...found])
+  const found = builtByServers.flatMap(filter => linesOf(docker(engineUrl, ['images', '-q', '--filter', filter])))
+  if (named.length + found.length > 0) docker(engineUrl, ['rmi', '-f', ...named, ...found])
 }
 
 const takeBackImages = atExit(removeImages)
