@@ -113,10 +113,14 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
       others.push(other)
     }
     assert.ok(others.length > 0)
-    const answers = await Promise.all(
-      Array.from({ length: 200 }, () => ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })),
-    )
-    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    // More at once than it would like to have connections, and few enough that none waits for seconds on a busy machine.
+    const client = async () => {
+      for (let n = 0; n < 5; n += 1) {
+        const { status, text } = await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
+        assert.equal(status, 200, text)
+      }
+    }
+    await Promise.all(Array.from({ length: 40 }, client))
     for (const other of others) await other.end()
     assert.equal((await ask(server, `/v2/${endpoint}/purge-queue`, { method: 'POST' })).json.removed, 200)
   })
