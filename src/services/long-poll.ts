@@ -2,41 +2,49 @@ import { AppError } from '../core/errors.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Notifier, Topic } from '../ports/notifier.ts'
 
-/** Most requests that may be held at once; one more is refused with 429. */
-export const MAX_HELD = 20_000
+/** Maximum number of calls that one {@link LongPoll} holds at once; one more is refused with 429. */
+const MAX_HELD = 20_000
 
-/** What a wait is for and how long it may take. */
+/** What a call waits for, and how long it may take. */
 export interface Wait<Value> {
+  /** Notifications that may end the wait. */
   readonly topics: readonly Topic[]
-  /** Looks whether the wait is over: null while it is not. */
+  /** Something else that may end the wait. It gets a function that wakes the wait, and returns one that takes it back. */
+  readonly join?: (wake: () => void) => () => void
+  /** Reads whether the wait is over: null while it is not. */
   readonly read: () => Promise<Value | null>
   readonly forMs: number
-  /** Ends the wait early, with null: the client went away, or the server stops. */
+  /** End the wait early, with null: the client went away, or the server stops. */
   readonly signals: readonly AbortSignal[]
 }
 
-/** Holds requests until something is true. Subscribes first, then reads, then waits, so no notification is missed. */
+/** Holds calls until something is true. Subscribes first, then reads, then waits, so no notification is missed. */
 export class LongPoll {
   readonly #clock: Clock
   readonly #notifier: Notifier
+  readonly #who: string
   #held = 0
 
-  constructor(clock: Clock, notifier: Notifier) {
+  /** @param who is held, for the sentence that refuses one call too many */
+  constructor(clock: Clock, notifier: Notifier, who: 'requests' | 'workers' = 'requests') {
     this.#clock = clock
     this.#notifier = notifier
+    this.#who = who
   }
 
   /**
    * The first value that `read` gives, or null when the time is over or a signal came first.
-   * @throws AppError `rate_limited` when too many requests are held already; what `read` throws
+   * @throws AppError `rate_limited` when too many calls are held already; what `read` throws
    */
   async until<Value>(wait: Wait<Value>): Promise<Value | null> {
     if (this.#held >= MAX_HELD) {
-      throw new AppError('rate_limited', 'too many requests are waiting on this server', { retryAfterSeconds: 5 })
+      throw new AppError('rate_limited', `too many ${this.#who} are waiting on this server`, { retryAfterSeconds: 5 })
     }
     this.#held += 1
     const alarm = new Alarm(this.#clock, wait.forMs, wait.signals)
-    const subscriptions = wait.topics.map(topic => this.#notifier.subscribe(topic, () => alarm.ring()))
+    const wake = () => alarm.ring()
+    const subscriptions = wait.topics.map(topic => this.#notifier.subscribe(topic, wake))
+    if (wait.join !== undefined) subscriptions.push(wait.join(wake))
     try {
       for (;;) {
         const value = await wait.read()
@@ -52,7 +60,7 @@ export class LongPoll {
 }
 
 /** Rings at a notification; is over after a time or at a signal. */
-export class Alarm {
+class Alarm {
   over = false
   #rung = false
   #waiter: (() => void) | null = null

@@ -1,17 +1,16 @@
-import { AppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Notifier } from '../../ports/notifier.ts'
-import { Alarm, MAX_HELD } from '../long-poll.ts'
+import { LongPoll } from '../long-poll.ts'
 
 /**
- * What a try to get jobs came to: the jobs; null when waiting for more makes no sense, `barred` when this worker will get none but may
+ * What a claim came to: the jobs; null when waiting for more makes no sense, `barred` when this worker will get none but may
  * wait, `held_back` when it will get none before it holds less, `left` when there are some that only another one can have.
  */
-export type Taken = ClaimedJob[] | 'barred' | 'held_back' | 'left' | null
+export type Claimed = ClaimedJob[] | 'barred' | 'held_back' | 'left' | null
 
-/** A worker that waits for jobs. */
+/** A take: a worker that waits for jobs. */
 export interface Taker {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId
@@ -19,109 +18,163 @@ export interface Taker {
   readonly signals: readonly AbortSignal[]
   /**
    * Tries to get jobs.
-   * @param takersInLine how many workers wait in this line, this one included
+   * @param takers how many takes wait in the poll queue, this one included
    */
-  readonly claim: (takersInLine: number) => Promise<Taken>
+  readonly claim: (takers: number) => Promise<Claimed>
 }
 
-/** What keeps a worker from getting jobs that wait may end without a word to it, so it looks again after this time. */
+/** What holds a worker back may end without a notification, so it claims again after this time. */
 const HELD_BACK_MS = 1_000
 
 /**
- * The workers that wait for jobs, one line for each endpoint. A notification wakes the one that waits longest, and one
+ * The takes that wait for jobs, one poll queue for each endpoint. A notification wakes the take that waits longest, and one
  * that got something wakes the next: a hundred idle workers cost one claim per job, not a hundred.
  */
 export class PollQueues {
   readonly #clock: Clock
   readonly #notifier: Notifier
-  readonly #lines = new Map<EndpointId, { alarms: Set<Alarm>; unsubscribe: () => void }>()
-  #held = 0
+  readonly #longPoll: LongPoll
+  readonly #queues = new Map<EndpointId, PollQueue>()
 
   constructor(clock: Clock, notifier: Notifier) {
     this.#clock = clock
     this.#notifier = notifier
+    this.#longPoll = new LongPoll(clock, notifier, 'workers')
   }
 
   /**
    * Jobs as soon as the claim gives some; none when the time is over, a signal came, or the claim said null.
    * @throws AppError `rate_limited` when too many workers wait
    */
-  async take(taker: Taker): Promise<ClaimedJob[]> {
-    if (this.#held >= MAX_HELD) {
-      throw new AppError('rate_limited', 'too many workers are waiting on this server', { retryAfterSeconds: 5 })
-    }
-    this.#held += 1
-    const alarm = new Alarm(this.#clock, taker.holdMs, taker.signals)
-    const unsubscribe = this.#notifier.subscribe(`worker:${taker.workerId}`, () => alarm.ring())
-    let line = this.#join(taker.endpointId, alarm)
-    try {
-      for (;;) {
-        const claimed = await taker.claim(line.size)
-        if (claimed === null) return []
-        // In line it would be woken for jobs that it cannot have, and keep them from those behind it.
-        if (claimed === 'barred' || claimed === 'held_back') this.#leave(taker.endpointId, alarm)
-        else if (claimed !== 'left' && claimed.length > 0) return claimed
-        else if (!line.has(alarm)) {
-          // It may have jobs again. What came before it was back in line is found by trying once more.
-          line = this.#join(taker.endpointId, alarm)
-          continue
-        } else if (claimed === 'left') wakeNext(line, alarm)
-        if (alarm.over) return []
-        await this.#next(alarm, claimed === 'held_back')
+  async take({ endpointId, workerId, holdMs, signals, claim }: Taker): Promise<ClaimedJob[]> {
+    const place = new Place(this.#clock, () => this.#queueOf(endpointId))
+    const jobs = await this.#longPoll.until({
+      topics: [`worker:${workerId}`],
+      join: wake => place.open(wake),
+      read: () => claimAt(place, claim),
+      forMs: holdMs,
+      signals,
+    })
+    return jobs ?? []
+  }
+
+  #queueOf(endpointId: EndpointId): PollQueue {
+    let queue = this.#queues.get(endpointId)
+    if (queue === undefined) {
+      const takes = new Set<() => void>()
+      const unsubscribe = this.#notifier.subscribe(`queue:${endpointId}`, () => wakeFirst(takes))
+      const close = () => {
+        unsubscribe()
+        this.#queues.delete(endpointId)
       }
-    } finally {
-      unsubscribe()
-      alarm.close()
-      this.#leave(taker.endpointId, alarm)
-      this.#held -= 1
+      queue = { takes, close }
+      this.#queues.set(endpointId, queue)
+    }
+    return queue
+  }
+}
+
+/** One try of a take: the jobs that it gets, none when it is to end without any, null when it is to wait. */
+async function claimAt(place: Place, claim: Taker['claim']): Promise<ClaimedJob[] | null> {
+  for (;;) {
+    place.cancelWake()
+    const claimed = await claim(place.takers)
+    if (claimed === null) return []
+    if (claimed === 'barred' || claimed === 'held_back') {
+      // In the queue it would be woken for jobs that it cannot have, and keep them from those behind it.
+      place.leave()
+      if (claimed === 'held_back') place.wakeAfter(HELD_BACK_MS)
+      return null
+    }
+    if (claimed !== 'left' && claimed.length > 0) return claimed
+    if (place.isQueued) {
+      if (claimed === 'left') place.wakeNext()
+      return null
+    }
+    // It may have jobs again. What came before it was back in the queue is found by claiming once more.
+    place.join()
+  }
+}
+
+/** The takes that wait for jobs of one endpoint, as functions that wake them, in the order in which they came. */
+interface PollQueue {
+  readonly takes: Set<() => void>
+  /** Called when the last take has left. */
+  readonly close: () => void
+}
+
+/** The place of one take in the poll queue of its endpoint, which it leaves while it can have no job. */
+class Place {
+  readonly #clock: Clock
+  readonly #find: () => PollQueue
+  #wake = () => {}
+  #queue: PollQueue | null = null
+  #cancelTimer = () => {}
+
+  /** @param find the poll queue of the endpoint, a new one where no take waits */
+  constructor(clock: Clock, find: () => PollQueue) {
+    this.#clock = clock
+    this.#find = find
+  }
+
+  /** Joins the poll queue for the first time. The returned function ends the wait. */
+  open(wake: () => void): () => void {
+    this.#wake = wake
+    this.join()
+    return () => {
+      this.cancelWake()
+      this.leave()
     }
   }
 
-  async #next(alarm: Alarm, heldBack: boolean): Promise<void> {
-    const cancelTimer = heldBack ? this.#clock.after(HELD_BACK_MS, () => alarm.ring()) : () => {}
-    await alarm.next()
-    cancelTimer()
-  }
-
-  #join(endpointId: EndpointId, alarm: Alarm): ReadonlySet<Alarm> {
-    let line = this.#lines.get(endpointId)
-    if (line === undefined) {
-      const alarms = new Set<Alarm>()
-      line = { alarms, unsubscribe: this.#notifier.subscribe(`queue:${endpointId}`, () => wakeFirst(alarms)) }
-      this.#lines.set(endpointId, line)
-    }
-    line.alarms.add(alarm)
-    return line.alarms
+  join(): void {
+    this.#queue = this.#find()
+    this.#queue.takes.add(this.#wake)
   }
 
   /** Whoever leaves passes a wake-up on: it may have been meant for a worker that is still there. */
-  #leave(endpointId: EndpointId, alarm: Alarm): void {
-    const line = this.#lines.get(endpointId)
-    if (line?.alarms.delete(alarm) !== true) return
-    if (line.alarms.size > 0) {
-      wakeFirst(line.alarms)
-      return
+  leave(): void {
+    const queue = this.#queue
+    if (queue?.takes.delete(this.#wake) !== true) return
+    if (queue.takes.size > 0) wakeFirst(queue.takes)
+    else queue.close()
+  }
+
+  get isQueued(): boolean {
+    return this.#queue?.takes.has(this.#wake) === true
+  }
+
+  /** How many takes wait in the poll queue. */
+  get takers(): number {
+    return this.#queue?.takes.size ?? 0
+  }
+
+  /** Wakes the take behind this one. */
+  wakeNext(): void {
+    let isBehind = false
+    for (const wake of this.#queue?.takes ?? []) {
+      if (isBehind) {
+        wake()
+        return
+      }
+      isBehind = wake === this.#wake
     }
-    line.unsubscribe()
-    this.#lines.delete(endpointId)
+  }
+
+  wakeAfter(ms: number): void {
+    this.#cancelTimer = this.#clock.after(ms, this.#wake)
+  }
+
+  /** Takes {@link wakeAfter} back. */
+  cancelWake(): void {
+    this.#cancelTimer()
+    this.#cancelTimer = () => {}
   }
 }
 
-/** Wakes the one that stands behind it. */
-function wakeNext(alarms: ReadonlySet<Alarm>, before: Alarm): void {
-  let passed = false
-  for (const alarm of alarms) {
-    if (passed) {
-      alarm.ring()
-      return
-    }
-    passed = alarm === before
-  }
-}
-
-function wakeFirst(alarms: ReadonlySet<Alarm>): void {
-  for (const alarm of alarms) {
-    alarm.ring()
+function wakeFirst(takes: ReadonlySet<() => void>): void {
+  for (const wake of takes) {
+    wake()
     return
   }
 }

@@ -21,7 +21,7 @@ import { claimShare } from '../jobs/claim-share.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { mayFinishLate } from '../jobs/late-results.ts'
 import type { LostJobs } from '../jobs/lost-jobs.ts'
-import { PollQueues, type Taken } from '../jobs/poll-queue.ts'
+import { type Claimed, PollQueues } from '../jobs/poll-queue.ts'
 import type { LongPoll } from '../long-poll.ts'
 import type { Fleet } from './fleet.ts'
 import type { WorkerActivities } from './worker-activity.ts'
@@ -159,8 +159,8 @@ export class WorkerCalls {
   #claimUntilTold(worker: Worker, request: TakeRequest) {
     const told = this.#fleet.toldStops(worker.id)
     const toldBefore = told.size
-    return async (takersInLine: number) => {
-      const claimed = await this.#claim(worker, request, takersInLine)
+    return async (takers: number) => {
+      const claimed = await this.#claim(worker, request, takers)
       const isMore = told.size > toldBefore && request.idle === false
       if (Array.isArray(claimed) && claimed.length > 0) return claimed
       return isMore ? null : claimed
@@ -299,7 +299,7 @@ export class WorkerCalls {
   }
 
   /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
-  async #claim(worker: Worker, request: TakeRequest, takers: number): Promise<Taken> {
+  async #claim(worker: Worker, request: TakeRequest, takers: number): Promise<Claimed> {
     const { store, clock } = this.#ports
     const { id: workerId, endpointId } = worker
     const serial = this.#sightings.isSerial(workerId)
