@@ -28,7 +28,7 @@ export interface WorkerUsageSum {
 }
 
 /** Workers of one flavor in one phase, at this moment. */
-export interface RunningWorkers {
+export interface FlavorWorkers {
   readonly flavor: string
   readonly phase: BilledPhase
   readonly workers: number
@@ -42,7 +42,7 @@ export interface RunningWorkers {
 export interface UsageStore {
   jobs(query: UsageQuery): Promise<{ sums: JobUsageSum[]; nextMs: number | null }>
   /** What an owner's workers that have not ended are doing: how many of each flavor in each phase. */
-  running(owner: OwnerId): Promise<RunningWorkers[]>
+  running(owner: OwnerId): Promise<FlavorWorkers[]>
   /** The time of workers that run is included up to `nowMs`. */
   workers(query: UsageQuery, nowMs: number): Promise<{ sums: WorkerUsageSum[]; nextMs: number | null }>
   /** Counts workers that were not counted since `beforeMs` up to now, at most `limit`. Returns how many there were. */

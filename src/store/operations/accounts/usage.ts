@@ -11,8 +11,8 @@ import {
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
 import type {
+  FlavorWorkers,
   JobUsageSum,
-  RunningWorkers,
   UsageQuery,
   UsageStore,
   WorkerUsageSum,
@@ -64,8 +64,8 @@ export const usage = {
     })
   }),
 
-  running: read(function* (owner: OwnerId): Steps<RunningWorkers[]> {
-    return [...(yield* query<RunningWorkers>(sql.runningWorkers, [owner]))]
+  running: read(function* (owner: OwnerId): Steps<FlavorWorkers[]> {
+    return [...(yield* query<FlavorWorkers>(sql.runningWorkers, [owner]))]
   }),
 
   countWorkers: write(function* (nowMs: number, beforeMs: number, limit: number): Steps<number> {
