@@ -114,7 +114,7 @@ export function createApp(ports: Ports, config: AppConfig, requests?: Targets & 
       await Promise.all([loops.stopDispatching(DISPATCH_END_MS), access.saveCounts()])
       await abandon()
     },
-    answersLost: agoMs => workers.sightings.doubtSince(ports.clock.monotonic() - agoMs),
+    answersLost: agoMs => workers.running.doubtSince(ports.clock.monotonic() - agoMs),
     abandon,
   }
 }

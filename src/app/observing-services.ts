@@ -19,14 +19,14 @@ export interface ObservingServices {
 export function createObservingServices(
   ports: Ports,
   { placing }: AppConfig,
-  { fleet }: WorkerServices,
+  { fleet, running }: WorkerServices,
   { balancing, gateway }: BalancingServices,
   { stopping }: Stopping,
 ): ObservingServices {
-  const explaining = new Explainer(ports, { fleet, balancing }, placing)
+  const explaining = new Explainer(ports, { fleet, running, balancing }, placing)
   return {
     explaining,
-    workers: new WorkerReading(ports, { fleet, balancing, explaining }),
+    workers: new WorkerReading(ports, { running, balancing, explaining }),
     logs: new LogReading(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),
     ready: () => isReady(ports, stopping),

@@ -2,16 +2,15 @@ import type { Ports } from '../ports/ports.ts'
 import { LostJobs } from '../services/jobs/lost-jobs.ts'
 import { UndeliveredResults } from '../services/jobs/undelivered-results.ts'
 import { Fleet } from '../services/workers/fleet.ts'
-import { WorkerActivities } from '../services/workers/worker-activity.ts'
+import { RunningWorkers } from '../services/workers/running-workers.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
 import type { LateAddresses, Stopping } from './config.ts'
 import type { JobServices } from './job-services.ts'
 
 /** Workers: their processes and containers, what is known of them, and their calls. */
 export interface WorkerServices {
+  readonly running: RunningWorkers
   readonly fleet: Fleet
-  readonly sightings: WorkerActivities
-  readonly unsent: UndeliveredResults
   readonly lostJobs: LostJobs
   readonly calls: WorkerCalls
 }
@@ -22,10 +21,10 @@ export function createWorkerServices(
   addresses: LateAddresses,
   signals: Stopping,
 ): WorkerServices {
-  const unsent = new UndeliveredResults(ports, jobs)
-  const fleet = new Fleet(ports, jobs, unsent, addresses.current)
-  const sightings = new WorkerActivities(ports.clock)
-  const lostJobs = new LostJobs(ports, { jobs, fleet, sightings, unsent })
-  const calls = new WorkerCalls(ports, { jobs, fleet, waiting: longPoll, sightings, lostJobs }, signals)
-  return { fleet, sightings, unsent, lostJobs, calls }
+  const running = new RunningWorkers(ports.clock)
+  const undelivered = new UndeliveredResults(ports, jobs, running)
+  const fleet = new Fleet(ports, { jobs, running, undelivered }, addresses.current)
+  const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
+  const calls = new WorkerCalls(ports, { jobs, fleet, waiting: longPoll, running, lostJobs }, signals)
+  return { running, fleet, lostJobs, calls }
 }

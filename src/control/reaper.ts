@@ -1,10 +1,10 @@
-import type { WorkerId } from '../core/ids.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
 import type { Batches } from '../services/jobs/batches.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
+import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import { Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
 
@@ -21,19 +21,20 @@ const TICK_MS = 1_000
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>
   readonly #fleet: Fleet
+  readonly #running: RunningWorkers
   readonly #jobs: Jobs
   readonly #inspector: WorkerWatchdog
   readonly #batches: Batches
-  readonly #stoppingSince = new Map<WorkerId, number>()
   readonly #upkeep: Upkeep
 
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>,
-    services: { fleet: Fleet; jobs: Jobs; batches: Batches },
+    services: { fleet: Fleet; running: RunningWorkers; jobs: Jobs; batches: Batches },
     inspector: WorkerWatchdog,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
+    this.#running = services.running
     this.#jobs = services.jobs
     this.#batches = services.batches
     this.#inspector = inspector
@@ -60,8 +61,8 @@ export class Reaper {
     const alive: Worker[] = []
     for (const worker of workers) {
       const observation = await this.#ports.driver.observe(worker.id)
-      if (observation.state === 'exited' && !this.#fleet.isLaunching(worker.id))
-        await this.#fleet.recordExit(worker.id, observation.exit)
+      const isLaunching = this.#running.find(worker.id)?.isLaunching === true
+      if (observation.state === 'exited' && !isLaunching) await this.#fleet.recordExit(worker.id, observation.exit)
       else alive.push(worker)
     }
     await this.#fleet.finishBurials(new Set(workers.map(({ id }) => id)))
@@ -69,14 +70,11 @@ export class Reaper {
   }
 
   async #killOverdue(alive: readonly Worker[], nowMs: number): Promise<void> {
-    const stopping = alive.filter(worker => worker.state === 'STOPPING')
-    for (const worker of stopping) {
-      const sinceMs = this.#stoppingSince.get(worker.id) ?? nowMs
-      this.#stoppingSince.set(worker.id, sinceMs)
-      if (nowMs - sinceMs >= KILL_GRACE_MS) await this.#ports.driver.kill(worker.id)
+    for (const worker of alive.filter(({ state }) => state === 'STOPPING')) {
+      const running = this.#running.of(worker)
+      running.stoppingSinceMs ??= nowMs
+      if (nowMs - running.stoppingSinceMs >= KILL_GRACE_MS) await this.#ports.driver.kill(worker.id)
     }
-    const ids = new Set(stopping.map(worker => worker.id))
-    for (const id of this.#stoppingSince.keys()) if (!ids.has(id)) this.#stoppingSince.delete(id)
   }
 
   /** A worker that still works on an ended job and holds no other is replaced; one with other jobs is left alone. */

@@ -1,13 +1,11 @@
 import { initTimeoutMs } from '../core/endpoints/init-timeout.ts'
-import type { WorkerId } from '../core/ids.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/workers/worker-liveness.ts'
 import type { Ports } from '../ports/ports.ts'
 import { resolvedServing } from '../services/endpoints/serving-variables.ts'
 import type { LostJobs } from '../services/jobs/lost-jobs.ts'
-import type { UndeliveredResults } from '../services/jobs/undelivered-results.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
-import type { WorkerActivities } from '../services/workers/worker-activity.ts'
+import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import { savedEnv } from '../services/workers/worker-launch-inputs.ts'
 
 /** When two looks are further apart, workers may have spoken to a server that did not listen. */
@@ -18,9 +16,8 @@ const UNHEALTHY_MS = 10_000
 /** The services that {@link WorkerWatchdog} uses. */
 export interface WatchdogParts {
   readonly fleet: Fleet
-  readonly sightings: WorkerActivities
+  readonly running: RunningWorkers
   readonly lostJobs: LostJobs
-  readonly unsent: UndeliveredResults
 }
 
 /**
@@ -30,7 +27,6 @@ export interface WatchdogParts {
 export class WorkerWatchdog {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
   readonly #parts: WatchdogParts
-  readonly #unhealthySince = new Map<WorkerId, number>()
   #lookedAtMs = Number.NEGATIVE_INFINITY
   /** Since when it looks without a gap, in epoch milliseconds. */
   #sinceMs = 0
@@ -42,12 +38,9 @@ export class WorkerWatchdog {
 
   /** Looks at all workers that have not ended. To be called every second or so. */
   async inspect(alive: readonly Worker[], nowMs: number): Promise<void> {
-    const { sightings, unsent, lostJobs } = this.#parts
+    const { running, lostJobs } = this.#parts
     this.#noticeGap(nowMs)
-    const ids = new Set(alive.map(({ id }) => id))
-    sightings.keep(ids)
-    unsent.keep(ids)
-    for (const id of this.#unhealthySince.keys()) if (!ids.has(id)) this.#unhealthySince.delete(id)
+    running.keep(new Set(alive.map(({ id }) => id)))
     for (const worker of alive.filter(({ state }) => state !== 'STOPPING')) {
       if (await this.#endFaulty(worker, nowMs)) continue
       if (worker.state !== 'STARTING') await lostJobs.readOutput(worker)
@@ -57,20 +50,20 @@ export class WorkerWatchdog {
   #noticeGap(nowMs: number): void {
     const { clock } = this.#ports
     if (clock.monotonic() - this.#lookedAtMs > GAP_MS) {
-      this.#parts.sightings.clear()
+      this.#parts.running.forgetActivity()
       this.#sinceMs = nowMs
     }
     this.#lookedAtMs = clock.monotonic()
   }
 
   async #endFaulty(worker: Worker, nowMs: number): Promise<boolean> {
-    const { fleet, sightings } = this.#parts
+    const { fleet } = this.#parts
     const atMs = this.#ports.clock.monotonic()
-    const seen = sightings.of(worker.id)
+    const running = this.#parts.running.of(worker)
+    const seen = running.activity
     if (worker.problem !== null) {
-      const sinceMs = this.#unhealthySince.get(worker.id) ?? atMs
-      this.#unhealthySince.set(worker.id, sinceMs)
-      if (atMs - sinceMs < UNHEALTHY_MS) return false
+      running.unhealthySinceMs ??= atMs
+      if (atMs - running.unhealthySinceMs < UNHEALTHY_MS) return false
       await fleet.endFaulty(worker, 'unhealthy', worker.problem)
       return true
     }
@@ -92,8 +85,8 @@ export class WorkerWatchdog {
 
   /** A worker that has never asked for a job. The time in which this server did not listen is not its fault. */
   async #endHung(worker: Worker, nowMs: number): Promise<boolean> {
-    const { fleet } = this.#parts
-    if (fleet.isLaunching(worker.id)) return false
+    const { fleet, running } = this.#parts
+    if (running.of(worker).isLaunching) return false
     const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
     const limitMs = await this.#initTimeoutMs(worker)
     if (limitMs === null || forMs < limitMs) return false

@@ -16,15 +16,20 @@ import { LongPoll } from '../../src/services/long-poll.ts'
 import { Registries } from '../../src/services/secrets/registries.ts'
 import { Secrets } from '../../src/services/secrets/secrets.ts'
 import { Fleet } from '../../src/services/workers/fleet.ts'
+import { RunningWorkers } from '../../src/services/workers/running-workers.ts'
 import type { Rig } from './rig.ts'
 
 export function servicesOf({ ports }: Rig) {
   const access = new Access(ports, [])
   const quotas = new Quotas(ports, NO_LIMITS)
   const jobs = new Jobs(ports, new LongPoll(ports.clock, ports.notifier), quotas)
-  const fleet = new Fleet(ports, jobs, new UndeliveredResults(ports, jobs), () => ({ workerUrl: '' }))
+  const running = new RunningWorkers(ports.clock)
+  const undelivered = new UndeliveredResults(ports, jobs, running)
+  const fleet = new Fleet(ports, { jobs, running, undelivered }, () => ({ workerUrl: '' }))
   return {
     access,
+    fleet,
+    running,
     accounts: new Accounts(ports, new Sharing(ports), quotas),
     keys: new Keys(ports, access),
     endpoints: new Endpoints(ports, fleet, quotas),

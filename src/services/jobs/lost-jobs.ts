@@ -3,7 +3,7 @@ import type { Worker } from '../../core/workers/worker.ts'
 import { tellsWhatItHolds } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Fleet } from '../workers/fleet.ts'
-import type { WorkerActivities } from '../workers/worker-activity.ts'
+import type { RunningWorkers } from '../workers/running-workers.ts'
 import type { Jobs } from './jobs.ts'
 import type { UndeliveredResults } from './undelivered-results.ts'
 
@@ -13,11 +13,11 @@ import type { UndeliveredResults } from './undelivered-results.ts'
  */
 export class LostJobs {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #parts: { jobs: Jobs; fleet: Fleet; sightings: WorkerActivities; unsent: UndeliveredResults }
+  readonly #parts: { jobs: Jobs; fleet: Fleet; running: RunningWorkers; undelivered: UndeliveredResults }
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock'>,
-    parts: { jobs: Jobs; fleet: Fleet; sightings: WorkerActivities; unsent: UndeliveredResults },
+    parts: { jobs: Jobs; fleet: Fleet; running: RunningWorkers; undelivered: UndeliveredResults },
   ) {
     this.#ports = ports
     this.#parts = parts
@@ -27,8 +27,8 @@ export class LostJobs {
   async afterIdleTake(worker: Worker, sdk: string | null): Promise<void> {
     if (!tellsWhatItHolds(sdk)) return
     const held = await this.#ports.store.jobs.heldBy(worker.id)
-    const { sightings } = this.#parts
-    const forgotten = held.filter(jobId => !sightings.isOnItsWay(worker.id, jobId))
+    const running = this.#parts.running.of(worker)
+    const forgotten = held.filter(jobId => !running.isOnItsWay(jobId))
     await this.#giveBack(worker, forgotten, 'it asked for other work without a result')
   }
 
@@ -39,13 +39,13 @@ export class LostJobs {
     const stopping = await store.stops.pending(worker.id)
     const missing = held.some(jobId => !listed.includes(jobId))
     const alone = missing && (await this.#isAlone(worker))
-    const forgotten = this.#parts.sightings.pinged(worker.id, { sdk, held, stopping, listed, alone })
+    const forgotten = this.#parts.running.of(worker).pinged({ sdk, held, stopping, listed, alone })
     await this.#giveBack(worker, forgotten, 'it asked for other work and left the job out of its pings')
   }
 
   /** Reads what the worker has printed of late. */
   async readOutput(worker: Worker): Promise<void> {
-    for (const { jobId, reason } of await this.#parts.unsent.read(worker, [])) {
+    for (const { jobId, reason } of await this.#parts.undelivered.read(worker, [])) {
       await this.#lose(worker, jobId, reason)
     }
   }
@@ -53,12 +53,12 @@ export class LostJobs {
   async #giveBack(worker: Worker, forgotten: readonly JobId[], cause: string): Promise<void> {
     if (forgotten.length === 0) return
     // What it printed may say why, and comes first.
-    const undelivered = await this.#parts.unsent.read(worker, forgotten)
+    const undelivered = await this.#parts.undelivered.read(worker, forgotten)
     const reasons = new Map(undelivered.map(({ jobId, reason }) => [jobId, reason]))
     const held = new Set(await this.#ports.store.jobs.heldBy(worker.id))
     for (const jobId of forgotten.filter(id => held.has(id))) {
       const reason = reasons.get(jobId)
-      if (reason === undefined && this.#parts.sightings.isDoubtful(worker.id, jobId)) {
+      if (reason === undefined && this.#parts.running.of(worker).isDoubtful(jobId)) {
         await this.#undeliver(worker, jobId)
       } else {
         await this.#lose(worker, jobId, reason ?? cause)
@@ -67,12 +67,13 @@ export class LostJobs {
   }
 
   /** The worker has never had it, so nothing is wrong with either of them. */
-  async #undeliver({ id, endpointId }: Worker, jobId: JobId): Promise<void> {
+  async #undeliver(worker: Worker, jobId: JobId): Promise<void> {
     const { store, clock } = this.#ports
+    const { id, endpointId } = worker
     const job = await store.jobs.find(endpointId, jobId, clock.now())
     if (job === null || job.workerId !== id) return
     await this.#parts.jobs.undeliver(jobId, job.attempt, id)
-    this.#parts.sightings.settled(id, [jobId], false)
+    this.#parts.running.of(worker).settled([jobId], false)
   }
 
   async #lose(worker: Worker, jobId: JobId, cause: string): Promise<void> {

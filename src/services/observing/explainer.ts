@@ -12,6 +12,7 @@ import type { Balancing } from '../balancing/balancing.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import type { Fleet } from '../workers/fleet.ts'
+import type { RunningWorkers } from '../workers/running-workers.ts'
 
 /** Most endpoints on a page of explanations: each takes several reads of the store. */
 export const MAX_EXPLAINED = 100
@@ -29,17 +30,19 @@ export interface EndpointExplanation {
 export class Explainer {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
+  readonly #running: RunningWorkers
   readonly #balancing: Balancing
   readonly #placing: Partial<PlacementRules>
 
   /** @param placing how workers share the machine; what is left out is as core/place says */
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
-    parts: { readonly fleet: Fleet; readonly balancing: Balancing },
+    parts: { readonly fleet: Fleet; readonly running: RunningWorkers; readonly balancing: Balancing },
     placing: Partial<PlacementRules> = {},
   ) {
     this.#ports = ports
     this.#fleet = parts.fleet
+    this.#running = parts.running
     this.#balancing = parts.balancing
     this.#placing = placing
   }
@@ -97,7 +100,7 @@ export class Explainer {
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
     const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
     const startProblem = await this.#fleet.startProblem(endpoint)
-    const pullPercent = (worker: WorkerId) => this.#fleet.pullPercent(worker)
+    const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
     return { capacity: await driver.capacity(), startProblem, nowMs: clock.now(), pullPercent, noGpus }
   }
 }

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { toAppError } from '../../core/errors.ts'
-import { DEFAULT_OWNER, type EndpointId, type JobId, type WorkerId } from '../../core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts'
 import { folderProblem, OPERATOR_FOLDERS } from '../../core/workers/host-folder.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../../core/workers/placement.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../../core/workers/worker.ts'
@@ -13,33 +13,36 @@ import type { WorkerMove } from '../../ports/store/store.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { UndeliveredResults } from '../jobs/undelivered-results.ts'
 import { shortId } from '../short-id.ts'
+import type { RunningWorker } from './running-worker.ts'
+import type { RunningWorkers } from './running-workers.ts'
 import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
 import { WorkerLaunchReader } from './worker-launch-inputs.ts'
-
-/** A worker whose process is being started. */
-interface Launch {
-  percent: number | null
-}
 
 const LAST_LINES = 20
 /** How many of the workers that ended last a start looks after; as many may have ended just before the server did. */
 const LAST_ENDED = 64
 
+/** What {@link Fleet} uses. */
+export interface FleetParts {
+  readonly jobs: Jobs
+  readonly running: RunningWorkers
+  readonly undelivered: UndeliveredResults
+}
+
 /** The workers: starting, draining, stopping and burying them. It does; the loops decide. */
 export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
-  readonly #unsent: UndeliveredResults
+  readonly #running: RunningWorkers
+  readonly #undelivered: UndeliveredResults
   readonly #needs: WorkerLaunchReader
   readonly #addresses: () => WorkerAddresses
-  readonly #told = new Map<WorkerId, Map<JobId, 'told' | 'again'>>()
-  readonly #launching = new Map<WorkerId, Launch>()
-  readonly #ended = new Set<WorkerId>()
 
-  constructor(ports: Ports, jobs: Jobs, unsent: UndeliveredResults, addresses: () => WorkerAddresses) {
+  constructor(ports: Ports, { jobs, running, undelivered }: FleetParts, addresses: () => WorkerAddresses) {
     this.#ports = ports
     this.#jobs = jobs
-    this.#unsent = unsent
+    this.#running = running
+    this.#undelivered = undelivered
     this.#needs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
   }
@@ -72,36 +75,20 @@ export class Fleet {
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
     const worker = this.#newWorker(endpoint, placement, { ...place, serves }, queued)
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
-    const launch: Launch = { percent: null }
-    this.#launching.set(worker.id, launch)
+    const running = this.#running.launch(worker.id)
     let recorded = false
     try {
       recorded = await store.workers.insert(worker, vault.hash(token))
     } finally {
-      if (!recorded) this.#launching.delete(worker.id)
+      if (!recorded) this.#running.forget(worker.id)
     }
     if (!recorded) return
     this.#servingChanged(worker)
     emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
     // Whatever could not be recorded is seen by the reaper once the worker does not count as launching.
-    void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token)), worker)
+    void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token, running)), worker)
       .catch(error => this.#tellFailure(error))
-      .finally(() => this.#launching.delete(worker.id))
-  }
-
-  /** Whether the worker is recorded already while its process is being started, so that none is to be seen yet. */
-  isLaunching(workerId: WorkerId): boolean {
-    return this.#launching.has(workerId)
-  }
-
-  /** How much of its image is downloaded, in percent; null when that is not known or not being done. */
-  pullPercent(workerId: WorkerId): number | null {
-    return this.#launching.get(workerId)?.percent ?? null
-  }
-
-  /** Whether the worker's end is seen and not recorded yet: what is taken back must not go to a poll that it has left. */
-  hasEnded(workerId: WorkerId): boolean {
-    return this.#ended.has(workerId)
+      .finally(() => running.launched())
   }
 
   async #startNew(launch: () => Promise<string>, worker: Worker): Promise<void> {
@@ -186,7 +173,7 @@ export class Fleet {
     fate: 'lost' | 'released' | 'unseen' = 'lost',
   ): Promise<void> {
     const { store, clock, logs } = this.#ports
-    this.#ended.add(workerId)
+    this.#running.end(workerId)
     const known = await store.workers.find(workerId)
     const { code, signal } = observed
     const exit = { code, signal, cause: exitCause(known, observed) }
@@ -195,7 +182,7 @@ export class Fleet {
       fate === 'released'
         ? this.#jobs.releaseAll(workerId)
         : this.#jobs.requeueLost(workerId, `it ${exit.cause}`, { lastLines })
-    if (known !== null) await this.#unsent.read(known, 'all')
+    if (known !== null) await this.#undelivered.read(known, 'all')
     // Before its end is recorded: when this fails, the worker is buried again. After it: what it claimed meanwhile.
     await takeBack()
     await store.stops.letGo(workerId, 'all')
@@ -209,7 +196,7 @@ export class Fleet {
    * @param alive workers that had not ended before this call
    */
   async finishBurials(alive: ReadonlySet<WorkerId>): Promise<void> {
-    for (const id of [...this.#ended]) {
+    for (const id of this.#running.ended()) {
       if (alive.has(id)) continue
       const worker = await this.#ports.store.workers.find(id)
       const { cause = 'ended', lastLines = [] } = worker?.exit ?? {}
@@ -222,8 +209,8 @@ export class Fleet {
   async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
     const { driver, emit, notifier } = this.#ports
     await driver.release(workerId)
-    if (!this.#ended.delete(workerId)) return
-    this.#told.delete(workerId)
+    if (this.#running.find(workerId)?.hasEnded !== true) return
+    this.#running.forget(workerId)
     if (worker === null) return
     const { endpointId, exit } = worker
     emit('worker.exited', { endpointId, workerId, cause: exit?.cause ?? 'ended', asked: !crashed(worker) })
@@ -289,19 +276,6 @@ export class Fleet {
     return template !== null && folderProblem(owner, template.image) !== null
   }
 
-  /**
-   * The jobs that the worker has been told to stop since this server started, `again` where it is to be told once more. The caller
-   * keeps it.
-   */
-  toldStops(workerId: WorkerId): Map<JobId, 'told' | 'again'> {
-    let told = this.#told.get(workerId)
-    if (told === undefined) {
-      told = new Map()
-      this.#told.set(workerId, told)
-    }
-    return told
-  }
-
   /** Tells everybody about a change of a worker's state that the store has made. */
   moved({ worker, from }: WorkerMove): void {
     const { emit, notifier } = this.#ports
@@ -319,7 +293,13 @@ export class Fleet {
     if (move !== null) this.moved(move)
   }
 
-  async #launch(endpoint: Endpoint, template: Template, worker: Worker, token: string): Promise<string> {
+  async #launch(
+    endpoint: Endpoint,
+    template: Template,
+    worker: Worker,
+    token: string,
+    running: RunningWorker,
+  ): Promise<string> {
     const { driver, random } = this.#ports
     const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
     const { endpointId, id: workerId, baseUrl, serves } = worker
@@ -339,11 +319,11 @@ export class Fleet {
       protocolEnv:
         serves === null ? protocolEnv({ ...identity, token, baseUrl, env: needs.env }) : identityEnv(identity),
     }
-    return driver.start(spec, this.#watch(worker))
+    return driver.start(spec, this.#watch(worker, running))
   }
 
   /** Records how the download of a worker's image comes along; the percentage is of use only while it lasts. */
-  #watch({ id, endpointId, version }: Worker): StartWatch {
+  #watch({ id, endpointId, version }: Worker, running: RunningWorker): StartWatch {
     const { store, clock } = this.#ports
     let pulling = false
     const record = (what: 'started' | 'ended') => {
@@ -356,8 +336,7 @@ export class Fleet {
           (await store.releases.pinImage(endpointId, version, { image, replaced })) ?? image,
       },
       pulling: percent => {
-        const launch = this.#launching.get(id)
-        if (launch !== undefined) launch.percent = percent
+        running.pulled(percent)
         if (!pulling) record('started')
         pulling = true
       },

@@ -24,13 +24,11 @@ import type { LostJobs } from '../jobs/lost-jobs.ts'
 import { type Claimed, PollQueues } from '../jobs/poll-queue.ts'
 import type { LongPoll } from '../long-poll.ts'
 import type { Fleet } from './fleet.ts'
-import type { WorkerActivities } from './worker-activity.ts'
+import type { HeldTake, RunningWorker } from './running-worker.ts'
+import type { RunningWorkers } from './running-workers.ts'
 
 /** How long a take is held while the worker has jobs to stop: with its next one it may say that it holds none. */
 const STOPPING_HOLD_MS = 1_000
-/** Within this time the Python SDK sends a chunk again that was answered with 5xx. */
-const CHUNK_RETRY_MS = 6_000
-const MAX_FAILED_CHUNKS = 100
 
 /** A worker's request for jobs. */
 export interface TakeRequest {
@@ -57,7 +55,7 @@ export interface WorkerCallParts {
   readonly jobs: Jobs
   readonly fleet: Fleet
   readonly waiting: LongPoll
-  readonly sightings: WorkerActivities
+  readonly running: RunningWorkers
   readonly lostJobs: LostJobs
 }
 
@@ -75,12 +73,9 @@ export class WorkerCalls {
   readonly #jobs: Jobs
   readonly #fleet: Fleet
   readonly #waiting: LongPoll
-  readonly #sightings: WorkerActivities
+  readonly #running: RunningWorkers
   readonly #lostJobs: LostJobs
-  readonly #lines: PollQueues
-  /** Requests of workers that wait in vain because of what they hold; they try again when they hold less. */
-  readonly #waitForLess = new Map<WorkerId, Set<TakeRequest>>()
-  readonly #failedChunks = new Map<JobId, { items: readonly string[]; atMs: number }>()
+  readonly #polls: PollQueues
   /** Chunks and results of a job that are read in a thread, and what came behind them. */
   readonly #order = new InOrder<JobId>()
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
@@ -95,9 +90,9 @@ export class WorkerCalls {
     this.#jobs = services.jobs
     this.#fleet = services.fleet
     this.#waiting = services.waiting
-    this.#sightings = services.sightings
+    this.#running = services.running
     this.#lostJobs = services.lostJobs
-    this.#lines = new PollQueues(ports.clock, ports.notifier)
+    this.#polls = new PollQueues(ports.clock, ports.notifier)
     this.#ends = ends
   }
 
@@ -120,10 +115,11 @@ export class WorkerCalls {
   async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {
     const { store, clock } = this.#ports
     if (worker.state === 'EXITED') throw new AppError('rate_limited', 'this worker was ended', { retryAfterSeconds: 5 })
-    const answered = this.#sightings.took(worker.id)
+    const running = this.#running.of(worker)
+    const take = running.beginTake()
     try {
       if (request.idle === true) {
-        await this.#letGoAll(worker)
+        await this.#letGoAll(worker, running)
         await this.#lostJobs.afterIdleTake(worker, request.sdk)
       }
       if (worker.state === 'STARTING' || worker.capacity < request.limit || worker.sdk !== request.sdk) {
@@ -131,37 +127,24 @@ export class WorkerCalls {
         if (move !== null) this.#fleet.moved(move)
       }
       const stopping = request.idle === false && (await store.stops.pending(worker.id)).length > 0
-      return await this.#lines.take({
+      return await this.#polls.take({
         endpointId: worker.endpointId,
         workerId: worker.id,
         holdMs: stopping ? STOPPING_HOLD_MS : HOLD_MS,
         signals: [request.signal, this.#ends.closed],
-        claim: this.#claimUntilTold(worker, request),
+        claim: this.#claimUntilTold(worker, running, request, take),
       })
     } finally {
-      answered()
-      this.#forgetWait(worker.id, request)
+      running.endTake(take)
     }
   }
 
-  #noteWait(workerId: WorkerId, request: TakeRequest): void {
-    const waiting = this.#waitForLess.get(workerId)
-    if (waiting === undefined) this.#waitForLess.set(workerId, new Set([request]))
-    else waiting.add(request)
-  }
-
-  #forgetWait(workerId: WorkerId, request: TakeRequest): void {
-    const waiting = this.#waitForLess.get(workerId)
-    if (waiting?.delete(request) === true && waiting.size === 0) this.#waitForLess.delete(workerId)
-  }
-
   /** Claims, and gives up a wait for jobs once the worker has more to stop, since it can say so only with its next take. */
-  #claimUntilTold(worker: Worker, request: TakeRequest) {
-    const told = this.#fleet.toldStops(worker.id)
-    const toldBefore = told.size
+  #claimUntilTold(worker: Worker, running: RunningWorker, request: TakeRequest, take: HeldTake) {
+    const toldBefore = running.toldStops
     return async (takers: number) => {
-      const claimed = await this.#claim(worker, request, takers)
-      const isMore = told.size > toldBefore && request.idle === false
+      const claimed = await this.#claim(worker, running, request, take, takers)
+      const isMore = running.toldStops > toldBefore && request.idle === false
       if (Array.isArray(claimed) && claimed.length > 0) return claimed
       return isMore ? null : claimed
     }
@@ -176,7 +159,7 @@ export class WorkerCalls {
     try {
       if (!delivered) for (const { id, attempt } of claimed) await this.#jobs.undeliver(id, attempt, worker.id)
     } finally {
-      this.#sightings.settled(worker.id, ids, delivered)
+      this.#running.of(worker).settled(ids, delivered)
     }
   }
 
@@ -190,23 +173,23 @@ export class WorkerCalls {
       const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
       if (job === null || job.workerId !== worker.id || (job.startedAtMs ?? 0) <= sinceMs) continue
       await this.#jobs.undeliver(jobId, job.attempt, worker.id)
-      this.#sightings.settled(worker.id, [jobId], false)
+      this.#running.of(worker).settled([jobId], false)
     }
   }
 
   /** The jobs that a worker should stop: at once when there are some, else held like a take. */
   async stops(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
     const { store } = this.#ports
-    this.#sightings.heard(worker.id)
-    const told = this.#fleet.toldStops(worker.id)
+    const running = this.#running.of(worker)
+    running.heard()
     const read = async () => {
-      const pending = (await store.stops.pending(worker.id)).filter(jobId => told.get(jobId) !== 'told')
+      const pending = (await store.stops.pending(worker.id)).filter(jobId => running.toldStop(jobId) !== 'told')
       if (pending.length > 0) return pending
       return (await this.#mayWait(worker.id)) ? null : []
     }
     const signals = [signal, this.#ends.closed]
     const jobs = (await this.#waiting.until({ topics: [`worker:${worker.id}`], read, forMs: HOLD_MS, signals })) ?? []
-    for (const jobId of jobs) told.set(jobId, 'told')
+    for (const jobId of jobs) running.tellStop(jobId, 'told')
     // An open take would keep it from saying soon that it has let go.
     if (jobs.length > 0) this.#ports.notifier.publish(`worker:${worker.id}`)
     return jobs
@@ -214,7 +197,7 @@ export class WorkerCalls {
 
   /** Takes what a worker posts to job-done: a progress update or the final result. Never refuses it. */
   async done(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
-    this.#sightings.worked(worker.id)
+    this.#running.of(worker).worked()
     return this.#order.run(jobId, isLarge(body), () => this.#done(worker, jobId, body))
   }
 
@@ -232,7 +215,7 @@ export class WorkerCalls {
     }
     if (reading.refresh) await this.#fleet.drain(worker.id, 'refresh')
     await this.#jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
-    this.#tellOfLess(worker)
+    this.#tellOfLess(this.#running.of(worker))
   }
 
   /** Whether a worker that was ended may still post the result of a job; see {@link mayFinishLate}. */
@@ -245,7 +228,7 @@ export class WorkerCalls {
    */
   async dropped(worker: Worker, jobId: JobId, what: 'result' | 'chunk', body: DroppedBody): Promise<void> {
     const { store, clock, emit } = this.#ports
-    this.#sightings.worked(worker.id)
+    this.#running.of(worker).worked()
     emit('job.body_dropped', { endpointId: worker.endpointId, jobId, workerId: worker.id, what, ...body })
     if (what === 'result') await this.#jobs.finish(worker.endpointId, jobId, worker.id, droppedResult(body))
     else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, droppedChunk(body))
@@ -256,7 +239,7 @@ export class WorkerCalls {
    * @param copies how many of it in a row there are if it was kept already, by a call that was cut off; 0 when there was none
    */
   async chunk(worker: Worker, jobId: JobId, body: LimitedBody, copies = 0): Promise<void> {
-    this.#sightings.worked(worker.id)
+    this.#running.of(worker).worked()
     return this.#order.run(jobId, isLarge(body), () => this.#chunk(worker, jobId, body, copies))
   }
 
@@ -265,7 +248,7 @@ export class WorkerCalls {
     const reading =
       content === null ? null : typeof content === 'string' ? readChunk(content) : await bodies.read('chunk', content)
     const items = reading !== null && 'items' in reading ? reading.items : null
-    const kept = items !== null && (await this.#append(worker.id, jobId, items, copies))
+    const kept = items !== null && (await this.#append(worker, jobId, items, copies))
     if (kept) {
       notifier.publish(`job:${jobId}`)
       return
@@ -286,12 +269,12 @@ export class WorkerCalls {
       await this.#fleet.noteProblem(worker, unhealthyProblem(unhealthy.check, unhealthy.reason))
       return
     }
-    const told = this.#fleet.toldStops(worker.id)
+    const running = this.#running.of(worker)
     for (const jobId of await store.stops.pending(worker.id)) {
-      if (!told.has(jobId)) continue
-      if (!listed.includes(jobId)) await this.#letGo(worker, jobId)
+      if (running.toldStop(jobId) === null) continue
+      if (!listed.includes(jobId)) await this.#letGo(worker, running, jobId)
       else {
-        told.set(jobId, 'again')
+        running.tellStop(jobId, 'again')
         this.#ports.notifier.publish(`worker:${worker.id}`)
       }
     }
@@ -299,26 +282,32 @@ export class WorkerCalls {
   }
 
   /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
-  async #claim(worker: Worker, request: TakeRequest, takers: number): Promise<Claimed> {
+  async #claim(
+    worker: Worker,
+    running: RunningWorker,
+    request: TakeRequest,
+    take: HeldTake,
+    takers: number,
+  ): Promise<Claimed> {
     const { store, clock } = this.#ports
     const { id: workerId, endpointId } = worker
-    const serial = this.#sightings.isSerial(workerId)
-    if (worker.problem !== null || (serial && (await this.#isBusy(workerId)))) {
+    const { isSerial } = running
+    if (worker.problem !== null || (isSerial && (await this.#isBusy(workerId)))) {
       return (await this.#mayWait(workerId)) ? 'barred' : null
     }
-    const limit = takers > 1 || serial ? 1 : await claimShare(this.#ports.store, endpointId, request.limit)
-    if (request.signal.aborted || this.#fleet.hasEnded(workerId)) return null
+    const limit = takers > 1 || isSerial ? 1 : await claimShare(this.#ports.store, endpointId, request.limit)
+    if (request.signal.aborted || running.hasEnded) return null
     if (this.#ends.stopping.aborted) return (await this.#mayWait(workerId)) ? [] : null
     const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
     const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now(), letGoFirst })
     if (claim.jobs.length > 0) {
-      this.#claimed(endpointId, workerId, claim.jobs)
+      this.#claimed(running, endpointId, claim.jobs)
       return claim.jobs
     }
     const state = (await store.workers.find(workerId))?.state
     if (state === 'DRAINING') return 'barred'
     if (state !== 'STARTING' && state !== 'READY') return null
-    if (claim.holdsBack || claim.leavesSuspect) this.#noteWait(workerId, request)
+    if (claim.holdsBack || claim.leavesSuspect) take.waitsForLess = true
     if (claim.holdsBack) return 'held_back'
     return claim.leavesSuspect ? 'left' : []
   }
@@ -329,8 +318,8 @@ export class WorkerCalls {
   }
 
   /** A job that it waits for may be there for it now. */
-  #tellOfLess({ id }: Worker): void {
-    if (this.#waitForLess.has(id) || this.#sightings.isSerial(id)) this.#ports.notifier.publish(`worker:${id}`)
+  #tellOfLess({ id, mayClaimMore }: RunningWorker): void {
+    if (mayClaimMore) this.#ports.notifier.publish(`worker:${id}`)
   }
 
   async #mayWait(workerId: WorkerId): Promise<boolean> {
@@ -338,49 +327,42 @@ export class WorkerCalls {
     return worker !== null && worker.state !== 'STOPPING' && worker.state !== 'EXITED'
   }
 
-  #claimed(endpointId: EndpointId, workerId: WorkerId, claimed: readonly ClaimedJob[]): void {
+  #claimed(running: RunningWorker, endpointId: EndpointId, claimed: readonly ClaimedJob[]): void {
     const { emit, notifier } = this.#ports
-    const ids = claimed.map(({ id }) => id)
-    this.#sightings.handed(workerId, ids)
+    const workerId = running.id
+    running.claimed(claimed.map(({ id }) => id))
     for (const { id: jobId, attempt, waitedMs } of claimed) {
       const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
-      this.#fleet.toldStops(workerId).delete(jobId)
       emit('job.moved', { endpointId, jobId, transition: 'claim', ...states, workerId, attempt, waitedMs })
       notifier.publish(`job:${jobId}`)
     }
     notifier.publish(`load:${endpointId}`)
   }
 
-  /**
-   * Chunks have no numbers on the wire, so a second post of the same items is the same chunk only when we answered the first with
-   * an error a moment ago.
-   */
-  async #append(workerId: WorkerId, jobId: JobId, items: readonly string[], copies: number): Promise<boolean> {
-    const { store, clock } = this.#ports
-    const failed = this.#failedChunks.get(jobId)
-    this.#failedChunks.delete(jobId)
-    const again = failed !== undefined && areSame(failed.items, items) && clock.now() - failed.atMs <= CHUNK_RETRY_MS
+  async #append(worker: Worker, jobId: JobId, items: readonly string[], copies: number): Promise<boolean> {
+    const { store } = this.#ports
+    const running = this.#running.of(worker)
+    const again = running.isChunkAgain(jobId, items)
     try {
-      return await store.streams.append(jobId, workerId, items, CHUNK_BYTES.all, Math.max(copies, again ? 1 : 0))
+      return await store.streams.append(jobId, worker.id, items, CHUNK_BYTES.all, Math.max(copies, again ? 1 : 0))
     } catch (error) {
-      if (this.#failedChunks.size >= MAX_FAILED_CHUNKS) this.#failedChunks.clear()
-      this.#failedChunks.set(jobId, { items, atMs: clock.now() })
+      this.#running.chunkFailed(running, jobId, items)
       throw error
     }
   }
 
-  async #letGoAll(worker: Worker): Promise<void> {
+  async #letGoAll(worker: Worker, running: RunningWorker): Promise<void> {
     if ((await this.#ports.store.stops.pending(worker.id)).length === 0) return
     await this.#ports.store.stops.letGo(worker.id, 'all')
-    this.#fleet.toldStops(worker.id).clear()
+    running.letGo('all')
     this.#tellOfRoom(worker.endpointId)
   }
 
-  async #letGo(worker: Worker, jobId: JobId): Promise<void> {
+  async #letGo(worker: Worker, running: RunningWorker, jobId: JobId): Promise<void> {
     await this.#ports.store.stops.letGo(worker.id, jobId)
-    this.#fleet.toldStops(worker.id).delete(jobId)
+    running.letGo(jobId)
     this.#tellOfRoom(worker.endpointId)
-    this.#tellOfLess(worker)
+    this.#tellOfLess(running)
   }
 
   /** The job may wait again, and may be this worker's from now on. */
@@ -392,8 +374,4 @@ export class WorkerCalls {
 
 function isLarge({ content }: LimitedBody): boolean {
   return content !== null && typeof content !== 'string'
-}
-
-function areSame(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((text, index) => text === others[index])
 }

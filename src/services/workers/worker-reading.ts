@@ -11,7 +11,7 @@ import { type PhaseNow, phaseOf, type TimeStep, timeLineOf } from '../../core/wo
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
 import type { Explainer } from '../observing/explainer.ts'
-import type { Fleet } from './fleet.ts'
+import type { RunningWorkers } from './running-workers.ts'
 
 /** A job that runs on a worker. */
 export interface HeldJob {
@@ -63,16 +63,16 @@ const CONCURRENCY = 8
 /** Tells what workers are about, those that have ended too, for whoever looks at them. */
 export class WorkerReading {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
-  readonly #fleet: Fleet
+  readonly #running: RunningWorkers
   readonly #balancing: Balancing
   readonly #explaining: Explainer
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'driver'>,
-    parts: { readonly fleet: Fleet; readonly balancing: Balancing; readonly explaining: Explainer },
+    parts: { readonly running: RunningWorkers; readonly balancing: Balancing; readonly explaining: Explainer },
   ) {
     this.#ports = ports
-    this.#fleet = parts.fleet
+    this.#running = parts.running
     this.#balancing = parts.balancing
     this.#explaining = parts.explaining
   }
@@ -188,7 +188,7 @@ export class WorkerReading {
     return {
       ...shown,
       now,
-      pullPercent: now.phase === 'pulling' ? this.#fleet.pullPercent(shown.id) : null,
+      pullPercent: now.phase === 'pulling' ? (this.#running.find(shown.id)?.pullPercent ?? null) : null,
       timeLine:
         worker === null
           ? [{ phase: 'queued', startedAtMs: now.sinceMs, ms: Math.max(0, nowMs - now.sinceMs) }]

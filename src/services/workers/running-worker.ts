@@ -1,0 +1,275 @@
+import type { JobId, WorkerId } from '../../core/ids.ts'
+import type { SdkOutputReport } from '../../core/jobs/sdk-output.ts'
+import {
+  afterPing,
+  afterTake,
+  isForgotten,
+  type JobActivity,
+  showsBlocking,
+  type WorkerActivity,
+} from '../../core/workers/worker-liveness.ts'
+import { omissionOf } from '../../core/workers/worker-sdk.ts'
+import type { Clock } from '../../ports/clock.ts'
+
+/** What a ping says, and what the store has of its worker. */
+export interface SeenPing {
+  readonly sdk: string | null
+  /** The jobs that the worker holds. */
+  readonly held: readonly JobId[]
+  /** The jobs that it has yet to let go of. */
+  readonly stopping: readonly JobId[]
+  /** The jobs that the ping lists, of whichever worker. */
+  readonly listed: readonly string[]
+  /** Whether its endpoint has no other worker. */
+  readonly alone: boolean
+}
+
+/** A take that is not answered yet. */
+export interface HeldTake {
+  /** Whether it waits in vain because of what its worker holds; it claims again when the worker holds less. */
+  waitsForLess: boolean
+}
+
+/** What a worker has printed about a result that it could not send. */
+export type UnsentReport = Extract<SdkOutputReport, { kind: 'unsent' }>
+
+/** How long after a failure the Python SDK sends a chunk again that was answered with 5xx. */
+const CHUNK_RETRY_MS = 6_000
+
+/**
+ * What is known in memory of one worker since this server runs; the store has everything else. {@link RunningWorkers} makes it and
+ * forgets it.
+ *
+ * | state | begins | meanwhile |
+ * |---|---|---|
+ * | launching | `Fleet.start`, before the worker's row is written | its process is being started; its end is not looked for |
+ * | running | its process runs; or this server hears or reads of a worker that an earlier run left | all that is below changes |
+ * | ended | `Fleet.recordExit`, when its exit is observed | it claims nothing; what it held is taken back |
+ * | forgotten | its end is recorded and told; or two inspections in a row do not find it among the living | |
+ *
+ * A worker whose start failed is launching and ended until its end is recorded.
+ *
+ * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity} after a time in which
+ *   this server did not listen, since nothing may be concluded from a silence that it did not hear.
+ * - Told stops: a job is noted when the response to a job-stop has it, and forgotten when the worker lets go of it or gets it again.
+ * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
+ * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
+ */
+export class RunningWorker {
+  readonly id: WorkerId
+  readonly #clock: Clock
+  /** Its process is being started. `percent` of its image is downloaded, null when that is not known or not being done. */
+  #launch: { percent: number | null } | null = null
+  /** Its exit is observed, and its end not yet recorded and told. */
+  hasEnded = false
+  /** Since when it is known to be unhealthy, in monotonic milliseconds. */
+  unhealthySinceMs: number | null = null
+  /** Since when it is seen to be STOPPING (Unix time in ms). */
+  stoppingSinceMs: number | null = null
+  readonly #takes = new Set<HeldTake>()
+  #activity: Omit<WorkerActivity, 'openTakes'> | null = null
+  readonly #jobs = new Map<JobId, JobActivity>()
+  #isSerial = false
+  readonly #toldStops = new Map<JobId, 'told' | 'again'>()
+  /** Where the reading of its output goes on; null before the first. */
+  outputPosition: number | null = null
+  /** Results that it could not send, as its output says. */
+  readonly unsent = new Map<JobId, UnsentReport>()
+  readonly #failedChunks = new Map<JobId, { readonly items: readonly string[]; readonly atMs: number }>()
+
+  constructor(id: WorkerId, clock: Clock) {
+    this.id = id
+    this.#clock = clock
+  }
+
+  /** Notes that its process is being started. */
+  launching(): void {
+    this.#launch = { percent: null }
+  }
+
+  /** Notes that its process was started, or that the start failed. */
+  launched(): void {
+    this.#launch = null
+  }
+
+  /** Whether it is recorded already while its process is being started, so that none is to be seen yet. */
+  get isLaunching(): boolean {
+    return this.#launch !== null
+  }
+
+  /** How much of its image is downloaded, in percent; null when that is not known or not being done. */
+  get pullPercent(): number | null {
+    return this.#launch?.percent ?? null
+  }
+
+  /** Notes how much of its image is downloaded. */
+  pulled(percent: number | null): void {
+    if (this.#launch !== null) this.#launch.percent = percent
+  }
+
+  /** What it was seen to do; null when it was not heard of yet. */
+  get activity(): WorkerActivity | null {
+    return this.#activity === null ? null : { ...this.#activity, openTakes: this.#takes.size }
+  }
+
+  /** Forgets what it was seen to do: this server did not listen for a while. */
+  forgetActivity(): void {
+    this.#activity = null
+    this.#jobs.clear()
+    this.#isSerial = false
+  }
+
+  /** Notes a take, which is open until {@link endTake}. */
+  beginTake(): HeldTake {
+    const nowMs = this.#clock.monotonic()
+    for (const [jobId, job] of this.#jobs) this.#jobs.set(jobId, afterTake(job, nowMs))
+    const take = { waitsForLess: false }
+    this.#takes.add(take)
+    this.worked()
+    return take
+  }
+
+  /** Notes that a take is answered. */
+  endTake(take: HeldTake): void {
+    this.#takes.delete(take)
+    if (this.#activity !== null) this.worked()
+  }
+
+  /** Whether it may get a job now for which it has waited in vain, since it holds less. */
+  get mayClaimMore(): boolean {
+    return this.#isSerial || [...this.#takes].some(take => take.waitsForLess)
+  }
+
+  /** Notes a result or a chunk. */
+  worked(): void {
+    const nowMs = this.#clock.monotonic()
+    this.#activity = { ...this.#active(), workedAtMs: nowMs, heardAtMs: nowMs, pingsSinceWork: 0 }
+  }
+
+  /** Notes a call that asks which jobs to stop. */
+  heard(): void {
+    this.#activity = { ...this.#active(), heardAtMs: this.#clock.monotonic() }
+  }
+
+  /** Notes that it has claimed jobs, which are on their way to it. */
+  claimed(jobs: readonly JobId[]): void {
+    this.#active()
+    for (const jobId of jobs) {
+      this.#jobs.set(jobId, { deliveredAtMs: null, askedSince: false, omissions: 0 })
+      this.#toldStops.delete(jobId)
+    }
+  }
+
+  /** Notes that the response with these jobs was written, or was not. */
+  settled(jobs: readonly JobId[], delivered: boolean): void {
+    this.#active()
+    const deliveredAtMs = this.#clock.monotonic()
+    for (const jobId of jobs) {
+      if (delivered) this.#jobs.set(jobId, { deliveredAtMs, askedSince: false, omissions: 0 })
+      else this.#jobs.delete(jobId)
+    }
+  }
+
+  /** Notes that responses written since then, in monotonic milliseconds, may not have reached it. */
+  doubtSince(sinceMs: number): void {
+    for (const [jobId, job] of this.#jobs) {
+      if (job.deliveredAtMs === null || job.deliveredAtMs >= sinceMs) this.#jobs.set(jobId, { ...job, doubtful: true })
+    }
+  }
+
+  /** Whether the response with this job was written and may not have reached it. */
+  isDoubtful(jobId: JobId): boolean {
+    return this.#jobs.get(jobId)?.doubtful === true
+  }
+
+  /** Whether the response with this job is being written. */
+  isOnItsWay(jobId: JobId): boolean {
+    return this.#jobs.get(jobId)?.deliveredAtMs === null
+  }
+
+  /** Whether it does one thing at a time, so that a job which it is given while it is busy waits inside it. */
+  get isSerial(): boolean {
+    return this.#isSerial
+  }
+
+  /**
+   * Notes a ping.
+   * @returns the jobs that the worker has forgotten
+   */
+  pinged({ sdk, held, stopping, listed, alone }: SeenPing): JobId[] {
+    const active = this.#active()
+    const nowMs = this.#clock.monotonic()
+    const heldNow = new Set(held)
+    for (const jobId of this.#jobs.keys()) if (!heldNow.has(jobId)) this.#jobs.delete(jobId)
+    for (const jobId of held) {
+      // A job that it got before its activity began was delivered before, too.
+      const job = this.#jobs.get(jobId) ?? { deliveredAtMs: active.sinceMs, askedSince: false, omissions: 0 }
+      const ping = { lists: listed.includes(jobId), omission: omissionOf(sdk), listed: listed.length, alone }
+      this.#jobs.set(jobId, afterPing(job, ping))
+    }
+    const own = [...held, ...stopping].filter(jobId => listed.includes(jobId)).length
+    const pingsSinceWork = active.pingsSinceWork + 1
+    this.#activity = { ...active, pingedAtMs: nowMs, heardAtMs: nowMs, pingsSinceWork, listed: own }
+    this.#isSerial ||= [...this.#jobs.values()].some(showsBlocking)
+    return [...this.#jobs].flatMap(([jobId, job]) => (isForgotten(job) ? [jobId] : []))
+  }
+
+  /** Whether it was told to stop this job, `again` where it is to be told once more; null when it was not. */
+  toldStop(jobId: JobId): 'told' | 'again' | null {
+    return this.#toldStops.get(jobId) ?? null
+  }
+
+  /** How many jobs it was told to stop and has not let go of. */
+  get toldStops(): number {
+    return this.#toldStops.size
+  }
+
+  /** Notes that it is told to stop a job, or that it is to be told once more. */
+  tellStop(jobId: JobId, how: 'told' | 'again'): void {
+    this.#toldStops.set(jobId, how)
+  }
+
+  /** Notes that it has let go of a job, or of all that it was told to stop. */
+  letGo(jobId: JobId | 'all'): void {
+    if (jobId === 'all') this.#toldStops.clear()
+    else this.#toldStops.delete(jobId)
+  }
+
+  /** Notes that a chunk could not be stored. */
+  chunkFailed(jobId: JobId, items: readonly string[]): void {
+    this.#failedChunks.set(jobId, { items, atMs: this.#clock.now() })
+  }
+
+  /**
+   * Whether a chunk is one that could not be stored a moment ago: chunks have no numbers on the wire, so a second post of the same
+   * items is the same chunk only when the first was answered with an error. Forgets the failed one.
+   */
+  isChunkAgain(jobId: JobId, items: readonly string[]): boolean {
+    const failed = this.#failedChunks.get(jobId)
+    this.#failedChunks.delete(jobId)
+    return failed !== undefined && areSame(failed.items, items) && this.#clock.now() - failed.atMs <= CHUNK_RETRY_MS
+  }
+
+  /** How many chunks could not be stored and have not come again. */
+  get failedChunks(): number {
+    return this.#failedChunks.size
+  }
+
+  /** Forgets chunks that could not be stored. */
+  forgetFailedChunks(): void {
+    this.#failedChunks.clear()
+  }
+
+  #active(): Omit<WorkerActivity, 'openTakes'> {
+    if (this.#activity === null) {
+      const nowMs = this.#clock.monotonic()
+      const never = { workedAtMs: null, pingedAtMs: null, pingsSinceWork: 0, listed: 0 }
+      this.#activity = { sinceMs: nowMs, heardAtMs: nowMs, ...never }
+    }
+    return this.#activity
+  }
+}
+
+function areSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((text, index) => text === others[index])
+}
