@@ -64,7 +64,7 @@ export function createSurfaces(
     graphql: graphqlSurface({ ...common, ...accounts, ...resources, ...endpoints, store }),
     jobs: jobSurface({ ...asked, balancing: balancing.balancing, explaining: observing.explaining }),
     openai: openAiSurface(asked),
-    worker: workerSurface({ access: accounts.access, calls: workers.calls, vault, emit, resultRoom }),
+    worker: workerSurface({ ...workers, access: accounts.access, vault, emit, resultRoom }),
     ops: opsSurface({ ...common, ...observing, clock, stopping, metricsPublic }),
   }
 }

@@ -2,7 +2,9 @@ import type { Ports } from '../ports/ports.ts'
 import { LostJobs } from '../services/jobs/lost-jobs.ts'
 import { UndeliveredResults } from '../services/jobs/undelivered-results.ts'
 import { Fleet } from '../services/workers/fleet.ts'
+import { JobStops } from '../services/workers/job-stops.ts'
 import { RunningWorkers } from '../services/workers/running-workers.ts'
+import { Takes } from '../services/workers/takes.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
 import type { LateAddresses, Stopping } from './config.ts'
 import type { JobServices } from './job-services.ts'
@@ -12,6 +14,8 @@ export interface WorkerServices {
   readonly running: RunningWorkers
   readonly fleet: Fleet
   readonly lostJobs: LostJobs
+  readonly stops: JobStops
+  readonly takes: Takes
   readonly calls: WorkerCalls
 }
 
@@ -25,6 +29,8 @@ export function createWorkerServices(
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const fleet = new Fleet(ports, { jobs, running, undelivered }, addresses.current)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
-  const calls = new WorkerCalls(ports, { jobs, fleet, waiting: longPoll, running, lostJobs }, signals)
-  return { running, fleet, lostJobs, calls }
+  const stops = new JobStops(ports, { longPoll, running }, signals.closed)
+  const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs }, signals)
+  const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs })
+  return { running, fleet, lostJobs, stops, takes, calls }
 }

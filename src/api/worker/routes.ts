@@ -9,6 +9,8 @@ import type { Emit } from '../../events.ts'
 import type { Vault } from '../../ports/vault.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
+import type { JobStops } from '../../services/workers/job-stops.ts'
+import type { Takes } from '../../services/workers/takes.ts'
 import type { WorkerCalls } from '../../services/workers/worker-calls.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
@@ -31,6 +33,8 @@ const MAX_BATCH = 100
 /** What the worker surface uses. */
 export interface WorkerSurfaceParts {
   readonly access: Pick<Access, 'failedKeys'>
+  readonly takes: Takes
+  readonly stops: JobStops
   readonly calls: WorkerCalls
   readonly vault: Vault
   readonly emit: Emit
@@ -102,12 +106,12 @@ async function mayStill({ calls }: WorkerSurfaceParts, call: Call, worker: Worke
 async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
   const sinceMs = numberIn(call.request, RELAY_HEADERS.undeliveredSince, Number.MAX_SAFE_INTEGER)
   if (sinceMs !== null) {
-    await parts.calls.undelivered(worker, sinceMs)
+    await parts.takes.undelivered(worker, sinceMs)
     return new Response(null, { status: 204 })
   }
   const limit = Math.min(MAX_BATCH, Math.max(1, Math.floor(batch ?? 1) || 1))
   const inProgress = call.query.get('job_in_progress')
-  const claimed = await parts.calls.take(worker, {
+  const claimed = await parts.takes.take(worker, {
     limit,
     sdk: call.request.headers.get('user-agent')?.slice(0, 200) ?? null,
     idle: inProgress === null ? null : inProgress === '0',
@@ -129,14 +133,14 @@ async function settle(
   delivered: boolean,
 ): Promise<void> {
   try {
-    await parts.calls.settled(worker, claimed, delivered)
+    await parts.takes.settled(worker, claimed, delivered)
   } catch (error) {
     reportFailure(parts.emit, 'worker', call.request, error)
   }
 }
 
 async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  const jobsToStop = await parts.calls.stops(worker, call.request.signal)
+  const jobsToStop = await parts.stops.next(worker, call.request.signal)
   return jobsToStop.length === 0 ? new Response(null, { status: 204 }) : jsonText(JSON.stringify({ jobsToStop }))
 }
 

@@ -1,0 +1,96 @@
+import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { HOLD_MS } from '../../core/workers/worker-liveness.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Store } from '../../ports/store/store.ts'
+import type { LongPoll } from '../long-poll.ts'
+import type { RunningWorker } from './running-worker.ts'
+import type { RunningWorkers } from './running-workers.ts'
+
+/** Jobs that ended while workers had them: which workers are told to stop them, and that they have let go. */
+export class JobStops {
+  readonly #ports: Pick<Ports, 'store' | 'notifier'>
+  readonly #longPoll: LongPoll
+  readonly #running: RunningWorkers
+  readonly #closed: AbortSignal
+
+  /** @param closed aborts when held polls have to end */
+  constructor(
+    ports: Pick<Ports, 'store' | 'notifier'>,
+    parts: { readonly longPoll: LongPoll; readonly running: RunningWorkers },
+    closed: AbortSignal,
+  ) {
+    this.#ports = ports
+    this.#longPoll = parts.longPoll
+    this.#running = parts.running
+    this.#closed = closed
+  }
+
+  /** The jobs that a worker should stop: at once when there are some, else held like a take. */
+  async next(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
+    const { store, notifier } = this.#ports
+    const running = this.#running.of(worker)
+    running.heard()
+    const read = async () => {
+      const pending = (await store.stops.pending(worker.id)).filter(jobId => running.toldStop(jobId) !== 'told')
+      if (pending.length > 0) return pending
+      return (await mayWait(store, worker.id)) ? null : []
+    }
+    const signals = [signal, this.#closed]
+    const jobs = (await this.#longPoll.until({ topics: [`worker:${worker.id}`], read, forMs: HOLD_MS, signals })) ?? []
+    for (const jobId of jobs) running.tellStop(jobId, 'told')
+    // An open take would keep it from saying soon that it has let go.
+    if (jobs.length > 0) notifier.publish(`worker:${worker.id}`)
+    return jobs
+  }
+
+  /**
+   * Notes which jobs a worker lists in a ping. It has let go of those that it was told to stop and lists no more. It is told again of those
+   * that it still lists, because the Python SDK does not hear of a job that it has not begun.
+   */
+  async afterPing(worker: Worker, listed: readonly string[]): Promise<void> {
+    const { store, notifier } = this.#ports
+    const running = this.#running.of(worker)
+    for (const jobId of await store.stops.pending(worker.id)) {
+      if (running.toldStop(jobId) === null) continue
+      if (!listed.includes(jobId)) await this.#letGo(worker, running, jobId)
+      else {
+        running.tellStop(jobId, 'again')
+        notifier.publish(`worker:${worker.id}`)
+      }
+    }
+  }
+
+  /** Notes that a worker holds no job at all. */
+  async letGoAll({ id, endpointId }: Worker, running: RunningWorker): Promise<void> {
+    const { store } = this.#ports
+    if ((await store.stops.pending(id)).length === 0) return
+    await store.stops.letGo(id, 'all')
+    running.letGo('all')
+    this.#mayQueueAgain(endpointId)
+  }
+
+  /** Wakes the takes of a worker that may get a job now for which they wait in vain, since it holds less. */
+  holdsLess({ id, mayClaimMore }: RunningWorker): void {
+    if (mayClaimMore) this.#ports.notifier.publish(`worker:${id}`)
+  }
+
+  async #letGo({ id, endpointId }: Worker, running: RunningWorker, jobId: JobId): Promise<void> {
+    await this.#ports.store.stops.letGo(id, jobId)
+    running.letGo(jobId)
+    this.#mayQueueAgain(endpointId)
+    this.holdsLess(running)
+  }
+
+  /** A job that was let go of may be claimed again, by any worker. */
+  #mayQueueAgain(endpointId: EndpointId): void {
+    this.#ports.notifier.publish(`queue:${endpointId}`)
+    this.#ports.notifier.publish(`load:${endpointId}`)
+  }
+}
+
+/** Whether a call of a worker may be held: one that was told to end has to hear so soon. */
+export async function mayWait({ workers }: Pick<Store, 'workers'>, workerId: WorkerId): Promise<boolean> {
+  const worker = await workers.find(workerId)
+  return worker !== null && worker.state !== 'STOPPING' && worker.state !== 'EXITED'
+}

@@ -1,0 +1,191 @@
+import { AppError } from '../../core/errors.ts'
+import type { EndpointId } from '../../core/ids.ts'
+import type { ClaimedJob } from '../../core/jobs/job.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { HOLD_MS } from '../../core/workers/worker-liveness.ts'
+import { beginsJobsLate } from '../../core/workers/worker-sdk.ts'
+import type { Ports } from '../../ports/ports.ts'
+import { claimShare } from '../jobs/claim-share.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { LostJobs } from '../jobs/lost-jobs.ts'
+import { type Claimed, PollQueues } from '../jobs/poll-queue.ts'
+import type { Fleet } from './fleet.ts'
+import { type JobStops, mayWait } from './job-stops.ts'
+import type { HeldTake, RunningWorker } from './running-worker.ts'
+import type { RunningWorkers } from './running-workers.ts'
+
+/** How long a take is held while the worker has jobs to stop: with its next one it may say that it holds none. */
+const STOPPING_HOLD_MS = 1_000
+
+/** A worker's request for jobs. */
+export interface TakeRequest {
+  /** How many jobs it wants at most. */
+  readonly limit: number
+  readonly sdk: string | null
+  /** Whether it says that it works on no job at all; null when it does not say. */
+  readonly idle: boolean | null
+  /** Aborts when the worker's connection is gone. */
+  readonly signal: AbortSignal
+}
+
+/** The services that {@link Takes} uses. */
+export interface TakeParts {
+  readonly jobs: Jobs
+  readonly fleet: Fleet
+  readonly running: RunningWorkers
+  readonly stops: JobStops
+  readonly lostJobs: LostJobs
+}
+
+/** A take on its way, with what is known of its worker. */
+interface TakeInProgress {
+  readonly worker: Worker
+  readonly running: RunningWorker
+  readonly request: TakeRequest
+  readonly held: HeldTake
+  /** How many jobs the worker was told to stop when the take came. */
+  readonly toldStops: number
+}
+
+/** Takes of workers: each is recorded, claims jobs or waits for some, and is settled once the response was written or lost. */
+export class Takes {
+  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
+  readonly #parts: TakeParts
+  readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
+  readonly #polls: PollQueues
+
+  /** @param ends `stopping` aborts when no more jobs are to be dispatched, `closed` when held takes have to end */
+  constructor(
+    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
+    parts: TakeParts,
+    ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal },
+  ) {
+    this.#ports = ports
+    this.#parts = parts
+    this.#ends = ends
+    this.#polls = new PollQueues(ports.clock, ports.notifier)
+  }
+
+  /**
+   * Jobs for a worker that was authenticated: at once when some wait, else as soon as one comes, else none after {@link HOLD_MS}.
+   * @throws AppError `rate_limited` for a worker that has ended, which slows it down until it is gone
+   */
+  async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {
+    if (worker.state === 'EXITED') throw new AppError('rate_limited', 'this worker was ended', { retryAfterSeconds: 5 })
+    const running = this.#parts.running.of(worker)
+    const held = running.beginTake()
+    try {
+      await this.#record(worker, running, request)
+      const holdMs = await this.#holdMs(worker, request)
+      const take = { worker, running, request, held, toldStops: running.toldStops }
+      return await this.#polls.take({
+        endpointId: worker.endpointId,
+        workerId: worker.id,
+        holdMs,
+        signals: [request.signal, this.#ends.closed],
+        claim: takers => this.#claimOrEnd(take, takers),
+      })
+    } finally {
+      running.endTake(held)
+    }
+  }
+
+  /** What the take says about its worker: that it holds nothing, that it is ready, how many jobs it wants, and which SDK it has. */
+  async #record(worker: Worker, running: RunningWorker, { idle, limit, sdk }: TakeRequest): Promise<void> {
+    const { store, clock } = this.#ports
+    const { fleet, stops, lostJobs } = this.#parts
+    if (idle === true) {
+      await stops.letGoAll(worker, running)
+      await lostJobs.afterIdleTake(worker, sdk)
+    }
+    if (worker.state === 'STARTING' || worker.capacity < limit || worker.sdk !== sdk) {
+      const move = await store.workers.seen(worker.id, limit, sdk, clock.now())
+      if (move !== null) fleet.moved(move)
+    }
+  }
+
+  async #holdMs(worker: Worker, { idle }: TakeRequest): Promise<number> {
+    const isStopping = idle === false && (await this.#ports.store.stops.pending(worker.id)).length > 0
+    return isStopping ? STOPPING_HOLD_MS : HOLD_MS
+  }
+
+  /** Claims; ends the wait for jobs once the worker has more to stop, since only its next take can say that it let go of them. */
+  async #claimOrEnd(take: TakeInProgress, takers: number): Promise<Claimed> {
+    const claimed = await this.#claim(take, takers)
+    const hasMoreToStop = take.running.toldStops > take.toldStops && take.request.idle === false
+    if (Array.isArray(claimed) && claimed.length > 0) return claimed
+    return hasMoreToStop ? null : claimed
+  }
+
+  /** Null ends the wait with nothing: the worker will get no more jobs, and waiting would keep it from ending. */
+  async #claim(take: TakeInProgress, takers: number): Promise<Claimed> {
+    const { store, clock } = this.#ports
+    const { worker, running, request } = take
+    const { id: workerId, endpointId } = worker
+    const { isSerial } = running
+    if (worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
+      return (await mayWait(store, workerId)) ? 'barred' : null
+    }
+    const limit = takers > 1 || isSerial ? 1 : await claimShare(store, endpointId, request.limit)
+    if (request.signal.aborted || running.hasEnded) return null
+    if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? [] : null
+    const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
+    const claim = await store.jobs.claim({ endpointId, workerId, limit, nowMs: clock.now(), letGoFirst })
+    if (claim.jobs.length > 0) {
+      this.#dispatch(running, endpointId, claim.jobs)
+      return claim.jobs
+    }
+    const state = (await store.workers.find(workerId))?.state
+    if (state === 'DRAINING') return 'barred'
+    if (state !== 'STARTING' && state !== 'READY') return null
+    if (claim.holdsBack || claim.leavesSuspect) take.held.waitsForLess = true
+    if (claim.holdsBack) return 'held_back'
+    return claim.leavesSuspect ? 'left' : []
+  }
+
+  async #isBusy({ id }: Worker): Promise<boolean> {
+    const { store } = this.#ports
+    return (await store.jobs.heldBy(id)).length > 0 || (await store.stops.pending(id)).length > 0
+  }
+
+  #dispatch(running: RunningWorker, endpointId: EndpointId, claimed: readonly ClaimedJob[]): void {
+    const { emit, notifier } = this.#ports
+    const { id: workerId } = running
+    running.claimed(claimed.map(({ id }) => id))
+    for (const { id: jobId, attempt, waitedMs } of claimed) {
+      const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
+      emit('job.moved', { endpointId, jobId, transition: 'claim', ...states, workerId, attempt, waitedMs })
+      notifier.publish(`job:${jobId}`)
+    }
+    notifier.publish(`load:${endpointId}`)
+  }
+
+  /**
+   * Notes whether the response with these jobs was written. If not, they are given back, and the attempt does not count.
+   * @throws AppError `unavailable`; then the jobs stay with the worker until a rule or its end gives them back
+   */
+  async settled(worker: Worker, claimed: readonly ClaimedJob[], delivered: boolean): Promise<void> {
+    const { jobs, running } = this.#parts
+    const ids = claimed.map(({ id }) => id)
+    try {
+      if (!delivered) for (const { id, attempt } of claimed) await jobs.undeliver(id, attempt, worker.id)
+    } finally {
+      running.of(worker).settled(ids, delivered)
+    }
+  }
+
+  /**
+   * Gives back what was claimed for a worker after an instant (Unix time in ms), because no response has reached it since. The attempts do
+   * not count.
+   */
+  async undelivered(worker: Worker, sinceMs: number): Promise<void> {
+    const { store, clock } = this.#ports
+    const { jobs, running } = this.#parts
+    for (const jobId of await store.jobs.heldBy(worker.id)) {
+      const job = await store.jobs.find(worker.endpointId, jobId, clock.now())
+      if (job === null || job.workerId !== worker.id || (job.startedAtMs ?? 0) <= sinceMs) continue
+      await jobs.undeliver(jobId, job.attempt, worker.id)
+      running.of(worker).settled([jobId], false)
+    }
+  }
+}
