@@ -19,7 +19,7 @@ import type { Targets, Traffic } from './ports/targets.ts'
 import type { Access } from './services/accounts/access.ts'
 import type { Keys } from './services/accounts/keys.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
-import { ensureFolderEndpoint, type WorkerFolder } from './services/workers/folder-workers.ts'
+import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 
 export type { AppAddresses, AppConfig } from './app/config.ts'
 

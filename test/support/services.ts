@@ -11,12 +11,12 @@ import { Releases } from '../../src/services/endpoints/releases.ts'
 import { Templates } from '../../src/services/endpoints/templates.ts'
 import { Volumes } from '../../src/services/endpoints/volumes.ts'
 import { Jobs } from '../../src/services/jobs/jobs.ts'
-import { UndeliveredResults } from '../../src/services/jobs/undelivered-results.ts'
 import { LongPoll } from '../../src/services/long-poll.ts'
 import { Registries } from '../../src/services/secrets/registries.ts'
 import { Secrets } from '../../src/services/secrets/secrets.ts'
 import { Fleet } from '../../src/services/workers/fleet.ts'
 import { RunningWorkers } from '../../src/services/workers/running-workers.ts'
+import { UndeliveredResults } from '../../src/services/workers/undelivered-results.ts'
 import type { Rig } from './rig.ts'
 
 export function servicesOf({ ports }: Rig) {

@@ -10,7 +10,7 @@ import type { Access } from '../../services/accounts/access.ts'
 import type { Explainer } from '../../services/observing/explainer.ts'
 import type { LogReading } from '../../services/observing/log-reading.ts'
 import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
-import type { WorkerReading } from '../../services/workers/worker-reading.ts'
+import type { WorkerReading } from '../../services/observing/worker-reading.ts'
 import {
   admitTo,
   authorizationKey,

@@ -1,7 +1,7 @@
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import { isEndpointId } from '../../core/ids.ts'
-import type { WatchedEndpoint, WorkerReading } from '../../services/workers/worker-reading.ts'
+import type { WatchedEndpoint, WorkerReading } from '../../services/observing/worker-reading.ts'
 import { common } from '../rest/worker-view.ts'
 
 /**

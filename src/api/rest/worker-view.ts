@@ -1,4 +1,4 @@
-import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/workers/worker-reading.ts'
+import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reading.ts'
 import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
 
 /** The workers of an endpoint as REST shows them. @param withEnded whether those that have ended were asked for */

@@ -13,8 +13,8 @@ import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import type { RefusedRight } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { JobLimiting } from '../jobs/job-limiting.ts'
 import { type AddressOf, FailedKeys, failureOf, InvalidKeyError } from './failed-keys.ts'
+import { JobLimiting } from './job-limiting.ts'
 import { OpenUses } from './open-uses.ts'
 
 const CACHE_MS = 5_000

@@ -15,9 +15,9 @@ import { InvalidKeyError } from '../accounts/failed-keys.ts'
 import { InOrder } from '../in-order.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { mayFinishLate } from '../jobs/late-results.ts'
-import type { LostJobs } from '../jobs/lost-jobs.ts'
 import type { Fleet } from './fleet.ts'
 import type { JobStops } from './job-stops.ts'
+import type { LostJobs } from './lost-jobs.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
 /** What a worker's ping says. */

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { WorkerId } from '../../../core/ids.ts'
 import type { Clock } from '../../../ports/clock.ts'
-import type { WorkerReading } from '../../../services/workers/worker-reading.ts'
+import type { WorkerReading } from '../../../services/observing/worker-reading.ts'
 import { type RestRoute, route } from '../route.ts'
 import { IdParam } from '../schemas/common.ts'
 import { WorkerDetail, WorkerList } from '../schemas/worker.ts'

@@ -10,8 +10,8 @@ import type { Worker } from '../../core/workers/worker.ts'
 import { type PhaseNow, phaseOf, type TimeStep, timeLineOf } from '../../core/workers/worker-phase.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
-import type { Explainer } from '../observing/explainer.ts'
-import type { RunningWorkers } from './running-workers.ts'
+import type { RunningWorkers } from '../workers/running-workers.ts'
+import type { Explainer } from './explainer.ts'
 
 /** A job that runs on a worker. */
 export interface HeldJob {

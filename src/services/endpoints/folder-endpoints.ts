@@ -4,8 +4,8 @@ import { AppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../../core/ids.ts'
 import type { Driver } from '../../ports/driver.ts'
 import type { Store } from '../../ports/store/store.ts'
-import type { Endpoints } from '../endpoints/endpoints.ts'
-import type { Templates } from '../endpoints/templates.ts'
+import type { Endpoints } from './endpoints.ts'
+import type { Templates } from './templates.ts'
 
 /** What {@link ensureFolderEndpoint} uses. */
 export interface FolderParts {

@@ -2,9 +2,9 @@ import type { JobId } from '../../core/ids.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { tellsWhatItHolds } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { Fleet } from '../workers/fleet.ts'
-import type { RunningWorkers } from '../workers/running-workers.ts'
-import type { Jobs } from './jobs.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { Fleet } from './fleet.ts'
+import type { RunningWorkers } from './running-workers.ts'
 import type { UndeliveredResults } from './undelivered-results.ts'
 
 /**

@@ -3,9 +3,9 @@ import { readSdkOutput } from '../../core/jobs/sdk-output.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { InOrder } from '../in-order.ts'
-import type { RunningWorker } from '../workers/running-worker.ts'
-import type { RunningWorkers } from '../workers/running-workers.ts'
-import type { Jobs } from './jobs.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { RunningWorker } from './running-worker.ts'
+import type { RunningWorkers } from './running-workers.ts'
 
 /** A result that was lost on its way to us. */
 export interface UndeliveredResult {
