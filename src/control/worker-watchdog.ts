@@ -1,4 +1,5 @@
 import { initTimeoutMs } from '../core/endpoints/init-timeout.ts'
+import { savedEnv } from '../core/endpoints/saved-env.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/workers/worker-liveness.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -6,7 +7,6 @@ import { resolvedServing } from '../services/endpoints/serving-variables.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { LostJobs } from '../services/workers/lost-jobs.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
-import { savedEnv } from '../services/workers/worker-launch-inputs.ts'
 
 /** When two looks are further apart, workers may have spoken to a server that did not listen. */
 const GAP_MS = 10_000

@@ -9,6 +9,7 @@ import {
 import { openCircuitOf } from '../../core/balancing/circuit-breaker.ts'
 import { unasked } from '../../core/balancing/health-check.ts'
 import { idleTimeoutMs } from '../../core/endpoints/endpoint.ts'
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { isHealthPath, maxConcurrencyOf, servingVariables } from '../../core/endpoints/serving.ts'
 import { isFolderImage } from '../../core/endpoints/template.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
@@ -19,7 +20,6 @@ import type { WorkerLoad } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { resolvedServing, ServingVariables } from '../endpoints/serving-variables.ts'
-import { savedEnv } from '../workers/worker-launch-inputs.ts'
 import { canResume } from './can-resume.ts'
 
 /** A worker of a load-balancing endpoint that has not ended. */

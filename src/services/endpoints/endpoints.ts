@@ -7,6 +7,7 @@ import {
   typeChangeProblem,
   workersMustSee,
 } from '../../core/endpoints/endpoint.ts'
+import { servingChangeProblems } from '../../core/endpoints/saved-env.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../core/endpoints/template.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
@@ -21,7 +22,6 @@ import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { Fleet } from '../workers/fleet.ts'
-import { servingChangeProblems } from '../workers/worker-launch-inputs.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { savedTemplateProblems } from './templates.ts'
 

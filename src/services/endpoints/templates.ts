@@ -1,3 +1,4 @@
+import { servingChangeProblems } from '../../core/endpoints/saved-env.ts'
 import { isFolderImage, type Template, type TemplateInput, templateProblems } from '../../core/endpoints/template.ts'
 import { type AppError, invalidFields, invalidRequest, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem, problemSentence } from '../../core/field-problem.ts'
@@ -9,7 +10,6 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
-import { servingChangeProblems } from '../workers/worker-launch-inputs.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 
 /** Limit of parallel reads where each endpoint is read on its own. */

@@ -1,3 +1,4 @@
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { servingVariables } from '../../core/endpoints/serving.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import type { OwnerId, SecretId } from '../../core/ids.ts'
@@ -8,7 +9,6 @@ import type { Ports } from '../../ports/ports.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import { onePage } from '../paging.ts'
 import { shortId } from '../short-id.ts'
-import { savedEnv } from '../workers/worker-launch-inputs.ts'
 
 /** Secrets: values that only workers ever see. */
 export class Secrets {

@@ -1,13 +1,8 @@
-import type { Endpoint, EndpointConfig } from '../../core/endpoints/endpoint.ts'
-import {
-  type Serving,
-  servingProblem,
-  servingVariableProblems,
-  servingWithSecrets,
-} from '../../core/endpoints/serving.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
+import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { AppError } from '../../core/errors.ts'
-import type { FieldProblem } from '../../core/field-problem.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
@@ -27,28 +22,6 @@ export interface WorkerLaunchInputs {
   readonly credential: RegistryCredential | null
   /** The network volume as a folder of this machine; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
-}
-
-/** The variables that workers of an endpoint get, as they were saved: those of the endpoint win over its template's. */
-export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Template, 'env'>): Record<string, string> {
-  return { ...template.env, ...endpoint.env }
-}
-
-/** What decides which variables its workers get. */
-export interface Configured {
-  readonly config: Pick<EndpointConfig, 'type' | 'env'>
-  readonly template: Pick<Template, 'env'>
-}
-
-/**
- * What is wrong with how workers of a load-balancing endpoint would serve. A variable that was like that
- * before is not held against a change: such an endpoint can still be paused, for one.
- */
-export function servingChangeProblems({ config, template }: Configured, before: Configured | null): FieldProblem[] {
-  if (config.type !== 'LOAD_BALANCER') return []
-  const wasServing = before?.config.type === 'LOAD_BALANCER'
-  const known = wasServing ? savedEnv(before.config, before.template) : {}
-  return servingVariableProblems(savedEnv(config, template), known)
 }
 
 /** Finds what a worker needs besides its image. */

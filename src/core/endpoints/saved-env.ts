@@ -1,0 +1,26 @@
+import type { FieldProblem } from '../field-problem.ts'
+import type { Endpoint, EndpointConfig } from './endpoint.ts'
+import { servingVariableProblems } from './serving.ts'
+import type { Template } from './template.ts'
+
+/** The variables that workers of an endpoint get, as they were saved: those of the endpoint win over its template's. */
+export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Template, 'env'>): Record<string, string> {
+  return { ...template.env, ...endpoint.env }
+}
+
+/** What decides which variables its workers get. */
+export interface Configured {
+  readonly config: Pick<EndpointConfig, 'type' | 'env'>
+  readonly template: Pick<Template, 'env'>
+}
+
+/**
+ * What is wrong with how workers of a load-balancing endpoint would serve. A variable that was like that
+ * before is not held against a change: such an endpoint can still be paused, for one.
+ */
+export function servingChangeProblems({ config, template }: Configured, before: Configured | null): FieldProblem[] {
+  if (config.type !== 'LOAD_BALANCER') return []
+  const wasServing = before?.config.type === 'LOAD_BALANCER'
+  const known = wasServing ? savedEnv(before.config, before.template) : {}
+  return servingVariableProblems(savedEnv(config, template), known)
+}
