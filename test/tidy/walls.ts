@@ -200,4 +200,15 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     openai: 'json jobs',
     bodies: 'json jobs openai',
   },
+  'src/services': {
+    accounts: '',
+    hardware: '',
+    billing: '',
+    secrets: 'accounts',
+    jobs: 'accounts',
+    endpoints: 'accounts',
+    workers: 'accounts secrets jobs endpoints',
+    balancing: 'endpoints',
+    observing: 'workers balancing',
+  },
 }

@@ -14,6 +14,7 @@ import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/fi
 import { typesHere } from '../../core/hardware/inventory.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
+import type { StopReason } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerStore } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
@@ -21,7 +22,6 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
-import type { Fleet } from '../workers/fleet.ts'
 import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 import { savedTemplateProblems } from './templates.ts'
 
@@ -50,19 +50,27 @@ export type GivenEndpoint<Value> = Value | ((endpoint: Endpoint, template: Templ
 /** As {@link GivenEndpoint}, of the endpoint alone. */
 export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointChanges)
 
+/** What {@link Endpoints} asks of the workers of an endpoint; the fleet does it. */
+export interface EndpointWorkers {
+  /** Gives a worker no more work; it is stopped when it holds none. */
+  drain(id: WorkerId, reason: StopReason): Promise<void>
+  /** Ends a worker at once. */
+  kill(id: WorkerId, reason: StopReason): Promise<void>
+}
+
 /** Endpoints: what is run, for whom, and between which numbers of workers. */
 export class Endpoints {
   readonly #ports: Ports
-  readonly #fleet: Fleet
+  readonly #workers: EndpointWorkers
   readonly #deletesRunning: boolean
   readonly #quotas: Quotas
 
   /**
    * @param deletesRunning whether endpoints of all accounts can be removed while they may have workers
    */
-  constructor(ports: Ports, fleet: Fleet, quotas: Quotas, deletesRunning = false) {
+  constructor(ports: Ports, workers: EndpointWorkers, quotas: Quotas, deletesRunning = false) {
     this.#ports = ports
-    this.#fleet = fleet
+    this.#workers = workers
     this.#deletesRunning = deletesRunning
     this.#quotas = quotas
   }
@@ -228,7 +236,7 @@ export class Endpoints {
     if (worker === null || worker.endpointId !== endpoint.id || worker.state === 'EXITED') {
       throw notFound('worker', workerId)
     }
-    await this.#fleet.drain(workerId, 'requested')
+    await this.#workers.drain(workerId, 'requested')
   }
 
   /**
@@ -251,8 +259,8 @@ export class Endpoints {
     emit('endpoint.deleted', { endpointId: id })
     // One that serves drains: the loop that ends it knows whether it has requests.
     for (const { id, serves } of removed.workers) {
-      if (serves === null) await this.#fleet.kill(id, 'endpoint_deleted')
-      else await this.#fleet.drain(id, 'endpoint_deleted')
+      if (serves === null) await this.#workers.kill(id, 'endpoint_deleted')
+      else await this.#workers.drain(id, 'endpoint_deleted')
     }
   }
 
