@@ -23,21 +23,21 @@ export class Reaper {
   readonly #fleet: Fleet
   readonly #running: RunningWorkers
   readonly #jobs: Jobs
-  readonly #inspector: WorkerWatchdog
+  readonly #watchdog: WorkerWatchdog
   readonly #batches: Batches
   readonly #upkeep: Upkeep
 
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>,
     services: { fleet: Fleet; running: RunningWorkers; jobs: Jobs; batches: Batches },
-    inspector: WorkerWatchdog,
+    watchdog: WorkerWatchdog,
   ) {
     this.#ports = ports
     this.#fleet = services.fleet
     this.#running = services.running
     this.#jobs = services.jobs
     this.#batches = services.batches
-    this.#inspector = inspector
+    this.#watchdog = watchdog
     this.#upkeep = new Upkeep(ports)
   }
 
@@ -49,7 +49,7 @@ export class Reaper {
     const alive = await this.#recordExits(await this.#ports.store.workers.alive())
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
-    await this.#inspector.inspect(alive, nowMs)
+    await this.#watchdog.inspect(alive, nowMs)
     const moreJobs = await this.#jobs.sweep()
     const more = (await this.#batches.sweep()) || moreJobs
     await this.#upkeep.step(alive.length, nowMs)
@@ -65,7 +65,7 @@ export class Reaper {
       if (observation.state === 'exited' && !isLaunching) await this.#fleet.recordExit(worker.id, observation.exit)
       else alive.push(worker)
     }
-    await this.#fleet.finishBurials(new Set(workers.map(({ id }) => id)))
+    await this.#fleet.finishExits(new Set(workers.map(({ id }) => id)))
     return alive
   }
 

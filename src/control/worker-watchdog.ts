@@ -27,7 +27,7 @@ export interface WatchdogParts {
 export class WorkerWatchdog {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
   readonly #parts: WatchdogParts
-  #lookedAtMs = Number.NEGATIVE_INFINITY
+  #inspectedAtMs = Number.NEGATIVE_INFINITY
   /** Since when it looks without a gap, in epoch milliseconds. */
   #sinceMs = 0
 
@@ -49,18 +49,18 @@ export class WorkerWatchdog {
 
   #noticeGap(nowMs: number): void {
     const { clock } = this.#ports
-    if (clock.monotonic() - this.#lookedAtMs > GAP_MS) {
+    if (clock.monotonic() - this.#inspectedAtMs > GAP_MS) {
       this.#parts.running.forgetActivity()
       this.#sinceMs = nowMs
     }
-    this.#lookedAtMs = clock.monotonic()
+    this.#inspectedAtMs = clock.monotonic()
   }
 
   async #endFaulty(worker: Worker, nowMs: number): Promise<boolean> {
     const { fleet } = this.#parts
     const atMs = this.#ports.clock.monotonic()
     const running = this.#parts.running.of(worker)
-    const seen = running.activity
+    const activity = running.activity
     if (worker.problem !== null) {
       running.unhealthySinceMs ??= atMs
       if (atMs - running.unhealthySinceMs < UNHEALTHY_MS) return false
@@ -68,14 +68,14 @@ export class WorkerWatchdog {
       return true
     }
     // The store is asked only about those that would be suspected if they held nothing.
-    if (seen !== null && (isWedged(seen, worker, false, atMs) || isSilent(seen, worker, false, atMs))) {
+    if (activity !== null && (isWedged(activity, worker, false, atMs) || isSilent(activity, worker, false, atMs))) {
       const holdsJobs = (await this.#ports.store.jobs.heldBy(worker.id)).length > 0
-      if (isWedged(seen, worker, holdsJobs, atMs)) {
+      if (isWedged(activity, worker, holdsJobs, atMs)) {
         const problem = `it pinged for ${WEDGED_MS / 1000} s without asking for a job, so its loop is stuck`
         await fleet.endFaulty(worker, 'wedged', problem)
         return true
       }
-      if (isSilent(seen, worker, holdsJobs, atMs)) {
+      if (isSilent(activity, worker, holdsJobs, atMs)) {
         await fleet.endFaulty(worker, 'silent', `nothing was heard from it for ${SILENT_MS / 1000} s`)
         return true
       }

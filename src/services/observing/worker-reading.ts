@@ -79,7 +79,7 @@ export class WorkerReading {
 
   /** @throws AppError `not_found` for an endpoint that the owner does not have */
   async ofEndpoint(owner: OwnerId, id: EndpointId, withEnded: boolean): Promise<WorkerReport> {
-    const { snapshot, template } = await this.#look(owner, id)
+    const { snapshot, template } = await this.#read(owner, id)
     const shown = shownWorkers(snapshot)
     const ended = withEnded ? await this.#ended(id) : []
     return {
@@ -99,7 +99,7 @@ export class WorkerReading {
     id: EndpointId,
     workerId: WorkerId,
   ): Promise<{ worker: ReportedWorker; jobs: readonly HeldJob[] }> {
-    const { snapshot, template } = await this.#look(owner, id)
+    const { snapshot, template } = await this.#read(owner, id)
     const stored = await this.#ports.store.workers.find(workerId)
     const known = stored?.endpointId === id ? stored : null
     const found =
@@ -119,7 +119,7 @@ export class WorkerReading {
   async watch(owner: OwnerId, only: EndpointId | null): Promise<{ endpoints: WatchedEndpoint[]; more: boolean }> {
     const { store } = this.#ports
     if (only !== null) {
-      const { snapshot, template } = await this.#look(owner, only)
+      const { snapshot, template } = await this.#read(owner, only)
       return { endpoints: [await this.#watched(snapshot, template)], more: false }
     }
     const found = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 })
@@ -156,7 +156,7 @@ export class WorkerReading {
     }
   }
 
-  async #look(owner: OwnerId, id: EndpointId): Promise<{ snapshot: EndpointSnapshot; template: Template | null }> {
+  async #read(owner: OwnerId, id: EndpointId): Promise<{ snapshot: EndpointSnapshot; template: Template | null }> {
     const { store } = this.#ports
     const snapshot = await this.#balancing.snapshot(id)
     if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)

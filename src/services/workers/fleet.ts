@@ -35,7 +35,7 @@ export class Fleet {
   readonly #jobs: Jobs
   readonly #running: RunningWorkers
   readonly #undelivered: UndeliveredResults
-  readonly #needs: WorkerLaunchReader
+  readonly #inputs: WorkerLaunchReader
   readonly #addresses: () => WorkerAddresses
 
   constructor(ports: Ports, { jobs, running, undelivered }: FleetParts, addresses: () => WorkerAddresses) {
@@ -43,7 +43,7 @@ export class Fleet {
     this.#jobs = jobs
     this.#running = running
     this.#undelivered = undelivered
-    this.#needs = new WorkerLaunchReader(ports)
+    this.#inputs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
   }
 
@@ -52,7 +52,9 @@ export class Fleet {
     const { store, driver } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return `its template ${endpoint.templateId} does not exist`
-    return (await this.#needs.problem(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
+    return (
+      (await this.#inputs.problem(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
+    )
   }
 
   /**
@@ -70,7 +72,7 @@ export class Fleet {
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
     // One that serves makes no calls of its own.
-    const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#needs.serving(endpoint, template) : null
+    const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#inputs.serving(endpoint, template) : null
     const url = serves === null ? urlFor(this.#addresses(), template.image) : Promise.resolve('')
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
     const worker = this.#newWorker(endpoint, placement, { ...place, serves }, queued)
@@ -195,7 +197,7 @@ export class Fleet {
    * Ends what the recording of an end left undone, because the store failed in the middle of it.
    * @param alive workers that had not ended before this call
    */
-  async finishBurials(alive: ReadonlySet<WorkerId>): Promise<void> {
+  async finishExits(alive: ReadonlySet<WorkerId>): Promise<void> {
     for (const id of this.#running.ended()) {
       if (alive.has(id)) continue
       const worker = await this.#ports.store.workers.find(id)
@@ -304,20 +306,20 @@ export class Fleet {
     const hostSuffix = Buffer.from(random.bytes(4)).toString('hex')
     const { endpointId, id: workerId, baseUrl, serves } = worker
     const placement = worker.placement ?? UNPLACED
-    const needs = await this.#needs.find(endpoint, template)
-    const identity = { endpointId, workerId, hostSuffix, placement, volume: needs.volume }
+    const inputs = await this.#inputs.find(endpoint, template)
+    const identity = { endpointId, workerId, hostSuffix, placement, volume: inputs.volume }
     const spec = {
       workerId,
       endpointId,
       image: template.image,
       args: template.args,
       placement,
-      ...needs,
+      ...inputs,
       diskGb: template.diskGb,
       ports: template.ports,
       serves,
       protocolEnv:
-        serves === null ? protocolEnv({ ...identity, token, baseUrl, env: needs.env }) : identityEnv(identity),
+        serves === null ? protocolEnv({ ...identity, token, baseUrl, env: inputs.env }) : identityEnv(identity),
     }
     return driver.start(spec, this.#watch(worker, running))
   }

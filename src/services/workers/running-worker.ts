@@ -25,7 +25,7 @@ export interface SeenPing {
 }
 
 /** A take that is not answered yet. */
-export interface HeldTake {
+export interface PendingTake {
   /** Whether it waits in vain because of what its worker holds; it claims again when the worker holds less. */
   waitsForLess: boolean
 }
@@ -66,7 +66,7 @@ export class RunningWorker {
   unhealthySinceMs: number | null = null
   /** Since when it is seen to be STOPPING (Unix time in ms). */
   stoppingSinceMs: number | null = null
-  readonly #takes = new Set<HeldTake>()
+  readonly #takes = new Set<PendingTake>()
   #activity: Omit<WorkerActivity, 'openTakes'> | null = null
   readonly #jobs = new Map<JobId, JobActivity>()
   #isSerial = false
@@ -120,7 +120,7 @@ export class RunningWorker {
   }
 
   /** Notes a take, which is open until {@link endTake}. */
-  beginTake(): HeldTake {
+  beginTake(): PendingTake {
     const nowMs = this.#clock.monotonic()
     for (const [jobId, job] of this.#jobs) this.#jobs.set(jobId, afterTake(job, nowMs))
     const take = { waitsForLess: false }
@@ -130,7 +130,7 @@ export class RunningWorker {
   }
 
   /** Notes that a take is answered. */
-  endTake(take: HeldTake): void {
+  endTake(take: PendingTake): void {
     this.#takes.delete(take)
     if (this.#activity !== null) this.worked()
   }

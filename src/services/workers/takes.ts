@@ -11,7 +11,7 @@ import { type Claimed, PollQueues } from '../jobs/poll-queue.ts'
 import type { Fleet } from './fleet.ts'
 import { type JobStops, mayWait } from './job-stops.ts'
 import type { LostJobs } from './lost-jobs.ts'
-import type { HeldTake, RunningWorker } from './running-worker.ts'
+import type { PendingTake, RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
 /** How long a take is held while the worker has jobs to stop: with its next one it may say that it holds none. */
@@ -42,7 +42,7 @@ interface TakeInProgress {
   readonly worker: Worker
   readonly running: RunningWorker
   readonly request: TakeRequest
-  readonly held: HeldTake
+  readonly pending: PendingTake
   /** How many jobs the worker was told to stop when the take came. */
   readonly toldStops: number
 }
@@ -73,11 +73,11 @@ export class Takes {
   async take(worker: Worker, request: TakeRequest): Promise<ClaimedJob[]> {
     if (worker.state === 'EXITED') throw new AppError('rate_limited', 'this worker was ended', { retryAfterSeconds: 5 })
     const running = this.#parts.running.of(worker)
-    const held = running.beginTake()
+    const pending = running.beginTake()
     try {
       await this.#record(worker, running, request)
       const holdMs = await this.#holdMs(worker, request)
-      const take = { worker, running, request, held, toldStops: running.toldStops }
+      const take = { worker, running, request, pending, toldStops: running.toldStops }
       return await this.#polls.take({
         endpointId: worker.endpointId,
         workerId: worker.id,
@@ -86,7 +86,7 @@ export class Takes {
         claim: takers => this.#claimOrEnd(take, takers),
       })
     } finally {
-      running.endTake(held)
+      running.endTake(pending)
     }
   }
 
@@ -138,7 +138,7 @@ export class Takes {
     const state = (await store.workers.find(workerId))?.state
     if (state === 'DRAINING') return 'barred'
     if (state !== 'STARTING' && state !== 'READY') return null
-    if (claim.holdsBack || claim.leavesSuspect) take.held.waitsForLess = true
+    if (claim.holdsBack || claim.leavesSuspect) take.pending.waitsForLess = true
     if (claim.holdsBack) return 'held_back'
     return claim.leavesSuspect ? 'left' : []
   }

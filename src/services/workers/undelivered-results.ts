@@ -14,7 +14,7 @@ export interface UndeliveredResult {
 }
 
 /** Jobs of one worker about which its output has said something, at most. */
-const MAX_NOTED = 200
+const MAX_UNSENT = 200
 
 /**
  * Results that workers could not send, as their own output says. A worker's output counts only for the jobs that it holds
@@ -80,7 +80,7 @@ export class UndeliveredResults {
       if (report.kind === 'unsent') unsent.set(job, { ...report, over: report.over || before?.over === true })
       else if (before !== undefined) unsent.set(job, { ...before, over: true })
       const [oldest] = unsent.keys()
-      if (unsent.size > MAX_NOTED) unsent.delete(oldest!)
+      if (unsent.size > MAX_UNSENT) unsent.delete(oldest!)
     }
   }
 }

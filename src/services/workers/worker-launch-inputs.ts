@@ -13,7 +13,7 @@ import type { Ports } from '../../ports/ports.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import { registryCredential } from '../secrets/registries.ts'
 
-type NeedsPorts = Pick<Ports, 'store' | 'vault' | 'volumes'>
+type InputPorts = Pick<Ports, 'store' | 'vault' | 'volumes'>
 
 /** What workers of an endpoint get of what their owner has saved. */
 export interface WorkerLaunchInputs {
@@ -26,9 +26,9 @@ export interface WorkerLaunchInputs {
 
 /** Finds what a worker needs besides its image. */
 export class WorkerLaunchReader {
-  readonly #ports: NeedsPorts
+  readonly #ports: InputPorts
 
-  constructor(ports: NeedsPorts) {
+  constructor(ports: InputPorts) {
     this.#ports = ports
   }
 
