@@ -8,9 +8,9 @@ import type { Fleet } from '../services/workers/fleet.ts'
 import type { LostJobs } from '../services/workers/lost-jobs.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
 
-/** When two looks are further apart, workers may have spoken to a server that did not listen. */
+/** Time between two inspections after which this server may have missed calls of workers. */
 const GAP_MS = 10_000
-/** How long a worker that has reported itself unhealthy may take to end by itself. */
+/** How long a worker that has reported that it is unhealthy may take to end by itself. */
 const UNHEALTHY_MS = 10_000
 
 /** The services that {@link WorkerWatchdog} uses. */
@@ -21,14 +21,14 @@ export interface WatchdogParts {
 }
 
 /**
- * Looks after workers whose processes run: reads what they print, and ends those that are stuck, silent, unhealthy, or that
- * never asked for a job. Their jobs are given back when their end is seen.
+ * Inspects running workers: reads their output, and ends those that are stuck, silent or unhealthy, and those that
+ * never asked for a job. Their jobs are given back when their exit is observed.
  */
 export class WorkerWatchdog {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
   readonly #parts: WatchdogParts
   #inspectedAtMs = Number.NEGATIVE_INFINITY
-  /** Since when it looks without a gap, in epoch milliseconds. */
+  /** Since when it inspects without a gap (Unix time in ms). */
   #sinceMs = 0
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault'>, parts: WatchdogParts) {
@@ -36,7 +36,7 @@ export class WorkerWatchdog {
     this.#parts = parts
   }
 
-  /** Looks at all workers that have not ended. To be called every second or so. */
+  /** Inspects all workers that have not ended. To be called about every second. */
   async inspect(alive: readonly Worker[], nowMs: number): Promise<void> {
     const { running, lostJobs } = this.#parts
     this.#noticeGap(nowMs)
@@ -67,7 +67,7 @@ export class WorkerWatchdog {
       await fleet.endFaulty(worker, 'unhealthy', worker.problem)
       return true
     }
-    // The store is asked only about those that would be suspected if they held nothing.
+    // The store is read only for workers that would be ended if they held no job.
     if (activity !== null && (isWedged(activity, worker, false, atMs) || isSilent(activity, worker, false, atMs))) {
       const holdsJobs = (await this.#ports.store.jobs.heldBy(worker.id)).length > 0
       if (isWedged(activity, worker, holdsJobs, atMs)) {
@@ -83,7 +83,7 @@ export class WorkerWatchdog {
     return worker.state === 'STARTING' && (await this.#endHung(worker, nowMs))
   }
 
-  /** A worker that has never asked for a job. The time in which this server did not listen is not its fault. */
+  /** Ends a worker that has never asked for a job. Time in which this server did not listen does not count. */
   async #endHung(worker: Worker, nowMs: number): Promise<boolean> {
     const { fleet, running } = this.#parts
     if (running.of(worker).isLaunching) return false
@@ -95,7 +95,7 @@ export class WorkerWatchdog {
     return true
   }
 
-  /** Null for a worker that will never ask for jobs, and for one whose endpoint is gone. */
+  /** How long the worker may take to start; null when it never asks for jobs, or its endpoint is deleted. */
   async #initTimeoutMs({ owner, endpointId }: Worker): Promise<number | null> {
     const { store } = this.#ports
     const endpoint = await store.endpoints.find(endpointId)

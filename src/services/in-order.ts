@@ -1,10 +1,10 @@
-/** Keeps the order of what comes in where some of it takes longer to read: of each key, what came later is done later. */
+/** Keeps the order of work with the same key where some of it takes longer: what came later is done later. */
 export class InOrder<Key> {
   readonly #latest = new Map<Key, Promise<void>>()
 
   /**
-   * Does something once all that came before it for the same key is done; at once where nothing is under way.
-   * @param isSlow whether what comes after it has to wait for it
+   * Does the work once all earlier work with the same key is done; at once when none is under way.
+   * @param isSlow whether later work has to wait for it
    */
   run<Value>(key: Key, isSlow: boolean, work: () => Promise<Value>): Promise<Value> {
     const before = this.#latest.get(key)

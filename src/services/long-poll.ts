@@ -18,7 +18,7 @@ export interface Wait<Value> {
   readonly signals: readonly AbortSignal[]
 }
 
-/** Holds calls until something is true. Subscribes first, then reads, then waits, so no notification is missed. */
+/** Holds calls until something is true. Subscribes first, then reads, then waits, so that no notification is missed. */
 export class LongPoll {
   readonly #clock: Clock
   readonly #notifier: Notifier
@@ -81,7 +81,7 @@ class Alarm {
     }
   }
 
-  /** Wakes whoever waits, or lets the next wait return at once. */
+  /** Ends the present wait, or lets the next one return at once. */
   ring(): void {
     this.#rung = true
     this.#waiter?.()
@@ -94,7 +94,7 @@ class Alarm {
     this.#waiter = null
   }
 
-  /** Takes timer and listeners back. */
+  /** Removes the timer and the listeners. */
   close(): void {
     this.#cancelTimer()
     for (const signal of this.#signals) signal.removeEventListener('abort', this.#end)

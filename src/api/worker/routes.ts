@@ -27,7 +27,7 @@ export const WORKER_CALLS: ReadonlySet<string> = new Set([
 
 const POSTS: ReadonlySet<string> = new Set(['job-done', 'job-stream'])
 
-/** Most jobs that one batch hands out. */
+/** Maximum number of jobs that one batch take gets. */
 const MAX_BATCH = 100
 
 /** What the worker surface uses. */
@@ -41,7 +41,7 @@ export interface WorkerSurfaceParts {
   readonly resultRoom: BodyRoom
 }
 
-/** A call of a worker, taken apart. */
+/** A parsed call of a worker. */
 interface Call {
   readonly request: Request
   readonly env: SurfaceEnv
@@ -52,8 +52,8 @@ interface Call {
 }
 
 /**
- * The six calls of the worker protocol. The worker is known by its token, whatever its path says: old set-ups send
- * placeholders there, and parameters after a bare `&` (docs/internals/worker-protocol.md).
+ * The six calls of the worker protocol. The token alone identifies the worker: old set-ups send placeholders in the path, and
+ * parameters after a bare `&` (docs/internals/worker-protocol.md).
  */
 export function workerSurface(parts: WorkerSurfaceParts): Surface {
   return async (request, env) => {
@@ -94,8 +94,8 @@ async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pr
 }
 
 /**
- * Whether a call of a worker that was ended is let in: the result of a job that nobody else has got still counts
- * (docs/adr/0005-late-results.md), and a take is answered 429, since at 401 SDKs ask again without a pause.
+ * Whether a call of a worker that was ended is let in. The result of a job that no other worker has claimed since still counts
+ * (docs/adr/0005-late-results.md). A take gets 429 later, since SDKs ask again without a pause after 401.
  */
 async function mayStill({ calls }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
   if (call.name !== 'job-done') return call.name === 'job-take' || call.name === 'job-take-batch'
@@ -124,7 +124,7 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
   return jsonText([...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']'])
 }
 
-/** A failure here leaves the jobs with their worker, and a rule, the execution timeout or its end gives them back. */
+/** After a failure the jobs stay with their worker until a rule, the execution timeout or its exit gives them back. */
 async function settle(
   parts: WorkerSurfaceParts,
   call: Call,
@@ -184,7 +184,7 @@ async function ping(parts: WorkerSurfaceParts, { query }: Call, worker: Worker):
   return jsonText('{}')
 }
 
-/** A body that the relay did not pass on; null where it is there. */
+/** The note of the relay about a body that it did not pass on; null where the body is there. */
 function droppedBody(request: Request): DroppedBody | null {
   const bytes = numberIn(request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
   if (bytes === null) return null
@@ -192,13 +192,13 @@ function droppedBody(request: Request): DroppedBody | null {
   return { bytes, file: /^[a-z\d-]{1,100}$/.test(file) ? file : null }
 }
 
-/** A whole number in a header of the relay; null when there is none that makes sense. */
+/** A whole number in a header of the relay; null when it is missing or not one. */
 function numberIn(request: Request, header: string, max: number): number | null {
   const text = request.headers.get(header) ?? ''
   return /^\d{1,15}$/.test(text) && Number(text) <= max ? Number(text) : null
 }
 
-/** In parts, of which the input is one: it may be large. */
+/** The job as JSON, in parts: the input may be large and is not copied. */
 function jobText(job: ClaimedJob, vault: Vault): string[] {
   const members: string[] = []
   if (job.webhook !== null) members.push(`"webhook":${JSON.stringify(job.webhook)}`)
@@ -218,7 +218,7 @@ function parse(request: Request, env: SurfaceEnv): Call {
   return { request, env, endpointId, name: name ?? '', jobSegment: jobSegment ?? '', query }
 }
 
-/** The job of a post; from the header where a set-up left it out of the path. Null when there is none to be found. */
+/** The job of a post, from the header where a set-up left it out of the path; null when neither has it. */
 function jobOf(call: Call): JobId | null {
   const candidates = [call.jobSegment, call.request.headers.get('x-request-id') ?? '']
   return candidates.find(isJobId) ?? null
@@ -229,8 +229,8 @@ function wrongMethod(name: string, method: string): Response {
 }
 
 /**
- * Workers throw results away at a 4xx and ask again without a pause at anything but 429, so a take that fails for our
- * reasons answers 429, and a result that was not stored 503, which is sent again.
+ * The response to a call that failed. SDKs drop results after a 4xx, and take again without a pause after anything but 429. So a take
+ * that fails here gets 429, and a result that was not stored gets 503, after which it is sent again.
  */
 function refuse(call: Call, thrown: unknown): Response {
   const error = toAppError(thrown)

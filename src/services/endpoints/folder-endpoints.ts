@@ -15,24 +15,24 @@ export interface FolderParts {
   readonly templates: Templates
 }
 
-/** A folder whose handler or server is to run. */
+/** A folder whose handler or server runs in workers. */
 export interface WorkerFolder {
   /** What its endpoint is named after. */
   readonly name: string
   /** Absolute path. */
   readonly path: string
-  /** Name of the images that are built of it. */
+  /** Name of the images that are built from it. */
   readonly repository: string
-  /** What its endpoint is. */
+  /** Type of its endpoint. */
   readonly type: EndpointType
   /** Tag of the image that was built now; null to run the folder as it is, in processes. */
   readonly tag: string | null
 }
 
 /**
- * The endpoint that runs the handler or server in a folder. The first call makes a template and an endpoint, both named after the
- * folder; the endpoint's id is the name's letters and digits where that id is free. Later calls find them again, with
- * whatever was changed since; another image or type makes a new version, whose workers replace those of the one before.
+ * The endpoint that runs the handler or server in a folder. The first call creates a template and an endpoint, both named after the
+ * folder; the id of the endpoint is the name's letters and digits where that id is free. Later calls find them again, with
+ * later changes kept; another image or type makes a new release, whose workers replace those of the old one.
  * @throws AppError `invalid` with what is wrong with the folder, `conflict` when it gets another type and has unfinished jobs
  */
 export async function ensureFolderEndpoint(
@@ -41,7 +41,7 @@ export async function ensureFolderEndpoint(
   { name, path, repository, type, tag }: WorkerFolder,
 ): Promise<Endpoint> {
   const { store, driver, endpoints, templates } = parts
-  // Whoever starts the server chooses its folders.
+  // Who starts the server is the operator, and may choose folders of the machine.
   const by = { owner, operator: true }
   const folder = `dir:${path}`
   const image = tag === null ? folder : `${repository}:${tag}`
@@ -66,6 +66,7 @@ export async function ensureFolderEndpoint(
   return endpoints.create(by, withDefaults({ name, compute, type }), template.id, idFromName(name))
 }
 
+/** Disk of a container worker of a folder, in GB. */
 const CONTAINER_DISK_GB = 10
 
 function changeType(endpoints: Endpoints, { owner, id }: Endpoint, type: EndpointType): Promise<Endpoint> {

@@ -2,7 +2,7 @@ import type { EndpointId } from '../../core/ids.ts'
 import { takesJobs } from '../../core/workers/worker.ts'
 import type { Store } from '../../ports/store/store.ts'
 
-/** How many jobs a worker gets that wants so many at once: a batch leaves enough for the other workers of the endpoint. */
+/** How many jobs a take may claim: at most what it wants, and no more than an equal share of the queue for each worker of the endpoint. */
 export async function claimShare(
   { endpoints }: Pick<Store, 'endpoints'>,
   id: EndpointId,

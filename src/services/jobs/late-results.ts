@@ -4,8 +4,8 @@ import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /**
- * Whether a worker that was ended may still post the result of a job: as the last that had it. Where it may not and the job is not over, the
- * refused result leaves a diagnostic.
+ * Whether a worker that was ended may still post the result of a job, which only the last holder may. A refused result of a job
+ * that is not final leaves a diagnostic.
  */
 export async function mayFinishLate(
   { store, clock, emit }: Pick<Ports, 'store' | 'clock' | 'emit'>,

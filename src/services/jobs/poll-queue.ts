@@ -5,8 +5,8 @@ import type { Notifier } from '../../ports/notifier.ts'
 import { LongPoll } from '../long-poll.ts'
 
 /**
- * What a claim came to: the jobs; null when waiting for more makes no sense, `barred` when this worker will get none but may
- * wait, `held_back` when it will get none before it holds less, `left` when there are some that only another one can have.
+ * What a claim came to: the jobs, none when the queue is empty. Null: the take must not wait. `barred`: the worker gets no jobs, but
+ * may wait. `held_back`: it gets none before it holds less. `left`: jobs wait that only another worker can claim.
  */
 export type Claimed = ClaimedJob[] | 'barred' | 'held_back' | 'left' | null
 
@@ -17,18 +17,18 @@ export interface Taker {
   readonly holdMs: number
   readonly signals: readonly AbortSignal[]
   /**
-   * Tries to get jobs.
+   * Tries to claim jobs.
    * @param takers how many takes wait in the poll queue, this one included
    */
   readonly claim: (takers: number) => Promise<Claimed>
 }
 
-/** What holds a worker back may end without a notification, so it claims again after this time. */
+/** Time after which a take that is held back claims again: what holds it back may end without a notification. */
 const HELD_BACK_MS = 1_000
 
 /**
- * The takes that wait for jobs, one poll queue for each endpoint. A notification wakes the take that waits longest, and one
- * that got something wakes the next: a hundred idle workers cost one claim per job, not a hundred.
+ * The takes that wait for jobs, one poll queue for each endpoint. A notification wakes the first take, and a take
+ * that leaves the queue wakes the next: a hundred idle workers cost one claim per job, not a hundred.
  */
 export class PollQueues {
   readonly #clock: Clock
@@ -43,7 +43,7 @@ export class PollQueues {
   }
 
   /**
-   * Jobs as soon as the claim gives some; none when the time is over, a signal came, or the claim said null.
+   * The jobs of the first claim that gets some; none when the time is over, a signal came, or the claim is null.
    * @throws AppError `rate_limited` when too many workers wait
    */
   async take({ endpointId, workerId, holdMs, signals, claim }: Taker): Promise<ClaimedJob[]> {
@@ -91,19 +91,19 @@ async function claimAt(place: Place, claim: Taker['claim']): Promise<ClaimedJob[
       if (claimed === 'left') place.wakeNext()
       return null
     }
-    // It may have jobs again. What came before it was back in the queue is found by claiming once more.
+    // It may have jobs again. A notification that came while it was not in the queue is made up for by one more claim.
     place.join()
   }
 }
 
-/** The takes that wait for jobs of one endpoint, as functions that wake them, in the order in which they came. */
+/** The waiting takes of one endpoint, as functions that wake them, in their order. */
 interface PollQueue {
   readonly takes: Set<() => void>
   /** Called when the last take has left. */
   readonly close: () => void
 }
 
-/** The place of one take in the poll queue of its endpoint, which it leaves while it can have no job. */
+/** The place of one take in the poll queue of its endpoint. The take leaves the queue while it can have no job. */
 class Place {
   readonly #clock: Clock
   readonly #find: () => PollQueue
@@ -132,7 +132,7 @@ class Place {
     this.#queue.takes.add(this.#wake)
   }
 
-  /** Whoever leaves passes a wake-up on: it may have been meant for a worker that is still there. */
+  /** Leaves the queue and wakes the first take in it: the last notification may have been meant for that one. */
   leave(): void {
     const queue = this.#queue
     if (queue?.takes.delete(this.#wake) !== true) return

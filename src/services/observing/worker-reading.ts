@@ -19,16 +19,16 @@ export interface HeldJob {
   readonly startedAtMs: number | null
 }
 
-/** A worker with where it is on its way. One that has ended has the status EXITED, unless it is to be seen with the others. */
+/** A worker with its phase. An ended worker has the status EXITED, unless it is shown as UNHEALTHY among the others. */
 export interface ReportedWorker extends Omit<ShownWorker, 'status'> {
   readonly status: ShownWorker['status'] | 'EXITED'
   readonly now: PhaseNow
   /** How much of its image is downloaded; null when that is not known or not being done. */
   readonly pullPercent: number | null
   readonly timeLine: readonly TimeStep[]
-  /** The image that it runs; null where it is not known any more. */
+  /** The image that it runs; null for a worker of an old release, whose image is not known any more. */
   readonly image: string | null
-  /** How it is kept apart; null where it was not started yet, and where that is not known. */
+  /** How it is isolated; null before it is started, and where that is not known. */
   readonly isolation: Isolation | null
 }
 
@@ -37,30 +37,32 @@ export interface WorkerReport {
   readonly endpoint: Endpoint
   readonly workers: readonly ReportedWorker[]
   readonly counts: WorkerCounts
-  /** Those that have ended, the newest first, at most 100; empty unless asked for. */
+  /** Workers that have ended, newest first, at most 100; empty unless asked for. */
   readonly ended: readonly ReportedWorker[]
 }
 
-/** One endpoint as somebody watches it. */
+/** One endpoint in `runyard top`. */
 export interface WatchedEndpoint {
   readonly endpoint: Endpoint
   readonly queue: QueueLoad
-  /** Jobs that ended since the endpoint was made. */
+  /** Jobs that ended since the endpoint was created. */
   readonly finished: number
   readonly workers: readonly (ReportedWorker & { readonly jobs: readonly HeldJob[] })[]
   readonly counts: WorkerCounts
-  /** Why its jobs wait; null where nothing waits and nothing is to be kept ready. */
+  /** Why its jobs wait; null when none waits and `workersMin` is 0. */
   readonly explanation: Explanation | null
 }
 
+/** Maximum number of ended workers in a report. */
 const MAX_ENDED = 100
-/** Endpoints that are watched at once; what is looked at often must not cost much. */
+/** Maximum number of endpoints that are watched at once: watching repeats often and must stay cheap. */
 const MAX_WATCHED = 100
-/** Running jobs of an endpoint that are told of. */
+/** Maximum number of running jobs of an endpoint in a report. */
 const MAX_HELD = 200
+/** Limit of parallel reads of endpoints. */
 const CONCURRENCY = 8
 
-/** Tells what workers are about, those that have ended too, for whoever looks at them. */
+/** Reports workers, also ended ones, for the APIs and `runyard top`. */
 export class WorkerReading {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
   readonly #running: RunningWorkers
@@ -112,8 +114,8 @@ export class WorkerReading {
   }
 
   /**
-   * All that is worth watching of an owner's endpoints, the oldest first, at most 100 of them.
-   * @param only the one endpoint to look at; null for all
+   * The endpoints of an owner with their queues and workers, oldest first, at most 100.
+   * @param only the only endpoint to return; null for all
    * @throws AppError `not_found`
    */
   async watch(owner: OwnerId, only: EndpointId | null): Promise<{ endpoints: WatchedEndpoint[]; more: boolean }> {
@@ -131,7 +133,7 @@ export class WorkerReading {
     return { endpoints: watched.filter(one => one !== null), more: found.length > MAX_WATCHED }
   }
 
-  /** Null for one that is gone meanwhile. */
+  /** Null when the endpoint was deleted meanwhile. */
   async #watchedNow({ id, owner, templateId }: Endpoint): Promise<WatchedEndpoint | null> {
     const { store } = this.#ports
     const snapshot = await this.#balancing.snapshot(id)

@@ -18,8 +18,9 @@ import type { UndeliveredResults } from './undelivered-results.ts'
 import { isReached, urlFor, type WorkerAddresses } from './worker-addresses.ts'
 import { WorkerLaunchReader } from './worker-launch-inputs.ts'
 
+/** Lines of output that are kept with the exit of a worker. */
 const LAST_LINES = 20
-/** How many of the workers that ended last a start looks after; as many may have ended just before the server did. */
+/** Workers that ended last and are released again after a start; the server may have ended before it released them. */
 const LAST_ENDED = 64
 
 /** What {@link Fleet} uses. */
@@ -29,7 +30,7 @@ export interface FleetParts {
   readonly undelivered: UndeliveredResults
 }
 
-/** The workers: starting, draining, stopping and burying them. It does; the loops decide. */
+/** Starts, drains, stops and adopts workers, and records their exits. The loops in control decide when. */
 export class Fleet {
   readonly #ports: Ports
   readonly #jobs: Jobs
@@ -58,10 +59,10 @@ export class Fleet {
   }
 
   /**
-   * Records one worker of the endpoint's current version, unless its max is reached, and starts it; does not wait for
+   * Records one worker of the endpoint's current version, unless `workersMax` is reached, and starts it. Does not wait for
    * the start, which may take minutes. A worker whose process cannot be started is recorded as ended with the reason,
-   * so that the back-off sees it.
-   * @param queued the one that has waited for this place: it becomes the worker
+   * so that it counts for the back-off.
+   * @param queued the queued worker that has waited for this place; it becomes the worker
    */
   async start(
     endpoint: Endpoint,
@@ -71,7 +72,7 @@ export class Fleet {
     const { store, vault, random, emit } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return
-    // One that serves makes no calls of its own.
+    // A worker that serves requests makes no calls to this server.
     const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#inputs.serving(endpoint, template) : null
     const url = serves === null ? urlFor(this.#addresses(), template.image) : Promise.resolve('')
     const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
@@ -87,7 +88,7 @@ export class Fleet {
     if (!recorded) return
     this.#servingChanged(worker)
     emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
-    // Whatever could not be recorded is seen by the reaper once the worker does not count as launching.
+    // If the failure could not be recorded, the reaper sees the exit once the worker is not launching any more.
     void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token, running)), worker)
       .catch(error => this.#tellFailure(error))
       .finally(() => running.launched())
@@ -103,12 +104,12 @@ export class Fleet {
       await this.#startFailed(worker, error)
       return
     }
-    // Whoever stopped it meanwhile found nothing to end.
+    // A stop during the start found no process to end.
     const now = await store.workers.find(worker.id)
     if (now?.state === 'STOPPING') await driver.terminate(worker.id)
   }
 
-  /** Whoever asks workers for their health has to know of it at once. */
+  /** Wakes the health checker, which has to know of a new serving worker at once. */
   #servingChanged({ serves, endpointId }: Worker): void {
     if (serves !== null) this.#ports.notifier.publish(`load:${endpointId}`)
   }
@@ -124,50 +125,50 @@ export class Fleet {
     this.#ports.emit('loop.failed', { loop: 'start of a worker', problem: toAppError(error).message })
   }
 
-  /** Gives the worker no more jobs; it is stopped when it holds none. */
+  /** Gives the worker no more jobs. It is stopped when it holds none. */
   async drain(workerId: WorkerId, reason: StopReason): Promise<void> {
     await this.#retire(workerId, 'DRAINING', reason)
   }
 
-  /** As {@link drain}, to make room for another endpoint. False, and nothing happens, when the worker has work now. */
+  /** Drains the worker so that another endpoint gets its place. False, without effect, when the worker has work now. */
   async evict(workerId: WorkerId): Promise<boolean> {
     const move = await this.#ports.store.workers.evict(workerId, this.#ports.clock.now())
     if (move !== null) this.moved(move)
     return move !== null
   }
 
-  /** An id for a worker that there will be. */
+  /** A new id for a worker. */
   newId(): WorkerId {
     return shortId(this.#ports.random) as WorkerId
   }
 
-  /** Tells the worker to end: its polls are answered, then it gets SIGTERM. */
+  /** Tells the worker to end: its long polls are answered, then it gets SIGTERM. */
   async stop(workerId: WorkerId, reason: StopReason): Promise<void> {
     await this.#retire(workerId, 'STOPPING', reason)
     await this.#ports.driver.terminate(workerId)
   }
 
-  /** Ends the worker at once. What it held is dealt with when its exit is seen. */
+  /** Ends the worker at once. Its jobs are given back when its exit is observed. */
   async kill(workerId: WorkerId, reason: StopReason): Promise<void> {
     await this.#retire(workerId, 'STOPPING', reason)
     await this.#ports.driver.kill(workerId)
   }
 
-  /** Keeps what is wrong with a worker, for whoever wants to know why it is of no use or why it ended. */
+  /** Keeps what is wrong with a worker; people see it with the worker, also after its end. */
   async noteProblem({ id: workerId, endpointId }: Worker, problem: string): Promise<void> {
     if (!(await this.#ports.store.workers.noteProblem(workerId, problem, this.#ports.clock.now()))) return
     this.#ports.emit('worker.problem', { endpointId, workerId, problem })
   }
 
-  /** Ends a worker with which something is wrong, at once; its jobs are given back when its end is seen, never before. */
+  /** Ends a faulty worker at once. Its jobs are given back when its exit is observed, never before. */
   async endFaulty(worker: Worker, reason: FaultReason, problem: string): Promise<void> {
     await this.noteProblem(worker, problem)
     await this.kill(worker.id, reason)
   }
 
   /**
-   * Records the end of a worker; its exit is authoritative for the loss of all that it held.
-   * @param fate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while nobody looked
+   * Records the exit of a worker and gives its jobs back.
+   * @param fate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server ran
    */
   async recordExit(
     workerId: WorkerId,
@@ -185,7 +186,7 @@ export class Fleet {
         ? this.#jobs.releaseAll(workerId)
         : this.#jobs.requeueLost(workerId, `it ${exit.cause}`, { lastLines })
     if (known !== null) await this.#undelivered.read(known, 'all')
-    // Before its end is recorded: when this fails, the worker is buried again. After it: what it claimed meanwhile.
+    // Before its exit is recorded: if this fails, the exit is recorded again. After it: what it claimed meanwhile.
     await takeBack()
     await store.stops.letGo(workerId, 'all')
     const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), fate !== 'unseen')
@@ -194,8 +195,8 @@ export class Fleet {
   }
 
   /**
-   * Ends what the recording of an end left undone, because the store failed in the middle of it.
-   * @param alive workers that had not ended before this call
+   * Finishes exits whose recording stopped in the middle, because the store failed.
+   * @param alive workers whose exit is not recorded
    */
   async finishExits(alive: ReadonlySet<WorkerId>): Promise<void> {
     for (const id of this.#running.ended()) {
@@ -207,7 +208,7 @@ export class Fleet {
     }
   }
 
-  /** @param worker null when its end was told already */
+  /** @param worker null when its exit was recorded and told before */
   async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
     const { driver, emit, notifier } = this.#ports
     await driver.release(workerId)
@@ -221,10 +222,10 @@ export class Fleet {
   }
 
   /**
-   * Ends the workers of an endpoint that is gone; whoever deleted it may not have come to that. Those that serve are told to end, so
+   * Ends the workers of a deleted endpoint that its deletion did not end. Workers that serve requests are told to end, so
    * that they can close their sockets properly.
-   * @param isBusy whether a worker that drains may go on for a while
-   * @returns how many do
+   * @param isBusy whether a serving worker has requests and may finish them
+   * @returns how many workers may
    */
   async endStray(endpointId: EndpointId, isBusy: (worker: Worker) => boolean): Promise<number> {
     let left = 0
@@ -241,8 +242,8 @@ export class Fleet {
   }
 
   /**
-   * After a start of the server: takes over the workers that an earlier run left, or ends them when they were given
-   * an address under which they do not reach this server, or when their endpoint is gone.
+   * After a start of the server: adopts the workers that an earlier run left. Ends those that do not reach this server at
+   * the address that they were given, and those whose endpoint is deleted.
    */
   async adoptAll(): Promise<void> {
     const { store, driver, emit } = this.#ports
@@ -269,7 +270,7 @@ export class Fleet {
     }
   }
 
-  /** Whether it runs a folder of this machine for another account, as older versions let it. */
+  /** Whether it runs a folder of this machine for an account other than the operator, as older versions allowed. */
   async #isForbidden({ owner, endpointId }: Worker): Promise<boolean> {
     if (owner === DEFAULT_OWNER) return false
     const { endpoints, templates } = this.#ports.store
@@ -278,7 +279,7 @@ export class Fleet {
     return template !== null && folderProblem(owner, template.image) !== null
   }
 
-  /** Tells everybody about a change of a worker's state that the store has made. */
+  /** Emits and publishes a change of a worker's state that the store has made. */
   moved({ worker, from }: WorkerMove): void {
     const { emit, notifier } = this.#ports
     const { endpointId, id: workerId, state: to, stopReason: reason } = worker
@@ -324,7 +325,7 @@ export class Fleet {
     return driver.start(spec, this.#watch(worker, running))
   }
 
-  /** Records how the download of a worker's image comes along; the percentage is of use only while it lasts. */
+  /** Records the beginning and the end of the download of a worker's image, and notes its percentage meanwhile. */
   #watch({ id, endpointId, version }: Worker, running: RunningWorker): StartWatch {
     const { store, clock } = this.#ports
     let pulling = false

@@ -8,8 +8,8 @@ import type { RunningWorkers } from './running-workers.ts'
 import type { UndeliveredResults } from './undelivered-results.ts'
 
 /**
- * Gives back jobs that living workers have lost, as their own words show (rules L3 and L4 of the worker protocol, and their
- * output). A worker that has lost a job gets no more and is replaced, so a job never comes back to where it was lost.
+ * Gives back jobs that running workers have lost, as their takes, pings and output show (rules L3 and L4 of the worker
+ * protocol). A worker that has lost a job is drained and replaced, so a job never goes back to the worker that lost it.
  */
 export class LostJobs {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -23,7 +23,7 @@ export class LostJobs {
     this.#parts = parts
   }
 
-  /** The worker asks for jobs and says that it works on none. */
+  /** Gives back what a worker holds that asks for jobs and says that it works on none. */
   async afterIdleTake(worker: Worker, sdk: string | null): Promise<void> {
     if (!tellsWhatItHolds(sdk)) return
     const held = await this.#ports.store.jobs.heldBy(worker.id)
@@ -32,7 +32,7 @@ export class LostJobs {
     await this.#giveBack(worker, forgotten, 'it asked for other work without a result')
   }
 
-  /** The worker says which jobs it works on. */
+  /** Notes which jobs a ping lists, and gives back those that the worker has forgotten. */
   async afterPing(worker: Worker, listed: readonly string[], sdk: string | null): Promise<void> {
     const { store } = this.#ports
     const held = await store.jobs.heldBy(worker.id)
@@ -43,7 +43,7 @@ export class LostJobs {
     await this.#giveBack(worker, forgotten, 'it asked for other work and left the job out of its pings')
   }
 
-  /** Reads what the worker has printed of late. */
+  /** Gives back jobs whose results the worker could not send, as its new output says. */
   async readOutput(worker: Worker): Promise<void> {
     for (const { jobId, reason } of await this.#parts.undelivered.read(worker, [])) {
       await this.#lose(worker, jobId, reason)
@@ -52,7 +52,7 @@ export class LostJobs {
 
   async #giveBack(worker: Worker, forgotten: readonly JobId[], cause: string): Promise<void> {
     if (forgotten.length === 0) return
-    // What it printed may say why, and comes first.
+    // Its output may say why, which is the better reason.
     const undelivered = await this.#parts.undelivered.read(worker, forgotten)
     const reasons = new Map(undelivered.map(({ jobId, reason }) => [jobId, reason]))
     const held = new Set(await this.#ports.store.jobs.heldBy(worker.id))
@@ -66,7 +66,7 @@ export class LostJobs {
     }
   }
 
-  /** The worker has never had it, so nothing is wrong with either of them. */
+  /** Gives back a job that never reached the worker. The attempt does not count, and the worker is kept. */
   async #undeliver(worker: Worker, jobId: JobId): Promise<void> {
     const { store, clock } = this.#ports
     const { id, endpointId } = worker
@@ -77,7 +77,7 @@ export class LostJobs {
   }
 
   async #lose(worker: Worker, jobId: JobId, cause: string): Promise<void> {
-    // First, so that nothing can hand it the job again.
+    // First, so that the worker cannot claim the job again.
     await this.#parts.fleet.drain(worker.id, 'lost_lease')
     await this.#parts.jobs.requeueLost(worker.id, cause, { only: jobId })
   }

@@ -7,18 +7,18 @@ import type { Jobs } from '../jobs/jobs.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-/** A result that was lost on its way to us. */
+/** A job whose result was lost on its way to this server. */
 export interface UndeliveredResult {
   readonly jobId: JobId
   readonly reason: string
 }
 
-/** Jobs of one worker about which its output has said something, at most. */
+/** Maximum number of unsent results that are noted for one worker; the oldest is forgotten first. */
 const MAX_UNSENT = 200
 
 /**
- * Results that workers could not send, as their own output says. A worker's output counts only for the jobs that it holds
- * itself and that have no result.
+ * Finds results that workers could not send, from their output. The output of a worker counts only for the jobs that it holds
+ * and that have no result.
  */
 export class UndeliveredResults {
   readonly #ports: Pick<Ports, 'store' | 'logs'>
@@ -34,9 +34,9 @@ export class UndeliveredResults {
   }
 
   /**
-   * Reads what a worker has printed since the last call, and fails jobs whose results can never be sent.
-   * @param gone jobs that the worker is known to have no more; of others only those count that it says it has finished
-   * @returns those whose result was lost on its way, and which another attempt may help
+   * Reads what a worker has printed since the last call, and fails jobs whose results no attempt could send.
+   * @param gone jobs that the worker does not have any more; other jobs count only when the worker says that it finished them
+   * @returns jobs whose result was lost on its way, for which another attempt may help
    */
   read(
     worker: Pick<Worker, 'id' | 'state' | 'endpointId'>,

@@ -1,24 +1,24 @@
 import { isFolderImage } from '../../core/endpoints/template.ts'
 
-/** Where workers reach the server; known once it listens. */
+/** Addresses at which workers reach the server; known once it listens. */
 export interface WorkerAddresses {
   /** Origin that new workers call. */
   readonly workerUrl: string
   /** Other origins under which workers reach this server. */
   readonly otherWorkerUrls?: readonly string[]
-  /** Where containers call; without it they call `workerUrl`. */
+  /** The address for containers; without it they call `workerUrl`. */
   readonly containers?: ContainerUrls
 }
 
-/** The address for workers in containers, which may have to be made before there is one. */
+/** The address for workers in containers. The server may have to open a listener for it first. */
 export interface ContainerUrls {
-  /** Origin for a new worker. @throws AppError with the reason when there is none now */
+  /** Origin for a new worker. @throws AppError with the reason when containers cannot reach the server now */
   url(): Promise<string>
-  /** Origin under which those that run reach this server; null where none does. */
+  /** Origin under which running containers reach this server; null when they cannot. */
   readonly knownUrl: string | null
 }
 
-/** Origin that a new worker with this image is to call. @throws AppError with the reason when there is none now */
+/** Origin that a new worker with this image calls. @throws AppError with the reason when there is none now */
 export async function urlFor({ workerUrl, containers }: WorkerAddresses, image: string): Promise<string> {
   return containers === undefined || isFolderImage(image) ? workerUrl : containers.url()
 }

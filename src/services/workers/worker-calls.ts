@@ -22,6 +22,7 @@ import type { RunningWorkers } from './running-workers.ts'
 
 /** What a worker's ping says. */
 export interface Ping {
+  /** The jobs that it says it works on. */
   readonly listed: readonly string[]
   /** Name and version of its SDK, where it says them. */
   readonly sdk: string | null
@@ -46,11 +47,11 @@ export interface LimitedBody {
   readonly ended: boolean
 }
 
-/** Who calls, and what workers report: results, chunks and pings (docs/internals/worker-protocol.md). */
+/** Authenticates calls of workers, and takes what they report: results, chunks and pings (docs/internals/worker-protocol.md). */
 export class WorkerCalls {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit'>
   readonly #parts: WorkerCallParts
-  /** Chunks and results of a job that are read in a thread, and what came behind them. */
+  /** Keeps the order of chunks and results of one job where some are read in a thread. */
   readonly #order = new InOrder<JobId>()
 
   constructor(
@@ -62,7 +63,7 @@ export class WorkerCalls {
   }
 
   /**
-   * The worker that a token belongs to; it opens the routes of its own endpoint only.
+   * The worker that a token belongs to. A token is valid for the routes of its own endpoint only.
    * @throws InvalidKeyError
    */
   async authenticate(token: string | null, endpointId: EndpointId): Promise<Worker> {
@@ -73,7 +74,7 @@ export class WorkerCalls {
     return worker
   }
 
-  /** Takes what a worker posts to job-done: a progress update or the final result. Never refuses it. */
+  /** Takes a post to job-done: a progress update or the final result. Never refuses it. */
   async done(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
     this.#parts.running.of(worker).worked()
     return this.#order.run(jobId, isLarge(body), () => this.#done(worker, jobId, body))
@@ -102,7 +103,8 @@ export class WorkerCalls {
   }
 
   /**
-   * Takes note of a result or chunk that the relay did not pass on because servers have died of it. A result fails its job, which is never lost silently.
+   * Notes a result or chunk that the relay did not pass on, because servers have crashed on it. A dropped result fails its job, so that
+   * it is not lost silently.
    */
   async dropped(worker: Worker, jobId: JobId, what: 'result' | 'chunk', body: DroppedBody): Promise<void> {
     const { store, clock, emit } = this.#ports
@@ -113,8 +115,8 @@ export class WorkerCalls {
   }
 
   /**
-   * Keeps a chunk of a worker's stream. Never refuses it; one that is not kept leaves a diagnostic.
-   * @param copies how many of it in a row there are if it was kept already, by a call that was cut off; 0 when there was none
+   * Stores a chunk of a worker's stream. Never refuses it; a chunk that is not stored leaves a diagnostic.
+   * @param copies how many equal chunks in a row are stored if an earlier call that was cut off has stored this one; 0 when there was no such call
    */
   async chunk(worker: Worker, jobId: JobId, body: LimitedBody, copies = 0): Promise<void> {
     this.#parts.running.of(worker).worked()
@@ -137,7 +139,7 @@ export class WorkerCalls {
   }
 
   /**
-   * Notes what a worker says of itself and which jobs it says it works on. Jobs that it was told to stop and lists no more are let go of;
+   * Notes the health of a worker and the jobs that it lists. It has let go of jobs that it was told to stop and does not list;
    * jobs that it has forgotten are given back.
    */
   async ping(worker: Worker, { listed, sdk, unhealthy }: Ping): Promise<void> {

@@ -15,7 +15,7 @@ import { registryCredential } from '../secrets/registries.ts'
 
 type InputPorts = Pick<Ports, 'store' | 'vault' | 'volumes'>
 
-/** What workers of an endpoint get of what their owner has saved. */
+/** What a worker gets besides its image: variables, credential and volume, as its owner has saved them. */
 export interface WorkerLaunchInputs {
   /** The variables of the template and of the endpoint, secrets resolved. */
   readonly env: Record<string, string>
@@ -24,7 +24,7 @@ export interface WorkerLaunchInputs {
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
 }
 
-/** Finds what a worker needs besides its image. */
+/** Reads what a worker needs besides its image. */
 export class WorkerLaunchReader {
   readonly #ports: InputPorts
 
@@ -32,7 +32,7 @@ export class WorkerLaunchReader {
     this.#ports = ports
   }
 
-  /** What is missing or wrong, so that no worker can be started, as a sentence; null when nothing is. */
+  /** Why no worker can be started, as a sentence; null when nothing is missing or wrong. */
   async problem(endpoint: Endpoint, template: Template): Promise<string | null> {
     const refused = folderProblem(endpoint.owner, template.image)
     if (refused !== null) return refused
@@ -43,14 +43,14 @@ export class WorkerLaunchReader {
     return wrong ?? (await this.#volumeProblem(endpoint))
   }
 
-  /** How a worker that is started now serves. Its numbers may come from secrets; a path of the health check that does stays a reference. */
+  /** How a worker that is started now serves. Ports and times may come from secrets; a health check path from a secret stays a reference. */
   async serving(endpoint: Endpoint, template: Template): Promise<Serving> {
     const env = savedEnv(endpoint, template)
     return servingWithSecrets(env, await resolvedServing(this.#ports, endpoint.owner, env))
   }
 
   /**
-   * All of it. The folder of a volume is made again where somebody has taken it away.
+   * All inputs. Makes the folder of the volume again if it was removed.
    * @throws AppError `invalid` with what is missing
    */
   async find(endpoint: Endpoint, template: Template): Promise<WorkerLaunchInputs> {
@@ -67,7 +67,7 @@ export class WorkerLaunchReader {
     return servingProblem(await resolvedServing(this.#ports, owner, env), env)
   }
 
-  /** Null when all volumes of the endpoint are there, which only those of older versions may not be. */
+  /** Null when all volumes of the endpoint exist. Only volumes that older versions saved may be missing. */
   async #volumeProblem({ owner, networkVolumeIds }: Endpoint): Promise<string | null> {
     for (const id of networkVolumeIds) {
       if ((await this.#ports.store.volumes.find(owner, id)) === null) return missingVolumeText(id)
