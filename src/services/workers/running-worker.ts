@@ -37,14 +37,14 @@ export type UnsentReport = Extract<SdkOutputReport, { kind: 'unsent' }>
 const CHUNK_RETRY_MS = 6_000
 
 /**
- * What is known in memory of one worker since this server runs; the store has everything else. {@link RunningWorkers} makes it and
- * forgets it.
+ * What is known in memory of one worker since this server runs. The store has everything that must outlive the server; the health of
+ * workers that serve requests is in services/balancing. `RunningWorkers` makes this object and forgets it.
  *
  * | state | begins | meanwhile |
  * |---|---|---|
- * | launching | `Fleet.start`, before the worker's row is written | its process is being started; its end is not looked for |
- * | running | its process runs; or this server hears or reads of a worker that an earlier run left | all that is below changes |
- * | ended | `Fleet.recordExit`, when its exit is observed | it claims nothing; what it held is taken back |
+ * | launching | `Fleet.start`, before the worker's row is written | its process is being started; the reaper does not take it for ended |
+ * | running | its process was started; or the first call or inspection of a worker that an earlier run left | everything below changes |
+ * | ended | `Fleet.recordExit`, when its exit is observed | it claims nothing; its jobs are given back |
  * | forgotten | its end is recorded and told; or two inspections in a row do not find it among the living | |
  *
  * A worker whose start failed is launching and ended until its end is recorded.
