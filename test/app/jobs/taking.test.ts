@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { EndpointId, JobId } from '../../../src/core/ids.ts'
 import { type Answer, openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 
-/** An endpoint with this many workers, each of which has asked for a job once and waits. */
+/** An endpoint with this many workers, each of which has a take that waits. */
 async function idleWorkers(rig: Rig, count: number) {
   const endpoint = await rig.endpoint({ workersMin: count, workersMax: count })
   await rig.clock.advance(100)
@@ -15,7 +15,7 @@ async function idleWorkers(rig: Rig, count: number) {
   return { endpoint, workers, polls }
 }
 
-/** Those of the held polls that have been answered, once nothing moves any more. */
+/** The takes that are answered once nothing moves any more. */
 async function answered(rig: Rig, polls: readonly Promise<Answer>[]): Promise<Answer[]> {
   const answers: Answer[] = []
   for (const poll of polls) void poll.then(answer => answers.push(answer))
@@ -23,7 +23,7 @@ async function answered(rig: Rig, polls: readonly Promise<Answer>[]): Promise<An
   return answers
 }
 
-test('a hundred idle workers and one job: exactly one gets it, and few try', async t => {
+test('a hundred idle workers and one job: exactly one gets it, and few claim', async t => {
   const rig = await openRig(t)
   const { endpoint, polls } = await idleWorkers(rig, 100)
   const before = rig.calls('jobs.claim')
@@ -58,7 +58,7 @@ test('the worker that waits longest gets the next job', async t => {
   }
 })
 
-test('a poll is held for 25 seconds and then answered 204', async t => {
+test('a take is held for 25 seconds and then answered 204', async t => {
   const rig = await openRig(t)
   const { polls } = await idleWorkers(rig, 1)
   await rig.clock.advance(24_900)
@@ -67,7 +67,7 @@ test('a poll is held for 25 seconds and then answered 204', async t => {
   assert.equal((await polls[0])!.status, 204)
 })
 
-test('a poll that ends takes no job with it: the next worker in line gets the one that came just then', async t => {
+test('a take that ends loses no job: the next take in the poll queue gets the one that came just then', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
   await rig.clock.advance(100)
@@ -92,7 +92,7 @@ test('a batch leaves enough for the other workers', async t => {
   assert.deepEqual(sizes, [3, 2, 2])
 })
 
-test('a batch is one job while others wait in line, and a fair share for the last of them', async t => {
+test('a batch is one job while other takes are in the poll queue, and a fair share for the last of them', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
   await rig.clock.advance(100)
@@ -116,7 +116,7 @@ test('the only worker gets as many as it asks for, in order', async t => {
   assert.equal((await worker.record()).capacity, 4)
 })
 
-test('a batch that never reached its worker is back as a whole, in order', async t => {
+test('a batch that never reached its worker is queued again as a whole, in order', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const ids = [await rig.submit(endpoint), await rig.submit(endpoint), await rig.submit(endpoint)]
@@ -151,7 +151,7 @@ test('a worker that is drained gets no more jobs', async t => {
   assert.equal((await poll).status, 204)
 })
 
-test('a drained worker that waits for jobs keeps none from the workers behind it in line', async t => {
+test('a drained worker that waits for jobs keeps none from the takes behind it in the poll queue', async t => {
   const rig = await openRig(t)
   const { endpoint, old } = await drainingWorker(rig)
   const oldPoll = old.take({ busy: true })
@@ -168,7 +168,7 @@ test('a drained worker that waits for jobs keeps none from the workers behind it
   assert.equal((await oldPoll).status, 204)
 })
 
-test('a worker that is drained while it stands first in line keeps no job from those behind it', async t => {
+test('a worker that is drained while its take is first in the poll queue keeps no job from those behind it', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 2 })
   await rig.submit(endpoint)
@@ -185,7 +185,7 @@ test('a worker that is drained while it stands first in line keeps no job from t
   await oldPoll
 })
 
-test('the poll of a worker that is told to end is answered at once', async t => {
+test('the take of a worker that is told to end is answered at once', async t => {
   const rig = await openRig(t, { onTerminate: () => {} })
   const { endpoint, polls } = await idleWorkers(rig, 1)
   await rig.change(endpoint, { workersMin: 0, workersMax: 0 })
@@ -196,7 +196,7 @@ test('the poll of a worker that is told to end is answered at once', async t => 
   )
 })
 
-test('a worker that has ended is slowed down, not fed', async t => {
+test('a worker that has ended is slowed down and gets no job', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   rig.fleet.exit(worker.id, { code: 1 })
@@ -219,7 +219,7 @@ test('a worker that asks to be refreshed gets no more jobs and is replaced', asy
   assert.equal(await rig.worker(-1).takeJob(), second)
 })
 
-test('the token of a worker opens the calls of its own endpoint and nothing else', async t => {
+test('the token of a worker is valid for the calls of its own endpoint and for nothing else', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const other = await rig.endpoint()
@@ -330,7 +330,7 @@ for (const version of ['1.6.2', '1.7.0', '1.9.1', '1.12.0']) {
     )
   })
 }
-test('a batch of large jobs has as many as fit into one answer, at least one, and the rest comes with the next', async t => {
+test('a batch of large jobs has as many as fit into one response, at least one, and the rest comes with the next', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const text = 'x'.repeat(9 * 1024 * 1024)

@@ -1,4 +1,4 @@
-/** The token of a worker that was ended opens nothing more, but for a result that still counts. */
+/** The token of a worker that was ended is valid only for a result that still counts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobId } from '../../../src/core/ids.ts'
@@ -25,7 +25,7 @@ test('a worker that was ended posts nothing to jobs that are not its own', async
   assert.equal((await rig.job(endpoint, other)).status, 'IN_QUEUE')
 })
 
-test('it gets no jobs, one or many, and is told to wait since it asks again without a pause at 401', async t => {
+test('a worker that was ended gets no jobs, one or many, and is told to wait since it asks again without a pause after 401', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   await end(rig, worker)
@@ -36,7 +36,7 @@ test('it gets no jobs, one or many, and is told to wait since it asks again with
   }
 })
 
-test('the result of a job that nobody else has got since is kept, and once more when its answer was lost', async t => {
+test('the result of a job that no other worker has claimed since is kept, and once more when its response was lost', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const id = await rig.submit(endpoint)

@@ -10,7 +10,7 @@ async function holding(t: Parameters<typeof openRig>[0]) {
   return { rig, endpoint, worker, id }
 }
 
-test('a job whose answer was lost with the server goes to the same worker again, uncounted', async t => {
+test('a job whose response was lost with the server goes to the same worker again, and the attempt does not count', async t => {
   const { rig, endpoint, worker, id } = await holding(t)
   const sinceMs = rig.clock.now() - 1
   assert.equal(await worker.takeJob(), id)
@@ -24,7 +24,7 @@ test('a job whose answer was lost with the server goes to the same worker again,
   assert.equal((await rig.job(endpoint, id)).status, 'COMPLETED')
 })
 
-test('a job that was claimed before the lost answer stays with its worker', async t => {
+test('a job that was claimed before the lost response stays with its worker', async t => {
   const { rig, endpoint, worker, id } = await holding(t)
   assert.equal(await worker.takeJob(), id)
   await rig.clock.advance(10)

@@ -42,7 +42,7 @@ test('the output comes before the rules: the next request of the worker does not
   assert.deepEqual([(await read()).status, (await worker.record()).state], ['FAILED', 'READY'])
 })
 
-test('so does the end of the worker', async t => {
+test('the output comes before the exit of the worker, too', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await oneRunning(rig)
   worker.print(id, "Error handling job: 'utf-8' codec can't encode character '\\ud800'")
@@ -51,7 +51,7 @@ test('so does the end of the worker', async t => {
   assert.equal((await read()).status, 'FAILED')
 })
 
-test('a chunk that could not be sent is no lost result: the job goes on', async t => {
+test('a chunk that could not be sent is no undelivered result: the job goes on', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await oneRunning(rig)
   worker.print(id, BYTES)
@@ -63,7 +63,7 @@ test('a chunk that could not be sent is no lost result: the job goes on', async 
   assert.deepEqual([(await read()).status, (await read()).output], ['COMPLETED', '"fine"'])
 })
 
-test('a result that did not reach us is worth another attempt, by another worker', async t => {
+test('an undelivered result is worth another attempt, by another worker', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await oneRunning(rig)
   fails(worker, id, REFUSED)
@@ -74,7 +74,7 @@ test('a result that did not reach us is worth another attempt, by another worker
   assert.notEqual(rig.worker(-1).id, worker.id)
 })
 
-test('a result that did not reach us three times fails its job with what the worker said', async t => {
+test('a result that was undelivered three times fails its job with what the worker said', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   let holder = worker
@@ -101,7 +101,7 @@ test('what was printed while the server was away is read when it is back', async
   assert.equal((await read()).status, 'IN_QUEUE')
 })
 
-test('a worker can fail no job but its own, and none that has a result', async t => {
+test('a worker can fail only its own jobs, and none that has a result', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id, read } = await oneRunning(rig)
   const other = await oneRunning(rig)

@@ -1,4 +1,4 @@
-/** The rules by which living workers are found to have lost a job, to be stuck, silent or of no use. */
+/** The rules by which the watchdog finds running workers that lost a job, are stuck, silent or unhealthy. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, JobId } from '../../../src/core/ids.ts'
@@ -19,7 +19,7 @@ async function holding(rig: Rig, count = 1, headers = SDK, fields: object = {}) 
   return { endpoint, worker, ids }
 }
 
-/** A poll whose answer nobody waits for. */
+/** A take whose response nobody waits for. */
 async function poll(
   rig: Rig,
   worker: RigWorker,
@@ -65,7 +65,7 @@ test('a job that a busy worker leaves out of two pings after it asked for more i
   assert.equal((await rig.status(endpoint, kept)).json.status, 'COMPLETED')
 })
 
-test('a job whose answer may have been lost with a relay is handed out again, uncounted, once its worker says that it has none', async t => {
+test('a job whose response may have been lost with a relay is dispatched again, and the attempt does not count, once its worker says that it has none', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, ids } = await holding(rig)
   await rig.clock.advance(5_000)
@@ -73,7 +73,7 @@ test('a job whose answer may have been lost with a relay is handed out again, un
   assert.equal((await worker.take({ headers: SDK })).json.id, ids[0])
   assert.equal((await rig.job(endpoint, ids[0]!)).lostAttempts, 0)
   assert.equal((await worker.record()).state, 'READY')
-  // One that was delivered before that is lost as any other.
+  // A job that was delivered before that is lost as any other.
   await rig.clock.advance(5_000)
   rig.answersLost(4_000)
   await poll(rig, worker, { busy: false })
@@ -94,7 +94,7 @@ test('a worker that says it holds nothing has lost its job, retires, and never g
   assert.equal((await rig.health(endpoint)).jobs.retried, 1)
 })
 
-test('a job on its way to a worker is not lost because the poll before it said that it holds nothing', async t => {
+test('a job on its way to a worker is not lost because the take before it said that it holds nothing', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const id = await rig.submit(endpoint)
@@ -249,7 +249,7 @@ test('a silent worker is ended first, and only then its job is given to another'
   )
 })
 
-test('a worker that was never heard of, and a busy one whose handler may keep it from pinging, are left alone', async t => {
+test('a worker that has never called, and a busy one whose handler may keep it from pinging, are left alone', async t => {
   const rig = await openRig(t)
   const quiet = await holding(rig)
   const old = await holding(rig, 1, python('1.7.10'))
@@ -320,7 +320,7 @@ test('RUNPOD_INIT_TIMEOUT of the endpoint says how long a worker may take to sta
   assert.ok(rig.fleet.killed.has(worker.id))
 })
 
-test('a worker whose start the server did not see gets its time again', async t => {
+test('a worker that was starting while no server ran gets its whole time again', async t => {
   const rig = await openRig(t)
   const { worker } = await rig.endpointWithWorker({ workersMax: 1 })
   await rig.crash()
