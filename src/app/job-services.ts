@@ -22,7 +22,7 @@ export function createJobServices(ports: Ports, { quotas, sharing }: AccountServ
     longPoll,
     jobs,
     batches: new Batches(ports, jobs, quotas),
-    streams: new Streams(ports, { jobs, waiting: longPoll }),
+    streams: new Streams(ports, { jobs, longPoll }),
     webhooks: new Webhooks(ports, jobs, sharing),
   }
 }

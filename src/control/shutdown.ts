@@ -20,7 +20,7 @@ export async function drainAll(
   hurry: AbortSignal,
 ): Promise<void> {
   const { store, clock, notifier } = ports
-  const waiting = new LongPoll(clock, notifier)
+  const longPoll = new LongPoll(clock, notifier)
   for (const worker of await store.workers.alive()) await fleet.drain(worker.id, 'server_stopped')
   const stopIdle = async () => {
     const alive = await store.workers.alive()
@@ -33,7 +33,7 @@ export async function drainAll(
   }
   const deadlineMs = clock.now() + forMs
   while ((await stopIdle()) === null && clock.now() < deadlineMs && !hurry.aborted) {
-    await waiting.until({ topics: ['fleet'], read: async () => null, forMs: 100, signals: [hurry] })
+    await longPoll.until({ topics: ['fleet'], read: async () => null, forMs: 100, signals: [hurry] })
   }
 }
 
@@ -43,10 +43,10 @@ export async function drainAll(
  */
 export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): Promise<void> {
   const { store, clock, notifier, driver } = ports
-  const waiting = new LongPoll(clock, notifier)
+  const longPoll = new LongPoll(clock, notifier)
   const hasEnded = (id: WorkerId, forMs: number, signals: readonly AbortSignal[]) => {
     const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
-    return waiting.until({ topics: ['fleet'], read, forMs, signals })
+    return longPoll.until({ topics: ['fleet'], read, forMs, signals })
   }
   const alive = await store.workers.alive()
   const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)

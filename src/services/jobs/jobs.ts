@@ -50,17 +50,17 @@ export type CancelResult = 'cancelled' | 'was_cancelled'
  */
 export class Jobs {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
-  readonly #waiting: LongPoll
+  readonly #longPoll: LongPoll
   readonly #quotas: Quotas
   #lastPosition = 0
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
-    waiting: LongPoll,
+    longPoll: LongPoll,
     quotas: Quotas,
   ) {
     this.#ports = ports
-    this.#waiting = waiting
+    this.#longPoll = longPoll
     this.#quotas = quotas
   }
 
@@ -175,7 +175,7 @@ export class Jobs {
     const endMs = clock.monotonic() + forMs
     for (;;) {
       const waitMs = Math.max(0, Math.min(endMs - clock.monotonic(), latest.expiresAtMs + 1 - clock.now()))
-      const final = await this.#waiting.until({ topics, read, forMs: waitMs, signals })
+      const final = await this.#longPoll.until({ topics, read, forMs: waitMs, signals })
       if (final !== null) return final
       // Otherwise the job was given a longer life meanwhile.
       if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest

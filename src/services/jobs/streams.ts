@@ -30,18 +30,18 @@ export interface StreamAnswer {
 export class Streams {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
   readonly #jobs: Pick<Jobs, 'gone'>
-  readonly #waiting: LongPoll
+  readonly #longPoll: LongPoll
   /** Jobs of which a part was handed out and has not settled; nobody gets the next one before that. */
   readonly #open = new Set<JobId>()
   readonly #ended = new Set<JobId>()
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
-    services: { readonly jobs: Pick<Jobs, 'gone'>; readonly waiting: LongPoll },
+    services: { readonly jobs: Pick<Jobs, 'gone'>; readonly longPoll: LongPoll },
   ) {
     this.#ports = ports
     this.#jobs = services.jobs
-    this.#waiting = services.waiting
+    this.#longPoll = services.longPoll
   }
 
   /**
@@ -61,7 +61,7 @@ export class Streams {
     if (first === null) return this.#end(known!)
     if (first.status === 'CANCELLED' && this.#ended.has(jobId)) {
       const forMs = Math.min(holdMs, REPEAT_HOLD_MS)
-      await this.#waiting.until({ topics: [`job:${jobId}`], read: async () => null, forMs, signals })
+      await this.#longPoll.until({ topics: [`job:${jobId}`], read: async () => null, forMs, signals })
     }
     let job = first
     const read = async () => {
@@ -71,7 +71,7 @@ export class Streams {
       return this.#look(job)
     }
     const topics = [`job:${jobId}`, `deleted:${endpointId}`] as const
-    const found = await this.#waiting.until({ topics, read, forMs: holdMs, signals })
+    const found = await this.#longPoll.until({ topics, read, forMs: holdMs, signals })
     return found ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
   }
 
