@@ -82,7 +82,7 @@ export class Jobs {
       else firstId = await jobs.insertOnce(job, key, job.queuedAtMs + IDEMPOTENCY_MS)
     } catch (error) {
       // It may be there all the same.
-      this.#lineGrew(endpoint.id)
+      this.#queueGrew(endpoint.id)
       throw error
     }
     if (firstId === null) throw notFound('endpoint', endpoint.id)
@@ -249,7 +249,7 @@ export class Jobs {
     }
     await store.stops.letGo(workerId, jobId)
     // It may wait again, and may be this worker's from now on.
-    this.#lineGrew(endpointId)
+    this.#queueGrew(endpointId)
     // It may be the same result again, sent because the store failed after it had taken the first.
     this.#ports.notifier.publish(`job:${jobId}`)
     const reason = `a ${outcome.status} result came when the job was no longer this worker's`
@@ -327,7 +327,7 @@ export class Jobs {
   /** Tells everybody about jobs that the store has just added. */
   accepted(jobs: readonly Pick<Job, 'id' | 'endpointId'>[]): void {
     for (const { id: jobId, endpointId } of jobs) this.#ports.emit('job.accepted', { endpointId, jobId })
-    for (const endpointId of new Set(jobs.map(job => job.endpointId))) this.#lineGrew(endpointId)
+    for (const endpointId of new Set(jobs.map(job => job.endpointId))) this.#queueGrew(endpointId)
   }
 
   /** Tells everybody about moves that the store has made. */
@@ -339,7 +339,7 @@ export class Jobs {
       const because = reason === undefined ? {} : { reason }
       emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, usage, ...because })
       notifier.publish(`job:${jobId}`)
-      if (to === 'IN_QUEUE') this.#lineGrew(endpointId)
+      if (to === 'IN_QUEUE') this.#queueGrew(endpointId)
       else notifier.publish(`load:${endpointId}`)
       if (isFinal(to) && (job.webhook !== null || job.batchId !== null)) notifier.publish('webhooks')
       if (workerId !== null && tellsWorker(transition, from)) notifier.publish(`worker:${workerId}`)
@@ -355,7 +355,7 @@ export class Jobs {
     return expiredJob(job, finishedAtMs)
   }
 
-  #lineGrew(endpointId: EndpointId): void {
+  #queueGrew(endpointId: EndpointId): void {
     this.#ports.notifier.publish(`queue:${endpointId}`)
     this.#ports.notifier.publish(`load:${endpointId}`)
   }

@@ -32,8 +32,8 @@ export class Streams {
   readonly #jobs: Pick<Jobs, 'gone'>
   readonly #longPoll: LongPoll
   /** Jobs of which a part was handed out and has not settled; nobody gets the next one before that. */
-  readonly #open = new Set<JobId>()
-  readonly #ended = new Set<JobId>()
+  readonly #unsettled = new Set<JobId>()
+  readonly #toldEnds = new Set<JobId>()
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
@@ -59,7 +59,7 @@ export class Streams {
     const first = await this.#find(endpointId, jobId)
     if (first === null && known === null) throw notFound('job', jobId)
     if (first === null) return this.#end(known!)
-    if (first.status === 'CANCELLED' && this.#ended.has(jobId)) {
+    if (first.status === 'CANCELLED' && this.#toldEnds.has(jobId)) {
       const forMs = Math.min(holdMs, REPEAT_HOLD_MS)
       await this.#longPoll.until({ topics: [`job:${jobId}`], read: async () => null, forMs, signals })
     }
@@ -68,7 +68,7 @@ export class Streams {
       const found = await this.#find(endpointId, jobId)
       if (found === null) return this.#end(job)
       job = found
-      return this.#look(job)
+      return this.#readPart(job)
     }
     const topics = [`job:${jobId}`, `deleted:${endpointId}`] as const
     const found = await this.#longPoll.until({ topics, read, forMs: holdMs, signals })
@@ -81,24 +81,24 @@ export class Streams {
     return { job: gone, status: gone.status, chunks: [], attempt: gone.attempt, settle: () => {} }
   }
 
-  async #look(job: Job): Promise<StreamAnswer | null> {
-    if (this.#open.has(job.id)) return null
-    this.#open.add(job.id)
+  async #readPart(job: Job): Promise<StreamAnswer | null> {
+    if (this.#unsettled.has(job.id)) return null
+    this.#unsettled.add(job.id)
     let kept = false
     try {
       const part = await this.#ports.store.streams.read(job.id, 0, PART_BYTES)
       if (part === null || part.attempt !== job.attempt) return null
       kept = part.chunks.length > 0
-      if (kept) return await this.#handOut(job, part)
+      if (kept) return await this.#deliver(job, part)
       if (!isFinal(job.status)) return null
       this.#remember(job.id)
       return { job, status: job.status, chunks: [], attempt: job.attempt, settle: () => {} }
     } finally {
-      if (!kept) this.#open.delete(job.id)
+      if (!kept) this.#unsettled.delete(job.id)
     }
   }
 
-  async #handOut(job: Job, part: StreamPart): Promise<StreamAnswer> {
+  async #deliver(job: Job, part: StreamPart): Promise<StreamAnswer> {
     const upTo = part.chunks.at(-1)!.seq
     const isLast = isFinal(job.status) && job.status !== 'FAILED' && (await this.#isEmptyAfter(job.id, upTo))
     if (isLast) this.#remember(job.id)
@@ -119,13 +119,13 @@ export class Streams {
   /** A failure to note what arrived hands it out again: rather twice than never. */
   async #settle(jobId: JobId, attempt: number, upTo: number, delivered: boolean): Promise<void> {
     if (delivered) await this.#ports.store.streams.streamed(jobId, attempt, upTo).catch(() => {})
-    this.#open.delete(jobId)
+    this.#unsettled.delete(jobId)
     this.#ports.notifier.publish(`job:${jobId}`)
   }
 
   #remember(jobId: JobId): void {
-    if (this.#ended.size >= MAX_REMEMBERED) this.#ended.clear()
-    this.#ended.add(jobId)
+    if (this.#toldEnds.size >= MAX_REMEMBERED) this.#toldEnds.clear()
+    this.#toldEnds.add(jobId)
   }
 
   #find(endpointId: EndpointId, jobId: JobId): Promise<Job | null> {
