@@ -14,11 +14,11 @@ import { IDEMPOTENCY_MS, type Jobs } from './jobs.ts'
 
 /** Requests that become jobs, or waiting jobs that are cancelled, in one transaction. */
 const PART = 250
-/** How many rows of expired batches one call of {@link Batches.sweep} removes at most. */
+/** Maximum number of rows of expired batches that one call of {@link Batches.sweep} removes. */
 const SWEEP = 500
-/** How many batches one call of {@link Batches.sweep} goes on with at most. */
+/** Maximum number of batches that one call of {@link Batches.sweep} goes on with. */
 const SETTLE = 20
-/** Most bytes of results in one page. */
+/** Maximum bytes of results in one page. */
 const PAGE_BYTES = 20_971_520
 
 /** Where a page of a list begins and how long it may be. */
@@ -45,7 +45,7 @@ export class Batches {
 
   /**
    * A new draft. It is on stable storage when this returns.
-   * @param key the client's Idempotency-Key: the same one within a day stands for the first batch
+   * @param key the client's Idempotency-Key: the same key within a day stands for the first batch
    * @throws AppError `not_found` when the endpoint is gone, `rate_limited` past the limits of the endpoint or the account, `conflict` when the
    *   batch of the key is gone, `unavailable` when the store failed
    */
@@ -78,7 +78,7 @@ export class Batches {
     return batchOf(answer, notFound('batch', batchId))
   }
 
-  /** Takes a request out of a draft. @throws AppError `not_found`, or `conflict` when the batch is no draft any more */
+  /** Removes a request from a draft. @throws AppError `not_found`, or `conflict` when the batch is no draft any more */
   async drop(endpointId: EndpointId, batchId: BatchId, requestId: JobId): Promise<Batch> {
     const { store, clock } = this.#ports
     const answer = await store.batches.drop(endpointId, batchId, requestId, clock.now())
@@ -86,7 +86,7 @@ export class Batches {
     return batchOf(answer, notFound('batch', batchId))
   }
 
-  /** @param name null takes the name away @throws AppError `not_found` */
+  /** @param name null removes the name @throws AppError `not_found` */
   async rename(endpointId: EndpointId, batchId: BatchId, name: string | null): Promise<Batch> {
     const batch = await this.#ports.store.batches.rename(endpointId, batchId, name, this.#ports.clock.now())
     if (batch === null) throw notFound('batch', batchId)
@@ -94,8 +94,8 @@ export class Batches {
   }
 
   /**
-   * Makes jobs of the requests of a draft. From the first transaction on the batch is FINALIZED, wholly or not at all; its jobs
-   * appear in parts. What fails on the way is gone on with by {@link sweep}, so it is no failure of this call.
+   * Makes the requests of a draft into jobs. The first transaction makes the batch FINALIZED, wholly or not at all; its jobs
+   * are queued in parts. If a part fails, {@link sweep} goes on with it, so that is no failure of this call.
    * @throws AppError `not_found`, or `conflict` when it is no draft any more or has no requests
    */
   async finalize(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
@@ -105,7 +105,7 @@ export class Batches {
   }
 
   /**
-   * Cancels what waits of a batch; what runs goes on. Again is no error.
+   * Cancels the waiting jobs of a batch; running ones go on. Cancelling twice is no error.
    * @throws AppError `not_found`, or `conflict` when all its requests have ended
    */
   async cancel(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
@@ -140,14 +140,14 @@ export class Batches {
     return this.#ports.store.batches.requests(batchId, offset, limit, PAGE_BYTES)
   }
 
-  /** Goes on with what was begun and not ended, and removes what is expired. True when there may be more. */
+  /** Goes on with batches that were finalized or cancelled in part, and removes expired ones. True when there may be more. */
   async sweep(): Promise<boolean> {
     const { store, clock } = this.#ports
     const unsettled = await store.batches.unsettled(SETTLE)
     let moved = 0
     for (const batch of unsettled) moved += await this.#settlePart(batch)
     const { jobs, more } = await store.batches.removeExpired(clock.now(), SWEEP)
-    // They had ended with their batch, so that their usage is counted.
+    // Their usage was counted when they ended.
     this.#jobs.removed(jobs.map(job => ({ job: { ...job, webhook: null }, usage: NO_JOB_USAGE })))
     return moved > 0 || more
   }
@@ -166,7 +166,7 @@ export class Batches {
   async #settlePart({ id, endpointId }: Pick<Batch, 'id' | 'endpointId'>): Promise<number> {
     const { store, clock, notifier } = this.#ports
     const released = await store.batches.release(id, PART).catch(error => {
-      // They may be there all the same.
+      // They may be stored all the same.
       notifier.publish(`queue:${endpointId}`)
       notifier.publish(`load:${endpointId}`)
       throw error

@@ -23,13 +23,13 @@ import type { JobMove, QueuePart } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
 
-/** How many overdue jobs of a kind one call of the reaper moves at most: others wait for as long as that takes. */
+/** Maximum number of overdue jobs of one kind that one step of the reaper moves; other calls wait meanwhile. */
 const SWEEP = 100
 
-/** How long an Idempotency-Key stands for what it came with first. */
+/** How long an Idempotency-Key stands for the job of its first submission. */
 export const IDEMPOTENCY_MS = 24 * 60 * 60_000
 
-/** How many jobs one step of a purge looks at; others are served between the steps. */
+/** Maximum number of jobs that one step of a purge reads; other calls are served between the steps. */
 const PURGE_STEP = 100
 
 /** How a job is submitted. */
@@ -37,7 +37,7 @@ export interface Submitting {
   readonly kind: JobKind
   /** The explicit `wait` of a runsync, which may lengthen its retention. */
   readonly askedWaitMs?: number | undefined
-  /** A key of the client's: the same one within a day stands for the first job. */
+  /** A key of the client's choice: the same key within a day stands for the first job. */
   readonly idempotencyKey?: string | undefined
 }
 
@@ -45,8 +45,8 @@ export interface Submitting {
 export type CancelResult = 'cancelled' | 'was_cancelled'
 
 /**
- * The life of jobs. Every transition is made here and takes the same way, whoever asks for it: the store's guarded
- * change, then notifications, then events.
+ * The life of jobs. Every transition is made here and in the same way: the store's guarded change, then events and
+ * notifications.
  */
 export class Jobs {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
@@ -77,18 +77,18 @@ export class Jobs {
     const key = how.idempotencyKey
     let firstId: JobId | null
     try {
-      // Nothing stands between this and its event: a claim in the same commit tells of itself right after.
+      // Nothing may come between the insert and its event: a claim in the same commit emits its event right after.
       if (key === undefined) firstId = (await jobs.insert(job)) ? job.id : null
       else firstId = await jobs.insertOnce(job, key, job.queuedAtMs + IDEMPOTENCY_MS)
     } catch (error) {
-      // It may be there all the same.
+      // It may be stored all the same.
       this.#queueGrew(endpoint.id)
       throw error
     }
     if (firstId === null) throw notFound('endpoint', endpoint.id)
     if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
     this.accepted([job])
-    // Thousands may wait for theirs.
+    // Thousands of callers may hold their job while they wait, so the input is not kept.
     return { ...job, input: '' }
   }
 
@@ -145,8 +145,8 @@ export class Jobs {
   }
 
   /**
-   * Jobs of an endpoint, newest first: those that were submitted, or retried, last. A page of some states may have fewer jobs than
-   * were asked for, or none, without being the last.
+   * Jobs of an endpoint, the last submitted or retried first. A page of some states may have fewer jobs than the limit,
+   * or none, without being the last.
    * @throws AppError `invalid` for a cursor that no page had
    */
   async list(endpointId: EndpointId, { statuses, page }: JobListing): Promise<Page<JobSummary>> {
@@ -177,7 +177,7 @@ export class Jobs {
       const waitMs = Math.max(0, Math.min(endMs - clock.monotonic(), latest.expiresAtMs + 1 - clock.now()))
       const final = await this.#longPoll.until({ topics, read, forMs: waitMs, signals })
       if (final !== null) return final
-      // Otherwise the job was given a longer life meanwhile.
+      // Otherwise the ttl of the job was extended meanwhile.
       if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest
     }
   }
@@ -207,7 +207,7 @@ export class Jobs {
   }
 
   /**
-   * Queues a FAILED or TIMED_OUT job again, at the tail, with its original input; ttl, attempts and chunks begin afresh.
+   * Queues a FAILED or TIMED_OUT job again, at the end, with its original input; ttl, attempts and chunks begin anew.
    * @throws AppError `not_found`, or `conflict` in any other state
    */
   async retry(endpointId: EndpointId, jobId: JobId): Promise<Job> {
@@ -223,8 +223,9 @@ export class Jobs {
   }
 
   /**
-   * Cancels all jobs that wait now, in small steps; running ones go on, and later ones wait. What a step has cancelled stays cancelled; if
-   * the server ends between two steps, the rest waits on. Returns how many there were.
+   * Cancels all jobs that wait now, in small steps. Running and later jobs stay. Each step is final; if the server ends
+   * between two steps, the rest stays in the queue.
+   * @returns how many jobs were cancelled
    */
   async purge(endpointId: EndpointId): Promise<number> {
     const { store, clock } = this.#ports
@@ -238,7 +239,7 @@ export class Jobs {
     return removed
   }
 
-  /** Takes a worker's final result. One that counts no more is kept as a diagnostic and changes nothing. */
+  /** Stores a worker's final result. A result that does not count any more leaves a diagnostic and changes nothing. */
   async finish(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, outcome: JobOutcome): Promise<void> {
     const { store, clock, emit } = this.#ports
     const nowMs = clock.now()
@@ -248,24 +249,24 @@ export class Jobs {
       return
     }
     await store.stops.letGo(workerId, jobId)
-    // It may wait again, and may be this worker's from now on.
+    // The job may be queued again, and this worker may claim it now that it has let go.
     this.#queueGrew(endpointId)
-    // It may be the same result again, sent because the store failed after it had taken the first.
+    // It may be the same result again, sent because the store failed after it had stored the first.
     this.#ports.notifier.publish(`job:${jobId}`)
     const reason = `a ${outcome.status} result came when the job was no longer this worker's`
     await store.jobs.addDiagnostic(jobId, nowMs, workerId, reason)
     emit('job.result_ignored', { endpointId, jobId, workerId, reason })
   }
 
-  /** Gives a job back that was claimed for an answer which never reached the worker; the attempt does not count. */
+  /** Gives back a job whose response never reached the worker; the attempt does not count. */
   async undeliver(jobId: JobId, attempt: number, workerId: WorkerId): Promise<void> {
     this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt }))
   }
 
   /**
-   * Queues again, or fails, what a worker held when it was lost, or one job of it.
+   * Queues again, or fails, the jobs of a worker that ended, or one job that a worker lost.
    * @param cause a sentence without a full stop
-   * @param lastLines the end of what the worker printed, for the error of a job that is not tried again
+   * @param lastLines the last lines of the worker's output, for the error of a job that gets no other attempt
    */
   async requeueLost(
     workerId: WorkerId,
@@ -278,12 +279,12 @@ export class Jobs {
     this.moved('requeue', moves, cause)
   }
 
-  /** Gives back all that a worker holds without counting the attempts: the server stops it in the middle of them. */
+  /** Gives back all jobs of a worker that the server stops; the attempts do not count. */
   async releaseAll(workerId: WorkerId): Promise<void> {
     this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, 'all'))
   }
 
-  /** Times out and expires what is overdue. True when there may be more. */
+  /** Times out and expires overdue jobs. True when there may be more. */
   async sweep(): Promise<boolean> {
     const { store, clock } = this.#ports
     const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
@@ -295,9 +296,9 @@ export class Jobs {
   }
 
   /**
-   * Goes on with the removal of a deleted endpoint: cancels and removes a part of its jobs, and of what else it had.
-   * @param limit how many rows at most
-   * @returns how many there were, and whether something is left
+   * Removes a part of the rows of a deleted endpoint; its waiting and running jobs are cancelled.
+   * @param limit maximum number of rows
+   * @returns how many rows were removed, and whether some are left
    */
   async removePart(endpointId: EndpointId, limit: number): Promise<{ rows: number; more: boolean }> {
     const { cancelled, rows, more } = await this.#ports.store.removals.removePart(
@@ -309,7 +310,7 @@ export class Jobs {
     return { rows, more }
   }
 
-  /** Tells everybody about jobs that the store has just removed. */
+  /** Emits and publishes that the store has removed jobs. */
   removed(
     jobs: readonly { job: Pick<Job, 'id' | 'endpointId' | 'status' | 'workerId' | 'webhook'>; usage: JobUsage }[],
   ): void {
@@ -324,13 +325,13 @@ export class Jobs {
     }
   }
 
-  /** Tells everybody about jobs that the store has just added. */
+  /** Emits and publishes that the store has added jobs. */
   accepted(jobs: readonly Pick<Job, 'id' | 'endpointId'>[]): void {
     for (const { id: jobId, endpointId } of jobs) this.#ports.emit('job.accepted', { endpointId, jobId })
     for (const endpointId of new Set(jobs.map(job => job.endpointId))) this.#queueGrew(endpointId)
   }
 
-  /** Tells everybody about moves that the store has made. */
+  /** Emits and publishes transitions that the store has made. */
   moved(transition: Transition, moves: readonly JobMove[], reason?: string): void {
     const { emit, notifier } = this.#ports
     for (const { job, from, usage } of moves) {
@@ -346,7 +347,7 @@ export class Jobs {
     }
   }
 
-  /** What a job that is no longer there is to whoever still waits for it: its final state, TIMED_OUT, or CANCELLED. */
+  /** The end of a removed job, for a caller that still waits for it: its final state, TIMED_OUT, or CANCELLED when its endpoint was deleted. */
   async gone(job: Job): Promise<Job> {
     if (isFinal(job.status)) return job
     const finishedAtMs = this.#ports.clock.now()
@@ -360,7 +361,7 @@ export class Jobs {
     this.#ports.notifier.publish(`load:${endpointId}`)
   }
 
-  /** Places grow with time, so jobs are first in, first out across restarts, and by a step within a millisecond. */
+  /** Positions grow with time, so that jobs are first in, first out across restarts, and by one within a millisecond. */
   #nextPosition(nowMs: number): number {
     this.#lastPosition = Math.max(this.#lastPosition + 1, nowMs * 1024)
     return this.#lastPosition

@@ -6,32 +6,33 @@ import type { StreamPart } from '../../ports/store/store.ts'
 import type { LongPoll } from '../long-poll.ts'
 import type { Jobs } from './jobs.ts'
 
-/** Most bytes of chunks in one answer; what is over waits for the next. */
+/** Maximum bytes of chunks in one response; the rest waits for the next one. */
 const PART_BYTES = 4_194_304
-/** How long a client that asks again after it was told the end of a job is held, so that one which never stops costs little. */
+/** How long a client is held that asks again after the end of a job, so that one which never stops costs little. */
 const REPEAT_HOLD_MS = 4_000
+/** Maximum number of jobs whose end is remembered as told. */
 const MAX_REMEMBERED = 10_000
 
-/** What one answer of a stream has. */
+/** The content of one response of a stream. */
 export interface StreamAnswer {
   readonly job: Job
-  /** The status to tell: a final one only with or after the last chunk, FAILED only after it. */
+  /** The status for the client: a final one only with or after the last chunk, FAILED only after it. */
   readonly status: JobStatus
   readonly chunks: readonly string[]
   readonly attempt: number
-  /** To be called once: whether the client got the answer. Chunks that it did not get are handed out again. */
+  /** To be called once: whether the client got the response. Chunks that it did not get are delivered again. */
   readonly settle: (delivered: boolean) => void
 }
 
 /**
- * Hands out what jobs stream: each chunk once, in order, to whoever asks first. A client that goes away loses nothing, and never
- * cancels a job.
+ * Delivers the chunks of jobs: each once, in order, to the client that asks first. A client that goes away loses no chunk, and
+ * does not cancel the job.
  */
 export class Streams {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
   readonly #jobs: Pick<Jobs, 'gone'>
   readonly #longPoll: LongPoll
-  /** Jobs of which a part was handed out and has not settled; nobody gets the next one before that. */
+  /** Jobs with a response that is not settled; the next part is delivered after that. */
   readonly #unsettled = new Set<JobId>()
   readonly #toldEnds = new Set<JobId>()
 
@@ -46,7 +47,7 @@ export class Streams {
 
   /**
    * The next chunks, or the end, or neither when nothing came in time.
-   * @param known the job as it was in the answer before, where the same client has had one: if it is gone by now, this is its end
+   * @param known the job as the same client got it last; if the job was removed since, the response is its end
    * @throws AppError `not_found` when the job does not exist or has expired
    */
   async next(
@@ -75,7 +76,7 @@ export class Streams {
     return found ?? { job, status: openStatus(job), chunks: [], attempt: job.attempt, settle: () => {} }
   }
 
-  /** Of a job that went while somebody waited for it. */
+  /** The end of a job that was removed while a client waited for it. */
   async #end(job: Job): Promise<StreamAnswer> {
     const gone = await this.#jobs.gone(job)
     return { job: gone, status: gone.status, chunks: [], attempt: gone.attempt, settle: () => {} }
@@ -116,7 +117,7 @@ export class Streams {
     return rest === null || rest.chunks.length === 0
   }
 
-  /** A failure to note what arrived hands it out again: rather twice than never. */
+  /** If it cannot be stored that the chunks were delivered, they are delivered again: better twice than never. */
   async #settle(jobId: JobId, attempt: number, upTo: number, delivered: boolean): Promise<void> {
     if (delivered) await this.#ports.store.streams.streamed(jobId, attempt, upTo).catch(() => {})
     this.#unsettled.delete(jobId)
@@ -133,7 +134,7 @@ export class Streams {
   }
 }
 
-/** While chunks are left a final job is told as running. */
+/** A final job is shown as running while chunks are left. */
 function openStatus(job: Job): JobStatus {
   return isFinal(job.status) ? 'IN_PROGRESS' : job.status
 }

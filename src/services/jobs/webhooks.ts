@@ -10,7 +10,7 @@ import type { Jobs } from './jobs.ts'
 
 const KEY_BYTES = 32
 const KEY_PREFIX = 'whsec_'
-/** How many old deliveries one call of {@link Webhooks.removeOld} removes at most. */
+/** Maximum number of old deliveries that one call of {@link Webhooks.removeOld} removes. */
 const SWEEP = 500
 
 type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit' | 'driver'>
@@ -22,15 +22,15 @@ export interface ReadableKey {
   readonly createdAtMs: number
 }
 
-/** What came of a try that is yet to be kept. */
+/** The outcome of an attempt, before it is stored. */
 export interface Tried {
   readonly delivery: OpenWebhook
   readonly entry: WebhookTry
-  /** Why it failed, for the operator's log; null where it did not. */
+  /** Why it failed, for the operator's log; null when it did not. */
   readonly problem: string | null
 }
 
-/** Messages about the ends of jobs to the receivers that the jobs name, signed as Standard Webhooks says. */
+/** Delivers messages about the ends of jobs to the receivers that the jobs name, signed according to Standard Webhooks. */
 export class Webhooks {
   readonly #ports: NeededPorts
   readonly #jobs: Jobs
@@ -43,7 +43,7 @@ export class Webhooks {
     this.#sharing = sharing
   }
 
-  /** The key that signs an endpoint's deliveries; made when it is first needed. */
+  /** The key that signs the deliveries of an endpoint; created when it is first needed. */
   async key(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
     const { store } = this.#ports
     const known = await store.webhooks.key(endpointId)
@@ -53,7 +53,7 @@ export class Webhooks {
     )
   }
 
-  /** A new key, which signs from the next try on. */
+  /** Replaces the key; the new one signs from the next attempt on. */
   async rotateKey(endpointId: EndpointId, owner: OwnerId): Promise<ReadableKey> {
     const key = this.#newKey(endpointId)
     await this.#ports.store.webhooks.replaceKey(endpointId, owner, key)
@@ -61,7 +61,7 @@ export class Webhooks {
   }
 
   /**
-   * What became of a job's webhook, oldest delivery first. It is known for longer than the job is.
+   * The deliveries of a job's webhook, oldest first. They are kept longer than the job.
    * @throws AppError `not_found` when there is neither a delivery nor a job
    */
   async list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]> {
@@ -71,10 +71,10 @@ export class Webhooks {
   }
 
   /**
-   * Calls the receiver once and keeps nothing yet. Accounts other than the operator's learn nothing of why a receiver without a
-   * public address failed, not even from how long it took: such a try ends when the slowest would.
-   * @param signal gives the try up, as if it had not been
-   * @returns null when there is nothing to keep: the delivery is over, or the try was given up
+   * Calls the receiver once and stores nothing yet. Accounts other than the operator's are not told why a receiver without a
+   * public address failed, not even by the time that it took: such an attempt ends when the slowest would.
+   * @param signal gives the attempt up, as if it had not been made
+   * @returns null when there is nothing to store: the delivery is over, or the attempt was given up
    */
   async attempt({ id }: DueWebhook, signal: AbortSignal): Promise<Tried | null> {
     const { store, clock } = this.#ports
@@ -99,7 +99,7 @@ export class Webhooks {
     return { delivery, entry: { number, atMs, tookMs, ...answer }, problem }
   }
 
-  /** Keeps what came of a try. May be called again after the store has failed. */
+  /** Stores the outcome of an attempt. May be called again after the store has failed. */
   async record({ delivery, entry, problem }: Tried): Promise<void> {
     const { store, emit } = this.#ports
     const { id, endpointId, jobId } = delivery
@@ -110,7 +110,7 @@ export class Webhooks {
     }
   }
 
-  /** Gives up deliveries that are overdue for too long, and removes those that have been over for long. True when there may be more. */
+  /** Gives up deliveries that are overdue for too long, and removes old ones. True when there may be more. */
   async removeOld(nowMs: number): Promise<boolean> {
     const { store, emit } = this.#ports
     const overdue = await store.webhooks.giveUp(nowMs - WEBHOOK.overdueMs, nowMs, SWEEP)
@@ -120,7 +120,7 @@ export class Webhooks {
     return overdue.length === SWEEP || removed === SWEEP
   }
 
-  /** A key that cannot be opened fails the try, so that its owner sees why. */
+  /** A key that cannot be opened fails the attempt, so that its owner sees why. */
   async #keyOf({ endpointId, owner }: OpenWebhook): Promise<{ key: string | { problem: string } }> {
     try {
       return { key: (await this.key(endpointId, owner)).key }
