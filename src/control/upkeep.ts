@@ -5,13 +5,13 @@ import type { Ports } from '../ports/ports.ts'
 
 const TRIM_MS = 2_000
 /** How often it is looked for workers to count, and how often each is counted. */
-const COUNT_MS = { look: 5_000, each: 60_000 }
+const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
 /** How often the driver is told what is in use. */
 const TIDY_MS = 10 * 60_000
 /** Most workers that are counted by one step, and most rows of a kind that it removes. */
-const CONCURRENCY = { workers: 100, rows: 500 }
+const MAX = { workers: 100, rows: 500 }
 
 /**
  * What has to be done from time to time so that nothing grows for ever: records and outputs of workers that have ended,
@@ -32,15 +32,15 @@ export class Upkeep {
   async step(running: number, nowMs: number): Promise<void> {
     const { store } = this.#ports
     await this.#every('trim', TRIM_MS, nowMs, () => this.#trim(running, nowMs))
-    await this.#every('count', COUNT_MS.look, nowMs, async () => {
+    await this.#every('count', COUNT_MS.check, nowMs, async () => {
       // In a new hour at once, so that no count is spread over two.
       const beforeMs = Math.max(nowMs - COUNT_MS.each, hourOf(nowMs) - 1)
-      return (await store.usage.countWorkers(nowMs, beforeMs, CONCURRENCY.workers)) === CONCURRENCY.workers
+      return (await store.usage.countWorkers(nowMs, beforeMs, MAX.workers)) === MAX.workers
     })
     await this.#every('forget', FORGET_MS, nowMs, async () => {
-      const hours = await store.usage.removeOld(nowMs - USAGE_RETENTION_MS, CONCURRENCY.rows)
-      const windows = await store.upkeep.removeOldWindows(nowMs - WINDOW_RETENTION_MS, CONCURRENCY.rows)
-      return hours === CONCURRENCY.rows || windows === CONCURRENCY.rows
+      const hours = await store.usage.removeOld(nowMs - USAGE_RETENTION_MS, MAX.rows)
+      const windows = await store.upkeep.removeOldWindows(nowMs - WINDOW_RETENTION_MS, MAX.rows)
+      return hours === MAX.rows || windows === MAX.rows
     })
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
     await this.#every('tidy', TIDY_MS, nowMs, async () => {
@@ -67,9 +67,9 @@ export class Upkeep {
     const wasUntidy = this.#untidy || running > 0
     // Until it has been seen to be otherwise: the answer of the store may be lost.
     this.#untidy = true
-    const removed = await store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, CONCURRENCY.rows)
+    const removed = await store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, MAX.rows)
     if (wasUntidy || removed.length > 0) await logs.trim(new Set<WorkerId>(await store.workers.ids()))
     this.#untidy = running > 0
-    return removed.length === CONCURRENCY.rows
+    return removed.length === MAX.rows
   }
 }

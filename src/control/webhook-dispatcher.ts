@@ -18,7 +18,7 @@ export class WebhookDispatcher {
   readonly #wake: () => void
   readonly #calls = new Map<DeliveryId, { readonly endpointId: EndpointId; readonly over: Promise<void> }>()
   /** Results that the store could not take yet. Their deliveries are not called again. */
-  readonly #unkept = new Map<DeliveryId, Tried>()
+  readonly #unstored = new Map<DeliveryId, Tried>()
   readonly #stop = new AbortController()
   #removeAtMs = 0
 
@@ -34,7 +34,7 @@ export class WebhookDispatcher {
    * @returns when to step again if nothing wakes it before
    */
   async step(nowMs: number): Promise<number> {
-    for (const tried of [...this.#unkept.values()]) await this.#keep(tried)
+    for (const tried of [...this.#unstored.values()]) await this.#store(tried)
     const { webhooks } = this.#ports.store
     if (this.#calls.size < MAX_CALLS) {
       // Those that are being called are still due, and come first.
@@ -68,7 +68,7 @@ export class WebhookDispatcher {
   #startIfFree(delivery: DueWebhook): void {
     const { id, endpointId } = delivery
     if (this.#stop.signal.aborted || this.#calls.size >= MAX_CALLS) return
-    if (this.#calls.has(id) || this.#unkept.has(id)) return
+    if (this.#calls.has(id) || this.#unstored.has(id)) return
     const ofEndpoint = [...this.#calls.values()].filter(call => call.endpointId === endpointId)
     if (ofEndpoint.length >= MAX_CALLS_PER_ENDPOINT) return
     this.#calls.set(id, { endpointId, over: this.#call(delivery) })
@@ -78,8 +78,8 @@ export class WebhookDispatcher {
     try {
       const tried = await this.#webhooks.attempt(delivery, this.#stop.signal)
       if (tried === null) return
-      this.#unkept.set(delivery.id, tried)
-      await this.#keep(tried)
+      this.#unstored.set(delivery.id, tried)
+      await this.#store(tried)
       this.#wake()
     } catch {
       // The store has failed: a later step keeps the result, or finds the delivery, which is still due.
@@ -88,8 +88,8 @@ export class WebhookDispatcher {
     }
   }
 
-  async #keep(tried: Tried): Promise<void> {
+  async #store(tried: Tried): Promise<void> {
     await this.#webhooks.record(tried)
-    this.#unkept.delete(tried.delivery.id)
+    this.#unstored.delete(tried.delivery.id)
   }
 }

@@ -4,9 +4,9 @@ import type { ServedTime as Served } from '../ports/store/usage-store.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
 
 /** How often it is noted what workers were about. */
-const EACH_MS = 10_000
+const NOTE_MS = 10_000
 /** Most workers that are noted at once. */
-const CONCURRENCY = 500
+const MAX_NOTED = 500
 
 /** Up to when a worker's time is noted, and as what. */
 interface Mark {
@@ -37,11 +37,11 @@ export class WorkerUsageMeter {
    */
   async step(nowMs: number): Promise<number | null> {
     const workers = this.#balancing.workers()
-    if (nowMs >= this.#dueAtMs || this.#dueAtMs - nowMs > EACH_MS) {
+    if (nowMs >= this.#dueAtMs || this.#dueAtMs - nowMs > NOTE_MS) {
       this.#forget(workers)
       const changed = workers.filter(known => this.#isOther(known, nowMs))
-      await this.#note(changed.slice(0, CONCURRENCY), nowMs)
-      this.#dueAtMs = changed.length > CONCURRENCY ? nowMs : nowMs + EACH_MS
+      await this.#note(changed.slice(0, MAX_NOTED), nowMs)
+      this.#dueAtMs = changed.length > MAX_NOTED ? nowMs : nowMs + NOTE_MS
     }
     return workers.length === 0 ? null : this.#dueAtMs
   }

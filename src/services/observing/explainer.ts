@@ -49,18 +49,18 @@ export class Explainer {
 
   /** @throws AppError `not_found` */
   async endpoint(id: EndpointId): Promise<EndpointExplanation> {
-    const { snapshot, context } = await this.#look(id)
+    const { snapshot, context } = await this.#snapshotOf(id)
     return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
   }
 
   /** As {@link endpoint}, of a picture that somebody has taken. */
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
-    return explainEndpoint(snapshot, await this.#around(snapshot))
+    return explainEndpoint(snapshot, await this.#contextOf(snapshot))
   }
 
   /** @throws AppError `not_found` */
   async job(endpointId: EndpointId, jobId: JobId): Promise<{ job: Job; explanation: Explanation }> {
-    const { snapshot, context } = await this.#look(endpointId)
+    const { snapshot, context } = await this.#snapshotOf(endpointId)
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
@@ -89,13 +89,13 @@ export class Explainer {
     return { items, nextCursor: page.nextCursor }
   }
 
-  async #look(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
+  async #snapshotOf(id: EndpointId): Promise<{ snapshot: EndpointSnapshot; context: ExplainContext }> {
     const snapshot = await this.#balancing.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
-    return { snapshot, context: await this.#around(snapshot) }
+    return { snapshot, context: await this.#contextOf(snapshot) }
   }
 
-  async #around({ endpoint }: EndpointSnapshot): Promise<ExplainContext> {
+  async #contextOf({ endpoint }: EndpointSnapshot): Promise<ExplainContext> {
     const { driver, clock, machine } = this.#ports
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
     const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })

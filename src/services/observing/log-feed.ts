@@ -116,7 +116,7 @@ interface FeedParts {
 class WorkerFeed {
   readonly #parts: FeedParts
   #worker: Worker
-  #story: readonly WorkerHistoryEntry[]
+  #history: readonly WorkerHistoryEntry[]
   #printed: readonly PlacedLine[] = []
   #more = false
   #missed = 0
@@ -125,13 +125,13 @@ class WorkerFeed {
   constructor(worker: Worker, parts: FeedParts) {
     this.#parts = parts
     this.#worker = worker
-    this.#story = workerHistory(worker)
+    this.#history = workerHistory(worker)
     this.place = parts.place
   }
 
   update(worker: Worker): void {
     this.#worker = worker
-    this.#story = workerHistory(worker)
+    this.#history = workerHistory(worker)
   }
 
   /** Reads the next page, unless lines of the one before are left. */
@@ -176,7 +176,7 @@ class WorkerFeed {
   }
 
   #told(): WorkerHistoryEntry | undefined {
-    return this.#parts.tells && this.place.told < MAX_TOLD ? this.#story[this.place.told] : undefined
+    return this.#parts.tells && this.place.told < MAX_TOLD ? this.#history[this.place.told] : undefined
   }
 
   #tell({ atMs, line }: WorkerHistoryEntry): FeedLine[] {

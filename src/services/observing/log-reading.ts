@@ -30,19 +30,19 @@ export const MAX_TAIL = 5_000
 /** Readings of logs that an account may have open at once. */
 export const MAX_OPEN = 100
 /** The newest workers of an endpoint whose output is read together. */
-const WORKERS_READ = 20
+const MAX_WORKERS_READ = 20
 
 /** How far the clock of files may be behind that of the server. */
 const CLOCK_MS = 1_000
 
-type Needs = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
+type ReadingPorts = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
 
 /** Finds the output of workers by whatever id a person has: of an endpoint, a worker or a job. */
 export class LogReading {
-  readonly #ports: Needs
+  readonly #ports: ReadingPorts
   readonly #open = new Map<OwnerId, number>()
 
-  constructor(ports: Needs) {
+  constructor(ports: ReadingPorts) {
     this.#ports = ports
   }
 
@@ -114,14 +114,24 @@ export class LogReading {
       text: query.text,
       unfinished: !query.follow,
     }
-    const look = () => this.#subjectOf(owner, found, job)
-    const subject = await look()
+    const refresh = () => this.#subjectOf(owner, found, job)
+    const subject = await refresh()
     const places = await startOf(logs, subject.workers, query, filter, job === null ? null : job.queuedAtMs - CLOCK_MS)
     const feed = new LogFeed(logs, filter, places)
     const { follow, lingerMs } = query
     const topic = found.kind === 'endpoint' ? null : (`${found.kind}:${found.id}` as const)
     return new LogStream(
-      { ports: this.#ports, feed, subject, look, topic, several: found.kind !== 'worker', follow, lingerMs, onClose },
+      {
+        ports: this.#ports,
+        feed,
+        subject,
+        refresh,
+        topic,
+        several: found.kind !== 'worker',
+        follow,
+        lingerMs,
+        onClose,
+      },
       places,
     )
   }
@@ -136,10 +146,10 @@ export class LogReading {
     if (found.kind === 'job') {
       const now = await this.#job(owner, found.id)
       const workers = all.filter(worker => mayHaveHeld(worker, now ?? job))
-      return { workers: workers.slice(-WORKERS_READ), ended: now === null || isFinal(now.status) }
+      return { workers: workers.slice(-MAX_WORKERS_READ), ended: now === null || isFinal(now.status) }
     }
     const ended = all.every(({ state }) => state === 'EXITED') && (await store.endpoints.find(found.id)) === null
-    return { workers: all.slice(-WORKERS_READ), ended }
+    return { workers: all.slice(-MAX_WORKERS_READ), ended }
   }
 
   async #job(owner: OwnerId, id: JobId): Promise<Job | null> {

@@ -35,14 +35,14 @@ export async function startOf(
   const ends = new Map<WorkerId, LogPlace>()
   for (const worker of workers) {
     const matches = matcherOf(filter)
-    const story = workerHistory(worker)
+    const history = workerHistory(worker)
     const printed = await lastPrinted(logs, worker.id, { tail, fromMs, filter })
     found.push(...printed.found)
-    const told = story.flatMap(({ atMs, line }, index) =>
+    const told = history.flatMap(({ atMs, line }, index) =>
       atMs >= fromMs && matches(line, null) ? [{ workerId: worker.id, tsMs: atMs, told: index }] : [],
     )
     if (filter.sources.has('system')) found.push(...told)
-    ends.set(worker.id, { position: printed.end, told: story.length })
+    ends.set(worker.id, { position: printed.end, told: history.length })
   }
   found.sort((a, b) => a.tsMs - b.tsMs)
   // What is wanted of a worker is the end of what it has, so the first of it says where to begin.
@@ -53,7 +53,7 @@ export async function startOf(
   return ends
 }
 
-/** A line that may be wanted: in front of which position of the output it begins, or which line of the story it is. */
+/** A line that may be wanted: in front of which position of the output it begins, or which line of the history it is. */
 interface Candidate {
   readonly workerId: WorkerId
   readonly tsMs: number

@@ -30,7 +30,7 @@ export interface LogStreamParts {
   readonly feed: LogFeed
   readonly subject: LogSubject
   /** Asks who is read now. */
-  readonly look: () => Promise<LogSubject>
+  readonly refresh: () => Promise<LogSubject>
   /** Notifications after which that may be another answer. */
   readonly topic: Topic | null
   /** Whether the ids say how far each of several workers was read. */
@@ -44,7 +44,7 @@ export interface LogStreamParts {
 }
 
 /** How often it is asked who is read: notifications may be lost, and of new workers there are none. */
-const LOOK_MS = 1_000
+const REFRESH_MS = 1_000
 
 /** Logs as they are sent to one reader: what there is, and what comes, as fast as it is asked for. */
 export class LogStream {
@@ -54,7 +54,7 @@ export class LogStream {
   readonly #watches = new Map<WorkerId, () => void>()
   readonly #unsubscribe: () => void
   #subject: LogSubject
-  #lookAtMs: number
+  #refreshAtMs: number
   #quietSinceMs: number
   #closed = false
   #rung = false
@@ -68,10 +68,10 @@ export class LogStream {
     this.#places = new Map(places)
     const { clock, notifier } = parts.ports
     this.#openedAtMs = clock.now()
-    this.#lookAtMs = clock.monotonic() + LOOK_MS
+    this.#refreshAtMs = clock.monotonic() + REFRESH_MS
     this.#quietSinceMs = clock.monotonic()
     const changed = () => {
-      this.#lookAtMs = 0
+      this.#refreshAtMs = 0
       this.#ring()
     }
     this.#unsubscribe = parts.topic === null ? () => {} : notifier.subscribe(parts.topic, changed)
@@ -94,7 +94,7 @@ export class LogStream {
     const { feed, follow, lingerMs, ports } = this.#parts
     const untilMs = ports.clock.monotonic() + forMs
     while (!this.#closed && !this.ended) {
-      await this.#look()
+      await this.#refresh()
       this.#rung = false
       const { lines, more, missed } = await feed.next()
       const wanted = follow ? lines : lines.filter(({ tsMs }) => tsMs <= this.#openedAtMs)
@@ -106,7 +106,7 @@ export class LogStream {
       const endMs = this.#subject.ended ? this.#quietSinceMs + lingerMs : Number.POSITIVE_INFINITY
       if (nowMs >= endMs) this.ended = true
       else if (nowMs >= untilMs) return { events: [], missed: 0 }
-      else await this.#pause(Math.min(untilMs, endMs, this.#lookAtMs) - nowMs)
+      else await this.#pause(Math.min(untilMs, endMs, this.#refreshAtMs) - nowMs)
     }
     this.close()
     return null
@@ -129,12 +129,12 @@ export class LogStream {
     return { ...line, id: several ? eventIdOfMany(line.tsMs, this.#places) : eventId(line.tsMs, line.place) }
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { clock } = this.#parts.ports
-    if (!this.#parts.follow || clock.monotonic() < this.#lookAtMs) return
-    this.#lookAtMs = clock.monotonic() + LOOK_MS
+    if (!this.#parts.follow || clock.monotonic() < this.#refreshAtMs) return
+    this.#refreshAtMs = clock.monotonic() + REFRESH_MS
     // A store that is away for a moment does not end what is read from files.
-    const subject = await this.#parts.look().catch(() => null)
+    const subject = await this.#parts.refresh().catch(() => null)
     if (subject !== null && !this.#closed) this.#use(subject)
   }
 
