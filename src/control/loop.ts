@@ -2,8 +2,9 @@ import type { Emit } from '../events.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Leader } from '../ports/leader.ts'
 
-/** Shortest time between the starts of two steps, so that a flood of notifications costs a bounded amount. */
+/** Minimum time between the starts of two steps, so that a flood of notifications costs a bounded amount. */
 const GAP_MS = 20
+/** Time after which a step that failed is made again. */
 const RETRY_MS = 1_000
 
 /** What a loop needs besides its step. */
@@ -13,12 +14,12 @@ export interface LoopPorts {
   readonly emit: Emit
 }
 
-/** Does what is due. @returns when to step again if nothing wakes the loop before; null when nothing is known to come */
+/** Does the work that is due. @returns when to step again if nothing wakes the loop before; null to wait until it is woken */
 export type Step = (nowMs: number) => Promise<number | null>
 
 /**
- * Runs a step whenever its time comes or somebody wakes it, one at a time. A step that fails is retried after 1 s. The step is
- * given at the start: what makes the steps may need {@link wake} to be made.
+ * Runs steps one at a time, each when its time comes or when the loop is woken. A step that fails is retried after 1 s. The step is
+ * given to {@link start}, because the object that makes the steps may need {@link wake} in its constructor.
  */
 export class Loop {
   readonly #name: string
@@ -35,7 +36,7 @@ export class Loop {
     this.#ports = ports
   }
 
-  /** Steps for the first time, soon. */
+  /** Makes the first step soon. */
   start(step: Step): void {
     if (this.#state !== 'new') return
     this.#step = step

@@ -8,15 +8,15 @@ import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import { Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
 
-/** How long a worker may go on with a job that ended without it, before it is replaced. */
+/** How long a worker may go on with a job that has ended before the worker is replaced. */
 export const STOP_GRACE_MS = 5_000
-/** How long a worker may take to end after it was told to. Longer than the 1 s pauses of the Python SDK's loops. */
+/** How long a worker may take to end after it was told to. Longer than the pauses of 1 s in the loops of the Python SDK. */
 export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 
 /**
- * Ends what is over: processes that have ended, jobs past their times, workers that do not let go or are of no use, and
- * what control/upkeep looks after.
+ * Records exits of workers, times out and expires jobs, ends workers that do not let go of ended jobs, and runs the watchdog and
+ * the upkeep.
  */
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'clock'>
@@ -42,7 +42,7 @@ export class Reaper {
   }
 
   /**
-   * Does what is due.
+   * Does the work that is due.
    * @returns when to step again if nothing wakes it before
    */
   async step(nowMs: number): Promise<number> {

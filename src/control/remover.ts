@@ -2,16 +2,16 @@ import type { EndpointId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
 
-/** Most rows that one step removes: whoever else needs the store waits for as long as that takes. */
+/** Maximum number of rows that one step removes; other users of the store wait meanwhile. */
 const ROWS = 100
-/** Most endpoints that one step looks at, of which little may be left. */
+/** Maximum number of endpoints that one step removes rows of. */
 const ENDPOINTS = 20
-/** Without a notification a deleted endpoint is found within this time. */
+/** Time within which a deleted endpoint is found without a notification. */
 const TICK_MS = 5_000
 
 /**
- * Removes what is left of deleted endpoints, a few rows at a time. Endpoints come in turn, so that a large one holds up no other; and it
- * rests for as long as it has worked, so that it never takes more than half of the store. A start of the server goes on with it.
+ * Removes the rows of deleted endpoints, a few at a time. Endpoints take turns, so that a large one does not delay others. It
+ * rests as long as it has worked, so that it takes at most half of the store's time. It goes on after a restart of the server.
  */
 export class Remover {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -35,7 +35,7 @@ export class Remover {
     const fromFront =
       this.#last === null || behind.length === ENDPOINTS ? [] : await store.removals.endpoints(null, ENDPOINTS)
     const ids = [...new Set([...behind, ...fromFront])].slice(0, ENDPOINTS)
-    // Where there are as many there may be others, too.
+    // A full page means that there may be more endpoints.
     let more = ids.length === ENDPOINTS
     let left = ROWS
     for (const endpointId of ids) {

@@ -4,14 +4,14 @@ import type { Balancing } from '../services/balancing/balancing.ts'
 import { LongPoll } from '../services/long-poll.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 
-/** How long the end of killed workers is waited for. */
+/** How long the server waits for the exits of killed workers. */
 const KILL_MS = 5_000
-/** How long workers that serve requests have to say goodbye to their clients. */
+/** How long workers that serve requests may take to close their connections. */
 const GOODBYE_MS = 5_000
 
 /**
  * Drains all workers and stops each when it holds no job or request, until none is left, the time is over or `hurry` aborts. The reaper has to
- * run meanwhile: it sees workers end.
+ * run meanwhile, since it observes exits.
  */
 export async function drainAll(
   ports: Ports,
@@ -38,8 +38,8 @@ export async function drainAll(
 }
 
 /**
- * Kills what is left and gives its jobs back uncounted. Those that serve requests are told to end before, so that they can close
- * their sockets properly, unless `hurry` aborts. A worker whose end is not seen in time is left to the next start.
+ * Kills the workers that are left and gives their jobs back; the attempts do not count. Workers that serve requests are told to end before,
+ * so that they can close their sockets properly, unless `hurry` aborts. A worker whose exit is not observed in time is left to the next start.
  */
 export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): Promise<void> {
   const { store, clock, notifier, driver } = ports
@@ -50,7 +50,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   }
   const alive = await store.workers.alive()
   const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)
-  // Those that are on their way out were told so.
+  // Workers that are stopping were told before.
   for (const { id, state } of serving) if (state !== 'STOPPING') await fleet.stop(id, 'server_stopped')
   await Promise.all(serving.map(({ id }) => hasEnded(id, GOODBYE_MS, [hurry])))
   for (const { id } of alive) await fleet.kill(id, 'server_stopped')

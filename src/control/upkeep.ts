@@ -4,24 +4,24 @@ import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } f
 import type { Ports } from '../ports/ports.ts'
 
 const TRIM_MS = 2_000
-/** How often it is looked for workers to count, and how often each is counted. */
+/** How often workers are selected for counting, and how often each is counted. */
 const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
-/** How often the driver is told what is in use. */
+/** How often the driver is told which workers and images are in use. */
 const TIDY_MS = 10 * 60_000
-/** Most workers that are counted by one step, and most rows of a kind that it removes. */
+/** Maximum number of workers that one step counts, and of rows of each kind that it removes. */
 const MAX = { workers: 100, rows: 500 }
 
 /**
- * What has to be done from time to time so that nothing grows for ever: records and outputs of workers that have ended,
- * old usage, old counts, free space, containers and images. A step does a bounded part of each, and what is left comes with the next steps.
+ * Removes what is past its retention: records and outputs of ended workers, old usage, old counts, free space, containers and
+ * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver'>
   /** When each kind of work is next due. */
   readonly #due = { trim: 0, count: 0, forget: 0, compact: 0, tidy: 0 }
-  /** Whether there may be outputs to cut or to remove; after a start nobody knows. */
+  /** Whether there may be outputs to cut or to remove; not known after a start. */
   #untidy = true
 
   constructor(ports: Pick<Ports, 'store' | 'logs' | 'driver'>) {
@@ -33,7 +33,7 @@ export class Upkeep {
     const { store } = this.#ports
     await this.#every('trim', TRIM_MS, nowMs, () => this.#trim(running, nowMs))
     await this.#every('count', COUNT_MS.check, nowMs, async () => {
-      // In a new hour at once, so that no count is spread over two.
+      // At the beginning of an hour at once, so that no count is spread over two hours.
       const beforeMs = Math.max(nowMs - COUNT_MS.each, hourOf(nowMs) - 1)
       return (await store.usage.countWorkers(nowMs, beforeMs, MAX.workers)) === MAX.workers
     })

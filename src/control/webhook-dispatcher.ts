@@ -3,21 +3,21 @@ import type { Ports } from '../ports/ports.ts'
 import type { DueWebhook } from '../ports/store/store.ts'
 import type { Tried, Webhooks } from '../services/jobs/webhooks.ts'
 
-/** Most calls at once. */
+/** Maximum number of calls at once. */
 export const MAX_CALLS = 16
-/** Most calls at once for one endpoint, so that a receiver which hangs holds up no other endpoint. */
+/** Maximum number of calls at once for one endpoint, so that a receiver that hangs does not delay other endpoints. */
 export const MAX_CALLS_PER_ENDPOINT = 2
-/** What is due without a notification is found within this time. */
+/** Time within which due webhooks are found without a notification. */
 const TICK_MS = 5_000
 const REMOVE_MS = 60_000
 
-/** Starts the tries of webhooks that are due, a few at a time, and keeps what comes of them. */
+/** Calls the receivers of due webhooks, a few at a time, and stores the outcomes. */
 export class WebhookDispatcher {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #webhooks: Webhooks
   readonly #wake: () => void
   readonly #calls = new Map<DeliveryId, { readonly endpointId: EndpointId; readonly over: Promise<void> }>()
-  /** Results that the store could not take yet. Their deliveries are not called again. */
+  /** Outcomes that the store has not stored yet. Their deliveries are not called again. */
   readonly #unstored = new Map<DeliveryId, Tried>()
   readonly #stop = new AbortController()
   #removeAtMs = 0
@@ -37,7 +37,7 @@ export class WebhookDispatcher {
     for (const tried of [...this.#unstored.values()]) await this.#store(tried)
     const { webhooks } = this.#ports.store
     if (this.#calls.size < MAX_CALLS) {
-      // Those that are being called are still due, and come first.
+      // Webhooks that are being called are still due and come first.
       const due = await webhooks.due(nowMs, MAX_CALLS_PER_ENDPOINT, 2 * MAX_CALLS)
       for (const delivery of due) this.#startIfFree(delivery)
     }
@@ -50,7 +50,7 @@ export class WebhookDispatcher {
     return more ? nowMs : Math.min(nowMs + TICK_MS, next ?? Number.POSITIVE_INFINITY)
   }
 
-  /** Lets calls end for at most this time, then gives them up; they are made again after the next start. */
+  /** Waits at most this time for calls to end, then gives them up; they are made again after the next start. */
   async end(forMs: number): Promise<void> {
     const over = Promise.all([...this.#calls.values()].map(call => call.over))
     if (forMs > 0) {
@@ -82,7 +82,7 @@ export class WebhookDispatcher {
       await this.#store(tried)
       this.#wake()
     } catch {
-      // The store has failed: a later step keeps the result, or finds the delivery, which is still due.
+      // The store has failed: a later step stores the outcome, or finds the delivery, which is still due.
     } finally {
       this.#calls.delete(delivery.id)
     }

@@ -3,22 +3,22 @@ import type { Ports } from '../ports/ports.ts'
 import type { ServedTime as Served } from '../ports/store/usage-store.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
 
-/** How often it is noted what workers were about. */
+/** How often the use of workers is noted. */
 const NOTE_MS = 10_000
-/** Most workers that are noted at once. */
+/** Maximum number of workers that are noted at once. */
 const MAX_NOTED = 500
 
-/** Up to when a worker's time is noted, and as what. */
+/** Up to when a worker's time is noted, and whether it was busy then. */
 interface Mark {
   readonly atMs: number
-  /** For how long it had been busy by then. */
+  /** How long it had been busy by then, in total. */
   readonly busyMs: number
   readonly isBusy: boolean
 }
 
 /**
- * Tells the store for how long workers of load-balancing endpoints had requests and for how long none, so that their time is counted
- * as that of workers with jobs. What was not noted when the server was killed, at most 10 s, counts as before.
+ * Stores how long workers of load-balancing endpoints had requests and how long they had none, so that their time is counted
+ * like that of workers with jobs. Time that was not noted when the server was killed, at most 10 s, counts as the time before it.
  */
 export class WorkerUsageMeter {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -46,7 +46,7 @@ export class WorkerUsageMeter {
     return workers.length === 0 ? null : this.#dueAtMs
   }
 
-  /** Notes what one worker was about, which is to end. */
+  /** Notes the use of one worker that is about to be ended. */
   async noteLast(id: WorkerId): Promise<void> {
     const known = this.#balancing.worker(id)
     const nowMs = this.#ports.clock.now()
@@ -58,7 +58,7 @@ export class WorkerUsageMeter {
     for (const id of this.#marks.keys()) if (!alive.has(id)) this.#marks.delete(id)
   }
 
-  /** Whether the store would count its time as something else than it was. */
+  /** Whether the store would count its time wrongly without a note. */
   #isOther(known: KnownWorker, nowMs: number): boolean {
     const before = this.#markOf(known, nowMs)
     if (before === null) return false
@@ -71,12 +71,12 @@ export class WorkerUsageMeter {
     return { atMs: nowMs, busyMs: Math.round(this.#balancing.busyMs(endpointId, id)), isBusy }
   }
 
-  /** Null for one that was not ready yet. */
+  /** Null for a worker that was never ready. */
   #markOf({ worker }: KnownWorker, nowMs: number): Mark | null {
     const known = this.#marks.get(worker.id)
     if (known !== undefined) return known
     if (worker.readyAtMs === null) return null
-    // As the store has it: since then idle, or busy while an earlier run of the server looked.
+    // As the store has it: idle since then, or busy while an earlier run of the server noted it.
     const { idleSinceMs } = worker
     const mark = { atMs: idleSinceMs ?? nowMs, busyMs: 0, isBusy: idleSinceMs === null }
     this.#marks.set(worker.id, mark)
@@ -91,7 +91,7 @@ export class WorkerUsageMeter {
       const before = this.#markOf(known, nowMs)
       if (before === null) continue
       const now = this.#now(known, nowMs)
-      // One that was begun anew under its id counts from the beginning.
+      // A busy time that began anew under the same id counts from zero.
       const busyMs = Math.max(0, now.busyMs - before.busyMs)
       times.push({ id, idleMs: Math.max(0, nowMs - before.atMs - busyMs), isBusy: now.isBusy })
       marks.set(id, now)

@@ -4,7 +4,7 @@ import { countWorkers, isReady, shownWorkers } from '../../core/observing/worker
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { Balancing } from '../balancing/balancing.ts'
 
-/** Counts of jobs, or of requests in flight and in line, and of workers of an endpoint, as clients know them. */
+/** Counts of jobs, or of running and queued requests, and of workers of an endpoint, in the words of clients. */
 export interface EndpointHealth {
   readonly jobs: { completed: number; failed: number; inProgress: number; inQueue: number; retried: number }
   readonly workers: {
@@ -18,7 +18,7 @@ export interface EndpointHealth {
 }
 
 /**
- * The health of an endpoint. Looking at it wakes nothing.
+ * The health of an endpoint. Reading it starts no worker.
  * @throws AppError `not_found`
  */
 export async function readEndpointHealth(balancing: Balancing, id: EndpointId): Promise<EndpointHealth> {
@@ -27,7 +27,7 @@ export async function readEndpointHealth(balancing: Balancing, id: EndpointId): 
   return healthOf(snapshot)
 }
 
-/** The workers of an endpoint, as clients that wait for one ask for them. `readyWorkers` are ids, the oldest first. */
+/** Counts of workers of an endpoint, for clients that wait for one. `readyWorkers` has their ids, oldest first. */
 export interface WorkerMetrics extends EndpointHealth {
   readonly readyWorkers: readonly WorkerId[]
 }

@@ -14,9 +14,9 @@ import { onePage } from '../paging.ts'
 import type { Fleet } from '../workers/fleet.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
 
-/** Most endpoints on a page of explanations: each takes several reads of the store. */
+/** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
 export const MAX_EXPLAINED = 100
-/** So many endpoints are looked at at once. */
+/** Limit of endpoints that are explained at the same time. */
 const CONCURRENCY = 10
 
 /** An endpoint with why its jobs wait. */
@@ -26,7 +26,7 @@ export interface EndpointExplanation {
   readonly explanation: Explanation
 }
 
-/** Answers why something waits, from what the store, the driver and the workers' output say. */
+/** Explains why something waits, from the store, the driver and the output of workers. */
 export class Explainer {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>
   readonly #fleet: Fleet
@@ -34,7 +34,7 @@ export class Explainer {
   readonly #balancing: Balancing
   readonly #placing: Partial<PlacementRules>
 
-  /** @param placing how workers share the machine; what is left out is as core/place says */
+  /** @param placing rules of placement; what is left out has its default */
   constructor(
     ports: Pick<Ports, 'store' | 'driver' | 'clock' | 'machine'>,
     parts: { readonly fleet: Fleet; readonly running: RunningWorkers; readonly balancing: Balancing },
@@ -53,7 +53,7 @@ export class Explainer {
     return { endpoint: snapshot.endpoint, snapshot, explanation: explainEndpoint(snapshot, context) }
   }
 
-  /** As {@link endpoint}, of a picture that somebody has taken. */
+  /** As {@link endpoint}, from a snapshot that the caller has. */
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
     return explainEndpoint(snapshot, await this.#contextOf(snapshot))
   }
@@ -72,8 +72,8 @@ export class Explainer {
   }
 
   /**
-   * The endpoints of an owner, each with its explanation, at most {@link MAX_EXPLAINED} on a page. One that is gone by the time it is
-   * looked at is left out.
+   * The endpoints of an owner, each with its explanation, at most {@link MAX_EXPLAINED} on a page. Endpoints that are deleted
+   * meanwhile are left out.
    * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
    */
   async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {

@@ -5,17 +5,17 @@ import { type WorkerHistoryEntry, workerHistory } from '../../core/workers/worke
 import type { Ports } from '../../ports/ports.ts'
 import type { LogReader, PlacedLine } from '../../ports/worker-logs.ts'
 
-/** Who wrote a line: the worker, or the server about it. */
+/** Who wrote a line: the worker, or the server about the worker. */
 export type LogSource = 'container' | 'system'
 
-/** Which lines are wanted. */
+/** Which lines a reader wants. */
 export interface LogFilter {
   readonly sources: ReadonlySet<LogSource>
-  /** Only lines that say that they belong to this job; null for all. */
+  /** Only lines of this job; null for all. */
   readonly jobId: string | null
-  /** Only lines that have this in them, in upper or lower case; null for all. */
+  /** Only lines with this text, in upper or lower case; null for all. */
   readonly text: string | null
-  /** Whether the unfinished last line of a worker that runs is one, too; right where nobody waits for its end. */
+  /** Whether the unfinished last line of a running worker counts; for readers that do not wait for its end. */
   readonly unfinished: boolean
 }
 
@@ -26,22 +26,22 @@ export interface FeedLine {
   readonly tsMs: number
   readonly line: string
   readonly jobId: string | null
-  /** How far its worker was read with it. */
+  /** How far the logs of its worker are read with this line. */
   readonly place: LogPlace
 }
 
-/** What a feed read at once. */
+/** The lines that a feed reads at once. */
 export interface FeedBatch {
   readonly lines: readonly FeedLine[]
-  /** Whether there was more to read. */
+  /** Whether there is more to read. */
   readonly more: boolean
-  /** Bytes that are no longer kept although they were asked for. */
+  /** Bytes that the reader asked for and that are not kept any more. */
   readonly missed: number
 }
 
 /**
- * Reads what workers print, and what is told of them, line by line in the order of time, as far as they are read together.
- * Holds no more than a page of each.
+ * Reads the output and the history of several workers as lines in the order of time. Holds at most one page of each
+ * worker.
  */
 export class LogFeed {
   readonly #logs: Ports['logs']
@@ -50,7 +50,7 @@ export class LogFeed {
   readonly #start: LogCursor
   readonly #workers = new Map<WorkerId, WorkerFeed>()
 
-  /** @param start where each worker is read from; those that are not in it from their beginning */
+  /** @param start the place from which each worker is read; workers that are not in it are read from their beginning */
   constructor(logs: Ports['logs'], filter: LogFilter, start: LogCursor) {
     this.#logs = logs
     this.#matches = matcherOf(filter)
@@ -58,7 +58,7 @@ export class LogFeed {
     this.#start = start
   }
 
-  /** Sets which workers are read, as they are now. One that was read before goes on from where it was. */
+  /** Sets the workers that are read, as they are now. Reading of a known worker goes on at its place. */
   set(workers: readonly Worker[]): void {
     const ids = new Set(workers.map(({ id }) => id))
     for (const id of this.#workers.keys()) if (!ids.has(id)) this.#workers.delete(id)
@@ -69,16 +69,16 @@ export class LogFeed {
     }
   }
 
-  /** How far each worker was given out. */
+  /** The place up to which each worker was returned. */
   get cursor(): LogCursor {
     return new Map([...this.#workers].map(([id, { place }]) => [id, place]))
   }
 
-  /** What is new; nothing when nothing is. Lines of different workers come in the order of their times. */
+  /** New lines, none when there are none. Lines of different workers come in the order of their times. */
   async next(): Promise<FeedBatch> {
     const feeds = [...this.#workers.values()]
     await Promise.all(feeds.map(feed => feed.fill()))
-    // Nothing later may go before what one has yet to read.
+    // No line may be returned before an earlier line that another worker has yet to read.
     const untilMs = Math.min(...feeds.map(feed => feed.readUntilMs))
     const lines = feeds.flatMap(feed => feed.take(untilMs))
     if (feeds.length > 1) lines.sort((a, b) => a.tsMs - b.tsMs)
@@ -94,7 +94,7 @@ export class LogFeed {
   }
 }
 
-/** Whether a line is one of those that are wanted. */
+/** A function that says whether a line matches the filter. */
 export function matcherOf({
   jobId,
   text,
@@ -134,7 +134,7 @@ class WorkerFeed {
     this.#history = workerHistory(worker)
   }
 
-  /** Reads the next page, unless lines of the one before are left. */
+  /** Reads the next page, unless lines of the last one are left. */
   async fill(): Promise<void> {
     const { reader, matches, unfinished } = this.#parts
     if (this.#printed.length > 0 || reader === null) return
@@ -144,13 +144,13 @@ class WorkerFeed {
     this.#missed += page.missed
   }
 
-  /** Up to when all that was written is in hand; without end when all is. */
+  /** Instant up to which all lines are read; infinite when all are. */
   get readUntilMs(): number {
     if (!this.#more) return Number.POSITIVE_INFINITY
     return this.#printed.at(-1)?.tsMs ?? Number.NEGATIVE_INFINITY
   }
 
-  /** Hands out the lines up to an instant. */
+  /** Returns the lines up to an instant. */
   take(untilMs: number): FeedLine[] {
     const lines: FeedLine[] = []
     let printed = 0

@@ -7,37 +7,37 @@ import { LogFeed, type LogFilter, type LogSource } from './log-feed.ts'
 import { type LogStart, startOf } from './log-start.ts'
 import { LogStream, type LogSubject } from './log-stream.ts'
 
-/** What an id turned out to be the id of. */
+/** The endpoint, worker or job that an id belongs to. */
 export type Found =
   | { readonly kind: 'endpoint'; readonly id: EndpointId }
   | { readonly kind: 'worker'; readonly id: WorkerId; readonly endpointId: EndpointId }
   | { readonly kind: 'job'; readonly id: JobId; readonly endpointId: EndpointId }
 
-/** Which lines are wanted, and how. */
+/** Which lines a reader wants, and how. */
 export interface LogQuery extends LogStart {
-  /** The worker's lines or the server's; null for both, of a job for its worker's. */
+  /** Lines of the worker or of the server; null for both, for a job only lines of its workers. */
   readonly source: LogSource | null
-  /** Only lines that have this in them, in upper or lower case; null for all. */
+  /** Only lines with this text, in upper or lower case; null for all. */
   readonly text: string | null
-  /** Whether it goes on with new lines. */
+  /** Whether new lines follow. */
   readonly follow: boolean
-  /** How long it stays open and quiet when there will be no more lines. */
+  /** How long the stream stays open without lines after the last one. */
   readonly lingerMs: number
 }
 
-/** The most old lines that are given out. */
+/** Maximum number of old lines that a reading starts with. */
 export const MAX_TAIL = 5_000
-/** Readings of logs that an account may have open at once. */
+/** Maximum number of readings of logs that an account may have open at once. */
 export const MAX_OPEN = 100
-/** The newest workers of an endpoint whose output is read together. */
+/** Maximum number of workers of an endpoint whose output is read together; the newest are read. */
 const MAX_WORKERS_READ = 20
 
-/** How far the clock of files may be behind that of the server. */
+/** How far the clock of files may be behind the clock of the server. */
 const CLOCK_MS = 1_000
 
 type ReadingPorts = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
 
-/** Finds the output of workers by whatever id a person has: of an endpoint, a worker or a job. */
+/** Finds and reads the output of workers by the id of an endpoint, a worker or a job. */
 export class LogReading {
   readonly #ports: ReadingPorts
   readonly #open = new Map<OwnerId, number>()
@@ -47,8 +47,8 @@ export class LogReading {
   }
 
   /**
-   * What an id belongs to.
-   * @throws AppError `not_found`, also for things of other owners
+   * The endpoint, worker or job with this id.
+   * @throws AppError `not_found`, also for those of other owners
    */
   async locate(owner: OwnerId, id: string): Promise<Found> {
     const { store, clock } = this.#ports
@@ -64,7 +64,7 @@ export class LogReading {
 
   /**
    * A worker of an endpoint, also one that has ended.
-   * @throws AppError `not_found` when it is none of this endpoint's
+   * @throws AppError `not_found` when it belongs to another endpoint
    */
   async workerOf(endpointId: EndpointId, workerId: string): Promise<Found> {
     const worker = await this.#ports.store.workers.find(workerId as WorkerId)
@@ -157,7 +157,7 @@ export class LogReading {
   }
 }
 
-/** Whether the job was there to be taken while the worker was. */
+/** Whether the job and the worker existed at the same time, so that the worker may have held the job. */
 function mayHaveHeld({ createdAtMs, exitedAtMs }: Worker, job: Job | null): boolean {
   if (job === null) return false
   return (

@@ -5,22 +5,22 @@ import { type WorkerHistoryEntry, workerHistory } from '../../core/workers/worke
 import type { Ports } from '../../ports/ports.ts'
 import { type LogFilter, matcherOf } from './log-feed.ts'
 
-/** From where on logs are wanted. */
+/** The beginning of a reading of logs. */
 export interface LogStart {
-  /** How many of the lines that there are. */
+  /** How many of the old lines, the newest ones. */
   readonly tail: number
   /** Only lines from this instant on; null for all. */
   readonly sinceMs: number | null
-  /** What an earlier reading ended with, which is gone on from exactly; the other two do not count then. */
+  /** The last event of an earlier reading, to go on exactly behind it; `tail` and `sinceMs` do not count then. */
   readonly after: LastEvent | null
 }
 
-/** Pages of one output that are looked through for what is wanted, which is more than any has. */
+/** Maximum number of pages of one output that are searched, which is more than any output has. */
 const MAX_PAGES = 512
 
 /**
- * Where a feed of these workers has to begin to give out what is wanted and nothing else of what there is.
- * @param knownMs no line that matches is older
+ * The places at which a feed of these workers has to begin to return the wanted old lines and no others.
+ * @param knownMs no matching line is older; null when that is not known
  */
 export async function startOf(
   logs: Ports['logs'],
@@ -45,7 +45,7 @@ export async function startOf(
     ends.set(worker.id, { position: printed.end, told: history.length })
   }
   found.sort((a, b) => a.tsMs - b.tsMs)
-  // What is wanted of a worker is the end of what it has, so the first of it says where to begin.
+  // The wanted lines of a worker are its last ones, so the first of them is where to begin.
   for (const { workerId, position, told } of found.slice(Math.max(0, found.length - tail)).reverse()) {
     const end = ends.get(workerId)!
     ends.set(workerId, { position: position ?? end.position, told: told ?? end.told })
@@ -53,7 +53,7 @@ export async function startOf(
   return ends
 }
 
-/** A line that may be wanted: in front of which position of the output it begins, or which line of the history it is. */
+/** A matching line: the position in the output before it, or its index in the worker history. */
 interface Candidate {
   readonly workerId: WorkerId
   readonly tsMs: number
@@ -94,7 +94,7 @@ async function placesAfter(logs: Ports['logs'], workers: readonly Worker[], afte
   return places
 }
 
-/** Behind everything up to an instant. */
+/** The place behind all lines up to an instant. */
 async function placeAt(logs: Ports['logs'], worker: Worker, ms: number): Promise<LogPlace> {
   const told = (line: WorkerHistoryEntry) => line.atMs <= ms
   return { position: await logs.startOfTime(worker.id, ms + 1), told: workerHistory(worker).filter(told).length }

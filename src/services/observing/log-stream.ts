@@ -5,48 +5,48 @@ import type { Topic } from '../../ports/notifier.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { FeedLine, LogFeed } from './log-feed.ts'
 
-/** A line as it is sent, with the id that a reader can go on from. */
+/** A line with the event id from which a reader can go on. */
 export interface LogEvent extends FeedLine {
   readonly id: string
 }
 
-/** What came at once; no lines when nothing came in time. */
+/** Lines that are sent at once; none when none came in time. */
 export interface LogBatch {
   readonly events: readonly LogEvent[]
-  /** Bytes that are no longer kept although they were asked for. */
+  /** Bytes that the reader asked for and that are not kept any more. */
   readonly missed: number
 }
 
-/** Whose logs are read, as they are now. */
+/** The workers whose logs are read, as they are now. */
 export interface LogSubject {
   readonly workers: readonly Worker[]
-  /** Whether nothing more will come but what is being written just now. */
+  /** Whether no more lines will come, apart from lines that are being written now. */
   readonly ended: boolean
 }
 
-/** What a {@link LogStream} is made of. */
+/** What {@link LogStream} uses. */
 export interface LogStreamParts {
   readonly ports: Pick<Ports, 'logs' | 'clock' | 'notifier'>
   readonly feed: LogFeed
   readonly subject: LogSubject
-  /** Asks who is read now. */
+  /** Reads the subject again. */
   readonly refresh: () => Promise<LogSubject>
-  /** Notifications after which that may be another answer. */
+  /** Notifications after which the subject may have changed. */
   readonly topic: Topic | null
-  /** Whether the ids say how far each of several workers was read. */
+  /** Whether event ids have the place of each of several workers. */
   readonly several: boolean
-  /** Whether it goes on with new lines; else it ends with those that there are. */
+  /** Whether new lines follow; else the stream ends with the last old line. */
   readonly follow: boolean
-  /** How long it stays quiet behind the end of its subject before it ends, for readers that end by themselves in silence. */
+  /** How long the stream stays open without lines after the end of its subject, for readers that end by themselves in silence. */
   readonly lingerMs: number
-  /** Is called once, when nobody reads it any more. */
+  /** Called once, when the stream is closed. */
   readonly onClose: () => void
 }
 
-/** How often it is asked who is read: notifications may be lost, and of new workers there are none. */
+/** How often the subject is read again: notifications may be lost, and new workers send none. */
 const REFRESH_MS = 1_000
 
-/** Logs as they are sent to one reader: what there is, and what comes, as fast as it is asked for. */
+/** Logs for one reader: old lines, then new ones, as fast as the reader asks for them. */
 export class LogStream {
   readonly #parts: LogStreamParts
   readonly #openedAtMs: number
@@ -59,10 +59,10 @@ export class LogStream {
   #closed = false
   #rung = false
   #wake: () => void = () => {}
-  /** Whether all that will ever come has come. */
+  /** Whether all lines have been returned and no more will come. */
   ended = false
 
-  /** @param places where the feed begins */
+  /** @param places the places at which the feed begins */
   constructor(parts: LogStreamParts, places: ReadonlyMap<WorkerId, LogPlace>) {
     this.#parts = parts
     this.#places = new Map(places)
@@ -79,7 +79,7 @@ export class LogStream {
     this.#use(parts.subject)
   }
 
-  /** The id of what was given out so far, from which a reader goes on. */
+  /** The event id of the lines that were returned so far, from which a reader can go on. */
   get id(): string {
     const { several } = this.#parts
     const [place = { position: 0, told: 0 }] = this.#places.values()
@@ -87,8 +87,7 @@ export class LogStream {
   }
 
   /**
-   * What there is to send, at the latest after `forMs`; null when there is nothing more and never will be, or the stream was
-   * closed.
+   * The next lines, none when none come within `forMs`; null when the stream has ended or was closed.
    */
   async next(forMs: number): Promise<LogBatch | null> {
     const { feed, follow, lingerMs, ports } = this.#parts
@@ -133,7 +132,7 @@ export class LogStream {
     const { clock } = this.#parts.ports
     if (!this.#parts.follow || clock.monotonic() < this.#refreshAtMs) return
     this.#refreshAtMs = clock.monotonic() + REFRESH_MS
-    // A store that is away for a moment does not end what is read from files.
+    // A short failure of the store does not end the reading of files.
     const subject = await this.#parts.refresh().catch(() => null)
     if (subject !== null && !this.#closed) this.#use(subject)
   }

@@ -3,24 +3,24 @@ import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import type { Exposition, GatewayPassing } from '../../ports/metrics.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** Endpoints that are read at once, and how often at most. */
+/** Endpoints that one read of the store returns, and the maximum number of reads. */
 const PAGE = { endpoints: 100, pages: 50 }
-/** For so long one answer serves all who ask. */
+/** How long one exposition serves all readers. */
 const KEEP_MS = 1_000
 
-/** The metrics of the whole server. However often they are asked for, the store is read once a second at most. */
+/** Reads the metrics of the server. The store is read at most once a second, however often they are scraped. */
 export class MetricsReader {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'metrics'>
   readonly #passing: (id: EndpointId) => GatewayPassing
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
-  /** @param passing what passes through the gateway to an endpoint */
+  /** @param passing counts of requests that pass through the gateway to an endpoint */
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => GatewayPassing) {
     this.#ports = ports
     this.#passing = passing
   }
 
-  /** All metrics; without those of the present state while the store fails. */
+  /** All metrics; without the metrics of the present state while the store fails. */
   expose(): Promise<Exposition> {
     const nowMs = this.#ports.clock.monotonic()
     if (this.#latest === null || nowMs - this.#latest.atMs >= KEEP_MS) {
