@@ -10,6 +10,7 @@ import {
 import type { WorkerId } from '../core/ids.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { ServedAt } from '../core/workers/socket-address.ts'
+import { problemText } from '../core/workers/worker-problem.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
@@ -117,7 +118,12 @@ export class HealthChecker {
       const problem = isBack
         ? null
         : healthProblem(health, serves, this.#balancing.worker(id)?.port ?? serves.healthPort)
-      emit('worker.health', { endpointId, workerId: id, healthy: isBack, problem })
+      emit('worker.health', {
+        endpointId,
+        workerId: id,
+        healthy: isBack,
+        problem: problem === null ? null : problemText(problem),
+      })
     }
     await this.#balancing.refresh(endpointId)
     notifier.publish(`load:${endpointId}`)

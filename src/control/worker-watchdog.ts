@@ -71,12 +71,11 @@ export class WorkerWatchdog {
     if (activity !== null && (isWedged(activity, worker, false, atMs) || isSilent(activity, worker, false, atMs))) {
       const holdsJobs = (await this.#ports.store.jobs.heldBy(worker.id)).length > 0
       if (isWedged(activity, worker, holdsJobs, atMs)) {
-        const problem = `it pinged for ${WEDGED_MS / 1000} s without asking for a job, so its loop is stuck`
-        await fleet.endFaulty(worker, 'wedged', problem)
+        await fleet.endFaulty(worker, 'wedged', { kind: 'loop_stuck', forS: WEDGED_MS / 1000 })
         return true
       }
       if (isSilent(activity, worker, holdsJobs, atMs)) {
-        await fleet.endFaulty(worker, 'silent', `nothing was heard from it for ${SILENT_MS / 1000} s`)
+        await fleet.endFaulty(worker, 'silent', { kind: 'silent', forS: SILENT_MS / 1000 })
         return true
       }
     }
@@ -90,8 +89,7 @@ export class WorkerWatchdog {
     const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
     const limitMs = await this.#initTimeoutMs(worker)
     if (limitMs === null || forMs < limitMs) return false
-    const problem = `it did not ask for a job within ${limitMs / 1000} s of its start`
-    await fleet.endFaulty(worker, 'hung_start', problem)
+    await fleet.endFaulty(worker, 'hung_start', { kind: 'hung_start', limitS: limitMs / 1000 })
     return true
   }
 

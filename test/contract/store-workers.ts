@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
+import type { WorkerProblem } from '../../src/core/workers/worker-problem.ts'
 import { type Cases, E1, E2, EXIT, endpointOf, jobId, T0, W1, W2, type World, workerOf } from './store-world.ts'
+
+const STUCK: WorkerProblem = { kind: 'loop_stuck', forS: 115 }
+const SILENT: WorkerProblem = { kind: 'silent', forS: 35 }
 
 const ids = (workers: readonly { id: string }[]) => workers.map(({ id }) => id)
 
@@ -80,7 +84,7 @@ export const workerCases: Cases = {
       await workers.insert(workerOf(W1), 'first')
       await workers.started(W1, 'handle', T0)
       await workers.seen(W1, 4, 'sdk', T0 + 1)
-      await workers.noteProblem(W1, 'it is ill', T0 + 2)
+      await workers.noteProblem(W1, STUCK, T0 + 2)
       assert.equal(await workers.insert(workerOf(W1), 'too early'), false)
       await workers.retire(W1, 'STOPPING', 'idle', T0 + 3)
       await workers.exited(W1, EXIT, T0 + 4)
@@ -187,13 +191,13 @@ export const workerCases: Cases = {
     await world.worker()
     await world.worker(W2)
     assert.equal((await world.readWorker()).problem, null)
-    assert.equal(await workers.noteProblem(W1, 'it is stuck', T0 + 1), true)
-    assert.equal(await workers.noteProblem(W1, 'it is silent', T0 + 2), false)
+    assert.equal(await workers.noteProblem(W1, STUCK, T0 + 1), true)
+    assert.equal(await workers.noteProblem(W1, SILENT, T0 + 2), false)
     await workers.exited(W1, EXIT, T0 + 1)
     const { problem, problemAtMs } = await world.readWorker()
-    assert.deepEqual([problem, problemAtMs], ['it is stuck', T0 + 1])
+    assert.deepEqual([problem, problemAtMs], [STUCK, T0 + 1])
     await workers.exited(W2, EXIT, T0 + 1)
-    assert.equal(await workers.noteProblem(W2, 'late', T0 + 2), false)
+    assert.equal(await workers.noteProblem(W2, SILENT, T0 + 2), false)
   },
 
   'jobs of a worker that ended stay with it until they are requeued': async world => {

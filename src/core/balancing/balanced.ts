@@ -7,6 +7,7 @@ import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot, RequestFacts } from '../scaling/scale.ts'
 import type { BalancedEndpoint, ServedAt, Target, TargetState } from '../workers/socket-address.ts'
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import type { HealthProblem } from '../workers/worker-problem.ts'
 import type { WorkerHealth } from './health-check.ts'
 import { healthProblem } from './health-check.ts'
 import type { TrafficLoad, WorkerTraffic } from './traffic.ts'
@@ -67,7 +68,11 @@ export function withTraffic(
     ...snapshot,
     queue: { ...snapshot.queue, queued, inProgress, headQueuedAtMs },
     workers: snapshot.workers.map(worker => withRequests(worker, byId.get(worker.id), known(worker.id))),
-    requests: { ...more, resumed: traffic.resumed.filter(id => !alive.has(id)), answers: answersOf(snapshot, known) },
+    requests: {
+      ...more,
+      resumed: traffic.resumed.filter(id => !alive.has(id)),
+      healthProblems: healthProblemsOf(snapshot, known),
+    },
   }
 }
 
@@ -93,12 +98,12 @@ export function withRequests(
   }
 }
 
-function answersOf({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, string> {
-  const answers = new Map<WorkerId, string>()
+function healthProblemsOf({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, HealthProblem> {
+  const problems = new Map<WorkerId, HealthProblem>()
   for (const { id, serves } of workers) {
     const one = known(id)
-    const answer = serves === null || one === undefined ? null : healthProblem(one.health, serves, one.port)
-    if (answer !== null) answers.set(id, answer)
+    const problem = serves === null || one === undefined ? null : healthProblem(one.health, serves, one.port)
+    if (problem !== null) problems.set(id, problem)
   }
-  return answers
+  return problems
 }

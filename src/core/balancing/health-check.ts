@@ -5,6 +5,7 @@
  */
 import type { Serving } from '../endpoints/serving.ts'
 import type { FaultReason } from '../workers/worker.ts'
+import type { HealthProblem, WorkerProblem } from '../workers/worker-problem.ts'
 
 /**
  * What came of one health check: its status, or why there was none, as a phrase. `refused` says that nobody listens there, as
@@ -88,10 +89,10 @@ function pauseOf({ state, failures, wasHealthy, sinceMs }: Omit<WorkerHealth, 'n
   return Math.min(Math.max(STARTING_MS.least, Math.round((nowMs - sinceMs) / 10)), STARTING_MS.most)
 }
 
-/** A worker that is of no use any more, and why, as a clause. */
+/** A worker that has to be ended, and why. */
 export interface Verdict {
   readonly reason: Extract<FaultReason, 'never_healthy' | 'unhealthy'>
-  readonly problem: string
+  readonly problem: WorkerProblem
 }
 
 /** What a verdict is about besides the health. */
@@ -115,34 +116,33 @@ export function verdictOn(
 ): Verdict | null {
   if (health.state === 'healthy' || runsForMs === null) return null
   const { initTimeoutMs } = serves
-  const why = healthProblem(health, serves, port) ?? 'it was not asked yet'
+  const problem = healthProblem(health, serves, port)
   if (!health.wasHealthy) {
     if (runsForMs < initTimeoutMs) return null
     return {
       reason: 'never_healthy',
-      problem: `it was not healthy within ${initTimeoutMs / 1000} s of its start: ${why}`,
+      problem: { kind: 'never_healthy', limitS: initTimeoutMs / 1000, health: problem },
     }
   }
   const limitMs = health.state === 'starting' ? initTimeoutMs : inFlight > 0 ? UNHEALTHY_BUSY_MS : UNHEALTHY_MS
   const forMs = nowMs - health.sinceMs
   if (forMs < limitMs) return null
-  return { reason: 'unhealthy', problem: `it was not healthy for ${Math.round(forMs / 1000)} s: ${why}` }
+  return { reason: 'unhealthy', problem: { kind: 'unhealthy', forS: Math.round(forMs / 1000), health: problem } }
 }
 
 /**
- * What its last answer says, as a clause; null for a healthy one, and before the first.
- * @param port which port it is asked at, for people
+ * What the last health check found; null for a healthy worker, and before the first health check.
+ * @param port the port that is asked, for people
  */
-export function healthProblem({ last }: Pick<WorkerHealth, 'last'>, serves: Serving, port: number): string | null {
+export function healthProblem(
+  { last }: Pick<WorkerHealth, 'last'>,
+  serves: Serving,
+  port: number,
+): HealthProblem | null {
   if (last === null) return null
-  const { healthPath } = serves
+  const { healthPath: path } = serves
+  if ('status' in last) return last.status === 200 ? null : { kind: 'health_status', status: last.status, path }
   const variable = serves.healthPort === serves.port ? 'PORT' : 'PORT_HEALTH'
-  if ('status' in last) {
-    if (last.status === 200) return null
-    return last.status === 204
-      ? `it answers 204 at ${healthPath}, so it initializes`
-      : `it answers ${last.status} at ${healthPath}`
-  }
-  if (last.refused) return `nothing listens on port ${port} (its variable ${variable})`
-  return `it does not answer at ${healthPath} on port ${port}: ${last.problem}`
+  if (last.refused) return { kind: 'not_listening', port, variable }
+  return { kind: 'no_health_response', path, port, said: last.problem }
 }

@@ -5,6 +5,7 @@ import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
+import { problemText } from '../workers/worker-problem.ts'
 import { wordsOf } from './explain-words.ts'
 
 /** Workers that may be handed jobs: of the current version, and not ending. */
@@ -75,8 +76,8 @@ export function workerLines(
     const held =
       worker.serves === null ? `holds ${counted(worker.held, 'job')}` : `has ${counted(worker.held, 'request')}`
     const holds = worker.held > 0 ? `; ${held}` : ''
-    const wrong = worker.problem ?? requests?.answers.get(worker.id)
-    const problem = wrong === undefined ? '' : `; ${wrong}`
+    const wrong = worker.problem ?? requests?.healthProblems.get(worker.id)
+    const problem = wrong === undefined ? '' : `; ${problemText(wrong)}`
     return `${whereWorkerIs(worker, nowMs, pullPercent)}${holds}${old}${problem}`
   })
   return named([...lines, ...queuedLines(queuedWorkers, nowMs)])

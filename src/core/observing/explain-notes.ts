@@ -23,10 +23,10 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
 
 /** Some work, and those that were to join them crashed while others had a port that they may have wanted. */
 function onPorts(snapshot: EndpointSnapshot): string[] {
-  const { exit } = backoffOf(snapshot).last ?? { exit: null }
+  const { exit, problem } = backoffOf(snapshot).last ?? { exit: null, problem: null }
   if (exit === null || !tellsOfTakenPort(exit.cause)) return []
   if (!currentWorkers(snapshot).some(({ state }) => state === 'READY')) return []
-  return [`another worker ${exit.cause}: ${adviceFor(exit)}`]
+  return [`another worker ${exit.cause}: ${adviceFor(exit, problem)}`]
 }
 
 /** That jobs in line run alone, each on a worker of its own; null when none does. */

@@ -5,13 +5,14 @@ import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/sca
 import type { CrashBackoff } from '../workers/worker.ts'
 import {
   adviceFor,
+  adviceForProblem,
   adviceForStart,
   crashCauseOf,
-  isCheckProblem,
   neverStarted,
   startFailureOf,
 } from '../workers/worker-failure.ts'
 import { phaseOf } from '../workers/worker-phase.ts'
+import { problemText } from '../workers/worker-problem.ts'
 import {
   counted,
   currentWorkers,
@@ -189,10 +190,10 @@ function ailing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: Ex
   if (current.some(({ state, problem }) => state === 'READY' && problem === null)) return null
   return {
     ...plain(
-      isCheckProblem(worker.problem) ? 'fitness_failed' : 'unhealthy',
-      `worker ${worker.id} ${wordsOf(snapshot).ailing}: ${worker.problem}`,
+      worker.problem.kind === 'check_failed' ? 'fitness_failed' : 'unhealthy',
+      `worker ${worker.id} ${wordsOf(snapshot).ailing}: ${problemText(worker.problem)}`,
     ),
-    action: adviceFor({ code: null, signal: null, cause: worker.problem, lastLines: [] }),
+    action: adviceForProblem(worker.problem),
     sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
     evidence: workerLines(snapshot, nowMs, pullPercent),
   }
@@ -212,7 +213,7 @@ function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanat
   return {
     cause,
     summary: `${what}${nextTry(backoff, snapshot, context)}`,
-    action: never ? adviceForStart(last.exit.cause) : adviceFor(last.exit),
+    action: never ? adviceForStart(last.exit.cause) : adviceFor(last.exit, last.problem),
     sinceMs: last.exitedAtMs,
     evidence: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${last.exit.cause}`],
     notes: [],
@@ -237,9 +238,9 @@ function starting(
   const worker = current.find(({ state }) => state === 'STARTING')
   if (worker === undefined || (!besides && current.some(({ state }) => state === 'READY'))) return null
   const { phase, sinceMs } = phaseOf(worker)
-  const answer = snapshot.requests?.answers.get(worker.id)
-  const isLate = answer !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
-  const says = answer === undefined ? '' : `: ${answer}`
+  const health = snapshot.requests?.healthProblems.get(worker.id)
+  const isLate = health !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
+  const says = health === undefined ? '' : `: ${problemText(health)}`
   const patience = `wait; what it prints shows what takes long: runyard logs ${worker.id}`
   return {
     ...plain('worker_starting', `${whereWorkerIs(worker, nowMs, pullPercent)}${says}`),
@@ -247,7 +248,7 @@ function starting(
       phase === 'pulling'
         ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
         : isLate
-          ? adviceFor({ code: null, signal: null, cause: answer, lastLines: [] })
+          ? adviceForProblem(health)
           : patience,
     sinceMs,
     evidence: workerLines(snapshot, nowMs, pullPercent),

@@ -2,6 +2,7 @@ import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
 import { crashed, type Worker, type WorkerLoad } from '../workers/worker.ts'
+import { problemText } from '../workers/worker-problem.ts'
 
 /** What a worker is about, in the words of clients. */
 export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY'] as const
@@ -44,7 +45,7 @@ export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
   }
   for (const worker of workers) {
     const { id, version, held, problem } = worker
-    show(id, version, { status: statusOf(worker), held, worker, queued: null, reason: problem })
+    show(id, version, { status: statusOf(worker), held, worker, queued: null, reason: problem && problemText(problem) })
   }
   for (const queued of queuedWorkers) {
     const { id, version, reason } = queued

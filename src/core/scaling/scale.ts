@@ -2,6 +2,7 @@ import { type Endpoint, type EndpointCounters, idleTimeoutMs } from '../endpoint
 import type { EndpointId, WorkerId } from '../ids.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
 import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
+import type { HealthProblem } from '../workers/worker-problem.ts'
 import { workersForDelay } from './queue-delay.ts'
 
 /** The line of an endpoint at one instant. `queued` leaves low-priority jobs out; they never start a worker. */
@@ -36,8 +37,8 @@ export interface RequestFacts {
   readonly resumed: readonly WorkerId[]
   /** Most workers that were wanted at once lately, for as long as core/peak says; null while that is not known. */
   readonly peak: number | null
-  /** What health checks of workers say that are not healthy, each a clause. */
-  readonly answers: ReadonlyMap<WorkerId, string>
+  /** What the last health checks of workers found that are not healthy. */
+  readonly healthProblems: ReadonlyMap<WorkerId, HealthProblem>
 }
 
 /** One endpoint with everything that scaling, planning and explaining look at. */

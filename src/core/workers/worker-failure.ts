@@ -1,5 +1,6 @@
 /** What is known of workers that could not be started or that ended by themselves: which kind of failure it is, and what helps. */
 import type { Worker, WorkerExit } from './worker.ts'
+import type { HealthProblem, WorkerProblem } from './worker-problem.ts'
 
 /** Why no worker can be started, as one word. */
 export type StartFailure = 'image_error' | 'engine_away' | 'secret_missing' | 'volume_missing' | 'settings_invalid'
@@ -39,7 +40,6 @@ const SETTINGS_INVALID = /^the variable [A-Z_]+ must be /
 const OUT_OF_MEMORY = /out of memory|\boom\b|memory limit|more memory than|more than its \d+ MB of memory/i
 /** An init says so of a program that it could not start. */
 const NO_PROGRAM = / because its program\b/
-const CHECK_FAILED = /^(its check .{1,100}|a check) failed/
 
 const ARCHITECTURE =
   'build the image for the processor of this machine (docker build --platform linux/amd64 or linux/arm64)'
@@ -167,16 +167,11 @@ export function crashCauseOf(worker: Worker): CrashCause {
   if (stopReason === 'never_healthy') return 'never_healthy'
   if (stopReason === 'wedged' || stopReason === 'silent') return 'unhealthy'
   if (stopReason === 'unhealthy' && serves !== null) return 'unhealthy'
-  if (stopReason === 'unhealthy' || (problem !== null && isCheckProblem(problem))) return 'fitness_failed'
+  if (stopReason === 'unhealthy' || problem?.kind === 'check_failed') return 'fitness_failed'
   if (exit === null) return 'crash_loop'
   if (neverStarted(worker) || NO_PROGRAM.test(exit.cause)) return startFailureOf(exit.cause)
   if (/when the container engine was stopped/.test(exit.cause)) return 'engine_away'
   return OUT_OF_MEMORY.test(exit.cause) ? 'out_of_memory' : 'crash_loop'
-}
-
-/** Whether what is wrong with a worker is a fitness check of its own that has failed. */
-export function isCheckProblem(problem: string): boolean {
-  return CHECK_FAILED.test(problem)
 }
 
 /** Whether the cause of an exit tells of a port that the worker's variables name and that others had. */
@@ -192,60 +187,70 @@ export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean
   return !/^(ended|was not found|is not known)/.test(exit.cause)
 }
 
-/** Rules about how a worker ended, before anything that it printed counts. */
-const CAUSE_RULES: readonly Rule[] = [
+const READ_OUTPUT = 'read its output (runyard logs <worker>) and fix the error it ends with'
+
+/** What helps against what is wrong with a worker. */
+export function adviceForProblem(problem: WorkerProblem): string {
+  return adviceOf(problem) ?? READ_OUTPUT
+}
+
+/** Null where the problem alone does not tell what helps. */
+function adviceOf(problem: WorkerProblem): string | null {
+  switch (problem.kind) {
+    case 'check_failed':
+      return 'mend what the fitness check of the worker has found'
+    case 'loop_stuck':
+      return 'look at the last lines of its output; often concurrency_modifier does not return a number'
+    case 'silent':
+      return 'see what it does (runyard logs <worker>): its process is there, but neither works nor answers; a full machine does that too'
+    case 'hung_start':
+      return 'load less before the handler starts, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint'
+    case 'never_healthy':
+    case 'unhealthy':
+      return problem.health === null ? null : adviceOnHealth(problem.health)
+    case 'folder_reserved':
+      return null
+    default:
+      return adviceOnHealth(problem)
+  }
+}
+
+function adviceOnHealth(problem: HealthProblem): string {
+  switch (problem.kind) {
+    case 'not_listening': {
+      const { variable } = problem
+      return `let the program listen on the port in its variable ${variable}. In a container it has to listen at all addresses (0.0.0.0), and ${variable} may be set to the port on which it listens`
+    }
+    case 'no_health_response':
+      return 'look at its output (runyard logs <worker>); where it does one thing at a time, let it answer its health check from another thread, or on a port of its own (PORT_HEALTH)'
+    case 'health_status':
+      return adviceOnStatus(problem.status)
+  }
+}
+
+function adviceOnStatus(status: number): string {
+  if (status === 404) return 'set HEALTH_CHECK_PATH to a path of the program that answers 200 when it is well'
+  if (status === 401 || status === 403) return 'let the path in HEALTH_CHECK_PATH answer 200 without credentials'
+  if (status === 204) {
+    return 'load less before the program answers 200, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment'
+  }
+  if (status >= 300 && status < 400) {
+    return 'set HEALTH_CHECK_PATH to the path that answers 200 itself; redirects are not followed'
+  }
+  return 'look at its output (runyard logs <worker>): the path in HEALTH_CHECK_PATH has to answer 200 when it is well'
+}
+
+/** Rules about a port that another worker has, which come before what is wrong with the worker: it is why. */
+const TAKEN_PORT_RULES: readonly Rule[] = [
   {
     tells: /port \d+, which its variable (\w+) names, is in use by another worker/,
     advice:
       'workers of folders share the ports of this machine: set workersMax to 1, let the program take a free port instead of the one in $1, or run it in a container, which has ports of its own',
   },
-  {
-    tells: /did not ask for a job within/,
-    advice:
-      'load less before the handler starts, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment of the endpoint',
-  },
-  {
-    tells: /nothing listens on port \d+ \(its variable (\w+)\)/,
-    advice:
-      'let the program listen on the port in its variable $1. In a container it has to listen at all addresses (0.0.0.0), and $1 may be set to the port on which it listens',
-  },
-  {
-    tells: /it answers 404 at/,
-    advice: 'set HEALTH_CHECK_PATH to a path of the program that answers 200 when it is well',
-  },
-  {
-    tells: /it answers 40[13] at/,
-    advice: 'let the path in HEALTH_CHECK_PATH answer 200 without credentials',
-  },
-  {
-    tells: /it answers 204 at/,
-    advice:
-      'load less before the program answers 200, or allow more time with RUNPOD_INIT_TIMEOUT (seconds) in the environment',
-  },
-  {
-    tells: /it answers 3\d\d at/,
-    advice: 'set HEALTH_CHECK_PATH to the path that answers 200 itself; redirects are not followed',
-  },
-  {
-    tells: /it answers \d+ at/,
-    advice:
-      'look at its output (runyard logs <worker>): the path in HEALTH_CHECK_PATH has to answer 200 when it is well',
-  },
-  {
-    tells: /it does not answer at/,
-    advice:
-      'look at its output (runyard logs <worker>); where it does one thing at a time, let it answer its health check from another thread, or on a port of its own (PORT_HEALTH)',
-  },
-  { tells: /\bcheck\b.{0,120} failed/, advice: 'mend what the fitness check of the worker has found' },
-  {
-    tells: /its loop is stuck/,
-    advice: 'look at the last lines of its output; often concurrency_modifier does not return a number',
-  },
-  {
-    tells: /nothing was heard from it/,
-    advice:
-      'see what it does (runyard logs <worker>): its process is there, but neither works nor answers; a full machine does that too',
-  },
+]
+
+/** Rules about how a worker ended, before anything that it printed counts. */
+const CAUSE_RULES: readonly Rule[] = [
   {
     tells: /when the container engine was stopped/,
     advice: 'nothing, if that was on purpose; else look at the log of the engine (journalctl -u docker)',
@@ -347,10 +352,14 @@ const CODE_RULES: Readonly<Record<number, string>> = {
 }
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 137, SIGSEGV: 139, SIGTERM: 143 }
 
-/** What usually helps after a worker ended like this. */
-export function adviceFor(exit: WorkerExit): string {
+/** What usually helps after a worker ended like this. @param problem what was wrong with it before; null for nothing */
+export function adviceFor(exit: WorkerExit, problem: WorkerProblem | null): string {
   if (NO_PROGRAM.test(exit.cause)) return adviceForStart(exit.cause)
-  const found = adviceIn(CAUSE_RULES, exit.cause) ?? adviceIn(OUTPUT_RULES, exit.lastLines.join('\n').slice(-MAX_READ))
+  const found =
+    adviceIn(TAKEN_PORT_RULES, exit.cause) ??
+    (problem === null ? null : adviceOf(problem)) ??
+    adviceIn(CAUSE_RULES, exit.cause) ??
+    adviceIn(OUTPUT_RULES, exit.lastLines.join('\n').slice(-MAX_READ))
   const suspected = found ?? adviceIn(SUSPICION_RULES, exit.cause)
   if (suspected !== null) return suspected
   const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]
@@ -359,7 +368,7 @@ export function adviceFor(exit: WorkerExit): string {
   if (exit.code === 0) {
     return 'the worker ended by itself without an error; its program must call start() and keep running'
   }
-  return 'read its output (runyard logs <worker>) and fix the error it ends with'
+  return READ_OUTPUT
 }
 
 function adviceIn(rules: readonly Rule[], text: string): string | null {

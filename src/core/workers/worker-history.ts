@@ -1,4 +1,5 @@
 import type { StopReason, Worker } from './worker.ts'
+import { problemText } from './worker-problem.ts'
 
 /** Something that was done with a worker, as a sentence. */
 export interface WorkerHistoryEntry {
@@ -20,7 +21,7 @@ export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   tell(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
   const first = worker.serves === null ? 'asked for its first job' : 'said that it is well'
   tell(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
-  if (worker.problem !== null) tell(problemAtMs(worker), `problem: ${worker.problem}`)
+  if (worker.problem !== null) tell(problemAtMs(worker), `problem: ${problemText(worker.problem)}`)
   if (stopRequestedAtMs !== stoppingAtMs)
     tell(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${reasonOf(worker)}`)
   tell(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${reasonOf(worker)}` : 'told to end')

@@ -11,6 +11,7 @@
 import type { Serving } from '../endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Placement } from './placement.ts'
+import { problemText, type WorkerProblem } from './worker-problem.ts'
 
 /** Every state of a worker, in the order of its life. */
 export const WORKER_STATES = ['STARTING', 'READY', 'DRAINING', 'STOPPING', 'EXITED'] as const
@@ -80,8 +81,8 @@ export interface Worker {
   readonly stoppingAtMs: number | null
   readonly exitedAtMs: number | null
   readonly stopReason: StopReason | null
-  /** What is wrong with it, as a clause such as "its check memory failed: ..."; null while nothing is known to be. */
-  readonly problem: string | null
+  /** What is wrong with it; null while nothing is known to be. */
+  readonly problem: WorkerProblem | null
   /** When that was found; null also for a problem that an older version noted. */
   readonly problemAtMs: number | null
   readonly exit: WorkerExit | null
@@ -119,25 +120,10 @@ export function exitCause(
   const { cause, suspicion } = observed
   if (worker === null) return cause
   const { problem, stopReason, readyAtMs, jobsFinished, serves } = worker
-  const why = stopReason === null ? `${cause} because ${problem}` : `was ended because ${problem}`
-  const how = problem === null ? cause : why
+  const how = problem === null ? cause : `${stopReason === null ? cause : 'was ended'} because ${problemText(problem)}`
   const worked = readyAtMs !== null && (serves !== null || jobsFinished > 0)
   const failed = stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason)
   return suspicion === undefined || worked || !failed ? how : `${how}; ${suspicion}`
-}
-
-const MAX_CHECK = 100
-const MAX_PROBLEM = 500
-
-/** The problem of a worker that reports itself unhealthy. Both texts come from the worker and may be anything. */
-export function unhealthyProblem(check: string, reason: string): string {
-  const name = clean(check, MAX_CHECK)
-  const why = clean(reason, MAX_PROBLEM)
-  return `${name === '' ? 'a check' : `its check ${name}`} failed${why === '' ? '' : `: ${why}`}`
-}
-
-function clean(text: string, characters: number): string {
-  return [...text.replace(/\p{C}+/gu, ' ').trim()].slice(0, characters).join('')
 }
 
 const BACKOFF_FIRST_MS = 1_000

@@ -8,6 +8,7 @@ import type { WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
 import type { Position, Slice } from '../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { StopReason, Worker, WorkerExit, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
+import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { Claim, ClaimRequest } from './claims.ts'
 import type { JobOutcomeStore } from './job-outcome-store.ts'
@@ -329,7 +330,7 @@ export interface WorkerStore {
   /** DRAINING for a READY worker that holds no job and has to stop none, with the reason `evicted`; else null. */
   evict(id: WorkerId, nowMs: number): Promise<WorkerMove | null>
   /** Keeps what is wrong with it. False when something was known before, or it has ended. */
-  noteProblem(id: WorkerId, problem: string, nowMs: number): Promise<boolean>
+  noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**
    * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}.
    * @param seen false when it ended while nobody looked: then its time since the last count is not counted

@@ -2,11 +2,12 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts'
-import { folderProblem, OPERATOR_FOLDERS } from '../../core/workers/host-folder.ts'
+import { folderProblem } from '../../core/workers/host-folder.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../../core/workers/placement.ts'
 import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../../core/workers/worker.ts'
 import { identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
 import { coldStartOf } from '../../core/workers/worker-phase.ts'
+import { problemText, type WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { ObservedExit, StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
@@ -155,13 +156,13 @@ export class Fleet {
   }
 
   /** Keeps what is wrong with a worker; people see it with the worker, also after its end. */
-  async noteProblem({ id: workerId, endpointId }: Worker, problem: string): Promise<void> {
+  async noteProblem({ id: workerId, endpointId }: Worker, problem: WorkerProblem): Promise<void> {
     if (!(await this.#ports.store.workers.noteProblem(workerId, problem, this.#ports.clock.now()))) return
-    this.#ports.emit('worker.problem', { endpointId, workerId, problem })
+    this.#ports.emit('worker.problem', { endpointId, workerId, problem: problemText(problem) })
   }
 
   /** Ends a faulty worker at once. Its jobs are given back when its exit is observed, never before. */
-  async endFaulty(worker: Worker, reason: FaultReason, problem: string): Promise<void> {
+  async endFaulty(worker: Worker, reason: FaultReason, problem: WorkerProblem): Promise<void> {
     await this.noteProblem(worker, problem)
     await this.kill(worker.id, reason)
   }
@@ -260,7 +261,7 @@ export class Fleet {
       } else if (!endpoints.has(worker.endpointId)) {
         await this.kill(worker.id, 'endpoint_deleted')
       } else if (await this.#isForbidden(worker)) {
-        await this.noteProblem(worker, OPERATOR_FOLDERS)
+        await this.noteProblem(worker, { kind: 'folder_reserved' })
         await this.kill(worker.id, 'requested')
       } else if (worker.serves === null && !isReached(this.#addresses(), worker.baseUrl)) {
         await this.kill(worker.id, 'address_changed')

@@ -9,7 +9,8 @@ import {
   oversizedResult,
   readResult,
 } from '../../core/jobs/result.ts'
-import { unhealthyProblem, type Worker } from '../../core/workers/worker.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import { checkFailed } from '../../core/workers/worker-problem.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { InvalidKeyError } from '../accounts/failed-keys.ts'
 import { InOrder } from '../in-order.ts'
@@ -146,7 +147,7 @@ export class WorkerCalls {
     const { fleet, stops, lostJobs } = this.#parts
     if (worker.state === 'EXITED') return
     if (unhealthy !== null) {
-      await fleet.noteProblem(worker, unhealthyProblem(unhealthy.check, unhealthy.reason))
+      await fleet.noteProblem(worker, checkFailed(unhealthy.check, unhealthy.reason))
       return
     }
     await stops.afterPing(worker, listed)

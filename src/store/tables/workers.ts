@@ -3,6 +3,7 @@ import type { Serving } from '../../core/endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Placement } from '../../core/workers/placement.ts'
 import type { StopReason, Worker, WorkerExit, WorkerState } from '../../core/workers/worker.ts'
+import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE, RUNNING } from './guards.ts'
 
@@ -163,7 +164,7 @@ export const evictWorker = `
   WHERE id = $1 AND state = 'READY' AND NOT ${holdsJobs('$1')} AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $1)
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 what is wrong with it, $3 now. The first problem is the one to tell. */
+/** $1 worker, $2 what is wrong with it, as JSON, $3 now. The first problem is the one to tell. */
 export const noteProblem = `
   UPDATE workers SET problem = $2, problem_at_ms = $3 WHERE id = $1 AND problem IS NULL AND ${ALIVE} RETURNING id`
 
@@ -234,7 +235,7 @@ export function toWorker(row: WorkerRow): Worker {
     stoppingAtMs: row.stopping_at_ms,
     exitedAtMs: row.exited_at_ms,
     stopReason: row.stop_reason,
-    problem: row.problem,
+    problem: row.problem === null ? null : (JSON.parse(row.problem) as WorkerProblem),
     problemAtMs: row.problem_at_ms,
     exit: row.exit === null ? null : (JSON.parse(row.exit) as WorkerExit),
     capacity: row.capacity,

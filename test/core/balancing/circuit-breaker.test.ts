@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openCircuitOf } from '../../../src/core/balancing/circuit-breaker.ts'
-import type { WorkerId } from '../../../src/core/ids.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
 import { missingSecretsText, missingVolumeText } from '../../../src/core/workers/worker-failure.ts'
@@ -11,7 +10,7 @@ type Fields = Parameters<typeof aSnapshot>[0]
 
 /** An endpoint for which one request waits. */
 function asked(fields: Fields): EndpointSnapshot {
-  const requests = { maxConcurrency: null, resumed: [], peak: null, answers: new Map<WorkerId, string>() }
+  const requests = { maxConcurrency: null, resumed: [], peak: null, healthProblems: new Map() }
   const endpoint = { type: 'LOAD_BALANCER', scaler: { type: 'REQUEST_COUNT', requestCount: 1 } } as const
   return { ...aSnapshot({ queue: { queued: 1 }, ...fields, endpoint: { ...endpoint, ...fields.endpoint } }), requests }
 }
@@ -30,7 +29,12 @@ const situations: [what: string, fields: Fields, startProblem: string | null, re
   ['the engine is away', {}, 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock', null],
   ['a secret is missing while a worker works', { workers: [{ held: 1 }] }, SECRET, null],
   ['a secret is missing while a worker starts', { workers: [{ state: 'STARTING' }] }, SECRET, null],
-  ['a secret is missing while a worker is ill and may recover', { workers: [{ problem: 'is ill' }] }, SECRET, null],
+  [
+    'a secret is missing while a worker is ill and may recover',
+    { workers: [{ problem: { kind: 'silent', forS: 35 } }] },
+    SECRET,
+    null,
+  ],
   ['a secret is missing while the last worker ends', { workers: [{ state: 'DRAINING' }] }, SECRET, 30],
   ['the first worker crashed', { exits: crashes(1) }, null, null],
   ['three workers crashed', { exits: crashes(3) }, null, null],

@@ -12,6 +12,7 @@ import {
   type WorkerHealth,
 } from '../../../src/core/balancing/health-check.ts'
 import { NEVER_HEALTHY_MS, servingOf } from '../../../src/core/endpoints/serving.ts'
+import { problemText } from '../../../src/core/workers/worker-problem.ts'
 
 const OK = { status: 200 }
 const BUSY = { status: 204 }
@@ -80,9 +81,12 @@ test('a worker that never becomes healthy is ended after 8 minutes, with what it
   assert.equal(verdictOn(mute, judged({ runsForMs: NEVER_HEALTHY_MS - 1 }), 0), null)
   assert.deepEqual(verdictOn(mute, judged({ runsForMs: NEVER_HEALTHY_MS }), 0), {
     reason: 'never_healthy',
-    problem: 'it was not healthy within 480 s of its start: nothing listens on port 80 (its variable PORT)',
+    problem: { kind: 'never_healthy', limitS: 480, health: { kind: 'not_listening', port: 80, variable: 'PORT' } },
   })
-  assert.match(verdictOn(answering(times(5, { status: 404 })), judged(), 0)!.problem, /: it answers 404 at \/ping$/)
+  const { problem } = verdictOn(answering(times(5, { status: 404 })), judged(), 0)!
+  assert.equal(problemText(problem), 'it was not healthy within 480 s of its start: it answers 404 at /ping')
+  const unknown = verdictOn(unasked(0, false), judged(), 0)!.problem
+  assert.equal(problemText(unknown), 'it was not healthy within 480 s of its start: it was not asked yet')
 })
 
 test('the time of a worker that was not started yet does not count', () => {
@@ -95,7 +99,7 @@ test('a worker that was healthy once is ended after 60 s without health, later w
   assert.equal(at(UNHEALTHY_MS - 1, 0), null)
   assert.deepEqual(at(UNHEALTHY_MS, 0), {
     reason: 'unhealthy',
-    problem: 'it was not healthy for 60 s: it answers 500 at /ping',
+    problem: { kind: 'unhealthy', forS: 60, health: { kind: 'health_status', status: 500, path: '/ping' } },
   })
   assert.equal(at(UNHEALTHY_BUSY_MS - 1, 1), null)
   assert.equal(at(UNHEALTHY_BUSY_MS, 1)!.reason, 'unhealthy')
@@ -116,8 +120,10 @@ test('a worker that an earlier run of the server has seen healthy gets nothing b
 })
 
 test('what a health check says is told in words', () => {
-  const says = (last: HealthAnswer | null, env: Record<string, string> = {}) =>
-    healthProblem({ last }, servingOf(env), servingOf(env).healthPort)
+  const says = (last: HealthAnswer | null, env: Record<string, string> = {}) => {
+    const problem = healthProblem({ last }, servingOf(env), servingOf(env).healthPort)
+    return problem === null ? null : problemText(problem)
+  }
   assert.equal(says(null), null)
   assert.equal(says(OK), null)
   assert.equal(says(BUSY), 'it answers 204 at /ping, so it initializes')

@@ -10,16 +10,17 @@ import {
 } from '../../../src/core/observing/explain.ts'
 import { desiredWorkers } from '../../../src/core/scaling/scale.ts'
 import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
-const CHECK = 'its check gpu failed: no card'
+const CHECK: WorkerProblem = { kind: 'check_failed', check: 'gpu', reason: 'no card' }
 const ago = fc.integer({ min: 0, max: 100_000 }).map(ms => NOW - ms)
 const maybe = fc.option(ago, { nil: null })
 const version = fc.constantFrom(1, 1, 1, 0)
 
 const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
   state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING'),
-  problem: fc.constantFrom(null, null, null, CHECK, 'nothing was heard from it for 35 s'),
+  problem: fc.constantFrom(null, null, null, CHECK, { kind: 'silent', forS: 35 } as const),
   version,
   held: fc.nat(3),
   createdAtMs: ago,

@@ -14,6 +14,7 @@ import {
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import type { WorkerLoad } from '../../../src/core/workers/worker.ts'
 import { missingSecretsText, missingVolumeText } from '../../../src/core/workers/worker-failure.ts'
+import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { aJob, anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 type Fields = Parameters<typeof aSnapshot>[0]
@@ -35,6 +36,8 @@ const STARTING: Partial<WorkerLoad> = {
   readyAtMs: null,
   idleSinceMs: null,
 }
+
+const CHECK: WorkerProblem = { kind: 'check_failed', check: 'gpu', reason: 'no card' }
 
 function waiting(reason: string) {
   return aQueued({ queuedAtMs: NOW - 4_000, reason })
@@ -108,12 +111,12 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   [
     'fitness_failed',
     'worker w1 is unhealthy, gets no job and is replaced: its check gpu failed: no card',
-    { queue: one, workers: [{ state: 'STARTING', problem: 'its check gpu failed: no card' }] },
+    { queue: one, workers: [{ state: 'STARTING', problem: CHECK }] },
   ],
   [
     'unhealthy',
     'worker w1 is unhealthy, gets no job and is replaced: nothing was heard from it for 35 s',
-    { queue: one, workers: [{ problem: 'nothing was heard from it for 35 s' }] },
+    { queue: one, workers: [{ problem: { kind: 'silent', forS: 35 } }] },
   ],
   [
     'hung_start',

@@ -4,7 +4,10 @@ import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../../src/core/observing/worker-status.ts'
 import { exitCause, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
+
+const CHECK: WorkerProblem = { kind: 'check_failed', check: 'gpu', reason: '' }
 
 const statuses: [what: string, fields: Partial<WorkerLoad>, status: string, ready: boolean][] = [
   ['holds a job', { held: 1 }, 'RUNNING', true],
@@ -13,8 +16,8 @@ const statuses: [what: string, fields: Partial<WorkerLoad>, status: string, read
   ['was told to end and holds none', { state: 'STOPPING' }, 'IDLE', false],
   ['has not asked for a job', { state: 'STARTING', readyAtMs: null }, 'INITIALIZING', false],
   ['ends without ever having asked', { state: 'STOPPING', readyAtMs: null }, 'INITIALIZING', false],
-  ['reports a problem', { problem: 'its check gpu failed', held: 1 }, 'UNHEALTHY', false],
-  ['reports a problem while it starts', { problem: 'x', state: 'STARTING', readyAtMs: null }, 'UNHEALTHY', false],
+  ['reports a problem', { problem: CHECK, held: 1 }, 'UNHEALTHY', false],
+  ['reports a problem while it starts', { problem: CHECK, state: 'STARTING', readyAtMs: null }, 'UNHEALTHY', false],
 ]
 
 for (const [what, fields, status, ready] of statuses) {
@@ -43,7 +46,7 @@ test('the last worker that crashed is shown as UNHEALTHY until another one works
 const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
   state: fc.constantFrom('STARTING', 'READY', 'DRAINING', 'STOPPING'),
   held: fc.nat(2),
-  problem: fc.constantFrom(null, null, 'its check gpu failed'),
+  problem: fc.constantFrom(null, null, CHECK),
   readyAtMs: fc.constantFrom(null, NOW),
 })
 
@@ -71,8 +74,8 @@ test('what may be behind the end of a worker is told where it failed and was of 
   assert.equal(exitCause(fresh, observed), 'exited with code 1; port 8001 is in use')
   assert.equal(exitCause(fresh, { cause: 'exited with code 1' }), 'exited with code 1')
   assert.equal(
-    exitCause({ ...fresh, problem: 'it did not ask for a job within 420 s', stopReason: 'hung_start' }, observed),
-    'was ended because it did not ask for a job within 420 s; port 8001 is in use',
+    exitCause({ ...fresh, problem: { kind: 'hung_start', limitS: 420 }, stopReason: 'hung_start' }, observed),
+    'was ended because it did not ask for a job within 420 s of its start; port 8001 is in use',
   )
   assert.equal(exitCause({ ...fresh, stopReason: 'idle' }, observed), 'exited with code 1')
   assert.equal(exitCause({ ...fresh, readyAtMs: 1, jobsFinished: 3 }, observed), 'exited with code 1')

@@ -7,6 +7,7 @@ import { MAX_WINDOW_MS, MaxWindow } from '../../../src/core/scaling/max-window.t
 import { planWorkers } from '../../../src/core/scaling/plan.ts'
 import { desiredWorkers, type EndpointSnapshot, type RequestFacts } from '../../../src/core/scaling/scale.ts'
 import { takesJobs, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 const serves = { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 }
@@ -17,9 +18,11 @@ type Fields = Omit<Parameters<typeof aSnapshot>[0], 'workers'> & {
   readonly requests?: Partial<RequestFacts>
 }
 
+const ILL: WorkerProblem = { kind: 'health_status', status: 500, path: '/ping' }
+
 function situation({ endpoint, workers = [], requests, ...fields }: Fields): EndpointSnapshot {
   const all = workers.map(worker => ({ serves, version: 2, ...worker }))
-  const facts = { maxConcurrency: null, resumed: [], peak: null, answers: new Map(), ...requests }
+  const facts = { maxConcurrency: null, resumed: [], peak: null, healthProblems: new Map(), ...requests }
   return { ...aSnapshot({ endpoint: { ...balanced, ...endpoint }, workers: all, ...fields }), requests: facts }
 }
 
@@ -61,7 +64,7 @@ test('old workers go one after the other as new ones become ready', () => {
 })
 
 test('old workers that are not ready serve nobody and go at once', () => {
-  const workers = [old(), { version: 1, state: 'STARTING' }, { version: 1, problem: 'it answers 500' }] as const
+  const workers = [old(), { version: 1, state: 'STARTING' }, { version: 1, problem: ILL }] as const
   assert.deepEqual(plan({ workers }).drain, ['w2 outdated', 'w3 outdated'])
 })
 
@@ -107,9 +110,9 @@ test('while new workers crash, the old ones that are left go on', () => {
 
 test('a worker that was ready and is unhealthy counts for nothing, one that starts does', () => {
   const endpoint = { workersMin: 1 }
-  assert.equal(plan({ endpoint, workers: [{ problem: 'it answers 500' }] }).start, 1)
-  assert.equal(plan({ endpoint, workers: [{ state: 'STARTING', problem: 'it answers 404' }] }).start, 0)
-  assert.deepEqual(plan({ endpoint, workers: [{ problem: 'it answers 500', idleSinceMs: NOW - 20_000 }, {}] }), {
+  assert.equal(plan({ endpoint, workers: [{ problem: ILL }] }).start, 1)
+  assert.equal(plan({ endpoint, workers: [{ state: 'STARTING', problem: ILL }] }).start, 0)
+  assert.deepEqual(plan({ endpoint, workers: [{ problem: ILL, idleSinceMs: NOW - 20_000 }, {}] }), {
     start: 0,
     drain: [],
   })
@@ -156,7 +159,7 @@ test('a worker that served for a minute and crashed is replaced at once, one tha
 const anyWorker = fc.record({
   version: fc.constantFrom(1, 2),
   state: fc.constantFrom('STARTING', 'READY', 'READY', 'DRAINING'),
-  problem: fc.constantFrom(null, null, 'it answers 500 at /ping'),
+  problem: fc.constantFrom(null, null, ILL),
   held: fc.nat(4),
 })
 

@@ -10,6 +10,7 @@ import {
   missingVolumeText,
   startFailureOf,
 } from '../../../src/core/workers/worker-failure.ts'
+import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { EngineError, engineError, startRefusal } from '../../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
 import { anExit } from '../../support/snapshots.ts'
@@ -17,12 +18,11 @@ import { anExit } from '../../support/snapshots.ts'
 const CUDA = 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB'
 const OLD_DRIVER = 'RuntimeError: The NVIDIA driver on your system is too old (found version 11040)'
 const GATED = '401 Client Error: Unauthorized for url: https://huggingface.co/meta/x/resolve/main/config.json'
-const STUCK = 'was ended because it pinged for 115 s without asking for a job, so its loop is stuck'
 
 const VLLM_TAKEN =
-  'was ended because it did not ask for a job within 420 s; port 8001, which its variable VLLM_PORT names, is in use by another worker'
+  'was ended because it did not ask for a job within 420 s of its start; port 8001, which its variable VLLM_PORT names, is in use by another worker'
 
-const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
+const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: WorkerProblem][] = [
   ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
   ['a missing package', { lastLines: ["Error: Cannot find package 'left-pad' imported from"] }, /npm install left-pad/],
   ['a missing module of Node', { lastLines: ["Error: Cannot find module 'zod'"] }, /npm install zod/],
@@ -38,7 +38,12 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
   ['a full memory, by the engine', { code: 137, cause: 'was killed: out of memory (limit 4096 MB)' }, /more memory/],
   ['a port in use', { lastLines: ['Error: listen EADDRINUSE: address already in use :::8000'] }, /variable PORT/],
   ['a port in use, by Python', { lastLines: ['OSError: [Errno 98] Address already in use'] }, /variable PORT/],
-  ['a port that another worker has', { cause: VLLM_TAKEN }, /workersMax to 1, .* the one in VLLM_PORT/],
+  [
+    'a port that another worker has',
+    { cause: VLLM_TAKEN },
+    /workersMax to 1, .* the one in VLLM_PORT/,
+    { kind: 'hung_start', limitS: 420 },
+  ],
   [
     'a port that another program has',
     { cause: 'exited with code 1; port 5432, which its variable DB_PORT names, is in use by another program' },
@@ -76,36 +81,33 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp][] = [
   ['an abort', { code: null, signal: 'SIGABRT' }, /native library/],
   ['a fault in native code', { code: null, signal: 'SIGSEGV' }, /pin their versions/],
   ['a kill from outside', { code: null, signal: 'SIGKILL' }, /often because memory ran out/],
-  [
-    'a hung start',
-    { signal: 'SIGKILL', cause: 'was ended because it did not ask for a job within 420 s' },
-    /RUNPOD_INIT_TIMEOUT/,
-  ],
+  ['a hung start', { signal: 'SIGKILL' }, /RUNPOD_INIT_TIMEOUT/, { kind: 'hung_start', limitS: 420 }],
   [
     'a full container disk',
     { signal: 'SIGKILL', cause: 'was killed because it wrote more than the 5 GB of its container disk' },
     /raise the container disk/,
   ],
-  ['a failed check', { cause: 'exited with code 1 because its check gpu failed: x' }, /mend what the fitness check/],
-  ['a stuck loop', { signal: 'SIGKILL', cause: STUCK }, /concurrency_modifier/],
   [
-    'silence',
-    { signal: 'SIGKILL', cause: 'was ended because nothing was heard from it for 35 s' },
-    /neither works nor answers/,
+    'a failed check',
+    { lastLines: [CUDA] },
+    /mend what the fitness check/,
+    { kind: 'check_failed', check: 'gpu', reason: 'out of memory' },
   ],
+  ['a stuck loop', { signal: 'SIGKILL' }, /concurrency_modifier/, { kind: 'loop_stuck', forS: 115 }],
+  ['silence', { signal: 'SIGKILL' }, /neither works nor answers/, { kind: 'silent', forS: 35 }],
   ['an end without an error', { code: 0 }, /must call start\(\) and keep running/],
   ['anything else', { code: 3, lastLines: ['ValueError: x'] }, /read its output/],
 ]
 
-for (const [what, exit, advice] of ends) {
+for (const [what, exit, advice, problem = null] of ends) {
   test(`after ${what} there is advice`, () => {
-    assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines: [], ...exit }), advice)
+    assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines: [], ...exit }, problem), advice)
   })
 }
 
 test('a file that a command names and that is not there is no package to install', () => {
   const lastLines = ["Error: Cannot find module '/srv/worker/handler.mjs'"]
-  assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines }), /name files that exist/)
+  assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines }, null), /name files that exist/)
 })
 
 test('output that was made to be slow to read does not hold the server up', () => {
@@ -113,7 +115,7 @@ test('output that was made to be slow to read does not hold the server up', () =
     part.repeat(200_000 / part.length),
   )
   for (const line of evil) {
-    adviceFor({ code: 1, signal: null, cause: line, lastLines: Array(20).fill(line) })
+    adviceFor({ code: 1, signal: null, cause: line, lastLines: Array(20).fill(line) }, null)
     adviceForStart(line)
     assert.equal(startFailureOf(line), 'image_error')
   }
@@ -276,7 +278,7 @@ for (const [what, end, cause, advice] of containerEnds) {
   test(`after ${what} of a container the cause is ${cause}, with advice`, () => {
     const ended = anExit({}, { ...containerExit({ ...ENDED, ...end }), lastLines: [] })
     assert.equal(crashCauseOf(ended), cause, ended.exit?.cause ?? '')
-    assert.match(adviceFor(ended.exit!), advice)
+    assert.match(adviceFor(ended.exit!, null), advice)
   })
 }
 

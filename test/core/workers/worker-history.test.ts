@@ -27,9 +27,9 @@ test('a worker that could not be started says why, and one that was ended becaus
   assert.deepEqual(told({ exit, exitedAtMs: NOW + 5 }).slice(1), [
     "5 could not be started: cannot start 'x': permission denied",
   ])
-  const problem = { problem: 'its loop is stuck', problemAtMs: NOW + 7, stopReason: 'wedged' } as const
+  const problem = { problem: { kind: 'loop_stuck', forS: 115 }, problemAtMs: NOW + 7, stopReason: 'wedged' } as const
   assert.deepEqual(told({ ...problem, stopRequestedAtMs: NOW + 8, stoppingAtMs: NOW + 8 }).slice(1), [
-    '7 problem: its loop is stuck',
+    '7 problem: it pinged for 115 s without asking for a job, so its loop is stuck',
     '8 told to end: its loop is stuck',
   ])
 })
@@ -38,7 +38,7 @@ test('lines only ever follow those that were told before', () => {
   const life: Partial<Worker>[] = [
     {},
     { startedAtMs: NOW + 1 },
-    { problem: 'p', problemAtMs: NOW + 2 },
+    { problem: { kind: 'silent', forS: 35 }, problemAtMs: NOW + 2 },
     { readyAtMs: NOW + 3 },
     { stopReason: 'idle', stopRequestedAtMs: NOW + 4 },
     { stoppingAtMs: NOW + 5 },

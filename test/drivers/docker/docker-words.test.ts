@@ -78,7 +78,7 @@ test('the end of a container is told in a sentence', () => {
   assert.deepEqual(end({ outOfMemory: true, code: 0 })[2], 'exited with code 0')
   for (const memoryMb of [5, null]) {
     const exit = containerExit({ ...killed, memoryMb })
-    assert.match(adviceFor({ ...exit, lastLines: [] }), /more memory, or load less/)
+    assert.match(adviceFor({ ...exit, lastLines: [] }, null), /more memory, or load less/)
   }
   const engine = 'when the container engine was stopped or restarted'
   assert.deepEqual(end({ code: 143, withEngine: true })[2], `was killed by SIGTERM ${engine}`)

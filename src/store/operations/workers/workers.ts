@@ -8,6 +8,7 @@ import {
   type WorkerLoad,
   type WorkerState,
 } from '../../../core/workers/worker.ts'
+import type { WorkerProblem } from '../../../core/workers/worker-problem.ts'
 import type { WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
 import { type EndpointRow, findEndpoint, lockEndpoint, toEndpoint } from '../../tables/endpoints.ts'
@@ -106,8 +107,8 @@ export const workers = {
     return row === null ? null : { worker: toWorker(row), from }
   }),
 
-  noteProblem: write(function* (id: WorkerId, problem: string, nowMs: number): Steps<boolean> {
-    return (yield* query(sql.noteProblem, [id, problem, nowMs])).length > 0
+  noteProblem: write(function* (id: WorkerId, problem: WorkerProblem, nowMs: number): Steps<boolean> {
+    return (yield* query(sql.noteProblem, [id, JSON.stringify(problem), nowMs])).length > 0
   }),
 
   exited: write(function* (id: WorkerId, exit: WorkerExit, nowMs: number, seen = true): Steps<WorkerMove | null> {

@@ -1,0 +1,74 @@
+/** What is wrong with a worker whose process runs: a value, made where it is found, and one function that says it to people. */
+import { OPERATOR_FOLDERS } from './host-folder.ts'
+
+/** What the last health check of a worker that serves requests found. */
+export type HealthProblem =
+  | { readonly kind: 'health_status'; readonly status: number; readonly path: string }
+  | { readonly kind: 'not_listening'; readonly port: number; readonly variable: 'PORT' | 'PORT_HEALTH' }
+  /** `said` is what the system says of the connection. */
+  | { readonly kind: 'no_health_response'; readonly path: string; readonly port: number; readonly said: string }
+
+/** What is wrong with a worker. Times are in seconds. */
+export type WorkerProblem =
+  | HealthProblem
+  /** The worker reported that a fitness check of its own failed; both texts are its own. */
+  | { readonly kind: 'check_failed'; readonly check: string; readonly reason: string }
+  | { readonly kind: 'loop_stuck'; readonly forS: number }
+  | { readonly kind: 'silent'; readonly forS: number }
+  | { readonly kind: 'hung_start'; readonly limitS: number }
+  /** `health` is null for a worker that was not asked yet. */
+  | { readonly kind: 'never_healthy'; readonly limitS: number; readonly health: HealthProblem | null }
+  | { readonly kind: 'unhealthy'; readonly forS: number; readonly health: HealthProblem | null }
+  /** It runs a folder that its account may not run. */
+  | { readonly kind: 'folder_reserved' }
+
+/** A problem as a clause: "its check memory failed: ...". */
+export function problemText(problem: WorkerProblem): string {
+  switch (problem.kind) {
+    case 'check_failed': {
+      const { check, reason } = problem
+      return `${check === '' ? 'a check' : `its check ${check}`} failed${reason === '' ? '' : `: ${reason}`}`
+    }
+    case 'loop_stuck':
+      return `it pinged for ${problem.forS} s without asking for a job, so its loop is stuck`
+    case 'silent':
+      return `nothing was heard from it for ${problem.forS} s`
+    case 'hung_start':
+      return `it did not ask for a job within ${problem.limitS} s of its start`
+    case 'never_healthy':
+      return `it was not healthy within ${problem.limitS} s of its start: ${healthText(problem.health)}`
+    case 'unhealthy':
+      return `it was not healthy for ${problem.forS} s: ${healthText(problem.health)}`
+    case 'folder_reserved':
+      return OPERATOR_FOLDERS
+    default:
+      return healthText(problem)
+  }
+}
+
+function healthText(problem: HealthProblem | null): string {
+  switch (problem?.kind) {
+    case undefined:
+      return 'it was not asked yet'
+    case 'health_status': {
+      const { status, path } = problem
+      return `it answers ${status} at ${path}${status === 204 ? ', so it initializes' : ''}`
+    }
+    case 'not_listening':
+      return `nothing listens on port ${problem.port} (its variable ${problem.variable})`
+    case 'no_health_response':
+      return `it does not answer at ${problem.path} on port ${problem.port}: ${problem.said}`
+  }
+}
+
+const MAX_CHECK = 100
+const MAX_REASON = 500
+
+/** The problem of a worker that reports itself unhealthy. Both texts come from the worker and may be anything. */
+export function checkFailed(check: string, reason: string): WorkerProblem {
+  return { kind: 'check_failed', check: clean(check, MAX_CHECK), reason: clean(reason, MAX_REASON) }
+}
+
+function clean(text: string, characters: number): string {
+  return [...text.replace(/\p{C}+/gu, ' ').trim()].slice(0, characters).join('')
+}
