@@ -188,7 +188,7 @@ function createFleet(
       else programs.start(spec)
       if (random.chance(world.faults.start)) {
         world.count('failed starts')
-        fleet.failNextStart('the simulated machine has no room left')
+        fleet.failNextStart({ kind: 'other', problem: 'the simulated machine has no room left' })
       }
       await new Promise<void>(resolve => world.clock.after(random.int(5, 300), resolve))
     },

@@ -132,9 +132,9 @@ export class Autoscaler {
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
     const latest = nowMs + (waits ? LOOK_AGAIN_MS : LOOK_ANYWAY_MS)
     const next = earliest([plan.wakeAtMs, drainedAtMs, latest]) ?? latest
-    const startProblem = plan.start > 0 ? await this.#fleet.startProblem(snapshot.endpoint) : null
-    const isBlocked = startProblem !== null
-    this.#balancing.setCircuit(snapshot, startProblem, nowMs)
+    const startFailure = plan.start > 0 ? await this.#fleet.startFailure(snapshot.endpoint) : null
+    const isBlocked = startFailure !== null
+    this.#balancing.setCircuit(snapshot, startFailure, nowMs)
     await this.#placer.noteWish(snapshot, isBlocked ? 0 : plan.start, nowMs)
     if (!isBlocked) return next
     this.#blocked.add(id)

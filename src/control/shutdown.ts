@@ -56,7 +56,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   for (const { id } of alive) await fleet.kill(id, 'server_stopped')
   for (const { id } of alive) {
     if ((await hasEnded(id, KILL_MS, [])) === null) continue
-    const exit = { code: null, signal: 'SIGKILL', cause: 'was ended because the server stopped' }
+    const exit = { code: null, signal: 'SIGKILL', cause: { kind: 'server_stopped' } } as const
     await fleet.recordExit(id, exit, 'released')
   }
 }

@@ -3,6 +3,7 @@
  * taken hold ends, or waits for ever. What is said about it is read from /proc, so on other systems than Linux nothing is.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises'
+import type { PortConflict } from '../core/workers/worker-exit.ts'
 import { WORKER_VARIABLE } from './process/process-environment.ts'
 import { readVariables } from './process/process-table.ts'
 
@@ -44,9 +45,9 @@ export async function takenOf(named: readonly NamedPort[]): Promise<TakenPort[]>
   })
 }
 
-/** A clause for people: "port 8001, which its variable VLLM_PORT names, is in use by another worker". Whose it is stays untold. */
-export function takenText({ variable, port, worker }: TakenPort): string {
-  return `port ${port}, which its variable ${variable} names, is in use by another ${worker === null ? 'program' : 'worker'}`
+/** What a worker is told about the port. Whose it is stays untold. */
+export function conflictOf({ variable, port, worker }: TakenPort): PortConflict {
+  return { variable, port, with: worker === null ? 'program' : 'worker' }
 }
 
 /** The socket that listens on each of these ports, by its number. */

@@ -1,20 +1,23 @@
-import { AppError } from '../core/errors.ts'
+import { type StartFailure, startFailureText, WorkerStartError } from '../core/workers/start-failure.ts'
 import type { Driver } from '../ports/driver.ts'
 
 /**
  * A driver for installations that may not run workers, such as a server that others can reach and that was given no
  * process root. Endpoints and jobs can be made; the reason shows wherever somebody asks why they wait.
  */
-export function createNoDriver(reason: string): Driver {
+export function createNoDriver(reason: StartFailure): Driver {
   return {
     name: 'none',
     nameOf: () => 'none',
     check: async () => reason,
     start: async () => {
-      throw new AppError('invalid', reason)
+      throw new WorkerStartError(reason)
     },
     adopt: async () => false,
-    observe: async () => ({ state: 'exited', exit: { code: null, signal: null, cause: 'was not found' } }),
+    observe: async () => ({
+      state: 'exited',
+      exit: { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown' } },
+    }),
     address: async () => null,
     terminate: async () => {},
     kill: async () => {},
@@ -22,7 +25,7 @@ export function createNoDriver(reason: string): Driver {
     keepsApart: () => null,
     isolation: () => null,
     // It takes up nothing of what another driver beside it has; that nothing starts here is what `check` says.
-    capacity: async () => ({ freeWorkers: null, bound: reason }),
+    capacity: async () => ({ freeWorkers: null, bound: startFailureText(reason) }),
     tidy: async () => {},
   }
 }

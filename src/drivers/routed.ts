@@ -2,6 +2,7 @@ import type { EndpointType } from '../core/endpoints/endpoint.ts'
 import type { WorkerId } from '../core/ids.ts'
 import type { Isolation } from '../core/workers/isolation.ts'
 import type { ServedAt } from '../core/workers/socket-address.ts'
+import type { StartFailure } from '../core/workers/start-failure.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../ports/driver.ts'
 
 /** What {@link createRoutedDriver} needs. */
@@ -33,7 +34,7 @@ class Routed implements Driver {
     return this.#of(image).name
   }
 
-  check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+  check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {
     return this.#of(image).check(image, args, type)
   }
 
@@ -53,7 +54,7 @@ class Routed implements Driver {
   async observe(worker: WorkerId): Promise<Observation> {
     const driver = this.#places.get(worker)
     if (driver !== undefined) return driver.observe(worker)
-    return { state: 'exited', exit: { code: null, signal: null, cause: 'was not found' } }
+    return { state: 'exited', exit: { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown' } } }
   }
 
   async address(worker: WorkerId): Promise<ServedAt | null> {

@@ -1,7 +1,7 @@
 /** Ports of this machine for workers that serve by themselves. */
 import { createServer } from 'node:net'
-import { AppError } from '../core/errors.ts'
 import type { ServedAt, SocketAddress } from '../core/workers/socket-address.ts'
+import { WorkerStartError } from '../core/workers/start-failure.ts'
 
 /** The ports of one worker; the same twice where its user's are. */
 export interface ServedPorts {
@@ -31,7 +31,7 @@ export class FreePorts {
    * Ports for a worker, held until {@link release}. Another program may still be faster than the worker; the worker then ends, and
    * the next one gets others.
    * @param wanted as its user named them
-   * @throws AppError `unavailable` when all are in use
+   * @throws WorkerStartError when all are in use
    */
   async pick(wanted: ServedPorts): Promise<ServedPorts> {
     const port = await this.#one()
@@ -66,7 +66,7 @@ export class FreePorts {
       if (await isFree(port)) return port
       this.#held.delete(port)
     }
-    throw new AppError('unavailable', `no port from ${first} to ${last} of this machine is free for a worker to serve`)
+    throw new WorkerStartError({ kind: 'ports_exhausted', first, last }, { code: 'unavailable' })
   }
 }
 

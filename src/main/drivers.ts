@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { type StartFailure, startFailureText } from '../core/workers/start-failure.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { Cage } from '../drivers/cage/cage.ts'
 import { describeLimits, findLimits } from '../drivers/cage/limits.ts'
@@ -58,7 +59,7 @@ export function driverFor(config: Config, folders: readonly string[], parts: Dri
   })
 }
 
-const OFF = 'containers are off (--docker off)'
+const OFF: StartFailure = { kind: 'workers_off', problem: 'containers are off (--docker off)' }
 
 /** Processes run only of folders that were named on purpose. */
 function processDriver(
@@ -68,9 +69,14 @@ function processDriver(
 ): { driver: Driver; isolation: string } {
   const roots = config.processRoots
   const reason = noProcesses(config, folders)
-  if (reason !== null) return { driver: createNoDriver(reason), isolation: `Process workers: ${reason}` }
+  if (reason !== null) {
+    return { driver: createNoDriver(reason), isolation: `Process workers: ${startFailureText(reason)}` }
+  }
   const { cage, isolation, refused } = cageFor(config)
-  if (refused !== null) return { driver: createNoDriver(refused), isolation: `Process workers: ${refused}` }
+  if (refused !== null) {
+    const driver = createNoDriver({ kind: 'workers_off', problem: refused })
+    return { driver, isolation: `Process workers: ${refused}` }
+  }
   const driver = createProcessDriver({
     notifier,
     logs,
@@ -141,10 +147,10 @@ function networkFor(
 }
 
 /** Why no worker can be a process; null when some can. */
-function noProcesses({ processes, processRoots }: Config, folders: readonly string[]): string | null {
-  if (processes === 'off') return 'processes are off (--processes off)'
+function noProcesses({ processes, processRoots }: Config, folders: readonly string[]): StartFailure | null {
+  if (processes === 'off') return { kind: 'workers_off', problem: 'processes are off (--processes off)' }
   if (processRoots.length > 0 || folders.length > 0) return null
-  return 'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root'
+  return { kind: 'process_folders_missing' }
 }
 
 function randomPort(): number {

@@ -4,6 +4,8 @@ import type { Capacity } from '../core/scaling/plan.ts'
 import type { Isolation } from '../core/workers/isolation.ts'
 import type { Placement } from '../core/workers/placement.ts'
 import type { ServedAt } from '../core/workers/socket-address.ts'
+import type { StartFailure } from '../core/workers/start-failure.ts'
+import type { ObservedExit } from '../core/workers/worker-exit.ts'
 
 /** What a driver starts. */
 export interface WorkerSpec {
@@ -60,16 +62,6 @@ export interface StartWatch {
   pulled(): void
 }
 
-/** How a process or container ended, as far as the driver can tell. */
-export interface ObservedExit {
-  readonly code: number | null
-  readonly signal: string | null
-  /** A sentence: "exited with code 1", "was killed by SIGKILL", "ended while the server was away". */
-  readonly cause: string
-  /** The likely reason why the worker was of no use, as a clause; left out when nothing is known. */
-  readonly suspicion?: string
-}
-
 /** What the driver sees of one worker. */
 export type Observation = { readonly state: 'running' } | { readonly state: 'exited'; readonly exit: ObservedExit }
 
@@ -82,17 +74,17 @@ export interface Driver {
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
   nameOf(image: string): string
   /**
-   * Why this image and command line can never be started here, as a sentence; null when they can.
+   * Why this image and command line can never be started here; null when they can.
    * @param type of the endpoint whose workers they are for; those of one or the other unless given
    */
-  check(image: string, args: string, type?: EndpointType): Promise<string | null>
+  check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null>
   /**
    * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with a
    * null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and
    * {@link kill} end it early, and it then rejects.
    * @param watch receives the progress
    * @returns a handle for {@link adopt}
-   * @throws AppError `invalid` with the reason, when the worker cannot be started
+   * @throws WorkerStartError with the reason, when the worker cannot be started
    */
   start(spec: WorkerSpec, watch?: StartWatch): Promise<string>
   /**

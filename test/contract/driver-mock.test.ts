@@ -2,10 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
+import { observedExitText } from '../../src/core/workers/worker-exit.ts'
 import { createMockDriver, createMockFleet } from '../../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { driverContract, exitOf } from './driver.ts'
+
+const UNUSABLE = { kind: 'image_invalid', image: 'unusable' } as const
 
 driverContract('mock', async () => {
   const notifier = createNotifier()
@@ -25,7 +28,7 @@ driverContract('mock', async () => {
     fleet.driver({
       notifier,
       capacity: running => ({ freeWorkers: 8 - running, bound: 'the test' }),
-      check: image => (image === 'unusable' ? 'this image can never be started' : null),
+      check: image => (image === 'unusable' ? UNUSABLE : null),
     })
   let driver = open()
   let count = 0
@@ -54,8 +57,11 @@ driverContract('mock', async () => {
 
 test('the next start of the mock fails on request, and only that', async () => {
   const driver = createMockDriver({ notifier: createNotifier() })
-  driver.fleet.failNextStart('there is no such image')
-  await assert.rejects(driver.start(spec('a', '')), { code: 'invalid', message: 'there is no such image' })
+  driver.fleet.failNextStart({ kind: 'image_vanished', image: 'a' })
+  await assert.rejects(driver.start(spec('a', '')), {
+    code: 'invalid',
+    message: "image 'a' was downloaded and is not there",
+  })
   await driver.start(spec('a', ''))
   assert.deepEqual(driver.fleet.running(), ['a'])
   assert.equal(driver.fleet.started.length, 1)
@@ -68,8 +74,8 @@ test('a mock worker without a script ends when it is asked, and by the hand of t
   await driver.terminate('a' as WorkerId)
   driver.fleet.exit('b' as WorkerId, { signal: 'SIGSEGV' })
   await driver.kill('c' as WorkerId)
-  assert.equal((await exitOf(notifier, driver, 'a' as WorkerId)).cause, 'exited with code 0')
-  assert.equal((await exitOf(notifier, driver, 'b' as WorkerId)).cause, 'was killed by SIGSEGV')
+  assert.equal(observedExitText(await exitOf(notifier, driver, 'a' as WorkerId)), 'exited with code 0')
+  assert.equal(observedExitText(await exitOf(notifier, driver, 'b' as WorkerId)), 'was killed by SIGSEGV')
   assert.deepEqual([...driver.fleet.terminated, ...driver.fleet.killed], ['a', 'c'])
 })
 

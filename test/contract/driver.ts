@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { AppError } from '../../src/core/errors.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { SocketAddress } from '../../src/core/workers/socket-address.ts'
-import type { Driver, ObservedExit, WorkerSpec } from '../../src/ports/driver.ts'
+import { startFailureText, WorkerStartError } from '../../src/core/workers/start-failure.ts'
+import { type ObservedExit, observedExitText } from '../../src/core/workers/worker-exit.ts'
+import type { Driver, WorkerSpec } from '../../src/ports/driver.ts'
 import type { Notifier } from '../../src/ports/notifier.ts'
 import { statusAt } from '../support/answers.ts'
 
@@ -89,14 +91,14 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       await harness.driver.terminate(worker)
       const exit = await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual([exit.code, exit.signal], [0, null])
-      assert.match(exit.cause, /code 0/)
+      assert.match(observedExitText(exit), /code 0/)
     })
 
     test('a worker that ends by itself is told with its code', async () => {
       const { worker } = await start('failing')
       const exit = await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual([exit.code, exit.signal], [3, null])
-      assert.match(exit.cause, /code 3/)
+      assert.match(observedExitText(exit), /code 3/)
     })
 
     test('a worker that does not end when asked runs on until it is killed', async () => {
@@ -107,7 +109,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       await harness.driver.kill(worker)
       const exit = await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
-      assert.match(exit.cause, /SIGKILL/)
+      assert.match(observedExitText(exit), /SIGKILL/)
     })
 
     test('a worker that is asked to end again hears of it once', async () => {
@@ -164,7 +166,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.deepEqual(await next.observe(worker), { state: 'running' })
       await next.terminate(worker)
       const exit = await exitOf(harness.notifier, next, worker)
-      assert.notEqual(exit.cause, '')
+      assert.notEqual(observedExitText(exit), '')
     })
 
     test('a worker whose handle was lost with the server is adopted too', async () => {
@@ -192,12 +194,13 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       const usable = harness.spec('obedient')
       assert.equal(await harness.driver.check(usable.image, usable.args), null)
       const { image, args } = harness.unusable
-      const problem = await harness.driver.check(image, args)
-      assert.ok(problem !== null && problem.length > 10)
-      await assert.rejects(
-        harness.driver.start({ ...usable, image, args }),
-        thrown => isRefusal(thrown) && thrown.message === problem,
-      )
+      const failure = await harness.driver.check(image, args)
+      assert.ok(failure !== null && startFailureText(failure).length > 10)
+      await assert.rejects(harness.driver.start({ ...usable, image, args }), thrown => {
+        assert.ok(isRefusal(thrown) && thrown instanceof WorkerStartError)
+        assert.deepEqual([thrown.failure, thrown.message], [failure, startFailureText(failure)])
+        return true
+      })
       assert.equal((await harness.driver.observe(usable.workerId)).state, 'exited')
       await harness.driver.start(usable)
     })

@@ -18,7 +18,8 @@ import type {
 import type { ClaimedJob, Job, JobOutcome } from '../../src/core/jobs/job.ts'
 import type { Registry } from '../../src/core/secrets/registry.ts'
 import type { Secret } from '../../src/core/secrets/secret.ts'
-import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/workers/worker.ts'
+import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
+import type { WorkerExit } from '../../src/core/workers/worker-exit.ts'
 import type { JobMove, Store } from '../../src/ports/store/store.ts'
 
 /** Cases by the sentence that each holds the store to. */
@@ -51,7 +52,7 @@ export const BROKEN: JobOutcome = { status: 'FAILED', output: null, error: 'Valu
 /** What the load of a line says of suspects where there are none. */
 export const NO_SUSPECTS = { suspectsQueued: 0, suspectsInProgress: 0 }
 /** An end of a worker. */
-export const EXIT: WorkerExit = { code: 1, signal: null, cause: 'exited with code 1', lastLines: ['one', 'two'] }
+export const EXIT: WorkerExit = { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: ['one', 'two'] }
 
 /** A template as a caller saves it. */
 export function templateOf(id: string, changes: Partial<Template> = {}): Template {

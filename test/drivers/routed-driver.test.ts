@@ -57,12 +57,14 @@ test('folders run as processes and everything else in containers, and both count
   assert.deepEqual([fleets.process.terminated.size, fleets.docker.killed.size], [1, 1])
 })
 
+const OFF = { kind: 'workers_off', problem: 'they are off' } as const
+
 test('where containers are off, processes have all the room', async () => {
   const { fleets } = machine()
   const folders = fleets.process.driver({ notifier: createNotifier() })
-  const driver = createRoutedDriver({ folders, containers: createNoDriver('they are off'), maxWorkers: MAX })
+  const driver = createRoutedDriver({ folders, containers: createNoDriver(OFF), maxWorkers: MAX })
   assert.equal((await driver.capacity()).freeWorkers, MAX)
-  assert.equal(await driver.check('python:3', ''), 'they are off')
+  assert.deepEqual(await driver.check('python:3', ''), OFF)
 })
 
 test('after a restart each worker is found again by the driver that was recorded with it', async () => {

@@ -24,6 +24,7 @@ import {
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
+import type { StartFailure } from '../../src/core/workers/start-failure.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import { MockProbes } from '../../src/drivers/mock/mock-probes.ts'
@@ -58,7 +59,7 @@ export interface RigOptions extends MockFleetHooks {
   /** What accounts beside the operator's may have; what is left out has no limit. */
   readonly accountLimits?: GivenLimits
   readonly capacity?: (running: number) => Capacity
-  readonly check?: (image: string, args: string) => string | null
+  readonly check?: (image: string, args: string) => StartFailure | null
   readonly drainTimeoutMs?: number
   /** How workers share the machine. */
   readonly placing?: Partial<PlacementRules>

@@ -6,7 +6,8 @@ import type { Batch } from '../../src/core/jobs/batch.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../src/core/scaling/scale.ts'
 import type { QueuedWorker } from '../../src/core/workers/placement.ts'
-import type { Worker, WorkerExit, WorkerLoad } from '../../src/core/workers/worker.ts'
+import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
+import type { WorkerExit } from '../../src/core/workers/worker-exit.ts'
 
 /** The instant of every test of the core. */
 export const NOW = 1_800_000_000_000
@@ -144,7 +145,7 @@ export function aQueued(fields: Partial<QueuedWorker> = {}): QueuedWorker {
 
 /** A worker that has ended by itself just now. */
 export function anExit(fields: Partial<Worker> = {}, exit: Partial<WorkerExit> = {}): Worker {
-  const how = { code: 1, signal: null, cause: 'exited with code 1', lastLines: [], ...exit }
+  const how = { code: 1, signal: null, cause: { kind: 'ended' } as const, lastLines: [], ...exit }
   return aWorker({ state: 'EXITED', exitedAtMs: NOW, idleSinceMs: null, exit: how, ...fields })
 }
 

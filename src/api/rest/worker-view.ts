@@ -1,3 +1,4 @@
+import { exitText } from '../../core/workers/worker.ts'
 import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reading.ts'
 import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
 
@@ -82,8 +83,8 @@ function more(reported: ReportedWorker, nowMs: number) {
 
 function exitOf({ worker }: ReportedWorker) {
   if (worker?.exit == null) return null
-  const { code, signal, cause } = worker.exit
-  return { code, signal, cause }
+  const { code, signal } = worker.exit
+  return { code, signal, cause: exitText(worker, worker.exit) }
 }
 
 function instant(ms: number | null): string | null {

@@ -2,8 +2,9 @@
 import { type ExplainContext, explainEndpoint } from '../observing/explain.ts'
 import { isHopeless } from '../placement/placement-failure.ts'
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
+import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
 import { takesJobs } from '../workers/worker.ts'
-import { isLastingStartFailure, startFailureOf } from '../workers/worker-failure.ts'
+import { isLastingStartFailure } from '../workers/worker-failure.ts'
 
 /** Why nobody can serve the requests of an endpoint. */
 export interface OpenCircuit {
@@ -27,21 +28,21 @@ const MAX_CAUSE = 500
  */
 export function openCircuitOf(
   snapshot: EndpointSnapshot,
-  { startProblem, nowMs }: Pick<ExplainContext, 'startProblem' | 'nowMs'>,
+  { startFailure, nowMs }: Pick<ExplainContext, 'startFailure' | 'nowMs'>,
 ): OpenCircuit | null {
   if (snapshot.requests === undefined || snapshot.workers.some(takesJobs)) return null
-  const retryAfterMs = hopelessForMs(snapshot, startProblem, nowMs)
+  const retryAfterMs = hopelessForMs(snapshot, startFailure, nowMs)
   if (retryAfterMs === null) return null
   const { queue } = snapshot
   // Those that insist on a worker are in no line, and have the same cause.
   const asked = { ...snapshot, queue: { ...queue, queued: Math.max(1, queue.queued) } }
   const capacity = { freeWorkers: null, bound: '' }
-  const { summary } = explainEndpoint(asked, { capacity, startProblem, nowMs })
+  const { summary } = explainEndpoint(asked, { capacity, startFailure, nowMs })
   return { cause: summary.slice(0, MAX_CAUSE), retryAfterSeconds: Math.ceil(retryAfterMs / 1000) }
 }
 
-function hopelessForMs(snapshot: EndpointSnapshot, startProblem: string | null, nowMs: number): number | null {
-  if (startProblem !== null) return startFailureOf(startProblem) === 'engine_away' ? null : LASTING_S * 1000
+function hopelessForMs(snapshot: EndpointSnapshot, startFailure: StartFailure | null, nowMs: number): number | null {
+  if (startFailure !== null) return startRemedy(startFailure).cause === 'engine_away' ? null : LASTING_S * 1000
   const { last, untilMs } = backoffOf(snapshot)
   const backoffMs = untilMs - nowMs
   if (last !== null && backoffMs > 0) {

@@ -1,7 +1,8 @@
 /** What is worth knowing besides the cause of a wait, each a sentence. */
 
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
-import { adviceFor, tellsOfTakenPort } from '../workers/worker-failure.ts'
+import { exitText } from '../workers/worker.ts'
+import { adviceFor } from '../workers/worker-failure.ts'
 import { counted, currentWorkers } from './explain-facts.ts'
 
 /** The notes on an endpoint. @param noGpus whether workers of GPU endpoints run without one here, since the machine has none */
@@ -23,10 +24,10 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
 
 /** Some work, and those that were to join them crashed while others had a port that they may have wanted. */
 function onPorts(snapshot: EndpointSnapshot): string[] {
-  const { exit, problem } = backoffOf(snapshot).last ?? { exit: null, problem: null }
-  if (exit === null || !tellsOfTakenPort(exit.cause)) return []
+  const { last } = backoffOf(snapshot)
+  if (last === null || last.exit?.suspicion === undefined) return []
   if (!currentWorkers(snapshot).some(({ state }) => state === 'READY')) return []
-  return [`another worker ${exit.cause}: ${adviceFor(exit, problem)}`]
+  return [`another worker ${exitText(last, last.exit)}: ${adviceFor(last.exit, last.problem)}`]
 }
 
 /** That jobs in line run alone, each on a worker of its own; null when none does. */

@@ -2,15 +2,9 @@ import type { BatchId } from '../ids.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
-import type { CrashBackoff } from '../workers/worker.ts'
-import {
-  adviceFor,
-  adviceForProblem,
-  adviceForStart,
-  crashCauseOf,
-  neverStarted,
-  startFailureOf,
-} from '../workers/worker-failure.ts'
+import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
+import { type CrashBackoff, exitText } from '../workers/worker.ts'
+import { adviceFor, adviceForProblem, crashCauseOf, neverStarted } from '../workers/worker-failure.ts'
 import { phaseOf } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
 import {
@@ -55,7 +49,7 @@ export interface Explanation {
 export interface ExplainContext {
   readonly capacity: Capacity
   /** Why no worker of this endpoint can be started, from the driver or the secrets; null when it can. */
-  readonly startProblem: string | null
+  readonly startFailure: StartFailure | null
   readonly nowMs: number
   /** Of workers whose images are downloaded; unknown unless given. */
   readonly pullPercent?: PullPercent
@@ -160,7 +154,7 @@ function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running
 
 /** What keeps workers from working, whether or not somebody waits for them. */
 function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  return startProblem(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
+  return cannotStart(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
 }
 
 function paused(snapshot: EndpointSnapshot): Explanation | null {
@@ -173,13 +167,11 @@ function paused(snapshot: EndpointSnapshot): Explanation | null {
   }
 }
 
-function startProblem({ startProblem: problem }: ExplainContext): Explanation | null {
-  if (problem === null) return null
-  return {
-    ...plain(startFailureOf(problem), `no worker can be started: ${problem}`),
-    action: adviceForStart(problem),
-    evidence: [problem],
-  }
+function cannotStart({ startFailure }: ExplainContext): Explanation | null {
+  if (startFailure === null) return null
+  const { cause, advice } = startRemedy(startFailure)
+  const text = startFailureText(startFailure)
+  return { ...plain(cause, `no worker can be started: ${text}`), action: advice, evidence: [text] }
 }
 
 /** A worker with which something is wrong, and none that could work in its place. */
@@ -204,18 +196,17 @@ function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanat
   const { last } = backoff
   if (last === null || last.exit === null) return null
   if (currentWorkers(snapshot).some(({ state }) => state === 'READY')) return null
-  const cause = crashCauseOf(last)
-  const never = neverStarted(last)
+  const ended = exitText(last, last.exit)
   const times = backoff.crashes === 1 ? 'the last worker' : `the last ${backoff.crashes} workers crashed; the last one`
-  const what = never
-    ? `${backoff.crashes === 1 ? 'the last worker' : `each of the last ${backoff.crashes} workers crashed or`} could not be started: ${last.exit.cause}`
-    : `${times} ${last.exit.cause}`
+  const what = neverStarted(last)
+    ? `${backoff.crashes === 1 ? 'the last worker' : `each of the last ${backoff.crashes} workers crashed or`} could not be started: ${ended}`
+    : `${times} ${ended}`
   return {
-    cause,
+    cause: crashCauseOf(last),
     summary: `${what}${nextTry(backoff, snapshot, context)}`,
-    action: never ? adviceForStart(last.exit.cause) : adviceFor(last.exit, last.problem),
+    action: adviceFor(last.exit, last.problem),
     sinceMs: last.exitedAtMs,
-    evidence: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${last.exit.cause}`],
+    evidence: last.exit.lastLines.length > 0 ? last.exit.lastLines : [`worker ${last.id} ${ended}`],
     notes: [],
   }
 }

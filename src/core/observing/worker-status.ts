@@ -1,7 +1,7 @@
 import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
-import { crashed, type Worker, type WorkerLoad } from '../workers/worker.ts'
+import { crashed, exitText, type Worker, type WorkerLoad } from '../workers/worker.ts'
 import { problemText } from '../workers/worker-problem.ts'
 
 /** What a worker is about, in the words of clients. */
@@ -40,7 +40,7 @@ export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
     shown.push({ id, version, isStale: version !== endpoint.version, ...more })
   const failing = failingWorker(of)
   if (failing !== null) {
-    const reason = failing.exit?.cause ?? null
+    const reason = failing.exit && exitText(failing, failing.exit)
     show(failing.id, failing.version, { status: 'UNHEALTHY', held: 0, worker: failing, queued: null, reason })
   }
   for (const worker of workers) {

@@ -18,9 +18,9 @@ export const OPERATOR_FOLDERS =
 export const OPERATOR_KEYS =
   "what a folder of this machine (an image dir:...) runs is chosen only with a key of the operator's account that has all rights"
 
-/** Why no worker of this image is started for this account, as a sentence; null when one is. */
-export function folderProblem(owner: OwnerId, image: string): string | null {
-  return isFolderImage(image) && owner !== DEFAULT_OWNER ? OPERATOR_FOLDERS : null
+/** Whether workers of this image are not started for this account. */
+export function isFolderReserved(owner: OwnerId, image: string): boolean {
+  return isFolderImage(image) && owner !== DEFAULT_OWNER
 }
 
 /** Whether a change decides what is run of a folder: then it is the operator's. @param before null for what is new */

@@ -1,12 +1,13 @@
 /** What is known of workers that could not be started or that ended by themselves: which kind of failure it is, and what helps. */
-import type { Worker, WorkerExit } from './worker.ts'
+import { type StartFailure, startRemedy } from './start-failure.ts'
+import { START_REMEDIES, type StartCause } from './start-remedy.ts'
+import type { Worker } from './worker.ts'
+import type { ExitCause, PortConflict, WorkerExit } from './worker-exit.ts'
 import type { HealthProblem, WorkerProblem } from './worker-problem.ts'
 
-/** Why no worker can be started, as one word. */
-export type StartFailure = 'image_error' | 'engine_away' | 'secret_missing' | 'volume_missing' | 'settings_invalid'
 /** Why workers end that should go on, as one word. */
 export type CrashCause =
-  | StartFailure
+  | StartCause
   | 'crash_loop'
   | 'out_of_memory'
   | 'fitness_failed'
@@ -14,150 +15,26 @@ export type CrashCause =
   | 'unhealthy'
   | 'never_healthy'
 
-/** The sentence for secrets that the environment names and that do not exist. */
-export function missingSecretsText(names: readonly string[]): string {
-  return `the environment refers to secrets that do not exist: ${names.join(', ')}`
-}
-
-/** The sentence for a network volume that an endpoint has and that does not exist. */
-export function missingVolumeText(id: string): string {
-  return `its network volume ${id} does not exist`
-}
-
-/** A kind of text and what helps against what it tells of; `$1` stands for the first group. */
+/** Words in foreign text and what helps against what they tell of; `$1` stands for the first group. */
 interface Rule {
   readonly tells: RegExp
   readonly advice: string
-  /** Whether trying again is of no use before somebody has changed something; false when left out. */
-  readonly lasts?: true
 }
 
-const ENGINE_AWAY =
-  /docker daemon|(docker|podman)\S{0,40}\.sock|no container engine was found|container engine( at \S{1,200})? (is away|does not answer|does not work|cannot be reached|is overloaded|was lost|was stopped)/i
-const SECRET_MISSING = /refers to (unknown )?secrets\b/
-const VOLUME_MISSING = /^its network volume \S+ does not exist$/
-const SETTINGS_INVALID = /^the variable [A-Z_]+ must be /
-const OUT_OF_MEMORY = /out of memory|\boom\b|memory limit|more memory than|more than its \d+ MB of memory/i
-/** An init says so of a program that it could not start. */
-const NO_PROGRAM = / because its program\b/
-
-const ARCHITECTURE =
-  'build the image for the processor of this machine (docker build --platform linux/amd64 or linux/arm64)'
-const CREDENTIALS =
-  'save a registry credential that may read the image, name it in "registry" of the template or endpoint, and check the name of the image'
-
-/** How much of a text is looked at; all of them come from outside. */
+/** How much of a worker's output is read. */
 const MAX_READ = 8_000
 
-/** The first that fits counts. The texts are the engines' and registries' own. */
-const START_RULES: readonly Rule[] = [
-  {
-    tells: ENGINE_AWAY,
-    advice: 'start the container engine (systemctl start docker) and see that this server may use its socket',
-  },
-  { tells: SECRET_MISSING, advice: 'create the secrets (runyard secrets create), or take them out of the environment' },
-  {
-    tells: SETTINGS_INVALID,
-    advice: 'correct the variable in the environment of the endpoint or of its template, or the secret that it names',
-  },
-  { tells: VOLUME_MISSING, advice: 'create a network volume and name it in networkVolumes of the endpoint' },
-  {
-    tells: /needs a container engine, and none is configured/,
-    advice: 'start a container engine and the server anew, or use an image dir:<folder>, which needs none',
-    lasts: true,
-  },
-  {
-    tells: /has no device for the GPU/,
-    advice: "load the driver amdgpu on the engine's machine, and see that /dev/kfd is there",
-  },
-  { tells: /gives containers no GPUs of NVIDIA/, advice: 'use a newer Podman, or Docker (--docker names the engine)' },
-  { tells: /has no init for containers/, advice: 'install catatonit where the engine runs' },
-  {
-    tells: /would not reach what it serves/,
-    advice: 'use an engine of this machine (--docker), or run the folder without a container (image dir:<folder>)',
-  },
-  {
-    tells:
-      /no matching manifest|exec format error|wrong architecture|does not match the .{0,80}platform|another kind of processor|not built for a machine|no program for this machine/i,
-    advice: ARCHITECTURE,
-    lasts: true,
-  },
-  {
-    tells:
-      /unauthorized|authentication required|incorrect username or password|access denied|no basic auth|wants a credential|does not accept the credential|or it is private|not for the credential|\b40[13]\b|forbidden/i,
-    advice: CREDENTIALS,
-    lasts: true,
-  },
-  {
-    tells:
-      /no such host|name resolution|i\/o timeout|timeout exceeded|deadline exceeded|network is unreachable|connection refused|TLS handshake|x509|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|cannot be downloaded: \S{1,200} cannot be reached|nothing came for \d+ minutes/i,
-    advice:
-      'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
-  },
-  {
-    tells: /has no (?:handler|server)\.py.{0,80} and args gives no command/,
-    advice: 'put such a file into the folder, or name a command in args',
-    lasts: true,
-  },
-  {
-    tells:
-      /executable file not found|not found in PATH|no such file or directory|does not exist in the image|names no command/i,
-    advice: 'name a command in args that exists in the image',
-    lasts: true,
-  },
-  {
-    tells:
-      /manifest unknown|manifest .{0,200}not found|no such image|repository .{0,200}not found|not found: manifest|image .{0,200}(does not exist|not found|is not there|no longer there)|has no such image/i,
-    advice: 'check the name and the tag of the image, and that it was pushed or built on this machine',
-    lasts: true,
-  },
-  {
-    tells: /permission denied|not executable|is a directory|EACCES/i,
-    advice:
-      'make the entry point executable (chmod +x, and a first line #! that names its interpreter), or name another command in args',
-    lasts: true,
-  },
-  {
-    tells: /no space left on|ENOSPC|disk quota/i,
-    advice: 'free disk space where images and containers are kept (docker system df shows what takes it)',
-  },
-  {
-    tells: /could not select device driver|nvidia-container|NVIDIA Container Toolkit|\bCDI\b/i,
-    advice: "install the GPU vendor's container toolkit for the engine (runyard doctor checks it)",
-  },
-  {
-    tells: /allows no more downloads|toomanyrequests/i,
-    advice: 'wait, or save a registry credential, for which the registry allows more downloads',
-  },
-  {
-    tells: /too few for a container/,
-    advice: 'choose a CPU flavor with more memory',
-  },
-  {
-    tells: /outside of the process roots|no --process-root is set|no folders to run as processes/,
-    advice: 'start the server with --process-root <folder> that has it',
-    lasts: true,
-  },
-]
-
-/** Which kind of failure a reason tells of that kept a worker from being started. */
-export function startFailureOf(problem: string): StartFailure {
-  if (ENGINE_AWAY.test(problem.slice(0, MAX_READ))) return 'engine_away'
-  if (SECRET_MISSING.test(problem)) return 'secret_missing'
-  if (SETTINGS_INVALID.test(problem)) return 'settings_invalid'
-  return VOLUME_MISSING.test(problem) ? 'volume_missing' : 'image_error'
-}
-
-/** What helps where no worker can be started for this reason. */
-export function adviceForStart(problem: string): string {
-  return adviceIn(START_RULES, problem.slice(0, MAX_READ)) ?? 'mend it and save the template or the endpoint again'
+/** Why the program of a worker was not started, whether or not its container was; null where it was. */
+function startFailureOfWorker(worker: Worker): StartFailure | null {
+  const cause = worker.exit?.cause
+  if (cause?.kind === 'program_not_started') return cause.failure
+  return cause?.kind === 'not_started' && neverStarted(worker) ? cause.failure : null
 }
 
 /** Whether a worker could not be started for a reason that lasts until somebody changes something, such as an image that is not there. */
 export function isLastingStartFailure(worker: Worker): boolean {
-  const { exit } = worker
-  if (exit === null || !(neverStarted(worker) || NO_PROGRAM.test(exit.cause))) return false
-  return ruleOf(START_RULES, exit.cause.slice(0, MAX_READ))?.rule.lasts === true
+  const failure = startFailureOfWorker(worker)
+  return failure !== null && startRemedy(failure).lasts
 }
 
 /** Which kind of failure ended a worker that has crashed. */
@@ -168,23 +45,15 @@ export function crashCauseOf(worker: Worker): CrashCause {
   if (stopReason === 'wedged' || stopReason === 'silent') return 'unhealthy'
   if (stopReason === 'unhealthy' && serves !== null) return 'unhealthy'
   if (stopReason === 'unhealthy' || problem?.kind === 'check_failed') return 'fitness_failed'
-  if (exit === null) return 'crash_loop'
-  if (neverStarted(worker) || NO_PROGRAM.test(exit.cause)) return startFailureOf(exit.cause)
-  if (/when the container engine was stopped/.test(exit.cause)) return 'engine_away'
-  return OUT_OF_MEMORY.test(exit.cause) ? 'out_of_memory' : 'crash_loop'
-}
-
-/** Whether the cause of an exit tells of a port that the worker's variables name and that others had. */
-export function tellsOfTakenPort(cause: string): boolean {
-  return /port \d+, which its variable \w+ names, is in use by another/.test(cause)
+  const failure = startFailureOfWorker(worker)
+  if (failure !== null) return startRemedy(failure).cause
+  if (exit?.cause.kind === 'engine_stopped') return 'engine_away'
+  return exit?.cause.kind === 'out_of_memory' ? 'out_of_memory' : 'crash_loop'
 }
 
 /** Whether a worker has ended because its process or container could not be started at all. */
 export function neverStarted({ startedAtMs, stopReason, exit }: Worker): boolean {
-  if (startedAtMs !== null || stopReason !== null || exit === null || exit.code !== null || exit.signal !== null)
-    return false
-  // One whose start was not recorded, because the server ended just then.
-  return !/^(ended|was not found|is not known)/.test(exit.cause)
+  return startedAtMs === null && stopReason === null && exit?.cause.kind === 'not_started'
 }
 
 const READ_OUTPUT = 'read its output (runyard logs <worker>) and fix the error it ends with'
@@ -240,31 +109,35 @@ function adviceOnStatus(status: number): string {
   return 'look at its output (runyard logs <worker>): the path in HEALTH_CHECK_PATH has to answer 200 when it is well'
 }
 
-/** Rules about a port that another worker has, which come before what is wrong with the worker: it is why. */
-const TAKEN_PORT_RULES: readonly Rule[] = [
-  {
-    tells: /port \d+, which its variable (\w+) names, is in use by another worker/,
-    advice:
-      'workers of folders share the ports of this machine: set workersMax to 1, let the program take a free port instead of the one in $1, or run it in a container, which has ports of its own',
-  },
-]
+/** What helps against the cause of an end; null where the cause alone does not tell. */
+function adviceOnCause(cause: ExitCause): string | null {
+  switch (cause.kind) {
+    case 'engine_stopped':
+      return 'nothing, if that was on purpose; else look at the log of the engine (journalctl -u docker)'
+    case 'disk_full':
+      return cause.of === 'container'
+        ? 'raise the container disk ("disk" of the endpoint), write less, or write to a network volume'
+        : 'write less, write to a network volume, or start the server with a larger --worker-disk'
+    case 'too_many_files':
+      return 'write fewer files, or write them to a network volume'
+    case 'out_of_memory':
+      return 'choose a CPU flavor or machine with more memory, or load less: smaller models, fewer jobs at once, fewer processes'
+    default:
+      return null
+  }
+}
 
-/** Rules about how a worker ended, before anything that it printed counts. */
-const CAUSE_RULES: readonly Rule[] = [
-  {
-    tells: /when the container engine was stopped/,
-    advice: 'nothing, if that was on purpose; else look at the log of the engine (journalctl -u docker)',
-  },
-  {
-    tells: / GB of its container disk$/,
-    advice: 'raise the container disk ("disk" of the endpoint), write less, or write to a network volume',
-  },
-  {
-    tells: OUT_OF_MEMORY,
-    advice:
-      'choose a CPU flavor or machine with more memory, or load less: smaller models, fewer jobs at once, fewer processes',
-  },
-]
+/**
+ * What helps where a worker and another one want the same port. Another program may be a service that the worker uses, so that its
+ * port says nothing: that counts where nothing else tells what helps.
+ */
+function adviceOnPort(conflict: PortConflict | undefined, other: PortConflict['with']): string | null {
+  if (conflict?.with !== other) return null
+  const { variable } = conflict
+  return other === 'worker'
+    ? `workers of folders share the ports of this machine: set workersMax to 1, let the program take a free port instead of the one in ${variable}, or run it in a container, which has ports of its own`
+    : `if the worker is to listen on the port in ${variable}, name another one there; else read its output (runyard logs <worker>)`
+}
 
 /** Rules about the last lines that a worker printed. */
 const OUTPUT_RULES: readonly Rule[] = [
@@ -291,7 +164,7 @@ const OUTPUT_RULES: readonly Rule[] = [
     tells: /EADDRINUSE|[Aa]ddress already in use/,
     advice: 'another process has the port: let the worker listen on the port in its variable PORT, or on another one',
   },
-  { tells: /[Ee]xec format error/, advice: ARCHITECTURE },
+  { tells: /[Ee]xec format error/, advice: START_REMEDIES.architecture.advice },
   {
     tells:
       /NVIDIA driver on your system is too old|CUDA driver version is insufficient|no kernel image is available|unsupported display driver/,
@@ -332,15 +205,6 @@ const OUTPUT_RULES: readonly Rule[] = [
   },
 ]
 
-/** Rules about how a worker ended that count where its output tells of nothing else: a port may be that of a service which it uses. */
-const SUSPICION_RULES: readonly Rule[] = [
-  {
-    tells: /port \d+, which its variable (\w+) names, is in use by another program/,
-    advice:
-      'if the worker is to listen on the port in $1, name another one there; else read its output (runyard logs <worker>)',
-  },
-]
-
 /** Rules about exit codes, as shells and engines use them. */
 const CODE_RULES: Readonly<Record<number, string>> = {
   126: 'the command is there and cannot be run: make it executable (chmod +x), and see that its first line names an interpreter that exists',
@@ -354,14 +218,15 @@ const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 
 
 /** What usually helps after a worker ended like this. @param problem what was wrong with it before; null for nothing */
 export function adviceFor(exit: WorkerExit, problem: WorkerProblem | null): string {
-  if (NO_PROGRAM.test(exit.cause)) return adviceForStart(exit.cause)
+  const { cause, suspicion, lastLines } = exit
+  if ('failure' in cause) return startRemedy(cause.failure).advice
   const found =
-    adviceIn(TAKEN_PORT_RULES, exit.cause) ??
+    adviceOnPort(suspicion, 'worker') ??
     (problem === null ? null : adviceOf(problem)) ??
-    adviceIn(CAUSE_RULES, exit.cause) ??
-    adviceIn(OUTPUT_RULES, exit.lastLines.join('\n').slice(-MAX_READ))
-  const suspected = found ?? adviceIn(SUSPICION_RULES, exit.cause)
-  if (suspected !== null) return suspected
+    adviceOnCause(cause) ??
+    adviceIn(OUTPUT_RULES, lastLines.join('\n').slice(-MAX_READ)) ??
+    adviceOnPort(suspicion, 'program')
+  if (found !== null) return found
   const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]
   const byCode = code === null || code === undefined ? undefined : CODE_RULES[code]
   if (byCode !== undefined) return byCode
@@ -371,16 +236,11 @@ export function adviceFor(exit: WorkerExit, problem: WorkerProblem | null): stri
   return READ_OUTPUT
 }
 
+/** The advice of the first rule that fits. */
 function adviceIn(rules: readonly Rule[], text: string): string | null {
-  const found = ruleOf(rules, text)
-  return found === null ? null : found.rule.advice.replaceAll('$1', () => found.match[1] ?? '')
-}
-
-/** The first rule that tells of a text. */
-function ruleOf(rules: readonly Rule[], text: string): { readonly rule: Rule; readonly match: RegExpExecArray } | null {
-  for (const rule of rules) {
-    const match = rule.tells.exec(text)
-    if (match !== null) return { rule, match }
+  for (const { tells, advice } of rules) {
+    const match = tells.exec(text)
+    if (match !== null) return advice.replaceAll('$1', () => match[1] ?? '')
   }
   return null
 }

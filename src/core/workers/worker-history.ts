@@ -1,4 +1,4 @@
-import type { StopReason, Worker } from './worker.ts'
+import { exitText, type StopReason, type Worker } from './worker.ts'
 import { problemText } from './worker-problem.ts'
 
 /** Something that was done with a worker, as a sentence. */
@@ -36,7 +36,7 @@ function problemAtMs({ problemAtMs: atMs, stopRequestedAtMs, exitedAtMs }: Worke
 }
 
 function endOf(worker: Worker): string {
-  const cause = worker.exit?.cause ?? 'ended'
+  const cause = worker.exit === null ? 'ended' : exitText(worker, worker.exit)
   if (worker.startedAtMs === null) return `could not be started: ${cause}`
   return worker.serves === null ? `${cause}, after ${jobsOf(worker)}` : cause
 }

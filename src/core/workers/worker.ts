@@ -11,6 +11,7 @@
 import type { Serving } from '../endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Placement } from './placement.ts'
+import { type ObservedExit, observedExitText, portConflictText, type WorkerExit } from './worker-exit.ts'
 import { problemText, type WorkerProblem } from './worker-problem.ts'
 
 /** Every state of a worker, in the order of its life. */
@@ -38,14 +39,6 @@ export type StopReason =
   | 'server_stopped'
   | 'address_changed'
   | 'requested'
-
-/** How a worker ended. `cause` is a sentence for people; `lastLines` the end of its output. */
-export interface WorkerExit {
-  readonly code: number | null
-  readonly signal: string | null
-  readonly cause: string
-  readonly lastLines: readonly string[]
-}
 
 /** A worker as the store keeps it. Instants are epoch milliseconds. */
 export interface Worker {
@@ -110,20 +103,25 @@ export function crashed(worker: Worker): boolean {
 }
 
 /**
- * How a worker ended, with what was wrong with it before.
- * @param observed how its process ended, "exited with code 1", and what may be behind it
+ * The end of a worker as it is kept: without a suspicion where the worker was of use, or did not fail.
+ * @param worker null where it is not known
  */
-export function exitCause(
-  worker: Pick<Worker, 'problem' | 'stopReason' | 'readyAtMs' | 'jobsFinished' | 'serves'> | null,
-  observed: { readonly cause: string; readonly suspicion?: string },
-): string {
-  const { cause, suspicion } = observed
-  if (worker === null) return cause
-  const { problem, stopReason, readyAtMs, jobsFinished, serves } = worker
-  const how = problem === null ? cause : `${stopReason === null ? cause : 'was ended'} because ${problemText(problem)}`
+export function endOf(
+  worker: Pick<Worker, 'stopReason' | 'readyAtMs' | 'jobsFinished' | 'serves'> | null,
+  { suspicion, ...end }: ObservedExit,
+): ObservedExit {
+  if (worker === null || suspicion === undefined) return end
+  const { stopReason, readyAtMs, jobsFinished, serves } = worker
   const worked = readyAtMs !== null && (serves !== null || jobsFinished > 0)
   const failed = stopReason === null || (FAULT_REASONS as readonly string[]).includes(stopReason)
-  return suspicion === undefined || worked || !failed ? how : `${how}; ${suspicion}`
+  return worked || !failed ? end : { ...end, suspicion }
+}
+
+/** How a worker ended, with what was wrong with it before, as a sentence without its subject. */
+export function exitText({ problem, stopReason }: Pick<Worker, 'problem' | 'stopReason'>, exit: ObservedExit): string {
+  const plain = observedExitText(exit)
+  const how = problem === null ? plain : `${stopReason === null ? plain : 'was ended'} because ${problemText(problem)}`
+  return exit.suspicion === undefined ? how : `${how}; ${portConflictText(exit.suspicion)}`
 }
 
 const BACKOFF_FIRST_MS = 1_000

@@ -1,6 +1,7 @@
 /** Ends workers in cages that fill the disk: an ordinary file system bounds nobody. */
 import { statfsSync } from 'node:fs'
 import type { WorkerId } from '../../core/ids.ts'
+import type { ExitCause } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { filesBelow, MOST_FILES, namelessFiles } from './disk-use.ts'
 
@@ -30,8 +31,8 @@ export interface CageDisksOptions {
   /** How much each may write, in GB; null for half of what is free, at most 100, and 0 for no limit. */
   readonly mostGb: number | null
   readonly workers: () => readonly WatchedDisk[]
-  /** Ends one. @param fault what it did, as "wrote more than it may" */
-  readonly end: (worker: WorkerId, fault: string) => void
+  /** Ends one. @param fault what it did */
+  readonly end: (worker: WorkerId, fault: ExitCause) => void
 }
 
 /** How much a worker may write where nobody said so, in GB. */
@@ -84,9 +85,9 @@ export class CageDisks {
       const named = await filesBelow(folders, most)
       const nameless = named.bytes > most ? NOTHING : await namelessFiles(pid, folder)
       if (this.#closed) return
-      if (Math.max(named.files, nameless.files) > MOST_FILES) end(worker, `made more than ${MOST_FILES} files`)
+      if (Math.max(named.files, nameless.files) > MOST_FILES) end(worker, { kind: 'too_many_files', limit: MOST_FILES })
       else if (named.bytes + nameless.bytes > most) {
-        end(worker, `wrote more than the ${this.#mostGb} GB of its disk (--worker-disk)`)
+        end(worker, { kind: 'disk_full', limitGb: this.#mostGb, of: 'cage' })
       }
     }
   }

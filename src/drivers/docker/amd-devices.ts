@@ -1,8 +1,8 @@
 /** Which files of this machine are a GPU of AMD, as its kernel tells. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { AppError } from '../../core/errors.ts'
 import type { AssignedGpu } from '../../core/workers/placement.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
 
 /** What a container needs to use GPUs of AMD. */
 export interface AmdDevices {
@@ -28,7 +28,7 @@ const FIRST_RENDER_MINOR = 128
 /**
  * The devices of GPUs: found by their id where the tool that counted them told one, else by their place in the kernel's list.
  * @param root of the file system
- * @throws AppError `invalid` for a GPU that the kernel does not list
+ * @throws WorkerStartError for a GPU that the kernel does not list
  */
 export function amdDevices(gpus: readonly AssignedGpu[], root = '/'): AmdDevices {
   const nodes = readNodes(join(root, TOPOLOGY))
@@ -44,7 +44,7 @@ function minorOf({ uuid, index }: AssignedGpu, nodes: readonly Node[]): number {
   const id = digits === undefined ? null : BigInt(`0x${digits}`)
   const found = nodes.find(({ uniqueId }) => uniqueId !== null && uniqueId === id) ?? nodes[index]
   if (found !== undefined) return found.renderMinor
-  throw new AppError('invalid', `GPU ${index} is not among the ${nodes.length} that the kernel lists (/${TOPOLOGY})`)
+  throw new WorkerStartError({ kind: 'gpu_not_listed', index, count: nodes.length, folder: TOPOLOGY })
 }
 
 function readNodes(folder: string): Node[] {

@@ -1,20 +1,21 @@
 /** How a container is given GPUs, and no others than its own. */
-import { AppError } from '../../core/errors.ts'
+
 import type { AssignedGpu } from '../../core/workers/placement.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { AmdDevices } from './amd-devices.ts'
 
 /** What an engine can do for GPUs. */
 export interface GpuContext {
   /** The version of Podman; null for Docker. */
   readonly podman: string | null
-  /** The devices of GPUs of AMD. @throws AppError `invalid` */
+  /** The devices of GPUs of AMD. @throws WorkerStartError */
   readonly amdDevices: (gpus: readonly AssignedGpu[]) => AmdDevices
 }
 
 /** Older ones make the container without a word and without the GPU. */
 const PODMAN_WITH_REQUESTS = { major: 5, minor: 4 }
 
-/** What of the engine's create call gives a container its GPUs. @throws AppError `invalid` when it cannot have them */
+/** What of the engine's create call gives a container its GPUs. @throws WorkerStartError when it cannot have them */
 export function gpuOptions(gpus: readonly AssignedGpu[], context: GpuContext): Record<string, unknown> {
   if (gpus.length === 0) return {}
   const amd = gpus.filter(isAmd)
@@ -59,8 +60,7 @@ function nvidiaRequest(gpus: readonly AssignedGpu[], podman: string | null): Rec
   const [major = 0, minor = 0] = podman.split('.').map(Number)
   const { major: least, minor: from } = PODMAN_WITH_REQUESTS
   if (major < least || (major === least && minor < from)) {
-    const problem = `Podman ${podman} gives containers no GPUs of NVIDIA when it is asked over its API`
-    throw new AppError('invalid', `${problem}; ${least}.${from} or newer is needed, or Docker`)
+    throw new WorkerStartError({ kind: 'podman_without_gpus', version: podman, needed: `${least}.${from}` })
   }
   return { ...common, Driver: 'cdi', DeviceIDs: ids.map(id => `nvidia.com/gpu=${id}`) }
 }

@@ -1,8 +1,8 @@
 /** What a container is made with. The rules are told in docs/guides/containers.md. */
 
-import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { ContainerServing } from '../../core/workers/container-reach.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
 import { VOLUME_PATH } from '../process/volume-link.ts'
@@ -55,7 +55,7 @@ export function containerName(worker: WorkerId): string {
   return `runyard-${worker}`
 }
 
-/** The body of the engine's create call. @throws AppError `invalid` when args cannot be read */
+/** The body of the engine's create call. @throws WorkerStartError when args cannot be read */
 export function containerSpec(spec: WorkerSpec, context: ContainerContext): Record<string, unknown> {
   const { entrypoint, cmd } = parseContainerArgs(spec.args)
   return {
@@ -132,10 +132,7 @@ function exposedPorts(spec: WorkerSpec): Record<string, unknown> {
 /** Where this machine has no route to containers: ports of its own, which the engine chooses. */
 function publishedPorts(spec: WorkerSpec, { serving }: ContainerConnection): Record<string, unknown> {
   if (spec.serves === null || serving === 'direct') return {}
-  if (serving === 'none') {
-    const problem = 'its engine is on another machine, and this server would not reach what it serves'
-    throw new AppError('invalid', `a container of a load-balancing endpoint cannot be started: ${problem}`)
-  }
+  if (serving === 'none') throw new WorkerStartError({ kind: 'engine_elsewhere' })
   const binding = [{ HostIp: '127.0.0.1', HostPort: '' }]
   return { PortBindings: Object.fromEntries(servedPorts(spec).map(port => [port, binding])) }
 }

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
+import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { ObservedExit } from '../../ports/driver.ts'
 import { isAlive, type ProcessIdentity, readProcess, signal } from '../process/process-table.ts'
 import { LABELS } from './container-spec.ts'
 import type { Engine } from './engine.ts'
@@ -56,7 +56,7 @@ export class Container {
   /** Where it serves; null while that is not known. */
   #served: ServedAt | null = null
   /** Why it is ended by us although nobody asked for it. */
-  #fault: string | null = null
+  #fault: ExitCause | null = null
   /** What it was asked, for when the engine is back. */
   #asked: NodeJS.Signals | null = null
   readonly #sending = new Set<NodeJS.Signals>()
@@ -111,8 +111,8 @@ export class Container {
     cancel()
   }
 
-  /** Ends it at once. @param fault what it has done, as "wrote more than it may" */
-  async end(fault: string): Promise<void> {
+  /** Ends it at once. @param fault what it has done */
+  async end(fault: ExitCause): Promise<void> {
     this.#fault = fault
     await this.signal('SIGKILL')
   }
@@ -188,10 +188,8 @@ export class Container {
       outOfMemory: how.outOfMemory || this.#outOfMemory,
       architecture: engine.facts?.architecture ?? '',
     })
-    const removed =
-      how.gone === true && this.#asked === null ? 'was removed from the container engine by somebody' : null
-    const fault = this.#fault === null ? null : `was killed because it ${this.#fault}`
-    this.#exit = { ...seen, cause: fault ?? removed ?? seen.cause }
+    const removed: ExitCause | null = how.gone === true && this.#asked === null ? { kind: 'container_removed' } : null
+    this.#exit = { ...seen, cause: this.#fault ?? removed ?? seen.cause }
     this.#options.onExit()
   }
 

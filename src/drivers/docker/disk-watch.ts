@@ -1,3 +1,4 @@
+import type { ExitCause } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Container } from './containers.ts'
 import type { Engine } from './engine.ts'
@@ -7,9 +8,9 @@ const EVERY_MS = 60_000
 const LOOK_MS = 30_000
 const GB = 1_000_000_000
 
-/** What a container has done that wrote so much, as "wrote more than it may"; null when it has done nothing. */
-export function diskFault(writtenBytes: number, mostGb: number): string | null {
-  return writtenBytes > mostGb * GB ? `wrote more than the ${mostGb} GB of its container disk` : null
+/** Why a container that wrote so much is ended; null when it is not. */
+export function diskFault(writtenBytes: number, limitGb: number): ExitCause | null {
+  return writtenBytes > limitGb * GB ? { kind: 'disk_full', limitGb, of: 'container' } : null
 }
 
 /**

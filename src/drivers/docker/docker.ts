@@ -10,8 +10,10 @@ import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
+import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
+import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Driver, Observation, ObservedExit, StartWatch, WorkerSpec } from '../../ports/driver.ts'
+import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { parseContainerArgs } from '../process/command-line.ts'
@@ -65,7 +67,7 @@ const POLL_MS = 10_000
 const AWAY_POLL_MS = 1_000
 const CLOSE_MS = 5_000
 
-const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: 'is not known to the container engine' }
+const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown_to_engine' } }
 
 /** Runs every image that is not a folder of this machine. */
 export function createDockerDriver(options: DockerDriverOptions): DockerDriver {
@@ -120,15 +122,16 @@ class Containers implements DockerDriver {
     return this.name
   }
 
-  async check(image: string, args: string): Promise<string | null> {
-    if (parseReference(image) === null) return `'${image}' is no reference of a container image`
+  async check(image: string, args: string): Promise<StartFailure | null> {
+    if (parseReference(image) === null) return { kind: 'image_invalid', image }
     try {
       parseContainerArgs(args)
     } catch (thrown) {
-      if (thrown instanceof AppError) return thrown.message
+      if (thrown instanceof WorkerStartError) return thrown.failure
       throw thrown
     }
-    return this.#engine.problem()
+    const absence = await this.#engine.absence()
+    return absence === null ? null : { kind: 'engine_away', ...absence }
   }
 
   async start(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
@@ -151,7 +154,7 @@ class Containers implements DockerDriver {
     if (known !== undefined) return known.exit === null
     const given = handle === null ? null : parseHandle(handle)
     if (handle !== null && given === null) return false
-    if ((await this.#engine.problem()) !== null) return this.#adoptUnseen(worker, given)
+    if ((await this.#engine.absence()) !== null) return this.#adoptUnseen(worker, given)
     let found: InspectedContainer | null
     try {
       found = await this.#calls.find(given?.container ?? containerName(worker), worker)
@@ -246,8 +249,8 @@ class Containers implements DockerDriver {
   async #start(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string> {
     const { workerId, image } = spec
     try {
-      const problem = await this.check(image, spec.args)
-      if (problem !== null) throw new AppError('invalid', problem)
+      const failure = await this.check(image, spec.args)
+      if (failure !== null) throw new WorkerStartError(failure)
       const connection = await this.#options.connection()
       const id = await this.#createFrom({ image, credential: spec.credential, watch, signal }, spec, connection)
       try {
@@ -364,5 +367,5 @@ class Containers implements DockerDriver {
 }
 
 function stopIfAsked(signal: AbortSignal): void {
-  if (signal.aborted) throw new AppError('invalid', 'it was stopped before its container was started')
+  if (signal.aborted) throw new WorkerStartError({ kind: 'stopped', during: 'start' })
 }

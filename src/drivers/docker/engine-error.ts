@@ -1,5 +1,11 @@
 /** What goes wrong with a container engine, as sentences for the person who runs it. */
 import { AppError } from '../../core/errors.ts'
+import {
+  type EngineAbsence,
+  type StartFailure,
+  startFailureText,
+  WorkerStartError,
+} from '../../core/workers/start-failure.ts'
 
 /** A call of the engine that failed. */
 export class EngineError extends Error {
@@ -13,6 +19,16 @@ export class EngineError extends Error {
     this.name = 'EngineError'
     this.status = status
     this.away = away
+  }
+}
+
+/** A call of an engine of which is known that it is away. */
+export class EngineAway extends EngineError {
+  readonly absence: EngineAbsence
+
+  constructor(absence: EngineAbsence) {
+    super(startFailureText({ kind: 'engine_away', ...absence }), null, true)
+    this.absence = absence
   }
 }
 
@@ -68,53 +84,46 @@ export function engineRefusal(thrown: unknown, answered: (said: string) => AppEr
   if (thrown instanceof AppError) return thrown
   const { statusCode, code, message = '', json } = thrown as Thrown
   if (statusCode !== undefined) return answered((json?.message ?? withoutCode(message)).trim())
-  return new AppError('unavailable', `the container engine cannot be reached: ${AWAY[code ?? ''] ?? code ?? message}`, {
-    cause: thrown,
-  })
+  const said = AWAY[code ?? ''] ?? code ?? message
+  const failure = { kind: 'engine_away', how: 'unreachable', address: null, said } as const
+  return new WorkerStartError(failure, { code: 'unavailable', cause: thrown })
 }
 
-/** A problem of a start as the reason that people see. */
+/** What a start has thrown, with the reason that people see. */
 export function startRefusal(thrown: unknown, memoryMb: number | null = null): AppError {
-  if (thrown instanceof AppError) return thrown
-  const { message, status, away } = engineError(thrown)
-  const extras = { cause: thrown }
-  if (status === null && /\bcontainer engine\b/.test(message)) return new AppError('invalid', message, extras)
-  if (status === null) {
-    const what = away ? 'cannot be reached' : 'does not answer'
-    return new AppError('invalid', `the container engine ${what}: ${message}`, extras)
-  }
-  const reason = REFUSALS.find(([pattern]) => pattern.test(message))?.[1]
-  const said = typeof reason === 'function' ? reason(message, memoryMb) : reason
-  const busy = status === 503 ? 'the container engine is overloaded or shuts down' : 'the container engine refuses it'
-  return new AppError('invalid', said ?? `${busy}: ${message}`, extras)
+  return thrown instanceof AppError
+    ? thrown
+    : new WorkerStartError(refusalOf(engineError(thrown), memoryMb), { cause: thrown })
 }
 
-type Refusal = string | ((message: string, memoryMb: number | null) => string)
+function refusalOf(error: EngineError, memoryMb: number | null): StartFailure {
+  if (error instanceof EngineAway) return { kind: 'engine_away', ...error.absence }
+  const { message: said, status, away } = error
+  const absence = { kind: 'engine_away', address: null, said } as const
+  if (status === null) return { ...absence, how: away ? 'unreachable' : 'unresponsive' }
+  const known = REFUSALS.find(([words]) => words.test(said))?.[1](said, memoryMb)
+  return known ?? (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said })
+}
 
-const REFUSALS: readonly (readonly [RegExp, Refusal])[] = [
+/** What engines say of a start that they refuse. */
+const REFUSALS: readonly (readonly [RegExp, (said: string, memoryMb: number | null) => StartFailure])[] = [
   [
     /could not select device driver|nvidia-container-cli|unknown or invalid runtime name: nvidia/i,
-    message => `the engine cannot give GPUs to containers; install the NVIDIA Container Toolkit (${message})`,
+    said => ({ kind: 'gpu_toolkit_missing', said }),
   ],
-  [
-    /\/dev\/(?:kfd|dri\/\w+).*no such file/i,
-    message => `the engine's machine has no device for the GPU; its driver amdgpu has to be loaded there (${message})`,
-  ],
-  [/container-init binary not found/i, message => `Podman has no init for containers; install catatonit (${message})`],
-  [/no command specified/i, 'the image names no command, and args gives none'],
-  [/no space left on device/i, 'there is no space left on the disk of the container engine'],
-  [/minimum memory limit/i, (_, memoryMb) => `${memoryMb} MB of memory are too few for a container`],
+  [/\/dev\/(?:kfd|dri\/\w+).*no such file/i, said => ({ kind: 'gpu_device_missing', said })],
+  [/container-init binary not found/i, said => ({ kind: 'init_missing', said })],
+  [/no command specified/i, () => ({ kind: 'image_without_command' })],
+  [/no space left on device/i, () => ({ kind: 'engine_disk_full' })],
+  [/minimum memory limit/i, (_, memoryMb) => ({ kind: 'memory_too_small', memoryMb })],
   [
     /executable file not found|no such file or directory.*(?:exec|unknown)|exec: .*no such file/i,
-    message => `its program does not exist in the image (${message})`,
+    said => ({ kind: 'image_program_missing', said }),
   ],
-  [/permission denied.*unknown|exec: .*permission denied/i, message => `its program is not executable (${message})`],
-  [/exec format error/i, 'its program is built for another kind of processor than this machine has'],
-  [
-    /bind source path does not exist/i,
-    'the engine does not see the folder of the network volume; it has to run on this machine',
-  ],
-  [/network .* not found/i, message => `the network of the containers is gone (${message})`],
+  [/permission denied.*unknown|exec: .*permission denied/i, said => ({ kind: 'image_program_not_executable', said })],
+  [/exec format error/i, () => ({ kind: 'image_of_other_processor' })],
+  [/bind source path does not exist/i, () => ({ kind: 'volume_unseen' })],
+  [/network .* not found/i, said => ({ kind: 'network_gone', said })],
 ]
 
 const MAX_MESSAGE = 400

@@ -7,9 +7,10 @@ import { Agent } from 'node:http'
 import { Agent as SecureAgent } from 'node:https'
 import { inspect } from 'node:util'
 import type Docker from 'dockerode'
+import { type EngineAbsence, startFailureText } from '../../core/workers/start-failure.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { EngineAddress } from './engine-address.ts'
-import { EngineError, engineError } from './engine-error.ts'
+import { EngineAway, EngineError, engineError } from './engine-error.ts'
 
 /** One call of the engine. */
 export interface EngineCall {
@@ -79,7 +80,7 @@ export class Engine {
   readonly #options: ContainerEngineOptions
   #docker: Docker | null = null
   #facts: FoundEngine | null = null
-  #problem = 'it has not been looked for yet'
+  #absence: EngineAbsence = { how: 'unreachable', address: null, said: 'it has not been looked for yet' }
   #told: boolean | null = null
   #closed = false
   #wake: () => void = () => {}
@@ -90,10 +91,10 @@ export class Engine {
     void this.#live()
   }
 
-  /** Why there is no engine, as a sentence; null when it is there. Waits for the first look at a start, for seconds at most. */
-  async problem(): Promise<string | null> {
+  /** Why there is no engine; null when it is there. Waits for the first look at a start, for seconds at most. */
+  async absence(): Promise<EngineAbsence | null> {
     await this.#looked.promise
-    return this.#facts === null ? this.#problem : null
+    return this.#facts === null ? this.#absence : null
   }
 
   /** What the engine says of itself; null while it is away. */
@@ -133,7 +134,7 @@ export class Engine {
   }
 
   #engine(): Docker {
-    if (this.#docker === null) throw new EngineError(this.#problem, null, true)
+    if (this.#docker === null) throw new EngineAway(this.#absence)
     return this.#docker
   }
 
@@ -166,7 +167,7 @@ export class Engine {
       if (events !== null) {
         waitMs = RETRY_MS.first
         await this.#listen(events)
-        this.#problem = `the container engine is away: the connection to ${this.#facts?.address.text} was lost`
+        this.#absence = { how: 'lost', address: this.#facts?.address.text ?? null, said: '' }
         this.#docker = null
         this.#facts = null
         if (this.#closed) return
@@ -183,7 +184,9 @@ export class Engine {
     if (this.#told === up) return
     // That there never was one is told to those who ask for containers.
     if (up) note('engine.found', { address: this.#facts?.address.text })
-    else if (this.#told !== null) note('engine.away', { problem: this.#problem })
+    else if (this.#told !== null) {
+      note('engine.away', { problem: startFailureText({ kind: 'engine_away', ...this.#absence }) })
+    }
     this.#told = up
   }
 
@@ -191,13 +194,13 @@ export class Engine {
     const addresses = this.#options.addresses()
     const there = addresses.filter(({ socket }) => socket === null || existsSync(socket))
     const places = addresses.map(({ text }) => text).join(', ')
-    this.#problem = `the container engine is away: none was found at ${places === '' ? 'the address of DOCKER_HOST' : places}; start Docker or Podman, or give --docker`
+    this.#absence = { how: 'not_found', address: places === '' ? 'the address of DOCKER_HOST' : places, said: '' }
     for (const address of there) {
       try {
         return await this.#connect(address)
       } catch (thrown) {
-        const { message, away } = engineError(thrown)
-        this.#problem = `the container engine ${away ? 'cannot be reached' : 'does not answer as it should'} at ${address.text}: ${message}`
+        const { message: said, away } = engineError(thrown)
+        this.#absence = { how: away ? 'unreachable' : 'unresponsive', address: address.text, said }
       }
     }
     return null

@@ -1,6 +1,7 @@
 /** How a container ended, from what the engine and its init say. */
 import { constants } from 'node:os'
-import type { ObservedExit } from '../../ports/driver.ts'
+import type { StartFailure } from '../../core/workers/start-failure.ts'
+import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 
 /** What is known of the end of a container. */
 export interface ContainerEnd {
@@ -19,21 +20,18 @@ export interface ContainerEnd {
 
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
 
-/** The end as a sentence for people, with its code or signal. */
+/** The end of a container with its code or signal. */
 export function containerExit(end: ContainerEnd): ObservedExit {
-  const { code, outOfMemory, memoryMb } = end
+  const { code } = end
   const signal = code !== null && code > 128 ? (SIGNALS.get(code - 128) ?? null) : null
-  const how = { code: signal === null ? code : null, signal }
-  const plain = signal !== null ? `was killed by ${signal}` : code === null ? 'ended' : `exited with code ${code}`
-  if (outOfMemory && code !== 0) {
-    const limit = memoryMb === null ? 'more memory than the machine has' : `more than its ${memoryMb} MB of memory`
-    const cause = signal === 'SIGKILL' ? `was killed because it used ${limit}` : `${plain} after it had used ${limit}`
-    return { ...how, cause }
-  }
-  if (end.withEngine && !end.asked)
-    return { ...how, cause: `${plain} when the container engine was stopped or restarted` }
-  const start = startProblem(end)
-  return { ...how, cause: start === null ? plain : `${plain} because ${start}` }
+  return { code: signal === null ? code : null, signal, cause: causeOf(end) }
+}
+
+function causeOf(end: ContainerEnd): ExitCause {
+  if (end.outOfMemory && end.code !== 0) return { kind: 'out_of_memory', limitMb: end.memoryMb }
+  if (end.withEngine && !end.asked) return { kind: 'engine_stopped' }
+  const failure = initFailure(end)
+  return failure === null ? { kind: 'ended' } : { kind: 'program_not_started', failure }
 }
 
 /** How the inits of Docker and of Podman say that they could not start the program. */
@@ -42,16 +40,17 @@ const INITS = [
   /catatonit(?::\d+\))?: failed to exec pid1: (?<reason>.+)/,
 ]
 
-function startProblem({ code, tail, architecture }: ContainerEnd): string | null {
+function initFailure({ code, tail, architecture }: ContainerEnd): StartFailure | null {
   if (code !== 126 && code !== 127 && code !== 1) return null
   const found = INITS.map(pattern => pattern.exec(tail)?.groups).find(groups => groups !== undefined)
   if (found === undefined) return null
-  const program = found.program === undefined ? 'its program' : `its program '${found.program}'`
-  const reason = (found.reason ?? '').trim()
-  if (/no such file/i.test(reason)) {
-    return `${program} does not exist in the image, or the program that its #! line names does not`
-  }
-  if (/permission denied/i.test(reason)) return `${program} is not executable`
-  if (/exec format/i.test(reason)) return `${program} is no program for this machine (${architecture})`
-  return `${program} could not be started: ${reason}`
+  const said = (found.reason ?? '').trim()
+  const problem = INIT_PROBLEMS.find(([words]) => words.test(said))?.[1] ?? 'unknown'
+  return { kind: 'init_failed', program: found.program ?? null, problem, said, architecture }
 }
+
+const INIT_PROBLEMS = [
+  [/no such file/i, 'missing'],
+  [/permission denied/i, 'not_executable'],
+  [/exec format/i, 'other_processor'],
+] as const

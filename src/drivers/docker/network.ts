@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type Docker from 'dockerode'
 import { AppError } from '../../core/errors.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { AddressRange, ContainerNetwork, FoundNetwork } from '../../ports/container-network.ts'
 import { engineRefusal } from './engine-error.ts'
 
@@ -218,6 +219,6 @@ function engineProblem(thrown: unknown): AppError {
       const advice = "remove unused networks with 'docker network prune', or name one with --docker-network"
       return new AppError('unavailable', `the engine has no address range left for a network: ${advice}`, extras)
     }
-    return new AppError('unavailable', `the engine makes no network for containers: ${said}`, extras)
+    return new WorkerStartError({ kind: 'network_refused', said }, { ...extras, code: 'unavailable' })
   })
 }

@@ -8,7 +8,9 @@ import type { WorkerId } from '../../core/ids.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
 import { type Isolation, NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
-import type { Driver, Observation, ObservedExit, WorkerSpec } from '../../ports/driver.ts'
+import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
+import type { ObservedExit } from '../../core/workers/worker-exit.ts'
+import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 
 /** What happens in the fleet when a driver does something. All are optional. */
@@ -34,8 +36,8 @@ export interface MockFleet {
   left(): WorkerId[]
   /** Lets a worker end by itself, with code 0 unless told otherwise. Does nothing when it has ended. */
   exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
-  /** The next start, and only that, fails with this sentence. */
-  failNextStart(problem: string): void
+  /** The next start, and only that, fails for this reason. */
+  failNextStart(failure: StartFailure): void
   /** A driver over this fleet, as a server makes one when it starts. */
   driver(options: MockDriverOptions): MockDriver
 }
@@ -46,7 +48,7 @@ export interface MockDriverOptions {
   /** Room for workers by the number of those that run; as many as wanted unless given. */
   readonly capacity?: (running: number) => Capacity
   /** Which images and arguments can never be started; all can unless given. */
-  readonly check?: (image: string, args: string, type?: EndpointType) => string | null
+  readonly check?: (image: string, args: string, type?: EndpointType) => StartFailure | null
   /** Why workers of different accounts are not kept apart; null, as when left out, when they are. */
   readonly sharing?: string | null
 }
@@ -82,7 +84,7 @@ class Fleet implements MockFleet {
   readonly workers = new Map<WorkerId, MockWorker>()
   readonly listeners = new Set<() => void>()
   readonly #hooks: MockFleetHooks
-  #problem: string | null = null
+  #failure: StartFailure | null = null
 
   constructor(hooks: MockFleetHooks) {
     this.#hooks = hooks
@@ -96,8 +98,8 @@ class Fleet implements MockFleet {
     return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [] : [worker]))
   }
 
-  failNextStart(problem: string): void {
-    this.#problem = problem
+  failNextStart(failure: StartFailure): void {
+    this.#failure = failure
   }
 
   driver(options: MockDriverOptions): MockDriver {
@@ -109,16 +111,16 @@ class Fleet implements MockFleet {
     if (found === undefined || found.exit !== null) return
     const signal = how.signal ?? null
     const code = signal === null ? (how.code ?? 0) : null
-    found.exit = { code, signal, cause: signal === null ? `exited with code ${code}` : `was killed by ${signal}` }
+    found.exit = { code, signal, cause: { kind: 'ended' } }
     for (const listener of [...this.listeners]) listener()
   }
 
   async start(spec: WorkerSpec): Promise<string> {
     const known = this.workers.get(spec.workerId)
     if (known !== undefined) return known.handle
-    const problem = this.#problem
-    this.#problem = null
-    if (problem !== null) throw new AppError('invalid', problem)
+    const failure = this.#failure
+    this.#failure = null
+    if (failure !== null) throw new WorkerStartError(failure)
     const handle = `mock ${this.started.length}`
     this.started.push(spec)
     this.workers.set(spec.workerId, { handle, exit: null })
@@ -141,7 +143,7 @@ class Fleet implements MockFleet {
   }
 }
 
-const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: 'ended while the server was away' }
+const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } }
 
 class FleetDriver implements MockDriver {
   readonly name = 'mock'
@@ -164,13 +166,13 @@ class FleetDriver implements MockDriver {
     return this.name
   }
 
-  async check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+  async check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {
     return this.#options.check?.(image, args, type) ?? null
   }
 
   async start(spec: WorkerSpec): Promise<string> {
-    const problem = await this.check(spec.image, spec.args)
-    if (problem !== null) throw new AppError('invalid', problem)
+    const failure = await this.check(spec.image, spec.args)
+    if (failure !== null) throw new WorkerStartError(failure)
     const starting = this.fleet.start(spec)
     this.#learn(spec.workerId)
     return await starting

@@ -1,5 +1,10 @@
 /** Start commands: one string that a person wrote, as words. No shell ever sees it. */
-import { AppError } from '../../core/errors.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
+
+/** Args that are no command line. */
+export function argsInvalid(problem: string, cause?: unknown): WorkerStartError {
+  return new WorkerStartError({ kind: 'args_invalid', problem }, { cause })
+}
 
 /** Characters that a backslash takes the meaning from within double quotes (POSIX.1-2024, Shell Command Language 2.2.3). */
 const ESCAPED_IN_DOUBLE_QUOTES = '$`"\\'
@@ -7,7 +12,7 @@ const ESCAPED_IN_DOUBLE_QUOTES = '$`"\\'
 /**
  * The words of a command line, split as a POSIX shell does: single and double quotes, backslashes, empty words. Nothing
  * else has a meaning: variables, patterns, comments and operators stay the text that they are.
- * @throws AppError `invalid` when a quote is not closed, or a backslash stands at the end
+ * @throws WorkerStartError when a quote is not closed, or a backslash stands at the end
  */
 export function splitCommandLine(text: string): string[] {
   const words: string[] = []
@@ -43,7 +48,7 @@ function plain(char: string, at: number): Part {
 
 function escaped(text: string, at: number): Part {
   const char = text[at + 1]
-  if (char === undefined) throw new AppError('invalid', 'args ends with a backslash that stands before nothing')
+  if (char === undefined) throw argsInvalid('args ends with a backslash that stands before nothing')
   return { text: char === '\n' ? null : char, next: at + 2 }
 }
 
@@ -64,13 +69,13 @@ function quoted(text: string, open: number): Part {
       at += 1
     } else inside += char
   }
-  throw new AppError('invalid', `args has a quote that is not closed: ${quote}${text.slice(open + 1, open + 30)}`)
+  throw argsInvalid(`args has a quote that is not closed: ${quote}${text.slice(open + 1, open + 30)}`)
 }
 
 /**
  * The words that an endpoint's args stand for: a command line, or the JSON `{"entrypoint": [...], "cmd": [...]}` that
  * clients write, whose parts follow each other. Empty when there is no command.
- * @throws AppError `invalid` with the reason
+ * @throws WorkerStartError with the reason
  */
 export function parseArgs(args: string): string[] {
   const { entrypoint, cmd } = parseContainerArgs(args)
@@ -85,7 +90,7 @@ export interface ContainerArgs {
 
 /**
  * As {@link parseArgs}, in its parts. A command line is what the entry point is given.
- * @throws AppError `invalid` with the reason
+ * @throws WorkerStartError with the reason
  */
 export function parseContainerArgs(args: string): ContainerArgs {
   const text = args.trim()
@@ -96,7 +101,7 @@ export function parseContainerArgs(args: string): ContainerArgs {
   const { entrypoint, cmd, ...others } = parseObject(text)
   const isPart = (value: unknown): value is string[] | undefined => value === undefined || isWords(value)
   if (!isPart(entrypoint) || !isPart(cmd) || Object.keys(others).length > 0) {
-    throw new AppError('invalid', 'args as JSON may have "entrypoint" and "cmd", each a list of strings')
+    throw argsInvalid('args as JSON may have "entrypoint" and "cmd", each a list of strings')
   }
   return { entrypoint: entrypoint ?? null, cmd: cmd ?? null }
 }
@@ -105,7 +110,7 @@ function parseObject(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch (cause) {
-    throw new AppError('invalid', 'args begins with { but is not JSON', { cause })
+    throw argsInvalid('args begins with { but is not JSON', cause)
   }
 }
 

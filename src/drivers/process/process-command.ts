@@ -3,8 +3,8 @@ import type { ChildProcess } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path'
-import { AppError } from '../../core/errors.ts'
-import { parseArgs } from './command-line.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
+import { argsInvalid, parseArgs } from './command-line.ts'
 
 const SCHEME = 'dir:'
 
@@ -30,7 +30,7 @@ export type Purpose = 'jobs' | 'requests' | 'either'
 
 /**
  * The command of an image.
- * @throws AppError `invalid` with the reason why it cannot be one
+ * @throws WorkerStartError with the reason why it cannot be one
  */
 export async function resolveCommand(
   image: string,
@@ -38,41 +38,30 @@ export async function resolveCommand(
   sources: CommandSources,
   purpose: Purpose,
 ): Promise<Command> {
-  if (!image.startsWith(SCHEME)) {
-    throw new AppError('invalid', `image '${image}' needs a container engine, and none is configured`)
-  }
+  if (!image.startsWith(SCHEME)) throw new WorkerStartError({ kind: 'engine_not_configured', image })
   const words = parseArgs(args)
   const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
   const python = join(folder, '.venv', 'bin')
   // Looked at all at once: somebody waits for each look at the disk.
   const [hasPython, file] = await Promise.all([isProgram(join(python, 'python')), findFile(folder, FILES[purpose])])
   const pythonFolder = hasPython ? python : null
-  if (words.length > 0 && words[0] === '') throw new AppError('invalid', 'args begins with an empty word')
+  if (words.length > 0 && words[0] === '') throw argsInvalid('args begins with an empty word')
   if (words.length > 0) return { folder, words, pythonFolder }
-  if (file === null) {
-    const names = `${FILES[purpose].slice(0, -1).join(', ')} or ${FILES[purpose].at(-1)}`
-    throw new AppError('invalid', `folder '${folder}' has no ${names}, and args gives no command`)
-  }
+  if (file === null) throw new WorkerStartError({ kind: 'handler_missing', folder, files: FILES[purpose] })
   return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
 }
 
 async function resolveFolder(path: string, roots: readonly string[]): Promise<string> {
   const [first] = roots
-  if (first === undefined) {
-    throw new AppError(
-      'invalid',
-      `image '${SCHEME}${path}' runs a folder of this machine, and no --process-root is set`,
-    )
-  }
-  if (path === '' || path.includes('\0')) throw new AppError('invalid', `image '${SCHEME}' needs the path of a folder`)
+  if (first === undefined) throw new WorkerStartError({ kind: 'process_root_missing', image: `${SCHEME}${path}` })
+  if (path === '' || path.includes('\0')) throw new WorkerStartError({ kind: 'folder_unnamed' })
   const wanted = resolve(first, path)
   const [real = null, ...realRoots] = await Promise.all([wanted, ...roots].map(realPathOf))
-  if (real === null) throw new AppError('invalid', `folder '${wanted}' does not exist`)
+  if (real === null) throw new WorkerStartError({ kind: 'folder_missing', folder: wanted })
   if (!realRoots.some(root => root !== null && contains(root, real))) {
-    const really = real === wanted ? '' : `, which is really '${real}',`
-    throw new AppError('invalid', `folder '${wanted}'${really} is outside of the process roots: ${roots.join(', ')}`)
+    throw new WorkerStartError({ kind: 'folder_outside', folder: wanted, real: real === wanted ? null : real, roots })
   }
-  if (!(await stat(real)).isDirectory()) throw new AppError('invalid', `'${wanted}' is not a folder`)
+  if (!(await stat(real)).isDirectory()) throw new WorkerStartError({ kind: 'folder_not_a_folder', path: wanted })
   return real
 }
 
@@ -112,25 +101,23 @@ function fileCommand(file: string, pythonFolder: string | null, nodePath: string
 /**
  * The path of a command's program.
  * @param path the PATH of the worker, whose relative entries are below its folder
- * @throws AppError `invalid` when there is no such program
+ * @throws WorkerStartError when there is no such program
  */
 export async function findProgram(command: Command, path: string): Promise<string> {
   const name = command.words[0] as string
   if (name.includes('/')) {
     const program = resolve(command.folder, name)
     if (await isProgram(program)) return program
-    const problem = (await exists(program)) ? 'is not an executable file' : 'does not exist'
-    throw new AppError('invalid', `cannot start '${name}': ${program} ${problem}`)
+    const kind = (await exists(program)) ? 'program_not_executable' : 'program_missing'
+    throw new WorkerStartError({ kind, name, path: program })
   }
   for (const entry of path.split(delimiter)) {
     const program = resolve(command.folder, entry, name)
     if (await isProgram(program)) return program
   }
   // A person who writes shell syntax most often sees its first word fail.
-  const hint = command.words.some(word => /^(?:&&|\|\|?|[<>;]|.*;)$/.test(word))
-    ? "; args is no shell script: for one, write sh -c '...'"
-    : ''
-  throw new AppError('invalid', `cannot start '${name}': not found in PATH (${path})${hint}`)
+  const looksLikeShell = command.words.some(word => /^(?:&&|\|\|?|[<>;]|.*;)$/.test(word))
+  throw new WorkerStartError({ kind: 'program_not_in_path', name, path, looksLikeShell })
 }
 
 async function exists(path: string): Promise<boolean> {
@@ -147,17 +134,10 @@ async function isProgram(path: string): Promise<boolean> {
 }
 
 /** Why a program that was found could not be started after all. */
-export function startProblem(name: string, child: ChildProcess): Promise<AppError> {
-  const reasons: Record<string, string> = {
-    ENOENT: 'the program that its #! line names does not exist, or its folder was removed',
-    EACCES: 'permission denied',
-    E2BIG: 'its arguments and variables are too long',
-    EAGAIN: 'the machine has no room for more processes',
-  }
+export function spawnFailure(name: string, child: ChildProcess): Promise<WorkerStartError> {
   return new Promise(resolve => {
     child.on('error', (cause: NodeJS.ErrnoException) => {
-      const reason = reasons[cause.code ?? ''] ?? cause.code ?? 'unknown problem'
-      resolve(new AppError('invalid', `cannot start '${name}': ${reason}`, { cause }))
+      resolve(new WorkerStartError({ kind: 'program_refused', name, code: cause.code ?? 'unknown problem' }, { cause }))
     })
   })
 }

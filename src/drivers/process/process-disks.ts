@@ -1,6 +1,7 @@
 /** The disks of running workers, as the process driver watches them. */
 import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
+import type { ExitCause } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Cage } from '../cage/cage.ts'
 import { CageDisks } from '../cage/disk-watch.ts'
@@ -30,7 +31,7 @@ export function watchDisks(
       .map(([worker, { identity }]) => {
         return { worker, pid: identity.pid, folders: cage.foldersOf(worker, join(workerDir, worker)) }
       })
-  const end = (worker: WorkerId, fault: string) => {
+  const end = (worker: WorkerId, fault: ExitCause) => {
     const running = workers.get(worker)
     if (running !== undefined) running.fault = fault
     kill(worker)

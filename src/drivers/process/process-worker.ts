@@ -2,9 +2,9 @@
 import type { ChildProcess } from 'node:child_process'
 import type { WorkerId } from '../../core/ids.ts'
 import { type Isolation, type Limit, NO_ISOLATION } from '../../core/workers/isolation.ts'
-import type { ObservedExit } from '../../ports/driver.ts'
+import type { ExitCause, ObservedExit, PortConflict } from '../../core/workers/worker-exit.ts'
 import type { CagedCommand } from '../cage/cage.ts'
-import { type NamedPort, takenOf, takenText } from '../named-ports.ts'
+import { conflictOf, type NamedPort, takenOf } from '../named-ports.ts'
 import type { ServedPorts } from '../served-ports.ts'
 import type { Command } from './process-command.ts'
 import type { ProcessIdentity } from './process-table.ts'
@@ -22,11 +22,11 @@ export interface Running {
   readonly named: readonly NamedPort[]
   /** Whether it was asked to end, by this server. */
   asked: boolean
-  /** What it was killed for, as "wrote more than it may"; null for nothing. */
-  fault: string | null
+  /** What it was killed for; null for nothing. */
+  fault: ExitCause | null
   exit: ObservedExit | null
-  /** Which of its {@link named} ports others had when it ended, as a clause. */
-  suspicion: Promise<string | null>
+  /** Which of its {@link named} ports others had when it ended. */
+  suspicion: Promise<PortConflict | null>
 }
 
 /** What is started for a worker. */
@@ -78,22 +78,20 @@ export function portVariables(ports: ServedPorts | null): Record<string, string>
 }
 
 /** Others have the ports that a worker wanted, now that it has none. */
-export async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<string | null> {
+export async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): Promise<PortConflict | null> {
   const taken = (await takenOf(named)).filter(({ worker }) => worker !== own)
   const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
-  return first === undefined ? null : takenText(first)
+  return first === undefined ? null : conflictOf(first)
 }
 
 /** How a process ended that nobody saw end. */
 export const UNKNOWN_EXIT: ObservedExit = {
   code: null,
   signal: null,
-  cause: 'ended while or after the server was restarted; its exit code is unknown',
+  cause: { kind: 'unseen', when: 'server_restarted' },
 }
 
-/** How a process ended, for people too. @param fault what it was killed for, if anything */
-export function exitOf(code: number | null, signalName: string | null, fault: string | null): ObservedExit {
-  if (fault !== null) return { code, signal: signalName, cause: `was killed because it ${fault}` }
-  const cause = signalName === null ? `exited with code ${code}` : `was killed by ${signalName}`
-  return { code, signal: signalName, cause }
+/** How a process ended. @param fault what it was killed for, if anything */
+export function exitOf(code: number | null, signalName: string | null, fault: ExitCause | null): ObservedExit {
+  return { code, signal: signalName, cause: fault ?? { kind: 'ended' } }
 }

@@ -15,16 +15,18 @@ import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import { NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
+import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
+import { type ObservedExit, portConflictText } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Driver, Observation, ObservedExit, WorkerSpec } from '../../ports/driver.ts'
+import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { askCaged } from '../cage/ask-caged.ts'
 import { type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
 import type { CageDisks } from '../cage/disk-watch.ts'
-import { portsNamedIn, takenOf, takenText } from '../named-ports.ts'
+import { conflictOf, portsNamedIn, takenOf } from '../named-ports.ts'
 import { FreePorts, portsOf } from '../served-ports.ts'
-import { findProgram, resolveCommand, startProblem } from './process-command.ts'
+import { findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { watchDisks } from './process-disks.ts'
 import { buildEnvironment, type HostEnvironment, WORKER_VARIABLE } from './process-environment.ts'
 import { WorkerNetworks } from './process-networks.ts'
@@ -120,13 +122,13 @@ class Processes implements ProcessDriver {
     return this.name
   }
 
-  async check(image: string, args: string, type?: EndpointType): Promise<string | null> {
+  async check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {
     const purpose = type === undefined ? 'either' : type === 'QUEUE' ? 'jobs' : 'requests'
     try {
       await resolveCommand(image, args, this.#options, purpose)
       return null
     } catch (thrown) {
-      if (thrown instanceof AppError) return thrown.message
+      if (thrown instanceof WorkerStartError) return thrown.failure
       throw thrown
     }
   }
@@ -259,7 +261,9 @@ class Processes implements ProcessDriver {
       // In a cage the path is the worker's own.
       const isLinked = spec.volume !== null && this.#options.cage === null
       const volumeNote = !isLinked ? null : await this.#volumeLink.hold(spec.workerId, spec.volume?.path ?? '')
-      const notes = [working.note, volumeNote, ...taken.map(takenText)].filter(note => note !== null)
+      const notes = [working.note, volumeNote, ...taken.map(port => portConflictText(conflictOf(port)))].filter(
+        note => note !== null,
+      )
       const env = { ...environment, ...portVariables(ports) }
       const cage = await this.#cageFor(spec, {
         command,
@@ -280,10 +284,8 @@ class Processes implements ProcessDriver {
       await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
       await this.#options.cage?.forget(spec.workerId).catch(() => {})
       if (thrown instanceof AppError) throw thrown
-      const { code } = thrown as NodeJS.ErrnoException
-      throw new AppError('invalid', `cannot write the private folder or the log of the worker: ${code}`, {
-        cause: thrown,
-      })
+      const { code = 'unknown problem' } = thrown as NodeJS.ErrnoException
+      throw new WorkerStartError({ kind: 'private_folder', code }, { cause: thrown })
     }
   }
 
@@ -305,13 +307,13 @@ class Processes implements ProcessDriver {
             })
     } catch (cause) {
       // The message is not shown because it quotes the variable, which may be a secret.
-      throw new AppError('invalid', `cannot start '${name}': an argument or variable holds a NUL character`, { cause })
+      throw new WorkerStartError({ kind: 'null_character', name }, { cause })
     } finally {
       closeSync(log)
       if (cage !== null) closeSync(cage.options)
     }
     const { pid } = child
-    if (pid === undefined) throw await startProblem(name, child)
+    if (pid === undefined) throw await spawnFailure(name, child)
     // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const fresh = { child, asked: false, fault: null, exit: null, suspicion: NOTHING }

@@ -5,7 +5,7 @@
  */
 import { mkdir, opendir, realpath, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { AppError } from '../../core/errors.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import { contains } from './process-command.ts'
 
 /** The variable of an endpoint that says where its workers start: `private`, which is usual, or `image`. */
@@ -46,13 +46,16 @@ export interface WorkingFolder {
 
 /**
  * Whether workers of this environment start in a private folder.
- * @throws AppError `invalid` when the variable has another value than those that it can have
+ * @throws WorkerStartError when the variable has another value than those that it can have
  */
 export function wantsPrivateFolder(env: Readonly<Record<string, string>>): boolean {
   const wanted = env[WORKING_FOLDER_VARIABLE] ?? 'private'
   if (wanted === 'private') return true
   if (wanted === 'image') return false
-  throw new AppError('invalid', `the variable ${WORKING_FOLDER_VARIABLE} must be private or image`)
+  throw new WorkerStartError({
+    kind: 'settings_invalid',
+    problem: `the variable ${WORKING_FOLDER_VARIABLE} must be private or image`,
+  })
 }
 
 /** Lets a worker start in the image's own folder. A list of jobs that a worker of before has left there is removed. */

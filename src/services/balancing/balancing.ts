@@ -16,6 +16,7 @@ import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { MaxWindow } from '../../core/scaling/max-window.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
+import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { WorkerLoad } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
@@ -137,13 +138,13 @@ export class Balancing {
   /**
    * Tells the gateway whether requests wait in vain, so that they are refused with the cause.
    * @param snapshot as {@link look} gave it
-   * @param startProblem why no worker of it can be started; null when one can, or none is wanted
+   * @param startFailure why no worker of it can be started; null when one can, or none is wanted
    */
-  setCircuit(snapshot: EndpointSnapshot, startProblem: string | null, nowMs: number): void {
+  setCircuit(snapshot: EndpointSnapshot, startFailure: StartFailure | null, nowMs: number): void {
     const { endpoint, queue, requests } = snapshot
     if (requests === undefined) return
     const isAsked = queue.queued > 0 || requests.resumed.length > 0
-    this.#targets.setCircuit(endpoint.id, isAsked ? openCircuitOf(snapshot, { startProblem, nowMs }) : null)
+    this.#targets.setCircuit(endpoint.id, isAsked ? openCircuitOf(snapshot, { startFailure, nowMs }) : null)
   }
 
   /** Workers with the requests that they have, as {@link snapshot} shows them. */

@@ -1,7 +1,7 @@
 import { ENDPOINT_DEFAULTS, type Endpoint, type EndpointType, withDefaults } from '../../core/endpoints/endpoint.ts'
 import { TEMPLATE_DEFAULTS } from '../../core/endpoints/template.ts'
-import { AppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../../core/ids.ts'
+import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { Driver } from '../../ports/driver.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { Endpoints } from './endpoints.ts'
@@ -47,8 +47,8 @@ export async function ensureFolderEndpoint(
   const image = tag === null ? folder : `${repository}:${tag}`
   const isOurs = (known: string) => known === folder || known.startsWith(`${repository}:`)
   const known = (await store.templates.list(owner)).find(template => template.isServerless && isOurs(template.image))
-  const problem = tag === null ? await driver.check(folder, known?.args ?? '', type) : null
-  if (problem !== null) throw new AppError('invalid', problem)
+  const failure = tag === null ? await driver.check(folder, known?.args ?? '', type) : null
+  if (failure !== null) throw new WorkerStartError(failure)
   const template =
     known ??
     (await templates.create(by, {

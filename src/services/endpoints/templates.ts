@@ -4,6 +4,7 @@ import { type AppError, invalidFields, invalidRequest, notFound } from '../../co
 import { type FieldProblem, fieldProblem, problemSentence } from '../../core/field-problem.ts'
 import type { OwnerId, TemplateId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
+import { startFailureText } from '../../core/workers/start-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
@@ -170,8 +171,8 @@ export async function savedTemplateProblems(
 ): Promise<FieldProblem[]> {
   const problems = templateProblems(input)
   const isFolder = isFolderImage(input.image)
-  const problem = isFolder ? await ports.driver.check(input.image, input.args) : null
-  if (problem !== null) problems.push(fieldProblem('image', `cannot run here: ${problem}`))
+  const failure = isFolder ? await ports.driver.check(input.image, input.args) : null
+  if (failure !== null) problems.push(fieldProblem('image', `cannot run here: ${startFailureText(failure)}`))
   const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
   if (!known) problems.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))
   return problems

@@ -99,8 +99,8 @@ export class Explainer {
     const { driver, clock, machine } = this.#ports
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
     const noGpus = endpoint.compute.kind === 'gpu' && withoutGpus({ parts: await machine.parts(), rules })
-    const startProblem = await this.#fleet.startProblem(endpoint)
+    const startFailure = await this.#fleet.startFailure(endpoint)
     const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
-    return { capacity: await driver.capacity(), startProblem, nowMs: clock.now(), pullPercent, noGpus }
+    return { capacity: await driver.capacity(), startFailure, nowMs: clock.now(), pullPercent, noGpus }
   }
 }

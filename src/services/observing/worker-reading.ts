@@ -6,7 +6,7 @@ import type { Explanation } from '../../core/observing/explain.ts'
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/observing/worker-status.ts'
 import type { EndpointSnapshot, QueueLoad } from '../../core/scaling/scale.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
-import type { Worker } from '../../core/workers/worker.ts'
+import { exitText, type Worker } from '../../core/workers/worker.ts'
 import { type PhaseNow, phaseOf, type TimeStep, timeLineOf } from '../../core/workers/worker-phase.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Balancing } from '../balancing/balancing.ts'
@@ -205,6 +205,6 @@ type ReportedShape = Omit<ReportedWorker, 'now' | 'pullPercent' | 'timeLine' | '
 
 function asEnded(worker: Worker, endpoint: Endpoint): ReportedShape {
   const { id, version } = worker
-  const reason = worker.exit?.cause ?? null
+  const reason = worker.exit && exitText(worker, worker.exit)
   return { id, version, status: 'EXITED', isStale: version !== endpoint.version, held: 0, worker, queued: null, reason }
 }

@@ -2,13 +2,15 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts'
-import { folderProblem } from '../../core/workers/host-folder.ts'
+import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type Placement, type QueuedWorker, UNPLACED } from '../../core/workers/placement.ts'
-import { crashed, exitCause, type FaultReason, type StopReason, type Worker } from '../../core/workers/worker.ts'
+import { type StartFailure, startFailureOf, startFailureText } from '../../core/workers/start-failure.ts'
+import { crashed, endOf, exitText, type FaultReason, type StopReason, type Worker } from '../../core/workers/worker.ts'
 import { identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
+import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import { coldStartOf } from '../../core/workers/worker-phase.ts'
 import { problemText, type WorkerProblem } from '../../core/workers/worker-problem.ts'
-import type { ObservedExit, StartWatch } from '../../ports/driver.ts'
+import type { StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
 import type { Jobs } from '../jobs/jobs.ts'
@@ -49,14 +51,12 @@ export class Fleet {
     this.#addresses = addresses
   }
 
-  /** Why no worker of this endpoint could be started now, as a sentence; null when one could. */
-  async startProblem(endpoint: Endpoint): Promise<string | null> {
+  /** Why no worker of this endpoint could be started now; null when one could. */
+  async startFailure(endpoint: Endpoint): Promise<StartFailure | null> {
     const { store, driver } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
-    if (template === null) return `its template ${endpoint.templateId} does not exist`
-    return (
-      (await this.#inputs.problem(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
-    )
+    if (template === null) return { kind: 'template_missing', template: endpoint.templateId }
+    return (await this.#inputs.failure(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
   }
 
   /**
@@ -116,10 +116,10 @@ export class Fleet {
   }
 
   async #startFailed({ id, endpointId }: Worker, error: unknown): Promise<void> {
-    const problem = toAppError(error).message
-    this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem })
+    const failure = startFailureOf(error)
+    this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem: startFailureText(failure) })
     await this.#ports.driver.kill(id)
-    await this.recordExit(id, { code: null, signal: null, cause: problem })
+    await this.recordExit(id, { code: null, signal: null, cause: { kind: 'not_started', failure } })
   }
 
   #tellFailure(error: unknown): void {
@@ -179,13 +179,13 @@ export class Fleet {
     const { store, clock, logs } = this.#ports
     this.#running.end(workerId)
     const known = await store.workers.find(workerId)
-    const { code, signal } = observed
-    const exit = { code, signal, cause: exitCause(known, observed) }
+    const exit = endOf(known, observed)
+    const ended = exitText(known ?? UNKNOWN, exit)
     const lastLines = (await logs.tail(workerId, LAST_LINES)).map(({ line }) => line)
     const takeBack = () =>
       fate === 'released'
         ? this.#jobs.releaseAll(workerId)
-        : this.#jobs.requeueLost(workerId, `it ${exit.cause}`, { lastLines })
+        : this.#jobs.requeueLost(workerId, `it ${ended}`, { lastLines })
     if (known !== null) await this.#undelivered.read(known, 'all')
     // Before its exit is recorded: if this fails, the exit is recorded again. After it: what it claimed meanwhile.
     await takeBack()
@@ -203,8 +203,8 @@ export class Fleet {
     for (const id of this.#running.ended()) {
       if (alive.has(id)) continue
       const worker = await this.#ports.store.workers.find(id)
-      const { cause = 'ended', lastLines = [] } = worker?.exit ?? {}
-      await this.#jobs.requeueLost(id, `it ${cause}`, { lastLines })
+      const lastLines = worker?.exit?.lastLines ?? []
+      await this.#jobs.requeueLost(id, `it ${endText(worker)}`, { lastLines })
       await this.#forget(id, worker)
     }
   }
@@ -216,8 +216,8 @@ export class Fleet {
     if (this.#running.find(workerId)?.hasEnded !== true) return
     this.#running.forget(workerId)
     if (worker === null) return
-    const { endpointId, exit } = worker
-    emit('worker.exited', { endpointId, workerId, cause: exit?.cause ?? 'ended', asked: !crashed(worker) })
+    const { endpointId } = worker
+    emit('worker.exited', { endpointId, workerId, cause: endText(worker), asked: !crashed(worker) })
     notifier.publish(`worker:${workerId}`)
     notifier.publish(`load:${endpointId}`)
   }
@@ -255,7 +255,7 @@ export class Fleet {
       if (!alive) {
         await this.recordExit(
           worker.id,
-          { code: null, signal: null, cause: 'ended while the server was away' },
+          { code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } },
           'unseen',
         )
       } else if (!endpoints.has(worker.endpointId)) {
@@ -277,7 +277,7 @@ export class Fleet {
     const { endpoints, templates } = this.#ports.store
     const endpoint = await endpoints.find(endpointId)
     const template = endpoint === null ? null : await templates.find(owner, endpoint.templateId)
-    return template !== null && folderProblem(owner, template.image) !== null
+    return template !== null && isFolderReserved(owner, template.image)
   }
 
   /** Emits and publishes a change of a worker's state that the store has made. */
@@ -388,4 +388,11 @@ export class Fleet {
       sdk: null,
     }
   }
+}
+
+/** What is known of a worker without a record. */
+const UNKNOWN = { problem: null, stopReason: null }
+
+function endText(worker: Worker | null): string {
+  return worker?.exit == null ? 'ended' : exitText(worker, worker.exit)
 }

@@ -2,12 +2,11 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
 import type { Template } from '../../core/endpoints/template.ts'
-import { AppError } from '../../core/errors.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
 import { secretPlace } from '../../core/secrets/seal-place.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
-import { folderProblem } from '../../core/workers/host-folder.ts'
-import { missingSecretsText, missingVolumeText } from '../../core/workers/worker-failure.ts'
+import { isFolderReserved } from '../../core/workers/host-folder.ts'
+import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { RegistryCredential } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
@@ -32,15 +31,14 @@ export class WorkerLaunchReader {
     this.#ports = ports
   }
 
-  /** Why no worker can be started, as a sentence; null when nothing is missing or wrong. */
-  async problem(endpoint: Endpoint, template: Template): Promise<string | null> {
-    const refused = folderProblem(endpoint.owner, template.image)
-    if (refused !== null) return refused
+  /** Why no worker can be started; null when nothing is missing or wrong. */
+  async failure(endpoint: Endpoint, template: Template): Promise<StartFailure | null> {
+    if (isFolderReserved(endpoint.owner, template.image)) return { kind: 'folder_reserved' }
     const env = savedEnv(endpoint, template)
     const missing = await this.#missingSecrets(endpoint.owner, env)
-    if (missing.length > 0) return missingSecretsText(missing)
-    const wrong = endpoint.type === 'LOAD_BALANCER' ? await this.#servingProblem(endpoint, env) : null
-    return wrong ?? (await this.#volumeProblem(endpoint))
+    if (missing.length > 0) return { kind: 'secrets_missing', names: missing }
+    const problem = endpoint.type === 'LOAD_BALANCER' ? await this.#servingProblem(endpoint, env) : null
+    return problem === null ? this.#missingVolume(endpoint) : { kind: 'settings_invalid', problem }
   }
 
   /** How a worker that is started now serves. Ports and times may come from secrets; a health check path from a secret stays a reference. */
@@ -51,12 +49,11 @@ export class WorkerLaunchReader {
 
   /**
    * All inputs. Makes the folder of the volume again if it was removed.
-   * @throws AppError `invalid` with what is missing
+   * @throws WorkerStartError with what is missing
    */
   async find(endpoint: Endpoint, template: Template): Promise<WorkerLaunchInputs> {
     const { owner } = endpoint
-    const refused = folderProblem(owner, template.image)
-    if (refused !== null) throw new AppError('invalid', refused)
+    if (isFolderReserved(owner, template.image)) throw new WorkerStartError({ kind: 'folder_reserved' })
     const volume = await this.#volumeOf(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
@@ -68,9 +65,9 @@ export class WorkerLaunchReader {
   }
 
   /** Null when all volumes of the endpoint exist. Only volumes that older versions saved may be missing. */
-  async #volumeProblem({ owner, networkVolumeIds }: Endpoint): Promise<string | null> {
+  async #missingVolume({ owner, networkVolumeIds }: Endpoint): Promise<StartFailure | null> {
     for (const id of networkVolumeIds) {
-      if ((await this.#ports.store.volumes.find(owner, id)) === null) return missingVolumeText(id)
+      if ((await this.#ports.store.volumes.find(owner, id)) === null) return { kind: 'volume_missing', volume: id }
     }
     return null
   }
@@ -79,8 +76,8 @@ export class WorkerLaunchReader {
     const { volumes } = this.#ports
     const id = endpoint.networkVolumeIds[0]
     if (id === undefined) return null
-    const problem = await this.#volumeProblem(endpoint)
-    if (problem !== null) throw new AppError('invalid', problem)
+    const missing = await this.#missingVolume(endpoint)
+    if (missing !== null) throw new WorkerStartError(missing)
     await volumes.create(id)
     return { id, path: volumes.path(id) }
   }
@@ -90,7 +87,7 @@ export class WorkerLaunchReader {
     if (names.length === 0) return resolveSecrets(env, new Map())
     const sealed = await this.#ports.store.secrets.sealedValues(owner, names)
     const missing = names.filter(name => !sealed.has(name))
-    if (missing.length > 0) throw new AppError('invalid', missingSecretsText(missing))
+    if (missing.length > 0) throw new WorkerStartError({ kind: 'secrets_missing', names: missing })
     const values = new Map(
       [...sealed].map(([name, text]) => [name, this.#ports.vault.open(text, secretPlace(owner, name))]),
     )

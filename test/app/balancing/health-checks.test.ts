@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
+import { exitText } from '../../../src/core/workers/worker.ts'
 import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { aMachine } from '../../support/machines.ts'
@@ -77,9 +78,12 @@ test('another worker is started beside an unhealthy one, which is ended after a 
   assert.ok(rig.fleet.running().includes(ill.id))
   await rig.clock.advance(MINUTE)
   assert.deepEqual(rig.fleet.running(), [other])
-  const { exit, stopReason } = await ill.record()
-  assert.equal(stopReason, 'unhealthy')
-  assert.match(exit!.cause, /^was ended because it was not healthy for 6\d s: it answers 500 at \/ping$/)
+  const record = await ill.record()
+  assert.equal(record.stopReason, 'unhealthy')
+  assert.match(
+    exitText(record, record.exit!),
+    /^was ended because it was not healthy for 6\d s: it answers 500 at \/ping$/,
+  )
 })
 
 test('an unhealthy worker with requests in flight is given longer: it may do one thing at a time', async t => {

@@ -1,8 +1,8 @@
 /** The gateway's lines and the control loops together: requests find workers, and workers come and go for requests. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
+import { WorkerStartError } from '../../../src/core/workers/start-failure.ts'
 import { REFUSED } from '../../../src/drivers/mock/mock-probes.ts'
 import type { Affinity, Reservation, WorkerRequest } from '../../../src/gateway/queue/reservation.ts'
 import { balancedEndpoint } from '../../support/balanced.ts'
@@ -130,7 +130,7 @@ test('a change that ends the back-off lets requests wait again at once', async t
 
 test('an image that is not there is found out once, and one whose registry is not reached is tried again', async t => {
   let cause = 'manifest for a/b:1 not found'
-  const onStart = () => Promise.reject(new AppError('invalid', cause))
+  const onStart = () => Promise.reject(new WorkerStartError({ kind: 'engine_refused', said: cause }))
   const rig = await openRig(t, { onStart })
   const id = await balancedEndpoint(rig)
   const [said] = await refused(rig, id)
@@ -143,8 +143,10 @@ test('an image that is not there is found out once, and one whose registry is no
   assert.deepEqual(await refused(rig, other), [])
 })
 
+const ENGINE_AWAY = { kind: 'engine_away', how: 'unresponsive', address: null, said: 'no answer within 10 s' } as const
+
 test('an engine that is away may be back in a moment, and requests wait for that', async t => {
-  const rig = await openRig(t, { check: () => 'the container engine does not answer' })
+  const rig = await openRig(t, { check: () => ENGINE_AWAY })
   const id = await balancedEndpoint(rig)
   assert.deepEqual(await refused(rig, id), [])
   await rig.clock.advance(60_000)

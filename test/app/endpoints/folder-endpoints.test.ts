@@ -26,11 +26,12 @@ test('a folder is found again by the next start', async t => {
 })
 
 test('a folder that has nothing to run for its kind of endpoint is refused, and leaves nothing behind', async t => {
-  const check = (_: string, __: string, type?: string) => (type === 'LOAD_BALANCER' ? 'it has no server.py' : null)
+  const missing = { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'] } as const
+  const check = (_: string, __: string, type?: string) => (type === 'LOAD_BALANCER' ? missing : null)
   const rig = await openRig(t, { check })
   await assert.rejects(
     rig.services.folderEndpoint({ ...folder, type: 'LOAD_BALANCER' }),
-    /^AppError: it has no server.py$/,
+    /^AppError: folder '\/x' has no server.py or server.js, and args gives no command$/,
   )
   assert.deepEqual(await rig.store.templates.list(DEFAULT_OWNER), [])
   await rig.services.folderEndpoint(folder)

@@ -131,7 +131,7 @@ test('a worker that has ended stays visible for 24 hours with its exit and last 
   assert.deepEqual((await worker.record()).exit, {
     code: 3,
     signal: null,
-    cause: 'exited with code 3',
+    cause: { kind: 'ended' },
     lastLines: ['one', 'two'],
   })
   await rig.change(endpoint, { workersMin: 0, workersMax: 0 })

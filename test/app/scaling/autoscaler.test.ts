@@ -319,10 +319,10 @@ test('a crash loop explains itself with the exit, the output and what to do', as
 test('a worker that cannot be started counts as a crash, with the reason', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
-  rig.fleet.failNextStart('there is no such image')
+  rig.fleet.failNextStart({ kind: 'image_vanished', image: 'a' })
   await rig.submit(endpoint)
   await rig.clock.advance(500)
-  assert.match((await rig.why(endpoint)).summary, /there is no such image/)
+  assert.match((await rig.why(endpoint)).summary, /could not be started: image 'a' was downloaded and is not there/)
   await rig.clock.advance(1_000)
   assert.equal(rig.fleet.running().length, 1)
 })
@@ -342,11 +342,11 @@ test('a missing secret keeps workers from starting, says so, and a new secret me
 })
 
 test('an image that can never be started is tried again when the endpoint is changed', async t => {
-  const rig = await openRig(t, { check: image => (image === 'broken' ? 'this image is broken' : null) })
+  const rig = await openRig(t, { check: image => (image === 'broken' ? { kind: 'image_invalid', image } : null) })
   const endpoint = await rig.endpoint({ template: { imageName: 'broken' } })
   await rig.submit(endpoint)
   await rig.clock.advance(1_000)
-  assert.match((await rig.why(endpoint)).summary, /this image is broken/)
+  assert.match((await rig.why(endpoint)).summary, /'broken' is no reference of a container image/)
   assert.equal(rig.fleet.started.length, 0)
   const query = 'query ($id: String!) { myself { endpoint(id: $id) { templateId } } }'
   const { templateId } = (await rig.graphql(query, { id: endpoint })).myself.endpoint

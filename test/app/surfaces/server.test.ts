@@ -169,7 +169,7 @@ test('a worker that ended while the server was away gives its jobs back', async 
   await rig.start()
   const job = await rig.job(endpoint, id)
   assert.deepEqual([job.status, job.lostAttempts], ['IN_QUEUE', 1])
-  assert.equal((await worker.record()).exit?.cause, 'ended while the server was away')
+  assert.deepEqual((await worker.record()).exit?.cause, { kind: 'unseen', when: 'server_away' })
   await rig.clock.advance(1_100)
   assert.equal(await rig.worker(-1).takeJob(), id)
 })

@@ -61,7 +61,7 @@ test('a worker whose end is recorded is forgotten', async t => {
   const { fleet, running } = servicesOf(rig)
   running.of({ id: worker.id, state: 'READY' }).tellStop(job('j'), 'told')
   await rig.ports.driver.kill(worker.id)
-  await fleet.recordExit(worker.id, { code: 1, signal: null, cause: 'crashed' })
+  await fleet.recordExit(worker.id, { code: 1, signal: null, cause: { kind: 'ended' } })
   assert.equal(running.size, 0)
 })
 

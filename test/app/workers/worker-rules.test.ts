@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, JobId } from '../../../src/core/ids.ts'
+import { exitText, type Worker } from '../../../src/core/workers/worker.ts'
 import { problemText } from '../../../src/core/workers/worker-problem.ts'
 import { type Answer, openRig, type Rig, type RigWorker } from '../../support/rig.ts'
+
+const endOf = (worker: Worker) => exitText(worker, worker.exit!)
 
 const python = (version: string) => ({ 'user-agent': `RunPod-Python-SDK/${version} (Linux; x86_64)` })
 const SDK = python('1.12.0')
@@ -202,9 +205,9 @@ test('a worker that pings and never asks again is ended as stuck, and that count
   assert.ok(!rig.fleet.killed.has(worker.id))
   await pingFor(rig, worker, 1)
   assert.ok(rig.fleet.killed.has(worker.id))
-  const { stopReason, exit } = await worker.record()
-  assert.equal(stopReason, 'wedged')
-  assert.equal(exit?.cause, 'was ended because it pinged for 115 s without asking for a job, so its loop is stuck')
+  const record = await worker.record()
+  assert.equal(record.stopReason, 'wedged')
+  assert.equal(endOf(record), 'was ended because it pinged for 115 s without asking for a job, so its loop is stuck')
   assert.equal((await rig.health(endpoint)).workers.unhealthy, 1)
   await rig.submit(endpoint)
   const why = await rig.why(endpoint)
@@ -243,7 +246,7 @@ test('a silent worker is ended first, and only then its job is given to another'
   assert.ok(!rig.fleet.killed.has(worker.id))
   await rig.clock.advance(4_000)
   assert.ok(rig.fleet.killed.has(worker.id))
-  assert.equal((await worker.record()).exit?.cause, 'was ended because nothing was heard from it for 35 s')
+  assert.equal(endOf(await worker.record()), 'was ended because nothing was heard from it for 35 s')
   assert.deepEqual(
     [await statusOf(rig, endpoint, ids[0]!), (await rig.job(endpoint, ids[0]!)).lostAttempts],
     ['IN_QUEUE', 1],
@@ -345,7 +348,7 @@ test('a failed fitness check is told with its reason, while the worker is there 
   rig.fleet.exit(worker.id, { code: 1 })
   await rig.clock.advance(100)
   const cause = 'exited with code 1 because its check _memory_check failed: RuntimeError: Insufficient memory'
-  assert.equal((await worker.record()).exit?.cause, cause)
+  assert.equal(endOf(await worker.record()), cause)
   const why = await rig.why(endpoint)
   assert.deepEqual([why.cause, why.summary.includes(cause)], ['fitness_failed', true])
   assert.equal((await rig.health(endpoint)).workers.unhealthy, 1)

@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { openCircuitOf } from '../../../src/core/balancing/circuit-breaker.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
-import { missingSecretsText, missingVolumeText } from '../../../src/core/workers/worker-failure.ts'
+import type { StartFailure } from '../../../src/core/workers/start-failure.ts'
+import type { ExitCause } from '../../../src/core/workers/worker-exit.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 type Fields = Parameters<typeof aSnapshot>[0]
@@ -15,18 +16,34 @@ function asked(fields: Fields): EndpointSnapshot {
   return { ...aSnapshot({ queue: { queued: 1 }, ...fields, endpoint: { ...endpoint, ...fields.endpoint } }), requests }
 }
 
-const crashes = (count: number, cause = 'exited with code 1') =>
+const crashes = (count: number, cause: ExitCause = { kind: 'ended' }) =>
   Array.from({ length: count }, () => anExit({}, { cause }))
-const neverStarted = (cause: string) => [anExit({ startedAtMs: null }, { code: null, cause })]
-const SECRET = missingSecretsText(['HF'])
+const refused = (said: string): StartFailure => ({ kind: 'engine_refused', said })
+const neverStarted = (failure: StartFailure) => [
+  anExit({ startedAtMs: null }, { code: null, cause: { kind: 'not_started', failure } }),
+]
+const SECRET: StartFailure = { kind: 'secrets_missing', names: ['HF'] }
+
+const NO_PROGRAM: StartFailure = {
+  kind: 'init_failed',
+  program: 'x',
+  problem: 'missing',
+  said: 'No such file or directory',
+  architecture: 'x86_64',
+}
 
 /** Situations in which no worker is there, and after how many seconds who asks is told to come again; null where requests wait. */
-const situations: [what: string, fields: Fields, startProblem: string | null, retryAfterSeconds: number | null][] = [
+const situations: [
+  what: string,
+  fields: Fields,
+  startFailure: StartFailure | null,
+  retryAfterSeconds: number | null,
+][] = [
   ['nothing is known against a start', {}, null, null],
   ['a secret is missing', {}, SECRET, 30],
-  ['a volume is missing', {}, missingVolumeText('v1'), 30],
-  ['its folder is missing', {}, "folder '/srv/x' does not exist", 30],
-  ['the engine is away', {}, 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock', null],
+  ['a volume is missing', {}, { kind: 'volume_missing', volume: 'v1' }, 30],
+  ['its folder is missing', {}, { kind: 'folder_missing', folder: '/srv/x' }, 30],
+  ['the engine is away', {}, refused('Cannot connect to the Docker daemon at unix:///var/run/docker.sock'), null],
   ['a secret is missing while a worker works', { workers: [{ held: 1 }] }, SECRET, null],
   ['a secret is missing while a worker starts', { workers: [{ state: 'STARTING' }] }, SECRET, null],
   [
@@ -47,33 +64,32 @@ const situations: [what: string, fields: Fields, startProblem: string | null, re
   ],
   ['ten workers crashed', { exits: crashes(10) }, null, 300],
   ['ten workers of the version before crashed', { exits: crashes(10), endpoint: { version: 2 } }, null, null],
-  ['the image is not there', { exits: neverStarted('manifest for a/b:1 not found') }, null, 30],
-  ['the image may not be read', { exits: neverStarted('pull access denied for a/b') }, null, 30],
-  ['the registry is not reached', { exits: neverStarted('dial tcp: lookup x: no such host') }, null, null],
-  ['the registry allows no more', { exits: neverStarted('toomanyrequests: slow down') }, null, null],
-  ['the disk is full', { exits: neverStarted('no space left on device') }, null, null],
-  [
-    'its program is not there',
-    { exits: crashes(1, 'exited with code 127 because its program x was not found in PATH') },
-    null,
-    30,
-  ],
+  ['the image is not there', { exits: neverStarted(refused('manifest for a/b:1 not found')) }, null, 30],
+  ['the image may not be read', { exits: neverStarted(refused('pull access denied for a/b')) }, null, 30],
+  ['the registry is not reached', { exits: neverStarted(refused('dial tcp: lookup x: no such host')) }, null, null],
+  ['the registry allows no more', { exits: neverStarted(refused('toomanyrequests: slow down')) }, null, null],
+  ['the disk is full', { exits: neverStarted(refused('no space left on device')) }, null, null],
+  ['its program is not there', { exits: crashes(1, { kind: 'program_not_started', failure: NO_PROGRAM }) }, null, 30],
   ['the machine has no such GPU', { queuedWorkers: [aQueued({ resource: 'gpu_type' })] }, null, 30],
   ['all GPUs are in use', { queuedWorkers: [aQueued({ resource: 'gpu' })] }, null, null],
 ]
 
-for (const [what, fields, startProblem, retryAfterSeconds] of situations) {
+for (const [what, fields, startFailure, retryAfterSeconds] of situations) {
   test(`where ${what}, requests ${retryAfterSeconds === null ? 'wait' : 'are refused with the words of explain'}`, () => {
     const snapshot = asked(fields)
-    const outage = openCircuitOf(snapshot, { startProblem, nowMs: NOW })
+    const outage = openCircuitOf(snapshot, { startFailure, nowMs: NOW })
     assert.equal(outage?.retryAfterSeconds ?? null, retryAfterSeconds)
     const capacity = { freeWorkers: null, bound: 'nothing' }
-    const { summary } = explainEndpoint(snapshot, { capacity, startProblem, nowMs: NOW })
+    const { summary } = explainEndpoint(snapshot, { capacity, startFailure, nowMs: NOW })
     if (outage !== null) assert.equal(outage.cause, summary)
   })
 }
 
 test('jobs wait, whatever the matter is, and a cause is bounded in length', () => {
-  assert.equal(openCircuitOf(aSnapshot({ queue: { queued: 1 } }), { startProblem: SECRET, nowMs: NOW }), null)
-  assert.equal(openCircuitOf(asked({}), { startProblem: 'x'.repeat(10_000), nowMs: NOW })?.cause.length, 500)
+  assert.equal(openCircuitOf(aSnapshot({ queue: { queued: 1 } }), { startFailure: SECRET, nowMs: NOW }), null)
+  assert.equal(
+    openCircuitOf(asked({}), { startFailure: { kind: 'other', problem: 'x'.repeat(10_000) }, nowMs: NOW })?.cause
+      .length,
+    500,
+  )
 })

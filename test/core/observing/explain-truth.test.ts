@@ -10,10 +10,12 @@ import {
 } from '../../../src/core/observing/explain.ts'
 import { desiredWorkers } from '../../../src/core/scaling/scale.ts'
 import { crashBackoff, takesJobs, type Worker, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import type { ExitCause } from '../../../src/core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 const CHECK: WorkerProblem = { kind: 'check_failed', check: 'gpu', reason: 'no card' }
+const IMAGE_GONE: ExitCause = { kind: 'not_started', failure: { kind: 'image_gone', image: 'a' } }
 const ago = fc.integer({ min: 0, max: 100_000 }).map(ms => NOW - ms)
 const maybe = fc.option(ago, { nil: null })
 const version = fc.constantFrom(1, 1, 1, 0)
@@ -35,7 +37,7 @@ const anyExit = fc
     version,
     exitedAtMs: ago,
     jobsFinished: fc.nat(1),
-    cause: fc.constantFrom('exited with code 1', 'was killed: out of memory', 'manifest unknown'),
+    cause: fc.constantFrom<ExitCause>({ kind: 'ended' }, { kind: 'out_of_memory', limitMb: 400 }, IMAGE_GONE),
   })
   .map(({ cause, ...fields }) => anExit(fields as Partial<Worker>, { cause, code: null }))
 
@@ -63,7 +65,7 @@ const anySituation = fc.record({
     { maxLength: 7 },
   ),
   full: fc.boolean(),
-  startProblem: fc.constantFrom(null, null, null, 'there is no folder'),
+  startFailure: fc.constantFrom(null, null, null, { kind: 'folder_missing', folder: '/srv/x' } as const),
 })
 
 type Situation = typeof anySituation extends fc.Arbitrary<infer Of> ? Of : never
@@ -91,7 +93,7 @@ function truthOf({ cause }: Explanation, situation: Situation): boolean {
     case 'paused':
       return true
     case 'image_error':
-      return situation.startProblem !== null || (backoff.last?.startedAtMs === null && !has('READY'))
+      return situation.startFailure !== null || (backoff.last?.startedAtMs === null && !has('READY'))
     case 'crash_loop':
     case 'out_of_memory':
     case 'hung_start':
@@ -128,7 +130,7 @@ test('of whatever situation exactly one cause is named, and it and all that is s
     fc.property(anySituation, situation => {
       const context: ExplainContext = {
         capacity: { freeWorkers: situation.full ? 0 : null, bound: 'the limit of 2 workers' },
-        startProblem: situation.startProblem,
+        startFailure: situation.startFailure,
         nowMs: NOW,
         pullPercent: () => 12,
       }

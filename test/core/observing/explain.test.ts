@@ -12,8 +12,8 @@ import {
   type WaitCause,
 } from '../../../src/core/observing/explain.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
+import { type StartFailure, startFailureText } from '../../../src/core/workers/start-failure.ts'
 import type { WorkerLoad } from '../../../src/core/workers/worker.ts'
-import { missingSecretsText, missingVolumeText } from '../../../src/core/workers/worker-failure.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { aJob, anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
@@ -21,7 +21,7 @@ type Fields = Parameters<typeof aSnapshot>[0]
 
 const context = (fields: Partial<ExplainContext> = {}): ExplainContext => ({
   capacity: { freeWorkers: null, bound: 'nothing' },
-  startProblem: null,
+  startFailure: null,
   nowMs: NOW,
   ...fields,
 })
@@ -44,24 +44,28 @@ function waiting(reason: string) {
 }
 
 /** A worker whose process or container could not be started. */
-function neverStarted(cause: string) {
-  return anExit({ startedAtMs: null, readyAtMs: null }, { code: null, signal: null, cause })
+function neverStarted(failure: StartFailure) {
+  return anExit(
+    { startedAtMs: null, readyAtMs: null },
+    { code: null, signal: null, cause: { kind: 'not_started', failure } },
+  )
 }
 
 /** What the driver or the settings say before anything is started. */
-function startProblems(): [WaitCause, string, Fields, Partial<ExplainContext>][] {
-  const problems: [WaitCause, string][] = [
-    ['image_error', "folder '/srv/x' does not exist"],
-    ['engine_away', 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock'],
-    ['secret_missing', missingSecretsText(['HF'])],
-    ['volume_missing', missingVolumeText('v1')],
-    ['settings_invalid', servingProblem({ PORT: '0' })!],
+function startFailures(): [WaitCause, string, Fields, Partial<ExplainContext>][] {
+  const failures: [WaitCause, StartFailure][] = [
+    ['image_error', { kind: 'folder_missing', folder: '/srv/x' }],
+    ['engine_away', { kind: 'engine_away', how: 'lost', address: 'unix:///var/run/docker.sock', said: '' }],
+    ['engine_away', { kind: 'engine_refused', said: 'Cannot connect to the Docker daemon at unix:///x' }],
+    ['secret_missing', { kind: 'secrets_missing', names: ['HF'] }],
+    ['volume_missing', { kind: 'volume_missing', volume: 'v1' }],
+    ['settings_invalid', { kind: 'settings_invalid', problem: servingProblem({ PORT: '0' })! }],
   ]
-  return problems.map(([cause, startProblem]) => [
+  return failures.map(([cause, startFailure]) => [
     cause,
-    `no worker can be started: ${startProblem}`,
+    `no worker can be started: ${startFailureText(startFailure)}`,
     { queue: one },
-    { startProblem },
+    { startFailure },
   ])
 }
 
@@ -74,7 +78,7 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'mine is paused: workersMax is 0, so jobs are accepted and wait',
     { queue: one, endpoint: { workersMax: 0 } },
   ],
-  ...startProblems(),
+  ...startFailures(),
   ['crash_loop', 'the last worker exited with code 1; the next one starts in 1 s', { queue: one, exits: [anExit()] }],
   [
     'crash_loop',
@@ -92,20 +96,20 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   ],
   [
     'image_error',
-    'the last worker could not be started: manifest for a/b:1 not found; the next one starts in 1 s',
-    { queue: one, exits: [neverStarted('manifest for a/b:1 not found')] },
+    'the last worker could not be started: the container engine refuses it: manifest for a/b:1 not found; the next one starts in 1 s',
+    { queue: one, exits: [neverStarted({ kind: 'engine_refused', said: 'manifest for a/b:1 not found' })] },
   ],
   [
     'out_of_memory',
-    'the last worker was killed since it used more than its memory limit of 4 GB; the next one starts in 1 s',
-    { queue: one, exits: [anExit({}, { cause: 'was killed since it used more than its memory limit of 4 GB' })] },
+    'the last worker exited with code 1 after it had used more than its 400 MB of memory; the next one starts in 1 s',
+    { queue: one, exits: [anExit({}, { cause: { kind: 'out_of_memory', limitMb: 400 } })] },
   ],
   [
     'fitness_failed',
     'the last worker was ended because its check gpu failed: no card; the next one starts in 1 s',
     {
       queue: one,
-      exits: [anExit({ stopReason: 'unhealthy' }, { cause: 'was ended because its check gpu failed: no card' })],
+      exits: [anExit({ stopReason: 'unhealthy', problem: CHECK })],
     },
   ],
   [
@@ -123,24 +127,23 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     'the last worker was ended because it did not ask for a job within 420 s of its start; the next one starts in 1 s',
     {
       queue: one,
-      exits: [
-        anExit(
-          { stopReason: 'hung_start' },
-          { cause: 'was ended because it did not ask for a job within 420 s of its start' },
-        ),
-      ],
+      exits: [anExit({ stopReason: 'hung_start', problem: { kind: 'hung_start', limitS: 420 } })],
     },
   ],
   [
     'never_healthy',
-    'the last worker was ended because it was not healthy within 480 s of its start: nothing listens on port 80; the next one starts in 1 s',
+    'the last worker was ended because it was not healthy within 480 s of its start: nothing listens on port 80 (its variable PORT); the next one starts in 1 s',
     {
       queue: one,
       exits: [
-        anExit(
-          { stopReason: 'never_healthy' },
-          { cause: 'was ended because it was not healthy within 480 s of its start: nothing listens on port 80' },
-        ),
+        anExit({
+          stopReason: 'never_healthy',
+          problem: {
+            kind: 'never_healthy',
+            limitS: 480,
+            health: { kind: 'not_listening', port: 80, variable: 'PORT' },
+          },
+        }),
       ],
     },
   ],
@@ -285,7 +288,7 @@ test('work that was to be done on GPUs and is done on the CPU is noted', () => {
 
 test('where a worker has the port that the next ones want, it is said: as the cause, and as a note while it works', () => {
   const cause = 'exited with code 1; port 8001, which its variable VLLM_PORT names, is in use by another worker'
-  const exits = [anExit({}, { cause })]
+  const exits = [anExit({}, { suspicion: { port: 8001, variable: 'VLLM_PORT', with: 'worker' } })]
   const alone = explainEndpoint(aSnapshot({ queue: one, exits }), context())
   assert.ok(alone.summary.includes(cause), alone.summary)
   assert.match(alone.action ?? '', /workersMax to 1/)
@@ -323,7 +326,7 @@ test('of several causes the one is named whose mending would change something', 
   const exits = [anExit()]
   const cause = (fields: Fields, around?: Partial<ExplainContext>) =>
     explainEndpoint(aSnapshot({ queue: one, ...fields }), context(around)).cause
-  const problem = { startProblem: 'x', ...FULL }
+  const problem: Partial<ExplainContext> = { startFailure: { kind: 'other', problem: 'x' }, ...FULL }
   assert.equal(cause({ endpoint: { workersMax: 0 }, exits }, problem), 'paused')
   assert.equal(cause({ exits }, problem), 'image_error')
   assert.equal(cause({ exits }, FULL), 'crash_loop')

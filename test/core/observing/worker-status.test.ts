@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../../src/core/observing/worker-status.ts'
-import { exitCause, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import { endOf, exitText, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import type { ObservedExit } from '../../../src/core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
@@ -69,14 +70,21 @@ test('whatever workers there are, each has one status, and the counts sum to the
 })
 
 test('what may be behind the end of a worker is told where it failed and was of no use', () => {
-  const observed = { cause: 'exited with code 1', suspicion: 'port 8001 is in use' }
+  const suspicion = { port: 8001, variable: 'VLLM_PORT', with: 'worker' } as const
+  const observed = { code: 1, signal: null, cause: { kind: 'ended' } } as const
+  const taken = 'port 8001, which its variable VLLM_PORT names, is in use by another worker'
   const fresh = { problem: null, stopReason: null, readyAtMs: null, jobsFinished: 0, serves: null }
-  assert.equal(exitCause(fresh, observed), 'exited with code 1; port 8001 is in use')
-  assert.equal(exitCause(fresh, { cause: 'exited with code 1' }), 'exited with code 1')
+  const told = (worker: Parameters<typeof endOf>[0] & Parameters<typeof exitText>[0], exit: ObservedExit) =>
+    exitText(worker, endOf(worker, exit))
+  assert.equal(told(fresh, { ...observed, suspicion }), `exited with code 1; ${taken}`)
+  assert.equal(told(fresh, observed), 'exited with code 1')
   assert.equal(
-    exitCause({ ...fresh, problem: { kind: 'hung_start', limitS: 420 }, stopReason: 'hung_start' }, observed),
-    'was ended because it did not ask for a job within 420 s of its start; port 8001 is in use',
+    told(
+      { ...fresh, problem: { kind: 'hung_start', limitS: 420 }, stopReason: 'hung_start' },
+      { ...observed, suspicion },
+    ),
+    `was ended because it did not ask for a job within 420 s of its start; ${taken}`,
   )
-  assert.equal(exitCause({ ...fresh, stopReason: 'idle' }, observed), 'exited with code 1')
-  assert.equal(exitCause({ ...fresh, readyAtMs: 1, jobsFinished: 3 }, observed), 'exited with code 1')
+  assert.equal(told({ ...fresh, stopReason: 'idle' }, { ...observed, suspicion }), 'exited with code 1')
+  assert.equal(told({ ...fresh, readyAtMs: 1, jobsFinished: 3 }, { ...observed, suspicion }), 'exited with code 1')
 })

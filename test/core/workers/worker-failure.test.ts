@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { WorkerExit } from '../../../src/core/workers/worker.ts'
 import {
-  adviceFor,
-  adviceForStart,
-  type CrashCause,
-  crashCauseOf,
-  missingSecretsText,
-  missingVolumeText,
+  type PullProblem,
+  type StartFailure,
   startFailureOf,
-} from '../../../src/core/workers/worker-failure.ts'
+  startFailureText,
+  startRemedy,
+} from '../../../src/core/workers/start-failure.ts'
+import type { WorkerExit } from '../../../src/core/workers/worker-exit.ts'
+import { adviceFor, type CrashCause, crashCauseOf } from '../../../src/core/workers/worker-failure.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { EngineError, engineError, startRefusal } from '../../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
@@ -19,8 +18,7 @@ const CUDA = 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.0
 const OLD_DRIVER = 'RuntimeError: The NVIDIA driver on your system is too old (found version 11040)'
 const GATED = '401 Client Error: Unauthorized for url: https://huggingface.co/meta/x/resolve/main/config.json'
 
-const VLLM_TAKEN =
-  'was ended because it did not ask for a job within 420 s of its start; port 8001, which its variable VLLM_PORT names, is in use by another worker'
+const DB_TAKEN = { port: 5432, variable: 'DB_PORT', with: 'program' } as const
 
 const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: WorkerProblem][] = [
   ['a missing Python module', { lastLines: ["ModuleNotFoundError: No module named 'runpod'"] }, /pip install runpod\)/],
@@ -35,24 +33,20 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
     { lastLines: ['FATAL ERROR: Reached heap limit - JavaScript heap out of memory'] },
     /too little/,
   ],
-  ['a full memory, by the engine', { code: 137, cause: 'was killed: out of memory (limit 4096 MB)' }, /more memory/],
+  ['a full memory, by the engine', { code: 137, cause: { kind: 'out_of_memory', limitMb: 4096 } }, /more memory/],
   ['a port in use', { lastLines: ['Error: listen EADDRINUSE: address already in use :::8000'] }, /variable PORT/],
   ['a port in use, by Python', { lastLines: ['OSError: [Errno 98] Address already in use'] }, /variable PORT/],
   [
     'a port that another worker has',
-    { cause: VLLM_TAKEN },
+    { suspicion: { port: 8001, variable: 'VLLM_PORT', with: 'worker' } },
     /workersMax to 1, .* the one in VLLM_PORT/,
     { kind: 'hung_start', limitS: 420 },
   ],
-  [
-    'a port that another program has',
-    { cause: 'exited with code 1; port 5432, which its variable DB_PORT names, is in use by another program' },
-    /if the worker is to listen on the port in DB_PORT/,
-  ],
+  ['a port that another program has', { suspicion: DB_TAKEN }, /if the worker is to listen on the port in DB_PORT/],
   [
     'the port of a service, and another reason',
     {
-      cause: 'exited with code 1; port 5432, which its variable DB_PORT names, is in use by another program',
+      suspicion: DB_TAKEN,
       lastLines: ["ModuleNotFoundError: No module named 'psycopg'"],
     },
     /pip install psycopg/,
@@ -84,7 +78,7 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
   ['a hung start', { signal: 'SIGKILL' }, /RUNPOD_INIT_TIMEOUT/, { kind: 'hung_start', limitS: 420 }],
   [
     'a full container disk',
-    { signal: 'SIGKILL', cause: 'was killed because it wrote more than the 5 GB of its container disk' },
+    { signal: 'SIGKILL', cause: { kind: 'disk_full', limitGb: 5, of: 'container' } },
     /raise the container disk/,
   ],
   [
@@ -101,13 +95,16 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
 
 for (const [what, exit, advice, problem = null] of ends) {
   test(`after ${what} there is advice`, () => {
-    assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines: [], ...exit }, problem), advice)
+    assert.match(
+      adviceFor({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [], ...exit }, problem),
+      advice,
+    )
   })
 }
 
 test('a file that a command names and that is not there is no package to install', () => {
   const lastLines = ["Error: Cannot find module '/srv/worker/handler.mjs'"]
-  assert.match(adviceFor({ code: 1, signal: null, cause: 'ended', lastLines }, null), /name files that exist/)
+  assert.match(adviceFor({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines }, null), /name files that exist/)
 })
 
 test('output that was made to be slow to read does not hold the server up', () => {
@@ -115,27 +112,27 @@ test('output that was made to be slow to read does not hold the server up', () =
     part.repeat(200_000 / part.length),
   )
   for (const line of evil) {
-    adviceFor({ code: 1, signal: null, cause: line, lastLines: Array(20).fill(line) }, null)
-    adviceForStart(line)
-    assert.equal(startFailureOf(line), 'image_error')
+    adviceFor({ code: 1, signal: null, cause: { kind: 'ended' }, lastLines: Array(20).fill(line) }, null)
+    assert.equal(startRemedy({ kind: 'engine_refused', said: line }).cause, 'image_error')
   }
 })
 
 /** What an engine's refusal becomes. */
-function refused(message: string): string {
-  return startRefusal(new EngineError(message, 500, false)).message
+function refused(said: string): StartFailure {
+  return startFailureOf(startRefusal(new EngineError(said, 500, false)))
 }
 
-const starts: [problem: string, cause: CrashCause, advice: RegExp][] = [
-  [missingSecretsText(['A', 'B']), 'secret_missing', /runyard secrets create/],
-  [missingVolumeText('vol1'), 'volume_missing', /networkVolumes/],
+/** Failures, and texts of engines and registries. */
+const starts: [failure: StartFailure | string, cause: CrashCause, advice: RegExp][] = [
+  [{ kind: 'secrets_missing', names: ['A', 'B'] }, 'secret_missing', /runyard secrets create/],
+  [{ kind: 'volume_missing', volume: 'vol1' }, 'volume_missing', /networkVolumes/],
   [
     'Cannot connect to the Docker daemon at unix:///run/docker.sock. Is it running?',
     'engine_away',
     /start the container engine/,
   ],
   ['connect ENOENT /var/run/docker.sock', 'engine_away', /start the container engine/],
-  ["image 'a' needs a container engine, and none is configured", 'image_error', /dir:<folder>/],
+  [{ kind: 'engine_not_configured', image: 'a' }, 'image_error', /dir:<folder>/],
   ['manifest for a/b:1 not found: manifest unknown: manifest unknown', 'image_error', /name and the tag/],
   ['No such image: a:1', 'image_error', /name and the tag/],
   [
@@ -176,27 +173,28 @@ const starts: [problem: string, cause: CrashCause, advice: RegExp][] = [
     'image_error',
     /catatonit/,
   ],
-  ['Podman 4.3.1 gives containers no GPUs of NVIDIA when it is asked over its API', 'image_error', /newer Podman/],
+  [{ kind: 'podman_without_gpus', version: '4.3.1', needed: '5.4' }, 'image_error', /newer Podman/],
+  [{ kind: 'engine_elsewhere' }, 'image_error', /engine of this machine/],
+  [{ kind: 'folder_outside', folder: '/x', real: null, roots: ['/srv'] }, 'image_error', /--process-root/],
   [
-    'a container of a load-balancing endpoint cannot be started: its engine is on another machine, and this server would not reach what it serves',
-    'image_error',
-    /engine of this machine/,
-  ],
-  ["folder '/x' is outside of the process roots: /srv", 'image_error', /--process-root/],
-  [
-    "folder '/x' has no server.py, server.ts, server.mjs or server.js, and args gives no command",
+    { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'] },
     'image_error',
     /put such a file into the folder/,
   ],
   ['something else', 'image_error', /save the template/],
 ]
 
-for (const [problem, cause, advice] of starts) {
-  test(`a start that fails with "${problem.slice(0, 60)}" is ${cause}, with advice`, () => {
-    assert.equal(startFailureOf(problem), cause)
-    assert.match(adviceForStart(problem), advice)
-    const never = anExit({ startedAtMs: null, readyAtMs: null }, { code: null, cause: problem })
+for (const [given, cause, advice] of starts) {
+  const failure: StartFailure = typeof given === 'string' ? { kind: 'engine_refused', said: given } : given
+  const text = typeof given === 'string' ? given : startFailureText(given)
+  test(`a start that fails with "${text.slice(0, 60)}" is ${cause}, with advice`, () => {
+    const found = startRemedy(failure)
+    assert.equal(found.cause, cause)
+    assert.match(found.advice, advice)
+    const ended = { code: null, signal: null, cause: { kind: 'not_started', failure } } as const
+    const never = anExit({ startedAtMs: null, readyAtMs: null }, ended)
     assert.equal(crashCauseOf(never), cause)
+    assert.equal(adviceFor(never.exit!, null), found.advice)
   })
 }
 
@@ -221,30 +219,60 @@ test('of what the engine says its own words are kept, and not those of the libra
 
 test('what the driver of containers says of a start is understood', () => {
   for (const [thrown, cause, advice] of refusals) {
-    const { message } = startRefusal(thrown)
-    assert.equal(startFailureOf(message), cause, message)
-    assert.match(adviceForStart(message), advice, message)
+    const failure = startFailureOf(startRefusal(thrown))
+    const found = startRemedy(failure)
+    assert.equal(found.cause, cause, failure.kind)
+    assert.match(found.advice, advice, failure.kind)
   }
 })
 
-/** Its sentences about downloads, as `pull` makes them. */
-const pulls: [said: string, advice: RegExp][] = [
-  ['r.io wants a credential, and the template names none (unauthorized)', /registry credential/],
-  ['r.io does not accept the credential of the template (unauthorized)', /registry credential/],
-  ['r.io has no such image, or it is private and the template names no credential (denied)', /registry credential/],
-  ['r.io has no such image (manifest unknown)', /name and the tag/],
-  ['r.io cannot be reached (dial tcp: lookup r.io: no such host)', /reaches the registry/],
-  ['nothing came for 5 minutes', /reaches the registry/],
-  ['it was not built for a machine of this kind (no matching manifest for linux/arm64)', /--platform/],
-  ['r.io allows no more downloads for now (toomanyrequests)', /allows more downloads/],
-  ['there is no space left on the disk of the container engine (no space left on device)', /free disk space/],
+/** Why a download failed, what the engine said of it, what people are told, and what helps. */
+const pulls: [why: PullProblem, said: string, told: string, advice: RegExp][] = [
+  [
+    'credential_missing',
+    'unauthorized',
+    'r.io wants a credential, and the template names none (unauthorized)',
+    /registry credential/,
+  ],
+  [
+    'credential_refused',
+    'unauthorized',
+    'r.io does not accept the credential of the template (unauthorized)',
+    /registry credential/,
+  ],
+  [
+    'not_found_or_private',
+    'denied',
+    'r.io has no such image, or it is private and the template names no credential (denied)',
+    /registry credential/,
+  ],
+  [
+    'not_found_for_credential',
+    'denied',
+    'r.io has no such image, or not for the credential of the template (denied)',
+    /registry credential/,
+  ],
+  ['not_found', 'manifest unknown', 'r.io has no such image (manifest unknown)', /name and the tag/],
+  ['unreachable', 'dial tcp: lookup', 'r.io cannot be reached (dial tcp: lookup)', /reaches the registry/],
+  ['stalled', 'nothing came for 5 minutes', 'nothing came for 5 minutes', /reaches the registry/],
+  [
+    'other_processor',
+    'no matching manifest',
+    'it was not built for a machine of this kind (no matching manifest)',
+    /--platform/,
+  ],
+  ['download_limit', 'slow down', 'r.io allows no more downloads for now (slow down)', /allows more downloads/],
+  ['disk_full', 'no space', 'there is no space left on the disk of the container engine (no space)', /free disk space/],
+  ['unknown', 'x509: certificate has expired', 'x509: certificate has expired', /reaches the registry/],
+  ['unknown', 'something else', 'something else', /save the template/],
 ]
 
-test('what the driver of containers says of a download is understood', () => {
-  for (const [said, advice] of pulls) {
-    const problem = `image 'r.io/a:1' cannot be downloaded: ${said}`
-    assert.equal(startFailureOf(problem), 'image_error', problem)
-    assert.match(adviceForStart(problem), advice, problem)
+test('a download that fails is told with what the engine said, and with advice', () => {
+  for (const [why, said, told, advice] of pulls) {
+    const failure: StartFailure = { kind: 'pull_failed', image: 'r.io/a:1', host: 'r.io', why, said }
+    assert.equal(startFailureText(failure), `image 'r.io/a:1' cannot be downloaded: ${told}`)
+    assert.equal(startRemedy(failure).cause, 'image_error')
+    assert.match(startRemedy(failure).advice, advice, why)
   }
 })
 
@@ -277,12 +305,12 @@ const containerEnds: [what: string, end: Partial<ContainerEnd>, cause: CrashCaus
 for (const [what, end, cause, advice] of containerEnds) {
   test(`after ${what} of a container the cause is ${cause}, with advice`, () => {
     const ended = anExit({}, { ...containerExit({ ...ENDED, ...end }), lastLines: [] })
-    assert.equal(crashCauseOf(ended), cause, ended.exit?.cause ?? '')
+    assert.equal(crashCauseOf(ended), cause, String(ended.exit?.cause.kind))
     assert.match(adviceFor(ended.exit!, null), advice)
   })
 }
 
 test('a worker whose start was not recorded since the server ended just then has not failed to start', () => {
-  const gone = anExit({ startedAtMs: null }, { code: null, cause: 'ended while the server was away' })
+  const gone = anExit({ startedAtMs: null }, { code: null, cause: { kind: 'unseen', when: 'server_away' } })
   assert.equal(crashCauseOf(gone), 'crash_loop')
 })

@@ -11,7 +11,7 @@ const told = (fields: Partial<Worker>) =>
 test('the story of a worker has each thing that was done with it, at its instant', () => {
   const started = { startedAtMs: NOW + 40, readyAtMs: NOW + 1_250, sdk: 'sdk/1' }
   const stopped = { stopReason: 'idle', stopRequestedAtMs: NOW + 20_000, stoppingAtMs: NOW + 30_000 } as const
-  const exit = { code: 0, signal: null, cause: 'exited with code 0', lastLines: [] }
+  const exit = { code: 0, signal: null, cause: { kind: 'ended' }, lastLines: [] } as const
   assert.deepEqual(told({ ...started, ...stopped, exit, exitedAtMs: NOW + 31_000, jobsFinished: 3 }), [
     '0 created for version 1 of endpoint endpoint, driver mock',
     '40 started after 40 ms',
@@ -23,7 +23,8 @@ test('the story of a worker has each thing that was done with it, at its instant
 })
 
 test('a worker that could not be started says why, and one that was ended because of a problem says which', () => {
-  const exit = { code: null, signal: null, cause: "cannot start 'x': permission denied", lastLines: [] }
+  const failure = { kind: 'program_refused', name: 'x', code: 'EACCES' } as const
+  const exit = { code: null, signal: null, cause: { kind: 'not_started', failure }, lastLines: [] } as const
   assert.deepEqual(told({ exit, exitedAtMs: NOW + 5 }).slice(1), [
     "5 could not be started: cannot start 'x': permission denied",
   ])
@@ -42,7 +43,7 @@ test('lines only ever follow those that were told before', () => {
     { readyAtMs: NOW + 3 },
     { stopReason: 'idle', stopRequestedAtMs: NOW + 4 },
     { stoppingAtMs: NOW + 5 },
-    { exitedAtMs: NOW + 5, exit: { code: 1, signal: null, cause: 'exited with code 1', lastLines: [] } },
+    { exitedAtMs: NOW + 5, exit: { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [] } },
   ]
   let record: Partial<Worker> = {}
   let before: string[] = []

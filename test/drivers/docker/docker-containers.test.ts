@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
+import { startFailureText } from '../../../src/core/workers/start-failure.ts'
+import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import type { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { exitOf } from '../../contract/driver.ts'
@@ -123,7 +125,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     mkdirSync(path)
     writeFileSync(join(path, 'text'), 'just text\n')
     const volume = { id: 'v' as VolumeId, path }
-    const causeOf = async (program: string) => (await exit(await run([program], { volume }))).cause
+    const causeOf = async (program: string) => observedExitText(await exit(await run([program], { volume })))
     assert.match(await causeOf('/nowhere'), /^exited with code (127|1) because its program.* does not exist/)
     assert.match(await causeOf('/runpod-volume/text'), /^exited with code (126|1) because its program.* is not exec/)
   })
@@ -131,7 +133,10 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
   test('a container that somebody removes has ended, and it is told who did it', async () => {
     const worker = await run(['sleep', '60'])
     await machine.engine.getContainer(`runyard-${worker}`).remove({ force: true })
-    assert.match((await exit(worker)).cause, /was killed by SIGKILL|removed from the container engine by somebody/)
+    assert.match(
+      observedExitText(await exit(worker)),
+      /was killed by SIGKILL|removed from the container engine by somebody/,
+    )
   })
 
   test('its output is in the log once and whole, however often the server is replaced meanwhile', async () => {
@@ -170,7 +175,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     const handle = await driver.start(spec)
     const alone = machine.driver({ addresses: () => engineAddresses('unix:///nowhere.sock', {}) })
     assert.match(
-      String(await alone.check(spec.image, '')),
+      startFailureText((await alone.check(spec.image, ''))!),
       /container engine is away: none was found at unix:\/\/\/nowhere\.sock/,
     )
     assert.equal(await alone.adopt(spec.workerId, null), false)
@@ -178,7 +183,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     assert.deepEqual(await alone.observe(spec.workerId), { state: 'running' })
     await assert.rejects(alone.start(machine.spec(['true'])), { code: 'invalid', message: /container engine is away/ })
     await alone.kill(spec.workerId)
-    assert.match((await exitOf(machine.notifier, alone, spec.workerId)).cause, /^ended/)
+    assert.match(observedExitText(await exitOf(machine.notifier, alone, spec.workerId)), /^ended/)
     await alone.release(spec.workerId)
     await exit(spec.workerId)
   })

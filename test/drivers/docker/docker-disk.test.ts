@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
+import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import { LABELS } from '../../../src/drivers/docker/container-spec.ts'
 import { diskFault } from '../../../src/drivers/docker/disk-watch.ts'
 import { createDockerDriver } from '../../../src/drivers/docker/docker.ts'
@@ -21,7 +22,7 @@ const MINUTE_MS = 60_000
 test('a container has done something wrong when it has written more than its disk has', () => {
   assert.equal(diskFault(0, 1), null)
   assert.equal(diskFault(5_000_000_000, 5), null)
-  assert.equal(diskFault(5_000_000_001, 5), 'wrote more than the 5 GB of its container disk')
+  assert.deepEqual(diskFault(5_000_000_001, 5), { kind: 'disk_full', limitGb: 5, of: 'container' })
 })
 
 describe('a container on an engine that is there', { skip: noDocker, timeout: 60_000 }, () => {
@@ -50,11 +51,11 @@ describe('a container on an engine that is there', { skip: noDocker, timeout: 60
         }
         await new Promise<void>(resolve => systemClock.after(100, resolve))
       }
-      const { cause, signal } = await exitOf(machine.notifier, driver, greedy.workerId)
+      const exit = await exitOf(machine.notifier, driver, greedy.workerId)
       const bound = (await machine.engine.getContainer(`runyard-${greedy.workerId}`).inspect()).HostConfig.StorageOpt
       if (bound === undefined || bound === null) {
-        assert.equal(cause, 'was killed because it wrote more than the 0.01 GB of its container disk')
-        assert.equal(signal, 'SIGKILL')
+        assert.equal(observedExitText(exit), 'was killed because it wrote more than the 0.01 GB of its container disk')
+        assert.equal(exit.signal, 'SIGKILL')
       }
       assert.deepEqual(await driver.observe(modest.workerId), { state: 'running' })
       await driver.kill(modest.workerId)
@@ -114,8 +115,8 @@ const HANDLE = '{"container":"c","process":null}'
 test('the disk of a container of an earlier run is watched too', { timeout: 20_000 }, async context => {
   const { driver, notifier, killed } = await openPlayed(context, () => 2_000_000_001)
   assert.equal(await driver.adopt(worker, HANDLE), true)
-  const { cause } = await exitOf(notifier, driver, worker)
-  assert.equal(cause, 'was killed because it wrote more than the 2 GB of its container disk')
+  const exit = await exitOf(notifier, driver, worker)
+  assert.equal(observedExitText(exit), 'was killed because it wrote more than the 2 GB of its container disk')
   assert.deepEqual(killed, ['SIGKILL'])
 })
 
@@ -126,7 +127,7 @@ test('so is that of one that was taken over while the engine was away', { timeou
   while ((await driver.check('image', '')) === null) await new Promise<void>(resolve => fastClock.after(500, resolve))
   assert.equal(await driver.adopt(worker, HANDLE), true)
   await listen()
-  assert.match((await exitOf(notifier, driver, worker)).cause, /wrote more than the 2 GB/)
+  assert.match(observedExitText(await exitOf(notifier, driver, worker)), /wrote more than the 2 GB/)
 })
 
 test('an engine that cannot say how much was written ends nobody', { timeout: 20_000 }, async context => {

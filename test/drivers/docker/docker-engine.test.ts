@@ -3,11 +3,17 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import util from 'node:util'
-import { startFailureOf } from '../../../src/core/workers/worker-failure.ts'
+import { startFailureText } from '../../../src/core/workers/start-failure.ts'
 import { Engine } from '../../../src/drivers/docker/engine.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { fastClock, type Played, playEngine } from '../../support/played-engine.ts'
+
+/** Why there is no engine, for people; null when there is one. */
+async function absence(engine: Engine): Promise<string | null> {
+  const found = await engine.absence()
+  return found === null ? null : startFailureText({ kind: 'engine_away', ...found })
+}
 
 /** @param clock a fast one brings deadlines within a test, on a busy machine also to calls that are being answered */
 async function play(context: TestContext, played: Played, clock = fastClock) {
@@ -54,7 +60,7 @@ test('the API is spoken in a version that the engine knows', { timeout: 20_000 }
   const spoken = async (ApiVersion: string, MinAPIVersion: string) => {
     const played = { version: { ApiVersion, MinAPIVersion }, answers: new Map() }
     const { engine, paths } = await play(context, played, systemClock)
-    return (await engine.problem()) ?? paths.find(path => path.endsWith('/info'))
+    return (await absence(engine)) ?? paths.find(path => path.endsWith('/info'))
   }
   assert.equal(await spoken('1.41', '1.12'), '/v1.41/info')
   assert.equal(await spoken('1.52', '1.44'), '/v1.44/info')
@@ -66,10 +72,10 @@ test('the API is spoken in a version that the engine knows', { timeout: 20_000 }
 test('one that does not answer is said so, and used as soon as it does', { timeout: 20_000 }, async context => {
   const answers = new Map([['/info', () => {}]])
   const played = await play(context, { answers })
-  assert.match(String(await played.engine.problem()), /does not answer as it should at unix:.*: no answer within 5 s/)
+  assert.match(String(await absence(played.engine)), /does not answer as it should at unix:.*: no answer within 5 s/)
   answers.clear()
   await played.until(() => played.ups() === 1)
-  assert.equal(await played.engine.problem(), null)
+  assert.equal(await played.engine.absence(), null)
 })
 
 test('one that goes is noticed by its events, and found again', { timeout: 20_000 }, async context => {
@@ -77,7 +83,7 @@ test('one that goes is noticed by its events, and found again', { timeout: 20_00
   await played.until(() => played.ups() === 1)
   await played.hangUp()
   await played.until(() => played.aways() === 1)
-  assert.equal(startFailureOf(String(await played.engine.problem())), 'engine_away')
+  assert.equal((await played.engine.absence())?.how, 'lost')
   await assert.rejects(played.engine.call({ method: 'GET', path: '/x' }), { status: null, away: true })
   await played.listen()
   await played.until(() => played.ups() === 2)
@@ -94,7 +100,7 @@ test('one that hangs although its events stay open is taken for gone', { timeout
 test('a call costs no more when many others are open', { timeout: 20_000 }, async context => {
   const answers = new Map([['/follow', (response: ServerResponse) => response.flushHeaders()]])
   const { engine } = await play(context, { answers }, systemClock)
-  await engine.problem()
+  await engine.absence()
   // What the modem writes out of each call, whether or not anybody reads it.
   const { mock } = context.mock.method(util, 'inspect')
   const written = async () => {
@@ -114,7 +120,7 @@ test('a call that is not answered ends by its deadline, and a 503 is told', { ti
     ['/slow', () => {}],
   ])
   const { engine } = await play(context, { answers }, systemClock)
-  await engine.problem()
+  await engine.absence()
   await assert.rejects(engine.call({ method: 'GET', path: '/busy' }), { status: 503, message: 'node is busy' })
   await assert.rejects(engine.call({ method: 'GET', path: '/slow', deadlineMs: 100 }), {
     status: null,

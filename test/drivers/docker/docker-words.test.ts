@@ -4,7 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { adviceFor, startFailureOf } from '../../../src/core/workers/worker-failure.ts'
+import { startFailureOf, startRemedy } from '../../../src/core/workers/start-failure.ts'
+import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
+import { adviceFor } from '../../../src/core/workers/worker-failure.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine-address.ts'
 import { EngineError, startRefusal } from '../../../src/drivers/docker/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
@@ -64,8 +66,8 @@ const killed: ContainerEnd = {
 test('the end of a container is told in a sentence', () => {
   const end = (changes: Partial<ContainerEnd>) => {
     const plain = { code: 1, outOfMemory: false, withEngine: false, asked: false, memoryMb: null, tail: '' }
-    const { code, signal, cause } = containerExit({ ...plain, architecture: 'x86_64', ...changes })
-    return [code, signal, cause]
+    const exit = containerExit({ ...plain, architecture: 'x86_64', ...changes })
+    return [exit.code, exit.signal, observedExitText(exit)]
   }
   assert.deepEqual(end({ code: 0 }), [0, null, 'exited with code 0'])
   assert.deepEqual(end({ code: 139 }), [null, 'SIGSEGV', 'was killed by SIGSEGV'])
@@ -102,8 +104,9 @@ test('what an engine says about a start becomes a reason', () => {
   assert.match(reason('strange'), /^the container engine refuses it: strange$/)
   assert.match(reason('nobody listens there', null, true), /cannot be reached: nobody/)
   assert.match(reason('no answer within 10 s', null), /does not answer: no answer within 10 s/)
-  for (const away of [reason('nobody listens there', null, true), reason('no answer within 10 s', null)]) {
-    assert.equal(startFailureOf(away), 'engine_away')
+  for (const isAway of [true, false]) {
+    const failure = startFailureOf(startRefusal(new EngineError('whatever it says', null, isAway)))
+    assert.deepEqual([failure.kind, startRemedy(failure).cause], ['engine_away', 'engine_away'])
   }
 })
 

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { platform } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import { observedExitText, portConflictText } from '../../../src/core/workers/worker-exit.ts'
 import { FreePorts, PORT_RANGE, portsOf } from '../../../src/drivers/served-ports.ts'
 import { exitOf } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
@@ -69,8 +70,8 @@ describe('the ports of a process worker', { timeout: 60_000 }, () => {
     const other = await listen(taken)
     try {
       worker.say('serve')
-      const { cause } = await exitOf(machine.notifier, driver, spec.workerId)
-      assert.equal(cause, 'exited with code 1')
+      const exit = await exitOf(machine.notifier, driver, spec.workerId)
+      assert.equal(observedExitText(exit), 'exited with code 1')
       assert.ok((await machine.logs.tail(spec.workerId, 50)).some(({ line }) => line.includes('EADDRINUSE')))
       const next = machine.spec('serving', { serves: SERVES })
       await driver.start(next)
@@ -125,8 +126,13 @@ describe('a port that the variables of a process worker name', {
   async function end(variable: string, port: number, driver = machine.driver()) {
     const spec = machine.spec('failing', { env: { [variable]: String(port), OTHER_PORT: 'none', PORTS: '1' } })
     await driver.start(spec)
-    const { cause, suspicion } = await exitOf(machine.notifier, driver, spec.workerId)
-    return { cause, suspicion, lines: (await machine.logs.tail(spec.workerId, 5)).map(({ line }) => line) }
+    const exit = await exitOf(machine.notifier, driver, spec.workerId)
+    const suspicion = exit.suspicion && portConflictText(exit.suspicion)
+    return {
+      cause: observedExitText(exit),
+      suspicion,
+      lines: (await machine.logs.tail(spec.workerId, 5)).map(({ line }) => line),
+    }
   }
 
   test('and that another worker has is told with its end, and at the begin of its output', async () => {

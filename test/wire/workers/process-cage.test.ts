@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { type ObservedExit, observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import { cageOptions } from '../../../src/drivers/cage/arguments.ts'
 import { Cage } from '../../../src/drivers/cage/cage.ts'
 import { findLimits } from '../../../src/drivers/cage/limits.ts'
@@ -14,7 +15,7 @@ import { OwnNetwork } from '../../../src/drivers/cage/own-network.ts'
 import { tryCage } from '../../../src/drivers/cage/trial.ts'
 import type { ProcessDriver } from '../../../src/drivers/process/process.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
-import type { ObservedExit, WorkerSpec } from '../../../src/ports/driver.ts'
+import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
@@ -223,9 +224,9 @@ for (const [name, isOwn, lack] of [
         const watched = machine.driver({ cage: cages(0.1), clock: impatient })
         const spec = machine.spec('', { args: `'${process.execPath}' fills.mjs` })
         await watched.start(spec)
-        const { signal, cause } = await exitOf(watched, spec)
+        const exit = await exitOf(watched, spec)
         assert.deepEqual(
-          [signal, cause],
+          [exit.signal, observedExitText(exit)],
           ['SIGKILL', 'was killed because it wrote more than the 0.1 GB of its disk (--worker-disk)'],
         )
         await watched.release(spec.workerId)

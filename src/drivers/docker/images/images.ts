@@ -2,7 +2,7 @@
  * The images of containers: which one a worker gets, when it is downloaded, and when what was downloaded is removed again.
  * Images that somebody else brought to the engine are used and never removed.
  */
-import { AppError } from '../../../core/errors.ts'
+import { WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential, StartWatch } from '../../../ports/driver.ts'
 import type { Engine } from '../engine.ts'
@@ -50,7 +50,7 @@ export class Images {
    * Sees to it that an image is there. All workers of a release get the one that the first of them found: a name may mean something
    * else a minute later.
    * @returns the reference by which a container is made of it
-   * @throws AppError `invalid` with the reason
+   * @throws WorkerStartError with the reason
    */
   async ensure(wish: ImageWish): Promise<string> {
     const { image, watch } = wish
@@ -59,7 +59,7 @@ export class Images {
     const exact = await this.#resolve(image, wish)
     const chosen = (await watch?.pins?.pin(exact, pinned)) ?? exact
     if (chosen !== exact && !(await this.#have(chosen, wish))) {
-      throw new AppError('invalid', `image '${chosen}', which this release runs, is no longer there`)
+      throw new WorkerStartError({ kind: 'image_gone', image: chosen })
     }
     return this.#use(chosen)
   }
@@ -108,7 +108,7 @@ export class Images {
       return this.#exactOf(image, found)
     }
     const downloaded = await this.#inspect(image)
-    if (downloaded === null) throw new AppError('invalid', `image '${image}' was downloaded and is not there`)
+    if (downloaded === null) throw new WorkerStartError({ kind: 'image_vanished', image })
     return this.#exactOf(image, downloaded)
   }
 

@@ -1,9 +1,10 @@
 /** Downloads of images: one for all workers that wait for the same image, with how far it has come. */
 import { AppError } from '../../../core/errors.ts'
+import { type PullProblem, WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential } from '../../../ports/driver.ts'
 import type { Engine } from '../engine.ts'
-import { clean, engineError } from '../engine-error.ts'
+import { clean, EngineAway, type EngineError, engineError } from '../engine-error.ts'
 import { parseReference } from './image-reference.ts'
 
 /** What to download, for whom. */
@@ -47,7 +48,7 @@ export class Pulls {
     this.#clock = clock
   }
 
-  /** Downloads an image. @throws AppError `invalid` with the reason */
+  /** Downloads an image. @throws WorkerStartError with the reason */
   async pull(request: PullRequest): Promise<void> {
     const { image, credential, signal, onPercent } = request
     // Somebody who may not have an image must not get it from one who may.
@@ -117,9 +118,8 @@ export class Pulls {
       progress.add(readReport(rest))
     } catch (thrown) {
       if (thrown instanceof AppError) throw thrown
-      const minutes = STALL_MS / 60_000
-      const message = stalled ? `nothing came for ${minutes} minutes` : engineError(thrown).message
-      throw pullRefusal(image, credential, message, thrown)
+      if (stalled) throw pullFailure(image, 'stalled', `nothing came for ${STALL_MS / 60_000} minutes`, thrown)
+      throw pullRefusal(image, credential, engineError(thrown))
     } finally {
       cancel()
     }
@@ -189,50 +189,42 @@ export function authOf(image: string, { username, password }: RegistryCredential
 }
 
 /** The reason why an image could not be downloaded. What the registry said is part of it, passwords never are. */
-function pullRefusal(image: string, credential: RegistryCredential | null, message: string, cause: unknown): AppError {
+function pullRefusal(image: string, credential: RegistryCredential | null, error: EngineError): WorkerStartError {
+  const { message } = error
+  if (error instanceof EngineAway) return pullFailure(image, 'engine_away', message, error)
   const said = clean(credential === null ? message : message.replaceAll(credential.password, '***'))
-  const host = parseReference(image)?.registry ?? 'its registry'
-  const reason = REASONS.find(([pattern]) => pattern.test(said))?.[1](host, credential !== null)
-  return new AppError(
-    'invalid',
-    `image '${image}' cannot be downloaded: ${reason ?? said}${reason ? ` (${said})` : ''}`,
-    {
-      cause,
-    },
-  )
+  const why = REASONS.find(([words]) => words.test(said))?.[1](credential !== null) ?? 'unknown'
+  return pullFailure(image, why, said, error)
 }
 
-const REASONS: readonly (readonly [RegExp, (host: string, known: boolean) => string])[] = [
-  [/no space left/i, () => 'there is no space left on the disk of the container engine'],
-  [/toomanyrequests|rate limit/i, host => `${host} allows no more downloads for now`],
-  [
-    /no matching manifest|does not match the specified platform|no match for platform/i,
-    () => 'it was not built for a machine of this kind',
-  ],
+function pullFailure(image: string, why: PullProblem, said: string, cause: unknown): WorkerStartError {
+  const host = parseReference(image)?.registry ?? 'its registry'
+  return new WorkerStartError({ kind: 'pull_failed', image, host, why, said }, { cause })
+}
+
+/** What engines and registries say of a download that fails. */
+const REASONS: readonly (readonly [RegExp, (hasCredential: boolean) => PullProblem])[] = [
+  [/no space left/i, () => 'disk_full'],
+  [/toomanyrequests|rate limit/i, () => 'download_limit'],
+  [/no matching manifest|does not match the specified platform|no match for platform/i, () => 'other_processor'],
   [
     /unauthorized|authentication required|no basic auth|incorrect username or password|\b401\b/i,
-    (host, known) =>
-      known
-        ? `${host} does not accept the credential of the template`
-        : `${host} wants a credential, and the template names none`,
+    has => (has ? 'credential_refused' : 'credential_missing'),
   ],
   [
     /access denied|access to the resource is denied|may require|forbidden|\b403\b/i,
-    (host, known) =>
-      known
-        ? `${host} has no such image, or not for the credential of the template`
-        : `${host} has no such image, or it is private and the template names no credential`,
+    has => (has ? 'not_found_for_credential' : 'not_found_or_private'),
   ],
-  [/manifest unknown|not found|name unknown|does not exist/i, host => `${host} has no such image`],
+  [/manifest unknown|not found|name unknown|does not exist/i, () => 'not_found'],
   [
     /dial tcp|no such host|i\/o timeout|connection refused|connection reset|tls|client\.timeout|request canceled|deadline exceeded|\beof\b|unreachable|proxyconnect/i,
-    host => `${host} cannot be reached`,
+    () => 'unreachable',
   ],
 ]
 
 function untilAborted(done: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const give = () => reject(new AppError('invalid', 'it was stopped while its image was being downloaded'))
+    const give = () => reject(new WorkerStartError({ kind: 'stopped', during: 'download' }))
     if (signal.aborted) give()
     signal.addEventListener('abort', give, { once: true })
     done.then(resolve, reject).finally(() => signal.removeEventListener('abort', give))

@@ -4,10 +4,10 @@ import {
   type StopReason,
   WORKER_STATES,
   type Worker,
-  type WorkerExit,
   type WorkerLoad,
   type WorkerState,
 } from '../../../core/workers/worker.ts'
+import type { WorkerExit } from '../../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../core/workers/worker-problem.ts'
 import type { WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
 import type { ServedTime } from '../../../ports/store/usage-store.ts'

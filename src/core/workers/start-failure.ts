@@ -1,0 +1,346 @@
+/** Why a worker cannot be started: a value, made where it is known, and the only function that says it to people. */
+import { AppError, type ErrorCode, toAppError } from '../errors.ts'
+import { OPERATOR_FOLDERS } from './host-folder.ts'
+import { remedyInForeignText, START_REMEDIES, type StartRemedy } from './start-remedy.ts'
+
+/** What is known of each kind of failure. `said` is text of a container engine, a registry or the system. */
+interface StartFailures {
+  // What the owner has saved.
+  readonly template_missing: { readonly template: string }
+  readonly secrets_missing: { readonly names: readonly string[] }
+  readonly volume_missing: { readonly volume: string }
+  readonly settings_invalid: { readonly problem: string }
+  readonly args_invalid: { readonly problem: string }
+  readonly image_invalid: { readonly image: string }
+  readonly folder_reserved: object
+  // How the server was started.
+  readonly workers_off: { readonly problem: string }
+  readonly process_folders_missing: object
+  readonly process_root_missing: { readonly image: string }
+  readonly engine_not_configured: { readonly image: string }
+  // Folders that run as processes.
+  readonly folder_unnamed: object
+  readonly folder_missing: { readonly folder: string }
+  readonly folder_not_a_folder: { readonly path: string }
+  /** `real` is null where the folder is no link. */
+  readonly folder_outside: { readonly folder: string; readonly real: string | null; readonly roots: readonly string[] }
+  readonly handler_missing: { readonly folder: string; readonly files: readonly string[] }
+  readonly program_missing: { readonly name: string; readonly path: string }
+  readonly program_not_executable: { readonly name: string; readonly path: string }
+  readonly program_not_in_path: { readonly name: string; readonly path: string; readonly looksLikeShell: boolean }
+  readonly program_refused: { readonly name: string; readonly code: string }
+  readonly null_character: { readonly name: string }
+  readonly private_folder: { readonly code: string }
+  readonly ports_exhausted: { readonly first: number; readonly last: number }
+  // Container engines.
+  readonly engine_away: EngineAbsence
+  readonly engine_refused: { readonly said: string }
+  readonly engine_elsewhere: object
+  readonly engine_disk_full: object
+  readonly network_refused: { readonly said: string }
+  readonly network_gone: { readonly said: string }
+  readonly volume_unseen: object
+  readonly memory_too_small: { readonly memoryMb: number | null }
+  readonly init_missing: { readonly said: string }
+  readonly gpu_toolkit_missing: { readonly said: string }
+  readonly gpu_device_missing: { readonly said: string }
+  readonly gpu_not_listed: { readonly index: number; readonly count: number; readonly folder: string }
+  readonly podman_without_gpus: { readonly version: string; readonly needed: string }
+  // Images.
+  readonly pull_failed: {
+    readonly image: string
+    readonly host: string
+    readonly why: PullProblem
+    readonly said: string
+  }
+  readonly image_gone: { readonly image: string }
+  readonly image_vanished: { readonly image: string }
+  readonly image_without_command: object
+  readonly image_program_missing: { readonly said: string }
+  readonly image_program_not_executable: { readonly said: string }
+  readonly image_of_other_processor: object
+  /** The init of a container could not start its program; `program` is null where the init does not name it. */
+  readonly init_failed: {
+    readonly program: string | null
+    readonly problem: 'missing' | 'not_executable' | 'other_processor' | 'unknown'
+    readonly said: string
+    readonly architecture: string
+  }
+  // Anything else.
+  readonly stopped: { readonly during: 'download' | 'start' }
+  readonly other: { readonly problem: string }
+}
+
+/** Why a worker cannot be started. */
+export type StartFailure = {
+  [Kind in keyof StartFailures]: { readonly kind: Kind } & StartFailures[Kind]
+}[keyof StartFailures]
+
+/** How a container engine is away. `address` is null where it does not matter. */
+export interface EngineAbsence {
+  readonly how: 'not_found' | 'lost' | 'unreachable' | 'unresponsive' | 'overloaded'
+  readonly address: string | null
+  readonly said: string
+}
+
+/** Why an image could not be downloaded; `unknown` where only the text of the engine tells. */
+export type PullProblem =
+  | 'disk_full'
+  | 'download_limit'
+  | 'other_processor'
+  | 'credential_missing'
+  | 'credential_refused'
+  | 'not_found'
+  | 'not_found_or_private'
+  | 'not_found_for_credential'
+  | 'unreachable'
+  | 'stalled'
+  | 'engine_away'
+  | 'unknown'
+
+/** A start, or a check before it, that failed for a reason that is known. */
+export class WorkerStartError extends AppError {
+  readonly failure: StartFailure
+
+  constructor(failure: StartFailure, extras: { readonly cause?: unknown; readonly code?: ErrorCode } = {}) {
+    const { code = 'invalid', ...others } = extras
+    super(code, startFailureText(failure), others)
+    this.failure = failure
+  }
+}
+
+/** What a start has thrown, as a value. */
+export function startFailureOf(thrown: unknown): StartFailure {
+  return thrown instanceof WorkerStartError ? thrown.failure : { kind: 'other', problem: toAppError(thrown).message }
+}
+
+type Rules = {
+  readonly [Kind in keyof StartFailures]: readonly [
+    text: (failure: StartFailures[Kind]) => string,
+    remedy: StartRemedy | ((failure: StartFailures[Kind]) => StartRemedy),
+  ]
+}
+
+const foreign = ({ said }: { readonly said: string }) => remedyInForeignText(said)
+
+/** What each failure is called, and what helps. */
+const RULES: Rules = {
+  template_missing: [({ template }) => `its template ${template} does not exist`, 'other'],
+  secrets_missing: [
+    ({ names }) => `the environment refers to secrets that do not exist: ${names.join(', ')}`,
+    'secrets',
+  ],
+  volume_missing: [({ volume }) => `its network volume ${volume} does not exist`, 'volume'],
+  settings_invalid: [({ problem }) => problem, 'settings'],
+  args_invalid: [({ problem }) => problem, 'other'],
+  image_invalid: [({ image }) => `'${image}' is no reference of a container image`, 'other'],
+  folder_reserved: [() => OPERATOR_FOLDERS, 'other'],
+  workers_off: [({ problem }) => problem, 'other'],
+  process_folders_missing: [
+    () => 'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root',
+    'process_root',
+  ],
+  process_root_missing: [
+    ({ image }) => `image '${image}' runs a folder of this machine, and no --process-root is set`,
+    'process_root',
+  ],
+  engine_not_configured: [
+    ({ image }) => `image '${image}' needs a container engine, and none is configured`,
+    'engine_setting',
+  ],
+  folder_unnamed: [() => "image 'dir:' needs the path of a folder", 'other'],
+  folder_missing: [({ folder }) => `folder '${folder}' does not exist`, 'other'],
+  folder_not_a_folder: [({ path }) => `'${path}' is not a folder`, 'other'],
+  folder_outside: [
+    ({ folder, real, roots }) =>
+      `folder '${folder}'${real === null ? '' : `, which is really '${real}',`} is outside of the process roots: ${roots.join(', ')}`,
+    'process_root',
+  ],
+  handler_missing: [
+    ({ folder, files }) =>
+      `folder '${folder}' has no ${files.slice(0, -1).join(', ')} or ${files.at(-1)}, and args gives no command`,
+    'handler',
+  ],
+  program_missing: [({ name, path }) => `cannot start '${name}': ${path} does not exist`, 'command'],
+  program_not_executable: [
+    ({ name, path }) => `cannot start '${name}': ${path} is not an executable file`,
+    'entry_point',
+  ],
+  program_not_in_path: [
+    ({ name, path, looksLikeShell }) => {
+      const hint = looksLikeShell ? "; args is no shell script: for one, write sh -c '...'" : ''
+      return `cannot start '${name}': not found in PATH (${path})${hint}`
+    },
+    'command',
+  ],
+  program_refused: [
+    ({ name, code }) => `cannot start '${name}': ${SPAWN_PROBLEMS[code] ?? code}`,
+    ({ code }) => (code === 'ENOENT' || code === 'EACCES' ? 'entry_point' : 'other'),
+  ],
+  null_character: [({ name }) => `cannot start '${name}': an argument or variable holds a NUL character`, 'other'],
+  private_folder: [
+    ({ code }) => `cannot write the private folder or the log of the worker: ${code}`,
+    ({ code }) => (code === 'ENOSPC' ? 'disk' : 'other'),
+  ],
+  ports_exhausted: [
+    ({ first, last }) => `no port from ${first} to ${last} of this machine is free for a worker to serve`,
+    'other',
+  ],
+  engine_away: [engineAwayText, 'engine'],
+  engine_refused: [({ said }) => `the container engine refuses it: ${said}`, foreign],
+  engine_elsewhere: [
+    () =>
+      'a container of a load-balancing endpoint cannot be started: its engine is on another machine, and this server would not reach what it serves',
+    'local_engine',
+  ],
+  engine_disk_full: [() => NO_SPACE, 'disk'],
+  network_refused: [({ said }) => `the engine makes no network for containers: ${said}`, foreign],
+  network_gone: [({ said }) => `the network of the containers is gone (${said})`, 'other'],
+  volume_unseen: [
+    () => 'the engine does not see the folder of the network volume; it has to run on this machine',
+    'other',
+  ],
+  memory_too_small: [({ memoryMb }) => `${memoryMb} MB of memory are too few for a container`, 'memory'],
+  init_missing: [({ said }) => `Podman has no init for containers; install catatonit (${said})`, 'container_init'],
+  gpu_toolkit_missing: [
+    ({ said }) => `the engine cannot give GPUs to containers; install the NVIDIA Container Toolkit (${said})`,
+    'gpu_toolkit',
+  ],
+  gpu_device_missing: [
+    ({ said }) => `the engine's machine has no device for the GPU; its driver amdgpu has to be loaded there (${said})`,
+    'amd_driver',
+  ],
+  gpu_not_listed: [
+    ({ index, count, folder }) => `GPU ${index} is not among the ${count} that the kernel lists (/${folder})`,
+    'other',
+  ],
+  podman_without_gpus: [
+    ({ version, needed }) =>
+      `Podman ${version} gives containers no GPUs of NVIDIA when it is asked over its API; ${needed} or newer is needed, or Docker`,
+    'podman',
+  ],
+  pull_failed: [pullText, ({ why, said }) => PULL_REMEDIES[why] ?? remedyInForeignText(said)],
+  image_gone: [({ image }) => `image '${image}', which this release runs, is no longer there`, 'image_name'],
+  image_vanished: [({ image }) => `image '${image}' was downloaded and is not there`, 'image_name'],
+  image_without_command: [() => 'the image names no command, and args gives none', 'command'],
+  image_program_missing: [({ said }) => `its program does not exist in the image (${said})`, 'command'],
+  image_program_not_executable: [({ said }) => `its program is not executable (${said})`, 'entry_point'],
+  image_of_other_processor: [
+    () => 'its program is built for another kind of processor than this machine has',
+    'architecture',
+  ],
+  init_failed: [initText, ({ problem, said }) => INIT_REMEDIES[problem] ?? remedyInForeignText(said)],
+  stopped: [
+    ({ during }) =>
+      during === 'download'
+        ? 'it was stopped while its image was being downloaded'
+        : 'it was stopped before its container was started',
+    'other',
+  ],
+  other: [({ problem }) => problem, 'other'],
+}
+
+const NO_SPACE = 'there is no space left on the disk of the container engine'
+
+const SPAWN_PROBLEMS: Readonly<Record<string, string>> = {
+  ENOENT: 'the program that its #! line names does not exist, or its folder was removed',
+  EACCES: 'permission denied',
+  E2BIG: 'its arguments and variables are too long',
+  EAGAIN: 'the machine has no room for more processes',
+}
+
+function engineAwayText({ how, address, said }: EngineAbsence): string {
+  const at = address === null ? '' : ` at ${address}`
+  switch (how) {
+    case 'not_found':
+      return `the container engine is away: none was found${at}; start Docker or Podman, or give --docker`
+    case 'lost':
+      return `the container engine is away: the connection to ${address} was lost`
+    case 'unreachable':
+      return `the container engine cannot be reached${at}: ${said}`
+    case 'unresponsive':
+      return `the container engine does not answer${address === null ? '' : ` as it should${at}`}: ${said}`
+    case 'overloaded':
+      return `the container engine is overloaded or shuts down: ${said}`
+  }
+}
+
+const PULL_REMEDIES: Readonly<Partial<Record<PullProblem, StartRemedy>>> = {
+  disk_full: 'disk',
+  download_limit: 'download_limit',
+  other_processor: 'architecture',
+  credential_missing: 'credential',
+  credential_refused: 'credential',
+  not_found: 'image_name',
+  not_found_or_private: 'credential',
+  not_found_for_credential: 'credential',
+  unreachable: 'registry',
+  stalled: 'registry',
+  engine_away: 'engine',
+}
+
+function pullText({ image, host, why, said }: StartFailures['pull_failed']): string {
+  const reason = pullReason(why, host)
+  return `image '${image}' cannot be downloaded: ${reason === null ? said : `${reason} (${said})`}`
+}
+
+/** Null where what was said is all that is known. */
+function pullReason(why: PullProblem, host: string): string | null {
+  switch (why) {
+    case 'disk_full':
+      return NO_SPACE
+    case 'download_limit':
+      return `${host} allows no more downloads for now`
+    case 'other_processor':
+      return 'it was not built for a machine of this kind'
+    case 'credential_missing':
+      return `${host} wants a credential, and the template names none`
+    case 'credential_refused':
+      return `${host} does not accept the credential of the template`
+    case 'not_found':
+      return `${host} has no such image`
+    case 'not_found_or_private':
+      return `${host} has no such image, or it is private and the template names no credential`
+    case 'not_found_for_credential':
+      return `${host} has no such image, or not for the credential of the template`
+    case 'unreachable':
+      return `${host} cannot be reached`
+    case 'stalled':
+    case 'engine_away':
+    case 'unknown':
+      return null
+  }
+}
+
+const INIT_REMEDIES: Readonly<Partial<Record<StartFailures['init_failed']['problem'], StartRemedy>>> = {
+  missing: 'command',
+  not_executable: 'entry_point',
+  other_processor: 'architecture',
+}
+
+function initText({ program: name, problem, said, architecture }: StartFailures['init_failed']): string {
+  const program = name === null ? 'its program' : `its program '${name}'`
+  switch (problem) {
+    case 'missing':
+      return `${program} does not exist in the image, or the program that its #! line names does not`
+    case 'not_executable':
+      return `${program} is not executable`
+    case 'other_processor':
+      return `${program} is no program for this machine (${architecture})`
+    case 'unknown':
+      return `${program} could not be started: ${said}`
+  }
+}
+
+/** A failure as a sentence for people. */
+export function startFailureText(failure: StartFailure): string {
+  const [text] = RULES[failure.kind]
+  return (text as (failure: StartFailure) => string)(failure)
+}
+
+/** What helps against a failure, and the cause that people are told. */
+export function startRemedy(failure: StartFailure): (typeof START_REMEDIES)[StartRemedy] {
+  const [, remedy] = RULES[failure.kind]
+  const name = typeof remedy === 'string' ? remedy : (remedy as (failure: StartFailure) => StartRemedy)(failure)
+  return START_REMEDIES[name]
+}

@@ -1,0 +1,87 @@
+/** How a worker ended: values, made where the end is seen, and the function that says them to people. */
+import { type StartFailure, startFailureText } from './start-failure.ts'
+
+/** What ended a worker, as far as it is known. */
+export type ExitCause =
+  /** Nothing is known but the code or the signal. */
+  | { readonly kind: 'ended' }
+  /** Its process or container could not be started at all. */
+  | { readonly kind: 'not_started'; readonly failure: StartFailure }
+  /** Its container was started, and the program in it was not. */
+  | { readonly kind: 'program_not_started'; readonly failure: StartFailure }
+  /** `limitMb` is null where the memory of the whole machine ran out. */
+  | { readonly kind: 'out_of_memory'; readonly limitMb: number | null }
+  /** It wrote more than its disk has: that of a container, or of a process in a cage. */
+  | { readonly kind: 'disk_full'; readonly limitGb: number; readonly of: 'container' | 'cage' }
+  | { readonly kind: 'too_many_files'; readonly limit: number }
+  | { readonly kind: 'engine_stopped' }
+  | { readonly kind: 'container_removed' }
+  | { readonly kind: 'server_stopped' }
+  /** Nobody saw it end: the server was away or was restarted, or it is not known to the driver or the engine. */
+  | { readonly kind: 'unseen'; readonly when: 'server_away' | 'server_restarted' | 'unknown' | 'unknown_to_engine' }
+
+/** A port that a variable of a worker names and on which another worker or program listens. */
+export interface PortConflict {
+  readonly port: number
+  readonly variable: string
+  readonly with: 'worker' | 'program'
+}
+
+/** The end of a process or container, as a driver sees it. */
+export interface ObservedExit {
+  readonly code: number | null
+  readonly signal: string | null
+  readonly cause: ExitCause
+  /** What may be behind it; left out when nothing is known. */
+  readonly suspicion?: PortConflict
+}
+
+/** How a worker ended, as it is kept. */
+export interface WorkerExit extends ObservedExit {
+  /** The end of its output. */
+  readonly lastLines: readonly string[]
+}
+
+/** An end as a sentence without its subject: "exited with code 1", "was killed by SIGKILL". */
+export function observedExitText({ code, signal, cause }: Pick<ObservedExit, 'code' | 'signal' | 'cause'>): string {
+  const plain = signal !== null ? `was killed by ${signal}` : code === null ? 'ended' : `exited with code ${code}`
+  switch (cause.kind) {
+    case 'ended':
+      return plain
+    case 'not_started':
+      return startFailureText(cause.failure)
+    case 'program_not_started':
+      return `${plain} because ${startFailureText(cause.failure)}`
+    case 'out_of_memory': {
+      const { limitMb } = cause
+      const limit = limitMb === null ? 'more memory than the machine has' : `more than its ${limitMb} MB of memory`
+      return signal === 'SIGKILL' ? `was killed because it used ${limit}` : `${plain} after it had used ${limit}`
+    }
+    case 'disk_full': {
+      const disk = cause.of === 'container' ? 'container disk' : 'disk (--worker-disk)'
+      return `was killed because it wrote more than the ${cause.limitGb} GB of its ${disk}`
+    }
+    case 'too_many_files':
+      return `was killed because it made more than ${cause.limit} files`
+    case 'engine_stopped':
+      return `${plain} when the container engine was stopped or restarted`
+    case 'container_removed':
+      return 'was removed from the container engine by somebody'
+    case 'server_stopped':
+      return 'was ended because the server stopped'
+    case 'unseen':
+      return UNSEEN[cause.when]
+  }
+}
+
+const UNSEEN: Readonly<Record<Extract<ExitCause, { readonly kind: 'unseen' }>['when'], string>> = {
+  server_away: 'ended while the server was away',
+  server_restarted: 'ended while or after the server was restarted; its exit code is unknown',
+  unknown: 'was not found',
+  unknown_to_engine: 'is not known to the container engine',
+}
+
+/** A conflict as a clause: "port 8001, which its variable VLLM_PORT names, is in use by another worker". */
+export function portConflictText({ port, variable, with: other }: PortConflict): string {
+  return `port ${port}, which its variable ${variable} names, is in use by another ${other}`
+}
