@@ -331,7 +331,7 @@ export class Rig {
   }
 
   /** The cause of `/explain`, with its sentence. */
-  async why(id: EndpointId): Promise<{ cause: string; summary: string }> {
+  async why(id: EndpointId): Promise<{ cause: string; summary: string; action: string | null }> {
     return (await this.ask('GET', `/v2/${id}/explain`)).json
   }
 

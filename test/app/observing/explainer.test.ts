@@ -74,3 +74,20 @@ test('an endpoint that is deleted while all are explained is left out', async t 
     [second],
   )
 })
+
+test('why a worker could not be started is kept as a value, and explained alike after a restart', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const failure = { kind: 'image_gone', image: 'docker daemon/manifest unknown:1' } as const
+  rig.fleet.failNextStart(failure)
+  await rig.submit(endpoint)
+  await rig.clock.advance(100)
+  const [worker] = await rig.store.workers.list(endpoint)
+  assert.deepEqual(worker?.exit?.cause, { kind: 'not_started', failure })
+  const before = await rig.why(endpoint)
+  assert.deepEqual([before.cause, /check the name and the tag/.test(before.action ?? '')], ['image_error', true])
+  await rig.crash()
+  await rig.start()
+  const { cause, action } = await rig.why(endpoint)
+  assert.deepEqual([cause, action], [before.cause, before.action])
+})

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AppError } from '../../../src/core/errors.ts'
+import { explainEndpoint } from '../../../src/core/observing/explain.ts'
+import {
+  type StartFailure,
+  startFailureOf,
+  startFailureText,
+  startRemedy,
+  WorkerStartError,
+} from '../../../src/core/workers/start-failure.ts'
+import type { ObservedExit } from '../../../src/core/workers/worker-exit.ts'
+import { adviceFor, crashCauseOf } from '../../../src/core/workers/worker-failure.ts'
+import { anExit, aSnapshot, NOW } from '../../support/snapshots.ts'
+
+type Kind = StartFailure['kind']
+type Samples = {
+  readonly [K in Kind]: readonly [failure: Omit<Extract<StartFailure, { kind: K }>, 'kind'>, text: string]
+}
+
+/** A failure of each kind, and what people are told of it. */
+const SAMPLES: Samples = {
+  template_missing: [{ template: 't1' }, 'its template t1 does not exist'],
+  secrets_missing: [{ names: ['A', 'B'] }, 'the environment refers to secrets that do not exist: A, B'],
+  volume_missing: [{ volume: 'v1' }, 'its network volume v1 does not exist'],
+  settings_invalid: [{ problem: 'the variable PORT must be a port' }, 'the variable PORT must be a port'],
+  args_invalid: [{ problem: 'args is odd' }, 'args is odd'],
+  image_invalid: [{ image: 'A' }, "'A' is no reference of a container image"],
+  folder_reserved: [
+    {},
+    "folders of this machine (images dir:...) are run only for the operator's account; use the image of a container",
+  ],
+  workers_off: [{ problem: 'containers are off' }, 'containers are off'],
+  process_folders_missing: [
+    {},
+    'the server was started with no folders to run as processes; name one with --worker, --lb or --process-root',
+  ],
+  process_root_missing: [
+    { image: 'dir:a' },
+    "image 'dir:a' runs a folder of this machine, and no --process-root is set",
+  ],
+  engine_not_configured: [{ image: 'a' }, "image 'a' needs a container engine, and none is configured"],
+  folder_unnamed: [{}, "image 'dir:' needs the path of a folder"],
+  folder_missing: [{ folder: '/a' }, "folder '/a' does not exist"],
+  folder_not_a_folder: [{ path: '/a' }, "'/a' is not a folder"],
+  folder_outside: [
+    { folder: '/a', real: '/b', roots: ['/c', '/d'] },
+    "folder '/a', which is really '/b', is outside of the process roots: /c, /d",
+  ],
+  handler_missing: [
+    { folder: '/a', files: ['x.py', 'x.ts', 'x.js'] },
+    "folder '/a' has no x.py, x.ts or x.js, and args gives no command",
+  ],
+  program_missing: [{ name: 'a', path: '/a' }, "cannot start 'a': /a does not exist"],
+  program_not_executable: [{ name: 'a', path: '/a' }, "cannot start 'a': /a is not an executable file"],
+  program_not_in_path: [
+    { name: 'a', path: '/bin', looksLikeShell: true },
+    "cannot start 'a': not found in PATH (/bin); args is no shell script: for one, write sh -c '...'",
+  ],
+  program_refused: [{ name: 'a', code: 'E2BIG' }, "cannot start 'a': its arguments and variables are too long"],
+  null_character: [{ name: 'a' }, "cannot start 'a': an argument or variable holds a NUL character"],
+  private_folder: [{ code: 'EROFS' }, 'cannot write the private folder or the log of the worker: EROFS'],
+  ports_exhausted: [{ first: 1, last: 2 }, 'no port from 1 to 2 of this machine is free for a worker to serve'],
+  engine_away: [
+    { how: 'not_found', address: 'unix:///a', said: '' },
+    'the container engine is away: none was found at unix:///a; start Docker or Podman, or give --docker',
+  ],
+  engine_refused: [{ said: 'no' }, 'the container engine refuses it: no'],
+  engine_elsewhere: [
+    {},
+    'a container of a load-balancing endpoint cannot be started: its engine is on another machine, and this server would not reach what it serves',
+  ],
+  engine_disk_full: [{}, 'there is no space left on the disk of the container engine'],
+  network_refused: [{ said: 'no' }, 'the engine makes no network for containers: no'],
+  network_gone: [{ said: 'no' }, 'the network of the containers is gone (no)'],
+  volume_unseen: [{}, 'the engine does not see the folder of the network volume; it has to run on this machine'],
+  memory_too_small: [{ memoryMb: 4 }, '4 MB of memory are too few for a container'],
+  init_missing: [{ said: 'no' }, 'Podman has no init for containers; install catatonit (no)'],
+  gpu_toolkit_missing: [
+    { said: 'no' },
+    'the engine cannot give GPUs to containers; install the NVIDIA Container Toolkit (no)',
+  ],
+  gpu_device_missing: [
+    { said: 'no' },
+    "the engine's machine has no device for the GPU; its driver amdgpu has to be loaded there (no)",
+  ],
+  gpu_not_listed: [{ index: 3, count: 2, folder: 'sys/a' }, 'GPU 3 is not among the 2 that the kernel lists (/sys/a)'],
+  podman_without_gpus: [
+    { version: '4.3', needed: '5.4' },
+    'Podman 4.3 gives containers no GPUs of NVIDIA when it is asked over its API; 5.4 or newer is needed, or Docker',
+  ],
+  pull_failed: [
+    { image: 'r/a', host: 'r', why: 'unreachable', said: 'no' },
+    "image 'r/a' cannot be downloaded: r cannot be reached (no)",
+  ],
+  image_gone: [{ image: 'a' }, "image 'a', which this release runs, is no longer there"],
+  image_vanished: [{ image: 'a' }, "image 'a' was downloaded and is not there"],
+  image_without_command: [{}, 'the image names no command, and args gives none'],
+  image_program_missing: [{ said: 'no' }, 'its program does not exist in the image (no)'],
+  image_program_not_executable: [{ said: 'no' }, 'its program is not executable (no)'],
+  image_of_other_processor: [{}, 'its program is built for another kind of processor than this machine has'],
+  init_failed: [
+    { program: 'a', problem: 'other_processor', said: 'no', architecture: 'x86_64' },
+    "its program 'a' is no program for this machine (x86_64)",
+  ],
+  stopped: [{ during: 'start' }, 'it was stopped before its container was started'],
+  other: [{ problem: 'an internal error' }, 'an internal error'],
+}
+
+function samples(): [StartFailure, string][] {
+  return Object.entries(SAMPLES).map(([kind, [facts, text]]) => [{ kind, ...facts } as StartFailure, text])
+}
+
+/** Words of other failures, of engines, of registries and of workers. */
+const MISLEADING =
+  'Cannot connect to the Docker daemon at unix:///run/docker.sock; its network volume v does not exist; manifest unknown; out of memory; refers to secrets; the variable PORT must be; check x failed'
+
+/** The facts that are no text for people, and those that are text of others. */
+const VALUES = new Set(['kind', 'how', 'why', 'during', 'code', 'said'])
+
+/** The same failure, told in other words. */
+function reworded(failure: StartFailure): StartFailure {
+  const facts = Object.entries(failure).map(([name, value]) => {
+    const isValue = VALUES.has(name) || (failure.kind === 'init_failed' && name === 'problem')
+    if (isValue || !(typeof value === 'string' || Array.isArray(value))) return [name, value]
+    return [name, Array.isArray(value) ? [MISLEADING, MISLEADING] : MISLEADING]
+  })
+  return Object.fromEntries(facts) as unknown as StartFailure
+}
+
+test('each failure of a start is told in a sentence', () => {
+  for (const [failure, text] of samples()) assert.equal(startFailureText(failure), text)
+})
+
+test('what a failure is told in does not change what is made of it, before a start and after one', () => {
+  const explained = (startFailure: StartFailure | null, exit: Partial<ObservedExit> | null) => {
+    const exits = exit === null ? [] : [anExit({ startedAtMs: null }, { code: null, ...exit })]
+    const snapshot = aSnapshot({ queue: { queued: 1, headQueuedAtMs: NOW }, exits })
+    const capacity = { freeWorkers: null, bound: 'nothing' }
+    const { cause, action } = explainEndpoint(snapshot, { capacity, startFailure, nowMs: NOW })
+    return { cause, action }
+  }
+  for (const [failure] of samples()) {
+    const { cause, advice: action } = startRemedy(failure)
+    for (const told of [failure, reworded(failure)]) {
+      assert.deepEqual(startRemedy(told), startRemedy(failure), failure.kind)
+      assert.deepEqual(explained(told, null), { cause, action }, failure.kind)
+      for (const kind of ['not_started', 'program_not_started'] as const) {
+        assert.deepEqual(explained(null, { cause: { kind, failure: told } }), { cause, action }, failure.kind)
+      }
+    }
+  }
+})
+
+test('what was wrong with a worker is known by its kind, whatever the worker says', () => {
+  const check = { kind: 'check_failed', check: MISLEADING, reason: MISLEADING } as const
+  assert.equal(crashCauseOf(anExit({ problem: check })), 'fitness_failed')
+  const health = { kind: 'health_status', status: 500, path: '/?it answers 404 at' } as const
+  const ill = anExit({ problem: { kind: 'unhealthy', forS: 60, health } })
+  assert.equal(crashCauseOf(ill), 'crash_loop')
+  assert.match(adviceFor(ill.exit!, ill.problem), /has to answer 200 when it is well/)
+  const memory = anExit({}, { cause: { kind: 'out_of_memory', limitMb: null } })
+  assert.deepEqual([crashCauseOf(memory), crashCauseOf(anExit())], ['out_of_memory', 'crash_loop'])
+})
+
+test('of an error of a start its reason is kept, and any other one is told as it is', () => {
+  const failure = { kind: 'volume_missing', volume: 'v1' } as const
+  const error = new WorkerStartError(failure)
+  assert.deepEqual([startFailureOf(error), error.code, error.message], [failure, 'invalid', startFailureText(failure)])
+  assert.deepEqual(startFailureOf(new AppError('not_found', 'registry r not found')), {
+    kind: 'other',
+    problem: 'registry r not found',
+  })
+  assert.match(startFailureText(startFailureOf(new Error('secret'))), /^an internal error occurred/)
+})
