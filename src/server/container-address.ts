@@ -134,7 +134,10 @@ export class ContainerAddress {
     const wanted = subnet === undefined || gateway === null ? null : { subnet, gateway }
     const found = await network.ensure(wanted)
     const way = containerReach(found, given)
-    if (way.how === 'none') throw new AppError('unavailable', `containers cannot reach this server: ${way.problem}`)
+    if (way.how === 'none') {
+      const why = way.action === null ? way.problem : `${way.problem}; ${way.action}`
+      throw new AppError('unavailable', `containers cannot reach this server: ${why}`)
+    }
     const port = await this.#portOn(way)
     const url = originOf(way.host, port)
     this.#remember(

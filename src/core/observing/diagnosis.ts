@@ -264,8 +264,7 @@ export function ofNetwork(
   if (problem !== null) return fail('network', problem, null)
   if (reach === null || network === null) return skip('network', 'there is no engine')
   if (reach.how === 'none') {
-    const [what, ...todo] = reach.problem.split('; ')
-    return fail('network', `containers cannot reach this server: ${what}`, todo.join('; ') || null)
+    return fail('network', `containers cannot reach this server: ${reach.problem}`, reach.action)
   }
   if (!network.isolated) {
     return warn(

@@ -35,8 +35,10 @@ export interface ContainerWay {
  */
 export type ContainerServing = 'direct' | 'published' | 'none'
 
-/** A way, or why there is none and what to do about it. */
-export type ContainerReach = ContainerWay | { readonly how: 'none'; readonly problem: string }
+/** A way, or why there is none and what to do about it; `action` is null where the problem says so itself. */
+export type ContainerReach =
+  | ContainerWay
+  | { readonly how: 'none'; readonly problem: string; readonly action: string | null }
 
 const LOOPBACK = '127.0.0.1'
 /** The name for it that engines in virtual machines give their containers. */
@@ -51,31 +53,31 @@ const GIVE_ADDRESS = 'give --docker-worker-address an address of this machine th
 export function containerReach(facts: EngineFacts, given: string | null): ContainerReach {
   if (given !== null) return givenWay(facts, given)
   const { platform, product, operatingSystem, rootless, local, gateway, addresses } = facts
-  if (!local) return { how: 'none', problem: `the engine is on another machine; ${GIVE_ADDRESS}` }
+  if (!local) return { how: 'none', problem: 'the engine is on another machine', action: GIVE_ADDRESS }
   if (platform !== 'linux' || IN_VIRTUAL_MACHINE.test(operatingSystem))
     return throughVirtualMachine(HOST_NAMES[product])
   if (gateway !== null && addresses.includes(gateway)) {
     return { how: 'gateway', listenOn: gateway, host: gateway, extraHosts: [], serving: 'direct' }
   }
   if (rootless)
-    return { how: 'none', problem: `the engine runs without root, so its networks end in it; ${GIVE_ADDRESS}` }
+    return { how: 'none', problem: 'the engine runs without root, so its networks end in it', action: GIVE_ADDRESS }
   if (product === 'podman') {
-    const why = 'Podman makes the address of a network only while a container is in it'
-    return { how: 'none', problem: `${why}; ${GIVE_ADDRESS}` }
+    const problem = 'Podman makes the address of a network only while a container is in it'
+    return { how: 'none', problem, action: GIVE_ADDRESS }
   }
-  const what =
+  const problem =
     gateway === null ? 'the network has no gateway' : `the network's gateway ${gateway} is not on this machine`
-  return { how: 'none', problem: `${what}; ${GIVE_ADDRESS}` }
+  return { how: 'none', problem, action: GIVE_ADDRESS }
 }
 
 /** A name stands for the loopback address as a virtual machine's engine hands it on. */
 function givenWay({ rootless, local, platform, gateway, addresses }: EngineFacts, given: string): ContainerReach {
   if (!isAddress(given)) return throughVirtualMachine(given)
   if (!addresses.includes(given)) {
-    return { how: 'none', problem: `--docker-worker-address ${given} is no address of this machine` }
+    return { how: 'none', problem: `--docker-worker-address ${given} is no address of this machine`, action: null }
   }
   if (given.startsWith('127.')) {
-    return { how: 'none', problem: `--docker-worker-address ${given} leads containers to themselves` }
+    return { how: 'none', problem: `--docker-worker-address ${given} leads containers to themselves`, action: null }
   }
   const routed = local && !rootless && platform === 'linux' && gateway !== null && addresses.includes(gateway)
   const serving = routed ? 'direct' : local ? 'published' : 'none'

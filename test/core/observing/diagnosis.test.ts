@@ -176,10 +176,11 @@ test('GPUs are for containers only where the engine can hand them on', () => {
   assert.match(line({ ...cards, problem: 'GPU 1 does not answer' }, null), /^warn gpu: 2 can be read; GPU 1 does not/)
 })
 
-test('a way that is not there is split into what is wrong and what to do', () => {
+test('of a way that is not there is said what is wrong and what to do', () => {
   const none: ContainerReach = {
     how: 'none',
-    problem: 'the engine is on another machine; give --docker-worker-address x',
+    problem: 'the engine is on another machine',
+    action: 'give --docker-worker-address x',
   }
   assert.deepEqual(said(diagnosis.ofNetwork(none, network, null)), [
     'fail network: containers cannot reach this server: the engine is on another machine -> give --docker-worker-address x',

@@ -82,7 +82,7 @@ for (const [name, facts, given, wanted] of ways) {
     const reach = containerReach({ ...debian, ...facts }, given)
     const said =
       reach.how === 'none'
-        ? `none: ${reach.problem}`.slice(0, wanted.length)
+        ? `none: ${reach.problem}; ${reach.action}`.slice(0, wanted.length)
         : `${reach.how} ${[`${reach.listenOn} as ${reach.host}`, ...(reach.serving === 'direct' ? [] : [SERVING[reach.serving]]), ...reach.extraHosts].join(', ')}`
     assert.equal(said, wanted)
   })
@@ -91,7 +91,7 @@ for (const [name, facts, given, wanted] of ways) {
 test('a way that is not there says what to do', () => {
   for (const [, facts, given] of ways) {
     const reach = containerReach({ ...debian, ...facts }, given)
-    if (reach.how === 'none') assert.match(reach.problem, /--docker-worker-address/)
+    if (reach.how === 'none') assert.match(`${reach.problem}; ${reach.action}`, /--docker-worker-address/)
   }
 })
 
