@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Explanation } from '../../core/observing/explain.ts'
-import { lasting } from '../../core/observing/explain-facts.ts'
+import { roughDuration } from '../../core/observing/explain-facts.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { onOneLine } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
@@ -47,7 +47,7 @@ async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator
 }
 
 function forPeople({ kind, id, name, cause, summary, action, sinceMs, evidence, notes }: Row): string {
-  const since = sinceMs === null ? '' : `, for ${lasting(Date.now() - sinceMs)}`
+  const since = sinceMs === null ? '' : `, for ${roughDuration(Date.now() - sinceMs)}`
   const lines = [`${kind} ${id} (${name}): ${cause}${since}`, `  ${summary}`]
   if (action !== null) lines.push(`  -> ${action}`)
   for (const note of notes) lines.push(`  note: ${note}`)

@@ -1,5 +1,5 @@
 /** How workers look in a terminal. */
-import { lasting } from '../../core/observing/explain-facts.ts'
+import { roughDuration } from '../../core/observing/explain-facts.ts'
 import { type Column, column, durationText, onOneLine, shown, type TableRow, timeText } from './table.ts'
 
 /** The columns of a list of workers; rows are as REST shows them, with `endpointId`. */
@@ -39,7 +39,7 @@ export function workerText(worker: TableRow): string {
   const fields: [name: string, value: string][] = [
     ['endpoint', shown(worker.endpointId)],
     ['status', `${worker.status}${worker.isStale === true ? ' (outdated)' : ''}`],
-    ['phase', `${phaseText(worker)}, for ${lasting(since(worker.phaseSince))}`],
+    ['phase', `${phaseText(worker)}, for ${roughDuration(since(worker.phaseSince))}`],
     ['why', shown(worker.reason)],
     ['version', shown(worker.version)],
     ['image', shown(worker.image)],
@@ -49,7 +49,7 @@ export function workerText(worker: TableRow): string {
     ['isolation', isolationText(worker)],
     ['sdk', shown(worker.sdk)],
     ['finished', `${shown(worker.jobsFinished)} jobs`],
-    ...jobs.map(({ id, startedAt }): [string, string] => ['holds', `${id}, for ${lasting(since(startedAt))}`]),
+    ...jobs.map(({ id, startedAt }): [string, string] => ['holds', `${id}, for ${roughDuration(since(startedAt))}`]),
     ['asked to end', shown(worker.stopReason)],
   ]
   const told = fields.filter(([, value]) => value !== '-').map(([name, value]) => `${name.padEnd(14)}${value}`)

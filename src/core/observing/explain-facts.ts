@@ -1,4 +1,4 @@
-/** Facts about workers and lines, said to people: the evidence of an explanation. */
+/** Facts about workers and queues, said to people: the evidence of an explanation. */
 
 import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
@@ -16,8 +16,8 @@ export function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerL
 /** How much of a worker's image is downloaded, in percent; null when that is not known. */
 export type PullPercent = (id: WorkerId) => number | null
 
-/** The most workers that are named one by one. */
-const MAX_NAMED = 5
+/** Limit on the facts that are told one by one. */
+const MAX_FACTS = 5
 
 /** A number of things: "1 job", "3 jobs". */
 export function counted(count: number, thing: string): string {
@@ -25,19 +25,19 @@ export function counted(count: number, thing: string): string {
 }
 
 /** A length of time in words: "12 s", "3 min", "5 h". */
-export function lasting(ms: number): string {
+export function roughDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000))
   if (seconds < 120) return `${seconds} s`
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
-/** How long attempts take: "800 ms", else as {@link lasting}. */
-export function taking(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)} ms` : lasting(ms)
+/** How long attempts take: "800 ms", else as {@link roughDuration}. */
+export function executionText(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : roughDuration(ms)
 }
 
 /** What a worker does in a phase. */
-const DOING: Readonly<Record<WorkerPhase, string>> = {
+const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
   queued: 'waits for a place on a machine',
   placing: 'is being given a place on a machine',
   pulling: 'downloads its image',
@@ -50,27 +50,27 @@ const DOING: Readonly<Record<WorkerPhase, string>> = {
 }
 
 /** The same of one that serves requests. */
-const DOING_REQUESTS: Partial<Record<WorkerPhase, string>> = {
+const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
   initializing: 'runs and has not said that it is well yet',
   draining: 'finishes its requests and ends',
 }
 
 /** Where a worker is: "worker w1 downloads its image (43 %), for 12 s". */
-export function whereWorkerIs(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
+export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
   const { phase, sinceMs } = phaseOf(worker)
-  const doing = (worker.serves === null ? undefined : DOING_REQUESTS[phase]) ?? DOING[phase]
+  const doing = (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
   const percent = phase === 'pulling' ? pullPercent(worker.id) : null
   const much = percent === null ? '' : ` (${Math.round(percent)} %)`
-  return `worker ${worker.id} ${doing}${much}, for ${lasting(nowMs - sinceMs)}`
+  return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}`
 }
 
 /** A line for each worker, the oldest first, and for those that wait for a place. */
-export function workerLines(
+export function workerFacts(
   { workers, endpoint, queuedWorkers, requests }: EndpointSnapshot,
   nowMs: number,
   pullPercent: PullPercent,
 ): string[] {
-  const lines = workers.map(worker => {
+  const facts = workers.map(worker => {
     const old =
       worker.version === endpoint.version ? '' : `; of version ${worker.version}, now there is ${endpoint.version}`
     const held =
@@ -78,26 +78,27 @@ export function workerLines(
     const holds = worker.held > 0 ? `; ${held}` : ''
     const wrong = worker.problem ?? requests?.healthProblems.get(worker.id)
     const problem = wrong === undefined ? '' : `; ${problemText(wrong)}`
-    return `${whereWorkerIs(worker, nowMs, pullPercent)}${holds}${old}${problem}`
+    return `${phaseText(worker, nowMs, pullPercent)}${holds}${old}${problem}`
   })
-  return named([...lines, ...queuedLines(queuedWorkers, nowMs)])
+  return bounded([...facts, ...queuedWorkerFacts(queuedWorkers, nowMs)])
 }
 
 /** A line for each worker without a place, with the reason. */
-export function queuedLines(queued: readonly QueuedWorker[], nowMs: number): string[] {
-  return named(
+export function queuedWorkerFacts(queued: readonly QueuedWorker[], nowMs: number): string[] {
+  return bounded(
     queued.map(
-      ({ id, queuedAtMs, reason }) => `worker ${id} waits for a place, for ${lasting(nowMs - queuedAtMs)}: ${reason}`,
+      ({ id, queuedAtMs, reason }) =>
+        `worker ${id} waits for a place, for ${roughDuration(nowMs - queuedAtMs)}: ${reason}`,
     ),
   )
 }
 
 /** The line of jobs or requests in numbers, and how many workers there are for it. */
-export function queueLine(snapshot: EndpointSnapshot, nowMs: number): string {
+export function queueFact(snapshot: EndpointSnapshot, nowMs: number): string {
   const { queue, endpoint, workers, requests } = snapshot
   const { thing } = wordsOf(snapshot)
   const waiting = queue.queued + queue.queuedLowPriority
-  const first = queue.headQueuedAtMs === null ? '' : `, the first for ${lasting(nowMs - queue.headQueuedAtMs)}`
+  const first = queue.headQueuedAtMs === null ? '' : `, the first for ${roughDuration(nowMs - queue.headQueuedAtMs)}`
   const low = queue.queuedLowPriority > 0 ? ` (${queue.queuedLowPriority} of low priority)` : ''
   const taking = workers.filter(takesJobs).length
   return (
@@ -106,7 +107,7 @@ export function queueLine(snapshot: EndpointSnapshot, nowMs: number): string {
   )
 }
 
-function named(lines: readonly string[]): string[] {
-  if (lines.length <= MAX_NAMED) return [...lines]
-  return [...lines.slice(0, MAX_NAMED), `and ${lines.length - MAX_NAMED} more`]
+function bounded(facts: readonly string[]): string[] {
+  if (facts.length <= MAX_FACTS) return [...facts]
+  return [...facts.slice(0, MAX_FACTS), `and ${facts.length - MAX_FACTS} more`]
 }

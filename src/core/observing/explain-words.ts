@@ -12,20 +12,20 @@ export interface Words {
   /** What becomes of those that come while it is paused. */
   readonly whilePaused: string
   /** What becomes of a worker with which something is wrong. */
-  readonly ailing: string
+  readonly unhealthy: string
 }
 
 const JOBS: Words = {
   thing: 'job',
   underWay: 'running',
   whilePaused: 'jobs are accepted and wait',
-  ailing: 'is unhealthy, gets no job and is replaced',
+  unhealthy: 'is unhealthy, gets no job and is replaced',
 }
 const REQUESTS: Words = {
   thing: 'request',
   underWay: 'in flight',
   whilePaused: 'requests are refused',
-  ailing: 'is not healthy and gets no requests',
+  unhealthy: 'is not healthy and gets no requests',
 }
 
 /** The words for an endpoint. */

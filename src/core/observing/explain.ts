@@ -10,12 +10,12 @@ import { problemText } from '../workers/worker-problem.ts'
 import {
   counted,
   currentWorkers,
+  executionText,
   type PullPercent,
-  queuedLines,
-  queueLine,
-  taking,
-  whereWorkerIs,
-  workerLines,
+  phaseText,
+  queuedWorkerFacts,
+  queueFact,
+  workerFacts,
 } from './explain-facts.ts'
 import { notesOn, onSuspects } from './explain-notes.ts'
 import { placeAction, wordsOf } from './explain-words.ts'
@@ -72,7 +72,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     const summary = running ? `${counted(queue.inProgress, thing)} ${underWay}, none waiting` : `no ${thing} is waiting`
     return {
       ...plain(running ? 'running' : 'nothing_waits', summary),
-      notes: [...notes, ...failing(snapshot, context)],
+      notes: [...notes, ...notKeptReady(snapshot, context)],
     }
   }
   const found =
@@ -85,7 +85,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     starting(snapshot, context, true) ??
     working(snapshot, context) ??
     undecided(snapshot)
-  const evidence = found.evidence.length > 0 ? found.evidence : [queueLine(snapshot, context.nowMs)]
+  const evidence = found.evidence.length > 0 ? found.evidence : [queueFact(snapshot, context.nowMs)]
   const alone = onSuspects(snapshot)
   if (alone === null) return { ...found, evidence, notes }
   const othersWait = queue.suspectsQueued < queue.queued + queue.queuedLowPriority
@@ -154,7 +154,7 @@ function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running
 
 /** What keeps workers from working, whether or not somebody waits for them. */
 function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  return cannotStart(context) ?? ailing(snapshot, context) ?? crashing(snapshot, context)
+  return cannotStart(context) ?? unhealthyWorker(snapshot, context) ?? crashing(snapshot, context)
 }
 
 function paused(snapshot: EndpointSnapshot): Explanation | null {
@@ -175,7 +175,10 @@ function cannotStart({ startFailure }: ExplainContext): Explanation | null {
 }
 
 /** A worker with which something is wrong, and none that could work in its place. */
-function ailing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+function unhealthyWorker(
+  snapshot: EndpointSnapshot,
+  { nowMs, pullPercent = unknown }: ExplainContext,
+): Explanation | null {
   const current = currentWorkers(snapshot)
   const worker = current.find(({ problem }) => problem !== null)
   if (worker?.problem == null) return null
@@ -183,11 +186,11 @@ function ailing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: Ex
   return {
     ...plain(
       worker.problem.kind === 'check_failed' ? 'fitness_failed' : 'unhealthy',
-      `worker ${worker.id} ${wordsOf(snapshot).ailing}: ${problemText(worker.problem)}`,
+      `worker ${worker.id} ${wordsOf(snapshot).unhealthy}: ${problemText(worker.problem)}`,
     ),
     action: adviceForProblem(worker.problem),
     sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
-    evidence: workerLines(snapshot, nowMs, pullPercent),
+    evidence: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
 
@@ -216,7 +219,7 @@ function nextTry(backoff: CrashBackoff, snapshot: EndpointSnapshot, { nowMs, pul
   const wanted = desiredWorkers(snapshot, nowMs).desired > currentWorkers(snapshot).length
   if (seconds > 0) return wanted ? `; the next one starts in ${seconds} s` : ''
   const next = currentWorkers(snapshot).find(({ state }) => state === 'STARTING')
-  return next === undefined ? '' : `; ${whereWorkerIs(next, nowMs, pullPercent)}`
+  return next === undefined ? '' : `; ${phaseText(next, nowMs, pullPercent)}`
 }
 
 /** @param besides whether others work meanwhile */
@@ -234,7 +237,7 @@ function starting(
   const says = health === undefined ? '' : `: ${problemText(health)}`
   const patience = `wait; what it prints shows what takes long: runyard logs ${worker.id}`
   return {
-    ...plain('worker_starting', `${whereWorkerIs(worker, nowMs, pullPercent)}${says}`),
+    ...plain('worker_starting', `${phaseText(worker, nowMs, pullPercent)}${says}`),
     action:
       phase === 'pulling'
         ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
@@ -242,7 +245,7 @@ function starting(
           ? adviceForProblem(health)
           : patience,
     sinceMs,
-    evidence: workerLines(snapshot, nowMs, pullPercent),
+    evidence: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
 
@@ -257,7 +260,7 @@ function restarting(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
     ...plain('worker_restarting', `${counted(workers.length, 'worker')}${which} ${jobs} before new ones start`),
     action: 'wait, or raise workersMax so that new workers need not wait for old ones',
     sinceMs: workers[0]!.stopRequestedAtMs,
-    evidence: workerLines(snapshot, nowMs, pullPercent),
+    evidence: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
 
@@ -267,7 +270,7 @@ function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
   const { thing, underWay } = wordsOf(snapshot)
   const most = requests?.maxConcurrency ?? null
   const { averageExecutionMs: average } = counters
-  const takes = average === null ? '' : `; a job takes ${taking(average)} on average`
+  const takes = average === null ? '' : `; a job takes ${executionText(average)} on average`
   const max = `workersMax is ${endpoint.workersMax}, and there ${workers.length === 1 ? 'is' : 'are'}`
   const busy =
     thing === 'job'
@@ -278,7 +281,7 @@ function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
     ...plain('max_reached', `${max} ${busy}${takes}${limit}`),
     action: most === null ? 'wait, or raise workersMax' : 'wait, or raise workersMax or RUNYARD_MAX_CONCURRENCY',
     sinceMs: queue.headQueuedAtMs,
-    evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
+    evidence: [queueFact(snapshot, nowMs), ...workerFacts(snapshot, nowMs, pullPercent)],
   }
 }
 
@@ -290,7 +293,7 @@ function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext
   const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
   if (reason === null || desiredWorkers(snapshot, nowMs).desired <= current) return null
   const action = placeAction(queuedWorkers[0]?.resource ?? 'workers')
-  const evidence = queuedLines(queuedWorkers, nowMs)
+  const evidence = queuedWorkerFacts(queuedWorkers, nowMs)
   const sinceMs = queuedWorkers[0]?.queuedAtMs ?? queue.headQueuedAtMs
   if (current === 0) {
     return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), action, sinceMs, evidence }
@@ -312,7 +315,7 @@ function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
     ...plain('running', `${counted(ready, 'worker')} ${isAre(ready)} ready; ${more}`),
     action: enough ? 'wait, or choose a smaller scalerValue' : 'wait for the next worker',
     sinceMs: snapshot.queue.headQueuedAtMs,
-    evidence: [queueLine(snapshot, nowMs), ...workerLines(snapshot, nowMs, pullPercent)],
+    evidence: [queueFact(snapshot, nowMs), ...workerFacts(snapshot, nowMs, pullPercent)],
   }
 }
 
@@ -355,7 +358,7 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
 }
 
 /** What would keep jobs waiting if there were some, of an endpoint that is to keep workers ready. */
-function failing(snapshot: EndpointSnapshot, context: ExplainContext): string[] {
+function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): string[] {
   if (snapshot.endpoint.workersMin === 0) return []
   const found = wrongWith(snapshot, context)
   if (found === null) return []
