@@ -1,4 +1,4 @@
-/** Facts about workers and queues, said to people: the evidence of an explanation. */
+/** The state of workers and queues as sentences: the evidence of an explanation. */
 
 import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
@@ -8,30 +8,30 @@ import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
 import { wordsOf } from './explain-words.ts'
 
-/** Workers that may be handed jobs: of the current version, and not ending. */
+/** Workers of the current version that may get jobs. */
 export function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerLoad[] {
   return workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
 }
 
-/** How much of a worker's image is downloaded, in percent; null when that is not known. */
+/** Download progress of a worker's image in percent; null when that is not known. */
 export type PullPercent = (id: WorkerId) => number | null
 
 /** Limit on the facts that are told one by one. */
 const MAX_FACTS = 5
 
-/** A number of things: "1 job", "3 jobs". */
+/** A number with its noun: "1 job", "3 jobs". */
 export function counted(count: number, thing: string): string {
   return `${count} ${thing}${count === 1 ? '' : 's'}`
 }
 
-/** A length of time in words: "12 s", "3 min", "5 h". */
+/** A duration in its largest useful unit: "12 s", "3 min", "5 h". */
 export function roughDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000))
   if (seconds < 120) return `${seconds} s`
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
-/** How long attempts take: "800 ms", else as {@link roughDuration}. */
+/** The duration of an attempt: "800 ms", else as {@link roughDuration}. */
 export function executionText(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : roughDuration(ms)
 }
@@ -49,13 +49,13 @@ const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
   exited: 'has ended',
 }
 
-/** The same of one that serves requests. */
+/** The phases that are told differently for a worker that serves requests. */
 const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
   initializing: 'runs and has not said that it is well yet',
   draining: 'finishes its requests and ends',
 }
 
-/** Where a worker is: "worker w1 downloads its image (43 %), for 12 s". */
+/** A worker's phase: "worker w1 downloads its image (43 %), for 12 s". */
 export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
   const { phase, sinceMs } = phaseOf(worker)
   const doing = (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
@@ -64,7 +64,7 @@ export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPe
   return `worker ${worker.id} ${doing}${much}, for ${roughDuration(nowMs - sinceMs)}`
 }
 
-/** A line for each worker, the oldest first, and for those that wait for a place. */
+/** A sentence for each worker, oldest first, then for those without a place. */
 export function workerFacts(
   { workers, endpoint, queuedWorkers, requests }: EndpointSnapshot,
   nowMs: number,
@@ -83,7 +83,7 @@ export function workerFacts(
   return bounded([...facts, ...queuedWorkerFacts(queuedWorkers, nowMs)])
 }
 
-/** A line for each worker without a place, with the reason. */
+/** A sentence for each worker without a place, with the reason. */
 export function queuedWorkerFacts(queued: readonly QueuedWorker[], nowMs: number): string[] {
   return bounded(
     queued.map(
@@ -93,7 +93,7 @@ export function queuedWorkerFacts(queued: readonly QueuedWorker[], nowMs: number
   )
 }
 
-/** The line of jobs or requests in numbers, and how many workers there are for it. */
+/** The length of the queue, the work in progress, and the number of workers. */
 export function queueFact(snapshot: EndpointSnapshot, nowMs: number): string {
   const { queue, endpoint, workers, requests } = snapshot
   const { thing } = wordsOf(snapshot)

@@ -1,4 +1,4 @@
-/** What is worth knowing besides the cause of a wait, each a sentence. */
+/** What people should know besides the cause of a wait, one sentence each. */
 
 import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
 import { exitText } from '../workers/worker.ts'
@@ -22,7 +22,7 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
   ]
 }
 
-/** Some work, and those that were to join them crashed while others had a port that they may have wanted. */
+/** Workers that crash beside working ones, because the port that they want is in use. */
 function onPorts(snapshot: EndpointSnapshot): string[] {
   const { last } = backoffOf(snapshot)
   if (last === null || last.exit?.suspicion === undefined) return []
@@ -30,7 +30,7 @@ function onPorts(snapshot: EndpointSnapshot): string[] {
   return [`another worker ${exitText(last, last.exit)}: ${adviceFor(last.exit, last.problem)}`]
 }
 
-/** That jobs in line run alone, each on a worker of its own; null when none does. */
+/** How many queued jobs are suspects, which run alone; null when none is. */
 export function onSuspects({ queue: { suspectsQueued: count } }: EndpointSnapshot): string | null {
   if (count === 0) return null
   const [run, their, they] = count === 1 ? ['runs', 'its worker was', 'it'] : ['run', 'their workers were', 'they']

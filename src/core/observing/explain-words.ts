@@ -1,17 +1,17 @@
-/** What is said of jobs, and of requests where an endpoint passes those on. */
+/** Words for jobs, and for the requests of load-balancing endpoints. */
 
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { Resource } from '../workers/placement.ts'
 
-/** Words for what an endpoint has to do. */
+/** The words for the work of an endpoint. */
 export interface Words {
-  /** What waits and is worked on. */
+  /** One piece of work. */
   readonly thing: 'job' | 'request'
-  /** What follows a number of those that are worked on. */
+  /** What follows the number of jobs or requests in progress. */
   readonly underWay: 'running' | 'in flight'
-  /** What becomes of those that come while it is paused. */
+  /** What happens to new ones while the endpoint is paused. */
   readonly whilePaused: string
-  /** What becomes of a worker with which something is wrong. */
+  /** What happens to a worker that has a problem. */
   readonly unhealthy: string
 }
 
@@ -33,7 +33,7 @@ export function wordsOf({ requests }: Pick<EndpointSnapshot, 'requests'>): Words
   return requests === undefined ? JOBS : REQUESTS
 }
 
-/** What helps where workers lack something of the machine. */
+/** What helps where a resource of the machine is lacking. */
 export function placeAction(resource: Resource): string {
   switch (resource) {
     case 'gpu':

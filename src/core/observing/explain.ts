@@ -20,7 +20,7 @@ import {
 import { notesOn, onSuspects } from './explain-notes.ts'
 import { placeAction, wordsOf } from './explain-words.ts'
 
-/** Why something waits, and the words for what does not. */
+/** The causes of a wait, and the states of an endpoint or job that does not wait. */
 export const WAIT_CAUSES = [
   ...(['nothing_waits', 'finished', 'running', 'about_to_start', 'paused'] as const),
   ...(['image_error', 'engine_away', 'secret_missing', 'volume_missing', 'settings_invalid'] as const),
@@ -28,10 +28,10 @@ export const WAIT_CAUSES = [
   ...(['worker_starting', 'worker_restarting', 'max_reached', 'no_capacity', 'throttled'] as const),
   ...(['low_priority', 'batch_turn', 'runs_alone'] as const),
 ] as const
-/** One of {@link WAIT_CAUSES}, for programs. */
+/** One of {@link WAIT_CAUSES}. */
 export type WaitCause = (typeof WAIT_CAUSES)[number]
 
-/** One cause, said to a person: what is the matter, since when, and what to do about it. */
+/** One cause with its text for people: what is wrong, since when, and what to do. */
 export interface Explanation {
   readonly cause: WaitCause
   readonly summary: string
@@ -39,28 +39,28 @@ export interface Explanation {
   readonly action: string | null
   /** Epoch milliseconds since when it is so; null when that does not apply. */
   readonly sinceMs: number | null
-  /** What shows it: the last lines of a worker's output, or how its workers and its line are; empty where nothing waits. */
+  /** The last lines of a worker's output, or the state of workers and queue; empty where nothing waits. */
   readonly evidence: readonly string[]
-  /** What is worth knowing besides, each a sentence: workers that run without the GPU that was asked for, failing starts. */
+  /** Other facts, one sentence each: workers that run without a GPU although the endpoint asks for one, failed starts. */
   readonly notes: readonly string[]
 }
 
-/** What {@link explainEndpoint} looks at besides the snapshot. */
+/** What {@link explainEndpoint} reads besides the snapshot. */
 export interface ExplainContext {
   readonly capacity: Capacity
   /** Why no worker of this endpoint can be started, from the driver or the secrets; null when it can. */
   readonly startFailure: StartFailure | null
   readonly nowMs: number
-  /** Of workers whose images are downloaded; unknown unless given. */
+  /** Download progress of images; unknown unless given. */
   readonly pullPercent?: PullPercent
   /** Whether workers of GPU endpoints run without one here, since the machine has none. */
   readonly noGpus?: boolean
 }
 
-/** After this time it is said what helps where a worker does not become healthy; many just take a while. */
+/** Age from which a start that is not healthy yet is told with advice. Most starts just take a while. */
 const LATE_MS = 20_000
 
-/** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first that, once mended, would change something. */
+/** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first whose repair would change something. */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
   const notes = notesOn(snapshot, context.noGpus)
@@ -93,7 +93,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
   return { ...runsAlone(found, alone), evidence, notes }
 }
 
-/** Where workers work, a suspect waits for one that holds nothing; what keeps workers from working is the same for all. */
+/** Where workers work, a suspect waits for one without jobs. What keeps workers from working is the same for all jobs. */
 function runsAlone(reason: Explanation, alone: string): Explanation {
   if (!BUSY.has(reason.cause)) return { ...reason, summary: `${reason.summary}; ${alone}` }
   const summary = `${reason.summary}; ${alone}: that takes a worker without other jobs`
@@ -108,7 +108,7 @@ export interface BatchWait {
   readonly before: number
 }
 
-/** Why one job waits, runs or ended the way it did. @param batch null for a job that stands in line by itself */
+/** Why one job waits, runs or ended the way it did. @param batch null for a job that is in no batch */
 export function explainJob(
   job: Job,
   snapshot: EndpointSnapshot,
@@ -137,7 +137,7 @@ export function explainJob(
   return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
 }
 
-/** Where workers work, the job waits for its batch; what keeps workers from working is the same for all. */
+/** Where workers work, the job waits for its batch. What keeps workers from working is the same for all jobs. */
 function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
   const before = `${batch.before} of its requests come before this one`
@@ -145,14 +145,14 @@ function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   return { ...reason, cause: 'batch_turn', summary }
 }
 
-/** Requests wait for minutes at most, and at a paused endpoint not at all: whoever asks why they were refused comes later. */
+/** Why requests were refused. They wait for minutes at most, and at a paused endpoint not at all, so none may be waiting now. */
 function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
   const isPaused = paused(snapshot)
   if (isPaused !== null || running) return isPaused
   return wrongWith(snapshot, context) ?? starting(snapshot, context, false)
 }
 
-/** What keeps workers from working, whether or not somebody waits for them. */
+/** What keeps workers from working, whether or not something waits for them. */
 function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   return cannotStart(context) ?? unhealthyWorker(snapshot, context) ?? crashing(snapshot, context)
 }
@@ -174,7 +174,7 @@ function cannotStart({ startFailure }: ExplainContext): Explanation | null {
   return { ...plain(cause, `no worker can be started: ${text}`), action: advice, evidence: [text] }
 }
 
-/** A worker with which something is wrong, and none that could work in its place. */
+/** A worker with a problem, where no other one can work in its place. */
 function unhealthyWorker(
   snapshot: EndpointSnapshot,
   { nowMs, pullPercent = unknown }: ExplainContext,
@@ -222,7 +222,7 @@ function nextTry(backoff: CrashBackoff, snapshot: EndpointSnapshot, { nowMs, pul
   return next === undefined ? '' : `; ${phaseText(next, nowMs, pullPercent)}`
 }
 
-/** @param besides whether others work meanwhile */
+/** @param besides whether other workers may be ready */
 function starting(
   snapshot: EndpointSnapshot,
   { nowMs, pullPercent = unknown }: ExplainContext,
@@ -285,7 +285,7 @@ function maxReached(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }
   }
 }
 
-/** More workers are wanted than the machine has room for. */
+/** More workers are wanted than fit on the machine. */
 function noPlace(snapshot: EndpointSnapshot, { capacity, nowMs }: ExplainContext): Explanation | null {
   const { queue, queuedWorkers } = snapshot
   const current = currentWorkers(snapshot).length
@@ -319,7 +319,7 @@ function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   }
 }
 
-/** Why no further worker is wanted although somebody waits. @param they how the sentence about those that are ready begins */
+/** Why no further worker is wanted although jobs or requests wait. @param they "it is" or "they are", of the ready workers */
 function whyEnough(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: string): string {
   if (snapshot.requests !== undefined) return `${they} about to get them`
   const overdue = overdueDelay(snapshot, nowMs)
@@ -329,7 +329,7 @@ function whyEnough(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: 
   return `${overdue}; another one is started in ${Math.ceil((wakeAtMs - nowMs) / 1000)} s if it still waits`
 }
 
-/** That the first job has waited for longer than its endpoint wants it to, as a clause; null when it has not. */
+/** That the first job has waited longer than the queue delay of the endpoint, as a clause; null when it has not. */
 function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): string | null {
   if (endpoint.scaler.type !== 'QUEUE_DELAY' || queue.headQueuedAtMs === null) return null
   const { queueDelayS } = endpoint.scaler
@@ -337,7 +337,7 @@ function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): str
   return `the first job has waited longer than the queue delay of ${queueDelayS} s`
 }
 
-/** Nobody works and nobody starts yet. */
+/** No worker works, and none starts yet. */
 function undecided(snapshot: EndpointSnapshot): Explanation {
   const { queue, endpoint } = snapshot
   const waiting = queue.queued + queue.queuedLowPriority
@@ -357,7 +357,7 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
   }
 }
 
-/** What would keep jobs waiting if there were some, of an endpoint that is to keep workers ready. */
+/** Why an endpoint with workersMin has no worker ready, although nothing waits. */
 function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): string[] {
   if (snapshot.endpoint.workersMin === 0) return []
   const found = wrongWith(snapshot, context)

@@ -1,21 +1,21 @@
 /**
- * How far a reader of logs has come, as the ids of server-sent events say it: `<instant>/<number>` for one worker, and
+ * The place of a reader in logs, as the ids of server-sent events hold it: `<instant>/<number>` for one worker, and
  * `<instant>/<worker>.<number>,...` for several. The number holds the position in the worker's output and, in its last two
- * digits, how many lines of its story were told, so that a reader goes on exactly, whatever order the two came in.
+ * digits, the number of lines of its history, so that a reader resumes exactly, in whatever order the two came.
  */
 
 import type { WorkerId } from '../ids.ts'
 import { parseInstant } from '../instants.ts'
 
-/** How far one worker's output and story were read. */
+/** How far one worker's output and history were read. */
 export interface LogPlace {
   /** Bytes of its whole output. */
   readonly position: number
-  /** Lines of its story, from the first. */
+  /** Number of lines of its history. */
   readonly told: number
 }
 
-/** How far each worker was read; those that are not in it, not at all. */
+/** How far each worker was read; one that is not in it was not read. */
 export type LogCursor = ReadonlyMap<WorkerId, LogPlace>
 
 /** What a `Last-Event-ID` says: places, or an instant alone. */
@@ -24,7 +24,7 @@ export type LastEvent =
   | { readonly kind: 'places'; readonly places: LogCursor }
   | { readonly kind: 'instant'; readonly ms: number }
 
-/** More lines of a story than these are not told one by one. */
+/** Limit on the lines of a history that a reader gets. */
 export const MAX_TOLD = 99
 const TOLD_ROOM = MAX_TOLD + 1
 const MAX_WORKERS = 64

@@ -4,7 +4,7 @@ import type { QueuedWorker } from '../workers/placement.ts'
 import { crashed, exitText, type Worker, type WorkerLoad } from '../workers/worker.ts'
 import { problemText } from '../workers/worker-problem.ts'
 
-/** What a worker is about, in the words of clients. */
+/** The statuses of a worker that clients know. */
 export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY'] as const
 /** One of {@link WORKER_STATUSES}. */
 export type WorkerStatus = (typeof WORKER_STATUSES)[number]
@@ -19,19 +19,19 @@ export interface ShownWorker {
   readonly status: WorkerStatus
   /** Whether its endpoint has a newer version. */
   readonly isStale: boolean
-  /** Jobs that it holds or has yet to let go of. */
+  /** Jobs that it holds or still has to stop. */
   readonly held: number
   /** As stored; null for one without a place. */
   readonly worker: Worker | null
   /** Null unless it waits for a place. */
   readonly queued: QueuedWorker | null
-  /** What keeps it from work, as a clause; null where nothing does. */
+  /** What keeps it from working, as a clause; null where nothing does. */
   readonly reason: string | null
 }
 
 /**
- * The workers of an endpoint that people see, oldest first: those that have not ended, those that wait for a place, and, where
- * the last one has crashed and none has come to work since, that one, since it is being replaced again and again.
+ * The workers of an endpoint that people see, oldest first: those that have not ended, those without a place, and the last one that
+ * crashed until another one is ready in its place.
  */
 export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
   const { endpoint, workers, queuedWorkers } = of
@@ -65,7 +65,7 @@ export interface WorkerCounts {
   readonly ready: number
 }
 
-/** Counts what {@link shownWorkers} shows. */
+/** The counts of {@link shownWorkers}. */
 export function countWorkers(shown: readonly ShownWorker[]): WorkerCounts {
   const count = (status: WorkerStatus) => shown.filter(worker => worker.status === status).length
   return {
@@ -79,7 +79,7 @@ export function countWorkers(shown: readonly ShownWorker[]): WorkerCounts {
   }
 }
 
-/** Whether it works, or waits for work that it may be given. */
+/** Whether the worker works, or may get work. */
 export function isReady({ status, worker }: ShownWorker): boolean {
   return status === 'RUNNING' || (status === 'IDLE' && worker?.state === 'READY')
 }

@@ -72,13 +72,13 @@ export class LogReading {
     return { kind: 'worker', id: worker.id, endpointId }
   }
 
-  /** How many readings an account has open. */
+  /** Number of open readings of an account. */
   openBy(owner: OwnerId): number {
     return this.#open.get(owner) ?? 0
   }
 
   /**
-   * Begins to read. The stream has to be closed, unless it is read to its end.
+   * Starts to read. The caller closes the stream, unless it is read to its end.
    * @throws AppError `rate_limited` when the account reads too many at once; `invalid` when `after` is of other logs
    */
   async open(owner: OwnerId, found: Found, query: LogQuery): Promise<LogStream> {
