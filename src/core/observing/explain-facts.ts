@@ -102,7 +102,7 @@ export function queueFact(snapshot: EndpointSnapshot, nowMs: number): string {
   const low = queue.queuedLowPriority > 0 ? ` (${queue.queuedLowPriority} of low priority)` : ''
   const taking = workers.filter(takesJobs).length
   return (
-    `${counted(waiting, thing)} in line${low}${first}; ${queue.inProgress} ${requests === undefined ? 'in progress' : 'in flight'}; ` +
+    `${counted(waiting, `queued ${thing}`)}${low}${first}; ${queue.inProgress} ${requests === undefined ? 'in progress' : 'in flight'}; ` +
     `${counted(taking, 'worker')}, at least ${endpoint.workersMin}, at most ${endpoint.workersMax}`
   )
 }

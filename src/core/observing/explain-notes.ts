@@ -34,5 +34,5 @@ function onPorts(snapshot: EndpointSnapshot): string[] {
 export function onSuspects({ queue: { suspectsQueued: count } }: EndpointSnapshot): string | null {
   if (count === 0) return null
   const [run, their, they] = count === 1 ? ['runs', 'its worker was', 'it'] : ['run', 'their workers were', 'they']
-  return `${counted(count, 'job')} in line ${run} alone, because ${their} lost twice while ${they} ran`
+  return `${counted(count, 'queued job')} ${run} alone, because ${their} lost twice while ${they} ran`
 }

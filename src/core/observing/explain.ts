@@ -343,7 +343,7 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
   const waiting = queue.queued + queue.queuedLowPriority
   if (queue.queued === 0) {
     return {
-      ...plain('low_priority', `${counted(waiting, 'job')} of low priority in line; they never start a worker`),
+      ...plain('low_priority', `${counted(waiting, 'queued job')} of low priority; they never start a worker`),
       action: 'wait until another job starts one, set workersMin to 1, or submit without lowPriority',
     }
   }

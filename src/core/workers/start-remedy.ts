@@ -62,7 +62,7 @@ export const START_REMEDIES = {
   download_limit: passing('wait, or save a registry credential, for which the registry allows more downloads'),
   memory: passing('choose a CPU flavor with more memory'),
   process_root: lasting('start the server with --process-root <folder> that has it'),
-  other: passing('mend it and save the template or the endpoint again'),
+  other: passing('correct it and save the template or the endpoint again'),
 } as const satisfies Record<string, Remedy>
 
 /** A key of {@link START_REMEDIES}. */

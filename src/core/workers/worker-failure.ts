@@ -67,7 +67,7 @@ export function adviceForProblem(problem: WorkerProblem): string {
 function adviceOf(problem: WorkerProblem): string | null {
   switch (problem.kind) {
     case 'check_failed':
-      return 'mend what the fitness check of the worker has found'
+      return 'repair what the fitness check of the worker has found'
     case 'loop_stuck':
       return 'look at the last lines of its output; often concurrency_modifier does not return a number'
     case 'silent':
@@ -207,12 +207,12 @@ const OUTPUT_RULES: readonly Rule[] = [
 
 /** Rules about exit codes, as shells and engines use them. */
 const CODE_RULES: Readonly<Record<number, string>> = {
-  126: 'the command is there and cannot be run: make it executable (chmod +x), and see that its first line names an interpreter that exists',
+  126: 'the command exists and cannot be run: make it executable (chmod +x), and see that its first line names an interpreter that exists',
   127: 'the command does not exist: check args and the PATH of the image',
   134: 'it aborted itself (SIGABRT), mostly in a native library: read the last lines of its output',
   137: 'it was killed (SIGKILL), often because memory ran out; look at the memory it needs',
   139: 'it crashed in native code (SIGSEGV), often since CUDA, driver and a library do not fit together: pin their versions in the image',
-  143: 'it was asked to end from outside (SIGTERM) and not by Runyard: look for who does that',
+  143: 'it was asked to end from outside (SIGTERM) and not by Runyard: find out who does that',
 }
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 137, SIGSEGV: 139, SIGTERM: 143 }
 

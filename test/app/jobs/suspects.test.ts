@@ -127,14 +127,14 @@ test('why it waits is said of the job, and of the endpoint where nothing else wa
   assert.deepEqual(ids(await worker.take({ batch: 2 })), [jobs[0]])
   const { json } = await rig.ask('GET', `/v2/${endpoint}/explain/${jobs[1]}`)
   assert.equal(json.cause, 'runs_alone')
-  assert.match(json.summary, /1 job in line runs alone, because its worker was lost twice while it ran/)
+  assert.match(json.summary, /1 queued job runs alone, because its worker was lost twice while it ran/)
   assert.equal((await rig.why(endpoint)).cause, 'runs_alone')
   await rig.submit(endpoint)
   const one = (await rig.ask('GET', `/v2/${endpoint}/explain/${jobs[1]}`)).json
   assert.match(one.summary, /it runs alone, because its worker was lost twice while it ran/)
   const all = (await rig.ask('GET', `/v2/${endpoint}/explain`)).json
   assert.equal(all.cause, 'max_reached')
-  assert.deepEqual(all.notes, ['1 job in line runs alone, because its worker was lost twice while it ran'])
+  assert.deepEqual(all.notes, ['1 queued job runs alone, because its worker was lost twice while it ran'])
 })
 
 test('workers are started for such jobs, one for each, as far as there may be more', async t => {

@@ -205,7 +205,7 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
       queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')],
     },
   ],
-  ['low_priority', '3 jobs of low priority in line; they never start a worker', { queue: { queuedLowPriority: 3 } }],
+  ['low_priority', '3 queued jobs of low priority; they never start a worker', { queue: { queuedLowPriority: 3 } }],
   ['about_to_start', '1 job waiting; a worker is about to be started for mine', { queue: one }],
   [
     'running',

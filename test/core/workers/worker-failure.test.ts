@@ -84,7 +84,7 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
   [
     'a failed check',
     { lastLines: [CUDA] },
-    /mend what the fitness check/,
+    /repair what the fitness check/,
     { kind: 'check_failed', check: 'gpu', reason: 'out of memory' },
   ],
   ['a stuck loop', { signal: 'SIGKILL' }, /concurrency_modifier/, { kind: 'loop_stuck', forS: 115 }],
