@@ -1,4 +1,4 @@
-/** What goes wrong with a container engine, as sentences for the person who runs it. */
+/** Failed calls of a container engine, and what they mean for a start. */
 import { AppError } from '../../core/errors.ts'
 import {
   type EngineAbsence,
@@ -9,9 +9,9 @@ import {
 
 /** A call of the engine that failed. */
 export class EngineError extends Error {
-  /** The HTTP status of its answer; null when none came. */
+  /** The HTTP status of the response; null when none came. */
   readonly status: number | null
-  /** Whether there was nobody to call, in contrast to an answer that took too long. */
+  /** Whether no engine listens, in contrast to a response that took too long. */
   readonly away: boolean
 
   constructor(message: string, status: number | null, away: boolean, cause?: unknown) {
@@ -22,7 +22,7 @@ export class EngineError extends Error {
   }
 }
 
-/** A call of an engine of which is known that it is away. */
+/** A call while the engine is known to be away. */
 export class EngineAway extends EngineError {
   readonly absence: EngineAbsence
 
@@ -32,7 +32,7 @@ export class EngineAway extends EngineError {
   }
 }
 
-/** Codes of sockets behind which no engine answers. */
+/** Error codes of sockets on which no engine listens. */
 const AWAY: Readonly<Record<string, string>> = {
   ENOENT: 'nothing is there',
   ECONNREFUSED: 'nobody listens there',
@@ -46,7 +46,7 @@ const AWAY: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'its host does not answer',
 }
 
-/** The members of what dockerode throws. */
+/** The properties of dockerode's errors. */
 interface Thrown {
   readonly statusCode?: number
   readonly code?: string
@@ -54,7 +54,7 @@ interface Thrown {
   readonly json?: { readonly message?: string } | null
 }
 
-/** What dockerode throws, as an {@link EngineError}. Messages of the engine may be long and of several lines. */
+/** An error of dockerode as an {@link EngineError}. Messages of the engine may have several lines. */
 export function engineError(thrown: unknown): EngineError {
   if (thrown instanceof EngineError) return thrown
   const { statusCode, code, message = '', json } = (thrown ?? {}) as Thrown
@@ -71,14 +71,14 @@ export function engineError(thrown: unknown): EngineError {
   )
 }
 
-/** Where the answer was a stream dockerode puts its own words before those of the engine. */
+/** The engine's own message: where the response is a stream, dockerode puts its words in front. */
 function withoutCode(message: string): string {
   return message.replace(/^\(HTTP code \d+\) [\w ]+ - /, '')
 }
 
 /**
- * What dockerode throws, for the person who asked for something.
- * @param answered what to say where the engine has answered, from its own words
+ * An error of dockerode for the person who runs the engine.
+ * @param answered makes the error where the engine has responded, from its message
  */
 export function engineRefusal(thrown: unknown, answered: (said: string) => AppError): AppError {
   if (thrown instanceof AppError) return thrown
@@ -89,7 +89,7 @@ export function engineRefusal(thrown: unknown, answered: (said: string) => AppEr
   return new WorkerStartError(failure, { code: 'unavailable', cause: thrown })
 }
 
-/** What a start has thrown, with the reason that people see. */
+/** An error of a start as one with a reason. */
 export function startRefusal(thrown: unknown, memoryMb: number | null = null): AppError {
   return thrown instanceof AppError
     ? thrown
@@ -105,7 +105,7 @@ function refusalOf(error: EngineError, memoryMb: number | null): StartFailure {
   return known ?? (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said })
 }
 
-/** What engines say of a start that they refuse. */
+/** Messages of engines that refuse a start. */
 const REFUSALS: readonly (readonly [RegExp, (said: string, memoryMb: number | null) => StartFailure])[] = [
   [
     /could not select device driver|nvidia-container-cli|unknown or invalid runtime name: nvidia/i,
@@ -128,7 +128,7 @@ const REFUSALS: readonly (readonly [RegExp, (said: string, memoryMb: number | nu
 
 const MAX_MESSAGE = 400
 
-/** One line, and no more of it than people read. */
+/** A message as one line of bounded length. */
 export function clean(text: string): string {
   const line = text
     .replace(/\p{C}+/gu, ' ')

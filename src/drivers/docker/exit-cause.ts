@@ -3,14 +3,14 @@ import { constants } from 'node:os'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 
-/** What is known of the end of a container. */
+/** The end of a container as the engine reports it. */
 export interface ContainerEnd {
-  /** As the engine reports it: 128 and the number for a signal. Null when it does not know. */
+  /** The exit code; 128 plus the number of the signal for a signal. Null when the engine does not know. */
   readonly code: number | null
   readonly outOfMemory: boolean
-  /** Whether the engine went away at about that time. */
+  /** Whether the engine was stopped at about that time. */
   readonly withEngine: boolean
-  /** Whether we had asked for it. */
+  /** Whether this server asked for the end. */
   readonly asked: boolean
   readonly memoryMb: number | null
   /** The end of its output. */
@@ -34,7 +34,7 @@ function causeOf(end: ContainerEnd): ExitCause {
   return failure === null ? { kind: 'ended' } : { kind: 'program_not_started', failure }
 }
 
-/** How the inits of Docker and of Podman say that they could not start the program. */
+/** Output of the inits of Docker and of Podman that could not start the program. */
 const INITS = [
   /\[FATAL tini \(\d+\)\] exec (?<program>.+) failed: (?<reason>.+)/,
   /catatonit(?::\d+\))?: failed to exec pid1: (?<reason>.+)/,

@@ -15,7 +15,8 @@ export const queuedWorkers = [
 ]
 
 /**
- * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue endpoints.
+ * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue endpoints. `placement`,
+ * `serves`, `problem` and `exit` are JSON: the last two are values of which the sentences for people are made when they are read.
  * The times say how far a worker came on the way to its start, since when it idles, and how far its usage is counted.
  */
 export const workers = [
