@@ -116,8 +116,9 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
   test('a worker that uses more memory than it may is told so', { skip: onPodman }, async () => {
     const words = ['python3', '-c', 'x = bytearray(200 * 1024 * 1024); print(len(x))']
     const worker = await run(words, { placement: { ...UNPLACED, memoryMb: 32 } })
-    const { cause, signal } = await exit(worker)
-    assert.deepEqual([cause, signal], ['was killed because it used more than its 32 MB of memory', 'SIGKILL'])
+    const end = await exit(worker)
+    assert.deepEqual([end.cause, end.signal], [{ kind: 'out_of_memory', limitMb: 32 }, 'SIGKILL'])
+    assert.equal(observedExitText(end), 'was killed because it used more than its 32 MB of memory')
   })
 
   test('a program that is missing or not executable is named', async () => {
