@@ -79,6 +79,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   const args = options.trusting === false ? (options.args ?? []) : withTrust(options.args ?? [])
   const words = serverArgs(args)
   const { child, lines, printed, ended } = run(['serve', ...own, ...words], options.env ?? {})
+  const records = recordsOf(lines)
   const engine = words.includes('--docker') ? words[words.indexOf('--docker') + 1]! : 'off'
   if (engine !== 'off') cleanEngine(engine, dataDir)
   atEnd(async () => {
@@ -106,7 +107,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     ended,
     port: Number(new URL(url).port),
     apiKey: readFileSync(apiKeyFile, 'utf8').trim(),
-    events: message => lines.flatMap(readRecord).filter(({ msg }) => msg === message),
+    events: message => records().filter(({ msg }) => msg === message),
     signal: name => void child.kill(name),
     async stop() {
       child.kill('SIGTERM')
@@ -184,6 +185,16 @@ function run(args: readonly string[], env: Readonly<Record<string, string>>) {
     })
   })
   return { child, lines, printed: () => stdout, ended }
+}
+
+/** Reads the records of a log that grows; each line is parsed once, since tests ask again and again. */
+function recordsOf(lines: readonly string[]): () => readonly LogRecord[] {
+  const records: LogRecord[] = []
+  let read = 0
+  return () => {
+    for (; read < lines.length; read += 1) records.push(...readRecord(lines[read]!))
+    return records
+  }
 }
 
 function readRecord(line: string): LogRecord[] {
