@@ -141,7 +141,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'purges one job of many',
-    seed: 3,
+    seed: 4,
     break: ({ store }) =>
       withOutcomes(store, {
         purge: async (endpoint, nowMs, _limit, parts) => ({
@@ -158,6 +158,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'does not see workers',
+    seed: 3,
     break: ({ store }) => {
       const snapshot: Store['endpoints']['snapshot'] = async id => {
         const found = await store.endpoints.snapshot(id)
@@ -169,6 +170,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'forgets what workers were given of the machine',
+    seed: 2,
     break: ({ store }) => {
       const loads: Store['workers']['loads'] = async () =>
         (await store.workers.loads()).map(worker => ({ ...worker, placement: UNPLACED }))
@@ -193,6 +195,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'does not see the jobs that count for limits',
+    seed: 3,
     break: ({ store }) => {
       const jobs: QuotaStore['jobs'] = async () => ({ held: NOTHING_HELD, next: null })
       return { ...store, quotas: { ...store.quotas, jobs } }
