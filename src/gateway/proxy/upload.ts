@@ -71,7 +71,7 @@ export class Upload {
   /** The worker has read what was written. */
   drained(): void {
     this.#blocked = false
-    if (!this.#stopped && this.#connection !== null) this.#incoming.resume()
+    if (!this.#resting && !this.#stopped && this.#connection !== null) this.#incoming.resume()
   }
 
   /** Pauses: the request has no worker at the moment. */
