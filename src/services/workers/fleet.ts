@@ -56,7 +56,9 @@ export class Fleet {
     const { store, driver } = this.#ports
     const template = await store.templates.find(endpoint.owner, endpoint.templateId)
     if (template === null) return { kind: 'template_missing', template: endpoint.templateId }
-    return (await this.#inputs.failure(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
+    return (
+      (await this.#inputs.failure(endpoint, template)) ?? driver.check(template.image, template.args, endpoint.type)
+    )
   }
 
   /**
