@@ -8,14 +8,14 @@ import type { Fleet } from '../services/workers/fleet.ts'
 import type { Placer } from './placer.ts'
 import type { WorkerUsageMeter } from './worker-usage-meter.ts'
 
-/** After this time an endpoint whose workers cannot be started is looked at again. */
+/** Interval between attempts for an endpoint whose workers cannot be started. */
 const RETRY_MS = 30_000
-/** While an endpoint has waiting jobs or keeps workers ready, it is looked at this often, whether or not it was notified. */
-const LOOK_AGAIN_MS = 5_000
-/** Workers of an endpoint that is gone and that finish their requests are looked at again after this time. */
-const DRAINED_AGAIN_MS = 1_000
-/** New endpoints are looked for, and all others looked at, this often: the notification of a first job may have been lost. */
-const LOOK_ANYWAY_MS = 30_000
+/** Maximum interval between refreshes of an endpoint that has waiting work or keeps workers ready. */
+const BUSY_REFRESH_MS = 5_000
+/** Interval between checks of workers that finish requests of a removed endpoint. */
+const STRAY_CHECK_MS = 1_000
+/** Maximum interval between refreshes of any endpoint, and between lists of them: the notification of a first job may be lost. */
+const REFRESH_MS = 30_000
 
 /** What {@link Autoscaler} works with. */
 export interface AutoscalerParts {
@@ -26,8 +26,8 @@ export interface AutoscalerParts {
 }
 
 /**
- * Starts and drains workers. Each step looks only at endpoints whose jobs or workers changed or whose time has come;
- * the first job of an endpoint wakes it at once.
+ * Starts and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come. The first job
+ * of an endpoint wakes it at once.
  */
 export class Autoscaler {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'notifier'>
@@ -36,7 +36,7 @@ export class Autoscaler {
   readonly #balancing: Balancing
   readonly #served: WorkerUsageMeter
   readonly #wake: () => void
-  /** When to look at an endpoint again; null for when something happens. */
+  /** When an endpoint is due; null until it is notified. */
   readonly #due = new Map<EndpointId, number | null>()
   readonly #subscriptions = new Map<EndpointId, () => void>()
   /** Endpoints whose workers could not be started. */
@@ -62,21 +62,21 @@ export class Autoscaler {
   }
 
   /**
-   * Does what is due. What fails stays due.
+   * Refreshes and scales the endpoints that are due. One that fails stays due.
    * @returns when to step again if nothing wakes it before; null for never
    */
   async step(nowMs: number): Promise<number | null> {
-    // Where the clock was set back, what is due would be so too late.
+    // After the clock was set back, due times are too late.
     if (nowMs < this.#lastMs) for (const id of this.#due.keys()) this.#due.set(id, nowMs)
     if (this.#relist || nowMs < this.#lastMs || nowMs >= this.#listAtMs) await this.#listEndpoints(nowMs)
     this.#lastMs = nowMs
     const failures: unknown[] = []
     for (const [id, dueMs] of this.#due) {
       if (dueMs === null || dueMs > nowMs) continue
-      await this.#look(id, nowMs).catch(error => failures.push(error))
+      await this.#visit(id, nowMs).catch(error => failures.push(error))
     }
     const placeAtMs = await this.#placer
-      .step(nowMs, id => this.#look(id, nowMs))
+      .step(nowMs, id => this.#visit(id, nowMs))
       .catch(error => {
         failures.push(error)
         return nowMs
@@ -85,7 +85,7 @@ export class Autoscaler {
     return earliest([this.#listAtMs, placeAtMs, ...this.#due.values()])
   }
 
-  async #look(id: EndpointId, nowMs: number): Promise<void> {
+  async #visit(id: EndpointId, nowMs: number): Promise<void> {
     this.#due.set(id, null)
     try {
       const next = await this.#scale(id, nowMs)
@@ -96,7 +96,7 @@ export class Autoscaler {
     }
   }
 
-  /** New endpoints are due, and those whose workers could not be started: what was saved may have mended that. */
+  /** Makes new endpoints due, and those whose workers could not be started: a change may have removed the cause. */
   async #listEndpoints(nowMs: number): Promise<void> {
     this.#relist = false
     for (const id of this.#blocked) this.#due.set(id, nowMs)
@@ -105,8 +105,8 @@ export class Autoscaler {
       this.#relist = true
       throw error
     })
-    this.#listAtMs = nowMs + LOOK_ANYWAY_MS
-    // So that the machine is looked at, too; what it has may have changed.
+    this.#listAtMs = nowMs + REFRESH_MS
+    // Reads the machine too: its hardware may have changed.
     void this.#ports.machine.parts()
     for (const id of ids) {
       if (!this.#subscriptions.has(id)) this.#watch(id, nowMs)
@@ -130,7 +130,7 @@ export class Autoscaler {
     for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
     const serves = snapshot.requests !== undefined && snapshot.workers.length > 0
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
-    const latest = nowMs + (waits ? LOOK_AGAIN_MS : LOOK_ANYWAY_MS)
+    const latest = nowMs + (waits ? BUSY_REFRESH_MS : REFRESH_MS)
     const next = earliest([plan.wakeAtMs, drainedAtMs, latest]) ?? latest
     const startFailure = plan.start > 0 ? await this.#fleet.startFailure(snapshot.endpoint) : null
     const isBlocked = startFailure !== null
@@ -141,13 +141,13 @@ export class Autoscaler {
     return nowMs + RETRY_MS
   }
 
-  /** Ends the workers of an endpoint that is gone; those that serve may finish their requests for a short while. */
+  /** Ends the workers of a removed endpoint; serving workers may finish their requests for a short time. */
   async #endStray(id: EndpointId, nowMs: number): Promise<number | null> {
     const left = await this.#fleet.endStray(id, worker => {
       const sinceMs = worker.stopRequestedAtMs ?? nowMs
       return nowMs - sinceMs < DRAIN_DELETED_MS && this.#balancing.inFlight(id, worker.id) > 0
     })
-    return left > 0 ? nowMs + DRAINED_AGAIN_MS : this.#forget(id)
+    return left > 0 ? nowMs + STRAY_CHECK_MS : this.#forget(id)
   }
 
   #forget(id: EndpointId): null {
@@ -159,19 +159,19 @@ export class Autoscaler {
     return null
   }
 
-  /** Returns when the time of the next one is over that drains and serves requests; null when none does. */
+  /** Stops drained workers. @returns when the next draining worker that serves requests is out of time; null when there is none */
   async #stopDrained(snapshot: EndpointSnapshot, nowMs: number): Promise<number | null> {
-    const overAtMs: number[] = []
+    const dueTimes: number[] = []
     for (const { id, state, held, serves, stopRequestedAtMs, stopReason } of snapshot.workers) {
       if (state !== 'DRAINING') continue
       const dueAtMs = serves === null ? Number.POSITIVE_INFINITY : (stopRequestedAtMs ?? nowMs) + DRAIN_MS
       if (held > 0 && dueAtMs > nowMs) {
-        if (serves !== null) overAtMs.push(dueAtMs)
+        if (serves !== null) dueTimes.push(dueAtMs)
         continue
       }
       if (serves !== null) await this.#served.noteLast(id)
       await this.#fleet.stop(id, stopReason ?? 'scaled_down')
     }
-    return earliest(overAtMs)
+    return earliest(dueTimes)
   }
 }

@@ -15,32 +15,33 @@ import type { Ports } from '../ports/ports.ts'
 import type { Balancing, KnownWorker } from '../services/balancing/balancing.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 
-/** Most health checks at once. */
+/** Limit of concurrent health checks. */
 export const MAX_PROBES = 128
-/** After this time a worker is asked again whose answer could not be dealt with. */
+/** Interval after which a check is repeated whose result could not be handled. */
 const RETRY_MS = 1_000
 
-/** What becomes of a health check whose path nobody knows. */
-const NO_PATH: HealthAnswer = { problem: 'the secret of its path is gone, or is no path any more', refused: false }
+/** The result of a health check whose path is unknown. */
+const NO_PATH: HealthAnswer = { problem: 'the secret of its path was removed, or is no path any more', refused: false }
 
-type ProberPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit' | 'probes'>
+type CheckerPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit' | 'probes'>
 
 /**
- * Asks the workers of load-balancing endpoints for their health: often while they start, rarely when they are well. Makes a worker
- * READY when it is well for the first time, takes it out of rotation and back, and ends one that is of no use, as core/health says.
+ * Checks the health of the workers of load-balancing endpoints: often while they start, rarely when they are healthy. Makes a worker
+ * READY when it is healthy for the first time, ejects it and takes it back, and ends a faulty one, as `core/balancing/health-check.ts` decides.
  */
 export class HealthChecker {
-  readonly #ports: ProberPorts
+  readonly #ports: CheckerPorts
   readonly #balancing: Balancing
   readonly #fleet: Fleet
   readonly #wake: () => void
-  readonly #asked = new Set<WorkerId>()
-  /** Answers that are being dealt with. */
-  readonly #dealing = new Set<Promise<void>>()
+  /** Workers with an open check. */
+  readonly #checked = new Set<WorkerId>()
+  /** Results that are being handled. */
+  readonly #handling = new Set<Promise<void>>()
   #stopped = false
 
   /** @param wake asks for a step soon */
-  constructor(ports: ProberPorts, parts: { readonly balancing: Balancing; readonly fleet: Fleet }, wake: () => void) {
+  constructor(ports: CheckerPorts, parts: { readonly balancing: Balancing; readonly fleet: Fleet }, wake: () => void) {
     this.#ports = ports
     this.#balancing = parts.balancing
     this.#fleet = parts.fleet
@@ -50,53 +51,53 @@ export class HealthChecker {
 
   /**
    * Starts the health checks that are due; does not wait for them.
-   * @returns when to step again if nothing wakes it before; null when there is nobody to ask
+   * @returns when to step again if nothing wakes it before; null when there is no worker to check
    */
   async step(nowMs: number): Promise<number | null> {
     const atMs = this.#ports.clock.monotonic()
     const waiting = this.#balancing
       .workers()
-      .filter(({ worker, isLeaving }) => !isLeaving && !this.#asked.has(worker.id))
+      .filter(({ worker, isLeaving }) => !isLeaving && !this.#checked.has(worker.id))
       .sort((a, b) => a.health.nextAtMs - b.health.nextAtMs)
     const due = waiting.filter(({ health }) => health.nextAtMs <= atMs)
-    const now = due.slice(0, Math.max(0, MAX_PROBES - this.#asked.size))
-    for (const known of now) void this.#ask(known)
+    const now = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))
+    for (const known of now) void this.#check(known)
     const next = earliest(waiting.slice(now.length).map(({ health }) => health.nextAtMs))
-    // Where there are too many at once, the next one that answers wakes it.
+    // With too many at once, the next result wakes it.
     if (next === null || due.length > now.length) return null
     return nowMs + Math.max(0, next - atMs)
   }
 
-  /** Starts no further checks, and resolves when the answers that have come are dealt with; later ones count for nothing. */
+  /** Starts no further checks. Resolves when the results that have come are handled; later ones are ignored. */
   async end(): Promise<void> {
     this.#stopped = true
-    await Promise.allSettled(this.#dealing)
+    await Promise.allSettled(this.#handling)
   }
 
-  async #ask(known: KnownWorker): Promise<void> {
+  async #check(known: KnownWorker): Promise<void> {
     const { worker } = known
     const { driver, probes, clock } = this.#ports
-    this.#asked.add(worker.id)
+    this.#checked.add(worker.id)
     try {
       const servedAt = known.servedAt ?? (await driver.address(worker.id))
       const path = servedAt === null ? null : await this.#balancing.healthPath(known)
       const answer =
         servedAt === null ? null : path === null ? NO_PATH : await probes.probe(servedAt.health, path, PROBE_TIMEOUT_MS)
       if (this.#stopped) return
-      const dealing = this.#deal(known, answer, servedAt)
-      this.#dealing.add(dealing)
-      await dealing.finally(() => this.#dealing.delete(dealing))
+      const handling = this.#handle(known, answer, servedAt)
+      this.#handling.add(handling)
+      await handling.finally(() => this.#handling.delete(handling))
     } catch (error) {
       this.#ports.emit('loop.failed', { loop: 'health check', problem: String(error) })
       this.#balancing.note(worker.id, { health: { ...known.health, nextAtMs: clock.monotonic() + RETRY_MS } })
     } finally {
-      this.#asked.delete(worker.id)
+      this.#checked.delete(worker.id)
       if (!this.#stopped) this.#wake()
     }
   }
 
-  /** @param answer null where there was nobody to ask yet */
-  async #deal(known: KnownWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
+  /** @param answer null where the worker has no address yet */
+  async #handle(known: KnownWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
     const { health, worker } = known
     const nowMs = this.#ports.clock.monotonic()
     if (answer === null) this.#balancing.note(worker.id, { health: afterNothing(health, nowMs) })
@@ -108,7 +109,7 @@ export class HealthChecker {
     const { store, clock, notifier, emit } = this.#ports
     const { id, endpointId, state, serves } = known.worker
     const isFirst = health.state === 'healthy' && state === 'STARTING'
-    // Recorded before it is told of; when that fails, it is asked again.
+    // Recorded before it is published; if that fails, the check is repeated.
     const move = isFirst ? await store.workers.seen(id, 1, null, clock.now()) : null
     this.#balancing.note(id, { health, servedAt })
     if (move !== null) this.#fleet.moved(move)

@@ -21,29 +21,29 @@ import type { Fleet } from '../services/workers/fleet.ts'
 
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
 
-/** An endpoint as it was when it was looked at last. */
-interface Known {
+/** An endpoint as of its last refresh. */
+interface KnownEndpoint {
   readonly endpoint: Endpoint
-  readonly lookedAtMs: number
+  readonly refreshedAtMs: number
   readonly hasWork: boolean
-  /** Those that wait for a place, as the store has them. */
+  /** Workers that wait for a place, as the store has them. */
   readonly queued: readonly QueuedWorker[]
-  /** Workers that have ended and that are to be started again before others. */
+  /** Ended workers that requests wait for by name; they start again before new ones. */
   readonly resumed: readonly WorkerId[]
-  /** How many more workers it wants. */
+  /** Number of further workers that it wants. */
   readonly wanted: number
-  /** Whether its workers are held to their limits, as containers are. */
+  /** Whether its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean
-  /** Since when it wants one in vain. */
+  /** Since when it wants a worker and gets none. */
   readonly sinceMs: number
 }
 
-/** While workers wait for a place, it is looked again at least this often. */
-const LOOK_AGAIN_MS = 5_000
+/** Maximum interval between placements while workers wait for a place. */
+const RETRY_MS = 5_000
 
 /**
- * Gives the machine to the workers that endpoints want, as core/place decides, and keeps those without a place as queued
- * workers, with what they wait for. Knows every endpoint as it was looked at last.
+ * Places the workers that endpoints want, as `core/placement/place.ts` decides, and keeps those without a place as queued workers
+ * with the reason. Knows every endpoint as of its last refresh.
  */
 export class Placer {
   readonly #ports: PlacerPorts
@@ -51,10 +51,10 @@ export class Placer {
   readonly #balancing: Balancing
   readonly #rules: PlacementRules
   readonly #quotas: Pick<Quotas, 'limitsOf'>
-  readonly #known = new Map<EndpointId, Known>()
-  /** What was told of each endpoint last: the number that waits, and why. */
-  readonly #told = new Map<EndpointId, string>()
-  /** Endpoints and versions of which it was told that they get less than they ask for. */
+  readonly #known = new Map<EndpointId, KnownEndpoint>()
+  /** The last event of each endpoint: the number of queued workers, and why they wait. */
+  readonly #reported = new Map<EndpointId, string>()
+  /** Versions of endpoints whose event that they get less than they want was emitted. */
   readonly #clamped = new Map<EndpointId, number>()
 
   constructor(
@@ -69,7 +69,7 @@ export class Placer {
     this.#quotas = parts.quotas
   }
 
-  /** An endpoint was looked at. @param wanted how many more workers it wants, and could start if there were room */
+  /** Notes a refreshed endpoint. @param wanted number of further workers that it wants and that could start if there were room */
   async noteWish(snapshot: EndpointSnapshot, wanted: number, nowMs: number): Promise<void> {
     const { endpoint, queue, queuedWorkers, requests } = snapshot
     const { id, owner, templateId } = endpoint
@@ -80,37 +80,37 @@ export class Placer {
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
-    const known = { endpoint, lookedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, wanted, limited, sinceMs }
+    const known = { endpoint, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, wanted, limited, sinceMs }
     this.#known.set(id, known)
     if (wanted === 0) await this.#keepQueued(id, null)
   }
 
-  /** An endpoint is gone. */
+  /** Forgets an endpoint that was removed. */
   forget(id: EndpointId): void {
     this.#known.delete(id)
-    this.#told.delete(id)
+    this.#reported.delete(id)
     this.#clamped.delete(id)
   }
 
   /**
-   * Places what can be placed.
-   * @param look looks at an endpoint again and notes what it wants
-   * @returns when to come again if nothing happens before; null when nobody waits
+   * Places the workers that fit.
+   * @param refresh refreshes an endpoint and notes what it wants
+   * @returns when to step again if nothing happens before; null when no worker waits
    */
-  async step(nowMs: number, look: (id: EndpointId) => Promise<void>): Promise<number | null> {
+  async step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
     for (;;) {
       if (![...this.#known.values()].some(({ wanted }) => wanted > 0)) return null
       const decision = await this.#decide(nowMs)
       const concerned = [...decision.placed, ...decision.evictions].map(({ endpointId }) => endpointId)
-      const stale = concerned.find(id => this.#known.has(id) && this.#known.get(id)!.lookedAtMs !== nowMs)
+      const stale = concerned.find(id => this.#known.has(id) && this.#known.get(id)!.refreshedAtMs !== nowMs)
       if (stale !== undefined) {
-        await look(stale)
+        await refresh(stale)
         continue
       }
       for (const eviction of decision.evictions) await this.#evict(eviction)
       await this.#start(decision)
       for (const unplaced of decision.unplaced) await this.#keepQueued(unplaced.endpointId, unplaced)
-      return earliest([decision.wakeAtMs, nowMs + LOOK_AGAIN_MS])
+      return earliest([decision.wakeAtMs, nowMs + RETRY_MS])
     }
   }
 
@@ -152,7 +152,7 @@ export class Placer {
     return occupants
   }
 
-  /** Workers of an older version may use any GPU, so they end before one is given to somebody. */
+  /** Workers of older versions of the server may use any GPU, so they end before a GPU is given to a new worker. */
   async #replaceUnknown(occupants: readonly Occupant[]): Promise<void> {
     const isGpuWanted = [...this.#known.values()].some(
       ({ wanted, endpoint }) => wanted > 0 && endpoint.compute.kind === 'gpu',
@@ -163,7 +163,7 @@ export class Placer {
 
   async #evict({ workerId, endpointId, for: by, afterJob }: Eviction): Promise<void> {
     if (afterJob) await this.#fleet.drain(workerId, 'evicted')
-    // The store knows of jobs and not of requests.
+    // The store knows jobs, not requests.
     else if (this.#balancing.inFlight(endpointId, workerId) > 0) return
     else if (!(await this.#fleet.evict(workerId))) return
     this.#ports.emit('worker.evicted', { endpointId, workerId, for: by, afterJob })
@@ -177,8 +177,8 @@ export class Placer {
       const [again, ...resumed] = known.resumed
       const nowMs = this.#ports.clock.now()
       const first = again === undefined ? waited : { id: again, queuedAtMs: waited?.queuedAtMs ?? nowMs }
-      this.#tellClamped(endpointId, known.endpoint.version, clamped)
-      // Under its own id it would count twice.
+      this.#reportClamped(endpointId, known.endpoint.version, clamped)
+      // The queued worker that it replaces would count twice.
       if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
       await this.#fleet.start(known.endpoint, placement, first)
       const sinceMs = queued[0]?.queuedAtMs ?? nowMs
@@ -187,7 +187,7 @@ export class Placer {
     }
   }
 
-  /** Makes the workers that wait for a place so many, the oldest first, and keeps their reasons true. */
+  /** Sets the queued workers to the unplaced number, keeping the oldest, with the current reason. */
   async #keepQueued(id: EndpointId, unplaced: Unplaced | null): Promise<void> {
     const known = this.#known.get(id)
     if (known === undefined) return
@@ -202,23 +202,23 @@ export class Placer {
         reason,
       }
     })
-    this.#tellUnplaced(id, count, unplaced)
+    this.#reportUnplaced(id, count, unplaced)
     if (JSON.stringify(queued) === JSON.stringify(known.queued)) return
     await this.#ports.store.queuedWorkers.replace(id, queued)
     this.#known.set(id, { ...known, queued })
-    // Whoever waits for a worker of it waits in vain.
+    // The circuit breaker has to open: no worker of it can ever be placed.
     if (unplaced !== null && isHopeless(unplaced)) this.#ports.notifier.publish(`load:${id}`)
   }
 
-  #tellUnplaced(endpointId: EndpointId, count: number, unplaced: Unplaced | null): void {
+  #reportUnplaced(endpointId: EndpointId, count: number, unplaced: Unplaced | null): void {
     const { resource, reason } = unplaced ?? { resource: '', reason: '' }
-    const told = count === 0 ? '' : `${count} ${reason}`
-    if ((this.#told.get(endpointId) ?? '') === told) return
-    this.#told.set(endpointId, told)
+    const report = count === 0 ? '' : `${count} ${reason}`
+    if ((this.#reported.get(endpointId) ?? '') === report) return
+    this.#reported.set(endpointId, report)
     this.#ports.emit('worker.unplaced', { endpointId, count, resource, reason })
   }
 
-  #tellClamped(endpointId: EndpointId, version: number, problem: string | null): void {
+  #reportClamped(endpointId: EndpointId, version: number, problem: string | null): void {
     if (problem === null || this.#clamped.get(endpointId) === version) return
     this.#clamped.set(endpointId, version)
     this.#ports.emit('worker.clamped', { endpointId, problem })

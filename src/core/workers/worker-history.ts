@@ -1,32 +1,32 @@
 import { exitText, type StopReason, type Worker } from './worker.ts'
 import { problemText } from './worker-problem.ts'
 
-/** Something that was done with a worker, as a sentence. */
+/** One event in a worker's life, as a sentence. */
 export interface WorkerHistoryEntry {
   readonly atMs: number
   readonly line: string
 }
 
 /**
- * What the server did with a worker and saw of it, in the order in which it happened. All of it is in the worker's record, so
- * the same lines are told after a restart of the server, and lines only ever follow those that were told before.
+ * The events of a worker's life, in order. All are derived from the worker's record: a restart of the server gives the same lines, and
+ * new lines only follow older ones.
  */
 export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   const lines: WorkerHistoryEntry[] = []
-  const tell = (atMs: number | null, line: string) => {
+  const add = (atMs: number | null, line: string) => {
     if (atMs !== null) lines.push({ atMs, line })
   }
   const { createdAtMs, startedAtMs, readyAtMs, stopRequestedAtMs, stoppingAtMs, exitedAtMs } = worker
-  tell(createdAtMs, `created for version ${worker.version} of endpoint ${worker.endpointId}, driver ${worker.driver}`)
-  tell(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
+  add(createdAtMs, `created for version ${worker.version} of endpoint ${worker.endpointId}, driver ${worker.driver}`)
+  add(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
   const first = worker.serves === null ? 'asked for its first job' : 'said that it is well'
-  tell(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
-  if (worker.problem !== null) tell(problemAtMs(worker), `problem: ${problemText(worker.problem)}`)
+  add(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
+  if (worker.problem !== null) add(problemAtMs(worker), `problem: ${problemText(worker.problem)}`)
   if (stopRequestedAtMs !== stoppingAtMs)
-    tell(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${reasonOf(worker)}`)
-  tell(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${reasonOf(worker)}` : 'told to end')
-  tell(exitedAtMs, endOf(worker))
-  // A sort keeps what is equal in its order, which is that of a worker's life.
+    add(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${reasonOf(worker)}`)
+  add(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${reasonOf(worker)}` : 'told to end')
+  add(exitedAtMs, endOf(worker))
+  // The sort is stable, so simultaneous events keep the order above.
   return lines.sort((a, b) => a.atMs - b.atMs)
 }
 

@@ -26,41 +26,41 @@ import { canResume } from './can-resume.ts'
 /** A worker of a load-balancing endpoint that has not ended. */
 export interface KnownWorker extends ServingWorker {
   readonly worker: WorkerLoad
-  /** Since when it runs, as far as this server looked, of a clock that only grows; null until it was started. */
+  /** When this server first saw it running, of a monotonic clock; null before its start. */
   readonly runsSinceMs: number | null
-  /** Whether it was told of as one that gets nothing more, which stays so. */
+  /** Whether it gets no more requests, which never changes back. */
   readonly isLeaving: boolean
-  /** The path that it is asked for its health at, secrets resolved; null before it is asked for the first time. */
+  /** The path of its health check, secrets resolved; null before the first check. */
   readonly healthPath: string | null
 }
 
-/** So many workers that requests wait for by name are looked for at once. */
+/** Limit of workers that requests wait for by name and that one refresh checks. */
 const MAX_RESUMED = 16
 
-/** What of an endpoint's environment concerns its requests, by the version that has it. */
+/** The part of an endpoint's environment that concerns requests, with the version that has it. */
 interface Settings {
   readonly version: number
-  /** The variables that say how its workers serve, secrets as references. */
+  /** The variables that define how its workers serve, with secrets as references. */
   readonly env: Readonly<Record<string, string>>
   readonly maxConcurrency: number | null
-  /** Whether its workers run without a container, so that the driver chooses their ports. */
+  /** Whether its workers are processes, whose ports the driver chooses. */
   readonly isFolder: boolean
 }
 
-/** The looks at one endpoint, which may end in another order than they began in. */
-interface Looks {
-  /** How many have not ended. */
+/** The refreshes of one endpoint, which may end in another order than they began in. */
+interface Refreshes {
+  /** Number of refreshes that have not ended. */
   open: number
-  /** The last read that counted; an earlier one that comes later tells nothing. */
+  /** Number of the last read that counted; an earlier read that ends later changes nothing. */
   latest: number
-  /** Whether the gateway knows of the endpoint. */
-  told: boolean
+  /** Whether the gateway knows the endpoint. */
+  isPublished: boolean
 }
 
 /**
- * Load-balancing endpoints between the gateway and the loops: tells the gateway of workers that requests may be sent to, and shows
- * everybody else the requests as what those workers have to do. Keeps the health of workers in memory, so after a restart of the
- * server nothing is sent to a worker before it was asked.
+ * Load-balancing endpoints between the gateway and the loops: publishes to the gateway which workers may get requests, and shows
+ * the loops the requests as the load of those workers. The health of workers is in memory only, so after a restart of the server no
+ * worker gets requests before its first health check.
  */
 export class Balancing {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
@@ -70,12 +70,12 @@ export class Balancing {
   readonly #workers = new Map<WorkerId, KnownWorker>()
   readonly #settings = new Map<EndpointId, Settings>()
   readonly #peaks = new Map<EndpointId, MaxWindow>()
-  /** Of each endpoint that was told of, and of those that are being looked at. */
-  readonly #looks = new Map<EndpointId, Looks>()
+  /** Of each endpoint that the gateway knows, and of those with an open refresh. */
+  readonly #refreshes = new Map<EndpointId, Refreshes>()
   #reads = 0
   #learned: () => void = () => {}
 
-  /** @param requests where they are counted, and who has to know of workers */
+  /** @param requests the request queues, which count requests and need the workers */
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier'>, requests: Targets & Traffic) {
     this.#ports = ports
     this.#variables = new ServingVariables(ports)
@@ -83,7 +83,7 @@ export class Balancing {
     this.#traffic = requests
   }
 
-  /** An endpoint as the store has it, with its requests where it has some. Null when it is gone. */
+  /** An endpoint as the store has it, with its requests if it balances load. Null when it does not exist. */
   async snapshot(id: EndpointId): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
     if (snapshot?.endpoint.type !== 'LOAD_BALANCER') return snapshot
@@ -91,63 +91,63 @@ export class Balancing {
   }
 
   /**
-   * As {@link snapshot}, and tells the gateway of the endpoint and its workers. What the answer says of requests comes after
-   * that: a worker that drains and holds nothing gets nothing any more.
+   * As {@link snapshot}, and publishes the endpoint and its workers to the gateway. The requests are read after that, so a worker that
+   * drains and has none will get none.
    */
   async refresh(id: EndpointId): Promise<EndpointSnapshot | null> {
-    const looks = this.#looks.get(id) ?? { open: 0, latest: 0, told: false }
-    this.#looks.set(id, looks)
-    looks.open += 1
+    const refreshes = this.#refreshes.get(id) ?? { open: 0, latest: 0, isPublished: false }
+    this.#refreshes.set(id, refreshes)
+    refreshes.open += 1
     this.#reads += 1
     try {
-      return await this.#refresh(id, this.#reads, looks)
+      return await this.#refresh(id, this.#reads, refreshes)
     } finally {
-      looks.open -= 1
-      if (looks.open === 0 && !looks.told) this.#looks.delete(id)
+      refreshes.open -= 1
+      if (refreshes.open === 0 && !refreshes.isPublished) this.#refreshes.delete(id)
     }
   }
 
-  async #refresh(id: EndpointId, read: number, looks: Looks): Promise<EndpointSnapshot | null> {
+  async #refresh(id: EndpointId, read: number, refreshes: Refreshes): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
     const settings = snapshot?.endpoint.type === 'LOAD_BALANCER' ? await this.#settingsOf(snapshot) : null
-    const counts = looks.latest < read
-    if (counts) looks.latest = read
+    const counts = refreshes.latest < read
+    if (counts) refreshes.latest = read
     if (snapshot === null || settings === null) {
-      if (counts) this.#forget(id, looks)
-      // What its workers have from before it was given a queue.
+      if (counts) this.#forget(id, refreshes)
+      // Its workers may still have requests from before it became a queue endpoint.
       return snapshot === null ? null : { ...snapshot, workers: this.loaded(snapshot.workers) }
     }
     if (counts) {
-      looks.told = true
+      refreshes.isPublished = true
       this.#settings.set(id, settings)
       this.#learn(snapshot, settings)
-      this.#tell(snapshot, settings)
+      this.#publish(snapshot, settings)
     }
-    const seen = this.#withTraffic(snapshot, settings, null)
+    const loaded = this.#withTraffic(snapshot, settings, null)
     const nowMs = this.#ports.clock.now()
-    const peak = this.#peaks.get(id) ?? new MaxWindow()
-    if (looks.told) this.#peaks.set(id, peak)
-    const most = peak.note(desiredWorkers(seen, nowMs).desired, idleTimeoutMs(snapshot.endpoint), nowMs)
+    const window = this.#peaks.get(id) ?? new MaxWindow()
+    if (refreshes.isPublished) this.#peaks.set(id, window)
+    const peak = window.note(desiredWorkers(loaded, nowMs).desired, idleTimeoutMs(snapshot.endpoint), nowMs)
     const resumed: WorkerId[] = []
-    for (const workerId of seen.requests.resumed.slice(0, MAX_RESUMED)) {
+    for (const workerId of loaded.requests.resumed.slice(0, MAX_RESUMED)) {
       if (await canResume(this.#ports.store, id, workerId)) resumed.push(workerId)
     }
-    return { ...seen, requests: { ...seen.requests, peak: most, resumed } }
+    return { ...loaded, requests: { ...loaded.requests, peak, resumed } }
   }
 
   /**
-   * Tells the gateway whether requests wait in vain, so that they are refused with the cause.
-   * @param snapshot as {@link look} gave it
-   * @param startFailure why no worker of it can be started; null when one can, or none is wanted
+   * Opens the circuit breaker of an endpoint whose requests wait for workers that cannot start, or closes it.
+   * @param snapshot of {@link refresh}
+   * @param startFailure why no worker can be started; null when one can, or none is wanted
    */
   setCircuit(snapshot: EndpointSnapshot, startFailure: StartFailure | null, nowMs: number): void {
     const { endpoint, queue, requests } = snapshot
     if (requests === undefined) return
-    const isAsked = queue.queued > 0 || requests.resumed.length > 0
-    this.#targets.setCircuit(endpoint.id, isAsked ? openCircuitOf(snapshot, { startFailure, nowMs }) : null)
+    const hasWaiting = queue.queued > 0 || requests.resumed.length > 0
+    this.#targets.setCircuit(endpoint.id, hasWaiting ? openCircuitOf(snapshot, { startFailure, nowMs }) : null)
   }
 
-  /** Workers with the requests that they have, as {@link snapshot} shows them. */
+  /** Workers with their requests, as {@link snapshot} has them. */
   loaded(workers: readonly WorkerLoad[]): WorkerLoad[] {
     const byEndpoint = new Map<EndpointId, ReturnType<Traffic['load']>>()
     return workers.map(worker => {
@@ -160,41 +160,41 @@ export class Balancing {
     })
   }
 
-  /** Calls back when there may be a worker that was not known before. */
+  /** Calls back when a refresh finds a new worker. */
   whenLearned(learned: () => void): void {
     this.#learned = learned
   }
 
-  /** How many requests a worker has in flight. */
+  /** Number of requests that a worker has in flight. */
   inFlight(endpointId: EndpointId, workerId: WorkerId): number {
     const { workers } = this.#traffic.load(endpointId)
     return workers.find(worker => worker.workerId === workerId)?.inFlight ?? 0
   }
 
-  /** For how long a worker had requests in flight since it was told of, in milliseconds. */
+  /** Milliseconds in which a worker had requests in flight, since the gateway knows it. */
   busyMs(endpointId: EndpointId, workerId: WorkerId): number {
     return this.#traffic.busyMs(endpointId, workerId)
   }
 
-  /** All workers that serve requests and have not ended, as they were when their endpoints were looked at last. */
+  /** All workers that serve requests and have not ended, as of the last refresh of their endpoints. */
   workers(): KnownWorker[] {
     return [...this.#workers.values()]
   }
 
-  /** What is known of a worker; undefined for one that has ended, or serves no requests. */
+  /** A worker that serves requests; undefined for one that has ended or serves none. */
   worker(id: WorkerId): KnownWorker | undefined {
     return this.#workers.get(id)
   }
 
-  /** Keeps what was found out about a worker, unless it has ended meanwhile. */
+  /** Keeps results of a health check, unless the worker has ended meanwhile. */
   note(id: WorkerId, found: Partial<Pick<KnownWorker, 'health' | 'servedAt' | 'healthPath'>>): void {
     const known = this.#workers.get(id)
     if (known !== undefined) this.#workers.set(id, this.#withPort({ ...known, ...found }))
   }
 
   /**
-   * The path that a worker is asked for its health at; null where that comes from a secret that is gone or is no path. A worker has
-   * the value from its start on: it is asked at the same path as long as this server runs.
+   * The path of a worker's health check; null where it comes from a secret that was removed or is no path. A worker has the value
+   * of its start, so the path is the same as long as this server runs.
    */
   async healthPath({ worker: { id, owner, serves }, healthPath }: KnownWorker): Promise<string | null> {
     if (healthPath !== null) return healthPath
@@ -206,14 +206,14 @@ export class Balancing {
     return path
   }
 
-  /** Listens to no changes any more. */
+  /** Stops listening to changes. */
   close(): void {
     this.#variables.close()
   }
 
-  #forget(id: EndpointId, looks: Looks): void {
-    if (!looks.told) return
-    looks.told = false
+  #forget(id: EndpointId, refreshes: Refreshes): void {
+    if (!refreshes.isPublished) return
+    refreshes.isPublished = false
     this.#targets.forget(id)
     for (const { worker } of this.workers()) if (worker.endpointId === id) this.#workers.delete(worker.id)
     for (const map of [this.#settings, this.#peaks]) map.delete(id)
@@ -245,7 +245,7 @@ export class Balancing {
     return known.port === 0 && known.servedAt !== null ? { ...known, port: known.servedAt.health.port } : known
   }
 
-  #tell(snapshot: EndpointSnapshot, { maxConcurrency }: Settings): void {
+  #publish(snapshot: EndpointSnapshot, { maxConcurrency }: Settings): void {
     const targets = targetsOf(snapshot.workers, id => this.#workers.get(id)).map(target =>
       this.#workers.get(target.workerId)?.isLeaving === true ? { ...target, state: 'draining' as const } : target,
     )
@@ -257,7 +257,7 @@ export class Balancing {
     return withTraffic(snapshot, load, id => this.#workers.get(id), { maxConcurrency, peak })
   }
 
-  /** Every change of the environment makes another version; one of a secret makes none. */
+  /** A change of the environment makes a new version; a change of a secret does not, so the limit is read each time. */
   async #settingsOf({ endpoint }: EndpointSnapshot): Promise<Settings> {
     const { id, owner, templateId, version } = endpoint
     const known = this.#settings.get(id)
