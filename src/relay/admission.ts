@@ -57,7 +57,7 @@ export class RelayAdmission {
     this.#unknown += 1
     try {
       const endMs = performance.now() + HOLD_MS
-      while (!this.#tokens.told || this.#upstream.address !== null) {
+      while (!this.#tokens.isComplete || this.#upstream.address !== null) {
         if (!(await this.#upstream.present(endMs, gone))) return 'away'
         const known = this.known(request) ?? (await this.#vouch(request, token))
         if (known !== null) return known

@@ -3,19 +3,19 @@ import { readFileSync } from 'node:fs'
 import { writeDurably } from '../disk/durable-file.ts'
 import type { Sharer } from './shares.ts'
 
-/** How long calls of a worker that has ended are taken: as long as a result is passed on whose worker has gone. */
+/** How long calls of an ended worker are accepted: as long as its results are passed on. */
 const ENDED_MS = 600_000
-/** Workers of which a relay knows at most; the oldest are forgotten. */
+/** Limit of workers that a relay knows; the oldest are forgotten. */
 const MAX_TOKENS = 100_000
-/** Between two writes of the file. */
+/** Minimum interval between writes of the file. */
 const WRITE_PAUSE_MS = 1_000
 
-/** One part of what a server tells of the tokens of workers: SHA-256 in hexadecimal digits. */
+/** One part of a server's list of the tokens of workers, as SHA-256 in hexadecimal digits. */
 export interface TokenNews {
-  /** The first part of all there are: what is not told by the last part is no worker's any more. */
+  /** Whether it begins a whole list. Tokens that the whole list does not have are of ended workers. */
   readonly first: boolean
   readonly last: boolean
-  /** Hash and account of workers that live. */
+  /** Hash and account of running workers. */
   readonly live: readonly (readonly [hash: string, owner: string])[]
   /** Hashes of workers that have ended. */
   readonly ended: readonly string[]
@@ -27,29 +27,29 @@ interface Known {
   endedAtMs: number | null
 }
 
-/** A line of the file. */
+/** One entry of the file. */
 type Entry = readonly [hash: string, owner: string, endedAtMs: number | null]
 
-/** The tokens of workers, as far as a server has told them; kept in a file for the next relay. */
+/** The tokens of workers that a server has sent; kept in a file for the next relay. */
 export class KnownTokens {
   readonly #file: string
   readonly #known = new Map<string, Known>()
   #draft: Set<string> | null = null
   #writing: NodeJS.Timeout | null = null
-  #told: boolean
+  #isComplete: boolean
 
-  /** @param file where they are kept */
+  /** @param file where the tokens are kept */
   constructor(file: string) {
     this.#file = file
-    this.#told = this.#read()
+    this.#isComplete = this.#read()
   }
 
-  /** Whether a server has told which workers there are. */
-  get told(): boolean {
-    return this.#told
+  /** Whether a server has ever sent a whole list. */
+  get isComplete(): boolean {
+    return this.#isComplete
   }
 
-  /** Whose token this is; null where it is unknown. */
+  /** The worker's share for a token; null for an unknown token. */
   find(token: string): Sharer | null {
     const digest = hash('sha256', token)
     const found = this.#known.get(digest)
@@ -57,8 +57,8 @@ export class KnownTokens {
     return { token: digest, owner: found.owner }
   }
 
-  /** Takes in what a server tells. */
-  tell({ first, last, live, ended }: TokenNews): void {
+  /** Applies one part of a server's list. */
+  update({ first, last, live, ended }: TokenNews): void {
     if (first) this.#draft = new Set()
     for (const [digest, owner] of live) {
       this.#known.delete(digest)
@@ -69,7 +69,7 @@ export class KnownTokens {
     if (last) {
       for (const digest of this.#known.keys()) if (this.#draft?.has(digest) === false) this.#end(digest)
       this.#draft = null
-      this.#told = true
+      this.#isComplete = true
     }
     this.#tidy()
     this.#write()
@@ -97,16 +97,16 @@ export class KnownTokens {
     }
   }
 
-  /** Soon, and not more often than once a second: a server tells of each worker that it starts. */
+  /** Writes soon, at most once a second: a server sends each worker that it starts. */
   #write(): void {
-    if (!this.#told || this.#writing !== null) return
+    if (!this.#isComplete || this.#writing !== null) return
     this.#writing = setTimeout(() => {
       this.#writing = null
       const entries = [...this.#known].map(([digest, { owner, endedAtMs }]): Entry => [digest, owner, endedAtMs])
       try {
         writeDurably(this.#file, `${JSON.stringify(entries)}\n`, `${this.#file}.${process.pid}`)
       } catch {
-        // The folder is gone, or the disk is full: the next server tells it again.
+        // The folder was removed, or the disk is full: the next server sends the list again.
       }
     }, WRITE_PAUSE_MS).unref()
   }
@@ -116,15 +116,16 @@ function isOver({ endedAtMs }: Known): boolean {
   return endedAtMs !== null && Date.now() - endedAtMs > ENDED_MS
 }
 
-const MAX_TOLD = 2_000
+/** Limit of tokens in one part. */
+const MAX_TOKENS_IN_PART = 2_000
 
-/** What a server told; null where it makes no sense. */
+/** A part of a server's list; null where it has the wrong form. */
 export function tokenNewsIn(text: string): TokenNews | null {
   try {
     const { first, last, live, ended } = JSON.parse(text) as TokenNews
     const isSound =
-      live.length <= MAX_TOLD &&
-      ended.length <= MAX_TOLD &&
+      live.length <= MAX_TOKENS_IN_PART &&
+      ended.length <= MAX_TOKENS_IN_PART &&
       live.every(([digest, owner]) => isHash(digest) && typeof owner === 'string') &&
       ended.every(isHash)
     return isSound ? { first: first === true, last: last === true, live, ended } : null

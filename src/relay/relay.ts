@@ -191,7 +191,7 @@ export class Relay {
 
   async #hearOfTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const news = tokenNewsIn(await text(request).catch(() => ''))
-    if (news !== null) this.#tokens.tell(news)
+    if (news !== null) this.#tokens.update(news)
     respond(response, news === null ? 400 : 200, '{}')
   }
 

@@ -1,14 +1,14 @@
-/** The server's side of what the relay knows of tokens: tells it all at the beginning, and then what changes. */
+/** The server's side of the relay's tokens: sends the whole list first, then changes. */
 import type { TokenNews } from './known-tokens.ts'
 
 /** Workers in one message to the relay. */
 const CONCURRENCY = 1_000
-/** Changes that are gathered; with more of them all are told anew. */
+/** Limit of collected changes; with more of them the whole list is sent again. */
 const MAX_CHANGES = 10_000
-/** Between two tries. */
+/** Interval between attempts. */
 const PAUSE_MS = 1_000
 
-/** A worker, as far as a relay has to know it. */
+/** What a relay has to know of a worker. */
 export interface TokenOf {
   readonly id: string
   readonly owner: string
@@ -16,17 +16,17 @@ export interface TokenOf {
   readonly ended: boolean
 }
 
-/** Reads tokens of workers, at most `limit` or as many as were asked for. */
+/** Reads tokens of workers. */
 export interface TokenSource {
-  /** Those that have not ended, by their ids, from behind an id on. */
+  /** At most `limit` workers that have not ended, by their ids, after an id. */
   live(after: string, limit: number): Promise<TokenOf[]>
-  /** Those with these ids, ended or not. */
+  /** The workers with these ids, ended or not. */
   of(ids: readonly string[]): Promise<TokenOf[]>
 }
 
-/** Tells a relay which tokens are those of workers. */
+/** Sends the tokens of workers to a relay. */
 export class TokenFeed {
-  readonly #tell: (news: TokenNews) => Promise<void>
+  readonly #send: (news: TokenNews) => Promise<void>
   readonly #onError: (error: unknown) => void
   #source: TokenSource | null = null
   #changed = new Set<string>()
@@ -35,34 +35,34 @@ export class TokenFeed {
   #closed = false
 
   /**
-   * @param tell hands it to the relay
-   * @param onError is told of each failed try; there is another one
+   * @param send sends one part to the relay
+   * @param onError called for each failed attempt; another one follows
    */
-  constructor(tell: (news: TokenNews) => Promise<void>, onError: (error: unknown) => void) {
-    this.#tell = tell
+  constructor(send: (news: TokenNews) => Promise<void>, onError: (error: unknown) => void) {
+    this.#send = send
     this.#onError = onError
   }
 
-  /** Tells all, now. Resolves after the first try. */
+  /** Sends the whole list. Resolves after the first attempt. */
   async start(source: TokenSource): Promise<void> {
     this.#source = source
     await this.restart()
   }
 
-  /** Tells all again: there is another relay. Resolves after the first try. */
+  /** Sends the whole list again, to another relay. Resolves after the first attempt. */
   restart(): Promise<void> {
     this.#all = true
     return this.#go()
   }
 
-  /** A worker was made, or has ended. */
+  /** Notes that a worker was created or has ended. */
   changed(id: string): void {
     if (this.#changed.size < MAX_CHANGES) this.#changed.add(id)
     else this.#all = true
     if (this.#source !== null) void this.#go()
   }
 
-  /** Tells nothing more. */
+  /** Sends nothing more. */
   close(): void {
     this.#closed = true
   }
@@ -77,8 +77,8 @@ export class TokenFeed {
   async #work(): Promise<void> {
     while (!this.#closed && (this.#all || this.#changed.size > 0)) {
       try {
-        if (this.#all) await this.#tellAll()
-        else await this.#tellChanges()
+        if (this.#all) await this.#sendAll()
+        else await this.#sendChanges()
       } catch (error) {
         this.#onError(error)
         this.#all = true
@@ -88,26 +88,26 @@ export class TokenFeed {
     }
   }
 
-  async #tellAll(): Promise<void> {
+  async #sendAll(): Promise<void> {
     this.#all = false
     this.#changed.clear()
     let after = ''
     for (let first = true; ; first = false) {
       const page = await this.#source!.live(after, CONCURRENCY)
       const last = page.length < CONCURRENCY
-      await this.#tell({ first, last, live: page.map(pairOf), ended: [] })
+      await this.#send({ first, last, live: page.map(pairOf), ended: [] })
       if (last) return
       after = page.at(-1)!.id
     }
   }
 
-  async #tellChanges(): Promise<void> {
+  async #sendChanges(): Promise<void> {
     const ids = [...this.#changed].slice(0, CONCURRENCY)
     for (const id of ids) this.#changed.delete(id)
     const found = await this.#source!.of(ids)
     const live = found.filter(({ ended }) => !ended).map(pairOf)
     const ended = found.filter(worker => worker.ended).map(({ tokenHash }) => tokenHash)
-    if (found.length > 0) await this.#tell({ first: false, last: false, live, ended })
+    if (found.length > 0) await this.#send({ first: false, last: false, live, ended })
   }
 }
 

@@ -26,21 +26,21 @@ export interface ConnectionLimits {
   readonly bodyPaceMs: number
   /** How long a body may take in all. */
   readonly bodyMs: number
-  /** How long a client may take nothing of an answer that waits for it. */
+  /** How long a client may leave a waiting response unread. */
   readonly unreadMs: number
-  /** Most bytes of answers that wait for their clients, all connections together. */
+  /** Limit of bytes of responses that wait for their clients, on all connections together. */
   readonly unreadBytes: number
-  /** Rest of a body that was answered without reading it: this much, and for this long, is still taken. */
+  /** Limits of the rest of a body that is still read after a response that did not need it. */
   readonly discardBytes: number
   readonly discardMs: number
 }
 
-/** The bounds of every listener, but for those on the number of connections. */
+/** The limits of every listener except those on the number of connections. */
 export const CONNECTION_LIMITS: Omit<ConnectionLimits, keyof ConnectionCounts> = {
   bodyGraceMs: 20_000,
   bodyBytesPerSecond: 240,
   bodyPaceMs: 20_000,
-  // The slowest that a body of the largest size may come in.
+  // Time for a body of the largest size at the slowest pace.
   bodyMs: 600_000,
   unreadMs: 60_000,
   unreadBytes: 128 * 1024 * 1024,
@@ -48,31 +48,31 @@ export const CONNECTION_LIMITS: Omit<ConnectionLimits, keyof ConnectionCounts> =
   discardMs: 30_000,
 }
 
-/** How many connections there may be, and whose. */
+/** Limits on the number of connections, in all and by their owners. */
 export type ConnectionCounts = Pick<
   ConnectionLimits,
   'maxConnections' | 'reserved' | 'perAddress' | 'isShared' | 'perAccount' | 'perEndpoint'
 >
 
-/** How many are reserved for management and workers, beside so many for everybody. */
+/** Number of connections reserved for management and workers, beside `maxConnections` for everybody. */
 export function reservedBeside(maxConnections: number): number {
   return Math.min(1_024, Math.max(16, Math.floor(maxConnections / 8)))
 }
 
-/** For those who give only how many there may be: nobody's share is less than all. */
+/** Limits for callers that set only the number: no share is smaller than all. */
 export function countsOf(maxConnections: number): ConnectionCounts {
   const shares = { perAddress: maxConnections, perAccount: maxConnections, perEndpoint: maxConnections }
   return { maxConnections, reserved: reservedBeside(maxConnections), isShared: () => true, ...shares }
 }
 
 const SWEEP_MS = 500
-/** What a body may hold without room in memory; see api/body. */
+/** Bytes that a body may have without room in memory; see api/body. */
 const FREE_BODY_BYTES = 65_536
-/** What is larger is looked at once it is written and not at the next sweep. */
+/** Larger responses are checked when they are written, not at the next sweep. */
 const LARGE_BYTES = 262_144
-/** A client that is going to ask has asked by then. */
+/** Time in which an active client sends its first request. */
 const SILENT_MS = 1_000
-/** The Python SDK uses a connection again that was idle for up to this long. */
+/** Maximum idle time after which the Python SDK uses a connection again. */
 const REUSED_MS = 15_000
 const FULL = '{"error":"the server has too many connections"}'
 const FULL_HEADERS = {
@@ -89,7 +89,7 @@ const REFUSAL = [
 ].join('\r\n')
 const REFUSAL_MS = 1_000
 
-/** One request until its answer is over. */
+/** One request until the end of its response. */
 interface Exchange {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
@@ -98,23 +98,23 @@ interface Exchange {
   readonly bytesBefore: number
   /** Its place among all requests; null until it has one. */
   place: ConnectionPlace | null
-  /** What its body had brought at the beginning of the present time of {@link ConnectionLimits.bodyPaceMs}. */
+  /** Bytes of its body at the beginning of the current interval of {@link ConnectionLimits.bodyPaceMs}. */
   pace: { readonly atMs: number; readonly bytes: number }
-  /** Since when there was always something of the answer to be taken; null while there is not. */
+  /** Since when the client has always had something to read; null while it has not. */
   unreadSinceMs: number | null
-  /** An answer that is kept whole until it has gone out: how long it is, and what its connection had sent before it. */
-  answer: { readonly bytes: number; readonly sentBefore: number } | null
+  /** A response that is in memory until it is sent: its size, and the bytes that the connection had sent before it. */
+  response: { readonly bytes: number; readonly sentBefore: number } | null
 }
 
 /** The connections of a server. */
 export class Connections {
   readonly #limits: ConnectionLimits
   readonly #onFull: () => void
-  /** How many exchanges each connection has. */
+  /** Number of exchanges of each connection. */
   readonly #open = new Map<Socket, number>()
-  /** Those that have asked nothing yet, the oldest first, and since when. */
+  /** Connections without a request so far, the oldest first, with their start. */
   readonly #silent = new Map<Socket, number>()
-  /** Those between two requests, the longest waiting first, and since when. */
+  /** Connections between two requests, the longest idle first, with the start of that. */
   readonly #idle = new Map<Socket, number>()
   readonly #exchanges = new Map<IncomingMessage, Exchange>()
   readonly #addresses = new Map<string, number>()
@@ -122,32 +122,32 @@ export class Connections {
   readonly #bodies = new Set<Exchange>()
   readonly #timer: NodeJS.Timeout
 
-  /** @param onFull is told each time that a connection is turned away */
+  /** @param onFull called for each connection that is refused */
   constructor(server: Server, limits: ConnectionLimits, onFull: () => void) {
     this.#limits = limits
     this.#onFull = onFull
     this.#shares = new ConnectionShares({ ...limits, all: limits.maxConnections })
     server.on('connection', socket => this.#opened(socket))
-    // Before whoever answers it, and asks for its place.
-    server.prependListener('request', (incoming, outgoing) => this.#asked(incoming, outgoing))
+    // Before the listener that responds, which needs the place.
+    server.prependListener('request', (incoming, outgoing) => this.#begin(incoming, outgoing))
     this.#timer = setInterval(() => this.#sweep(performance.now()), SWEEP_MS).unref()
   }
 
-  /** Stops looking. */
+  /** Stops the sweeps. */
   close(): void {
     clearInterval(this.#timer)
   }
 
-  /** Whoever takes this request has bounds of its own for how its body comes in. */
+  /** Exempts a request from the limits on bodies: its handler has limits of its own. */
   untimed(incoming: IncomingMessage): void {
     const exchange = this.#exchanges.get(incoming)
     if (exchange !== undefined) this.#bodies.delete(exchange)
   }
 
   /**
-   * Gives a request its place. False when there is none for it: it is to be refused, see {@link refuse}.
-   * @param endpointId the load-balancing endpoint that it is for; null for others
-   * @param mayBeReserved whether it is of management or a worker
+   * Gives a request its place. False when there is none: refuse it with {@link refuse}.
+   * @param endpointId the load-balancing endpoint of the request; null for others
+   * @param mayBeReserved whether management or a worker sends it
    */
   enters(incoming: IncomingMessage, endpointId: EndpointId | null, mayBeReserved: () => boolean): boolean {
     const place = this.#shares.enter(endpointId, mayBeReserved)
@@ -161,7 +161,7 @@ export class Connections {
     return true
   }
 
-  /** Whose request it is. False when that account has too many. */
+  /** Counts a request for its account. False when that has too many. */
   owned(incoming: IncomingMessage, account: string): boolean {
     const place = this.#exchanges.get(incoming)?.place
     if (place === undefined || place === null || this.#shares.own(place, account)) return true
@@ -169,33 +169,33 @@ export class Connections {
     return false
   }
 
-  /** An answer of so many bytes begins, and is kept whole until it has gone out. */
+  /** Notes that a response of this size begins and is in memory until it is sent. */
   answers(incoming: IncomingMessage, bytes: number): void {
     const exchange = this.#exchanges.get(incoming)
     if (exchange === undefined || bytes <= LARGE_BYTES) return
-    exchange.answer = { bytes, sentBefore: exchange.socket.bytesWritten }
+    exchange.response = { bytes, sentBefore: exchange.socket.bytesWritten }
     this.#cutUnread(performance.now())
   }
 
-  /** Answers a request for which there is no place, and ends its connection. */
+  /** Responds to a request without a place, and ends its connection. */
   refuse(outgoing: ServerResponse): void {
     outgoing.writeHead(503, FULL_HEADERS)
     outgoing.end(FULL)
   }
 
-  /** Whether something that was asked on it is not answered yet, or it has left HTTP. */
+  /** Whether a request on it has no whole response yet, or it was upgraded. */
   isBusy(socket: Socket): boolean {
     return (this.#open.get(socket) ?? 0) > 0
   }
 
-  /** Whether nothing has been said yet to what was asked on it last. */
+  /** Whether the last request on it has no response yet. */
   isUnanswered(socket: Socket): boolean {
     if (!this.isBusy(socket)) return this.#open.has(socket)
     const exchanges = [...this.#exchanges.values()].filter(exchange => exchange.socket === socket)
     return exchanges.length === 1 && exchanges[0]?.outgoing.headersSent === false
   }
 
-  /** Its socket has left HTTP: it counts for as long as it lives, and never makes room for others. */
+  /** Notes that its socket was upgraded: it counts until it closes, and is never closed to make room. */
   upgraded(socket: Socket): void {
     if (!this.#open.has(socket)) return
     this.#open.set(socket, this.#open.get(socket)! + 1)
@@ -204,12 +204,12 @@ export class Connections {
     socket.setTimeout(0)
   }
 
-  /** Ends all that are left, upgraded ones too, which the server itself knows nothing of any more. */
+  /** Ends all connections, also upgraded ones, which Node's server has forgotten. */
   endAll(): void {
     for (const socket of this.#open.keys()) socket.destroy()
   }
 
-  /** One too many takes the place of one that does nothing. */
+  /** A connection above the limit replaces one that is silent or idle. */
   #opened(socket: Socket): void {
     const nowMs = performance.now()
     this.#open.set(socket, 0)
@@ -231,7 +231,7 @@ export class Connections {
     this.#silent.set(socket, nowMs)
   }
 
-  /** False when too many came from its address. */
+  /** Counts a connection for its address. False when that has too many. */
   #countAddress(socket: Socket): boolean {
     const address = socket.remoteAddress
     const { perAddress, isShared } = this.#limits
@@ -247,8 +247,8 @@ export class Connections {
   }
 
   /**
-   * Who waits for longest, of those that never asked anything first. A new one is about to ask, and one that asked a moment
-   * ago may just be asking again: the Python SDK loses a result when its connection is closed under it.
+   * The connection that is closed to make room: the longest silent one, then the longest idle one. New connections and those that had
+   * a request a moment ago are spared: the Python SDK loses a result when its connection closes under it.
    */
   #victim(nowMs: number): Socket | null {
     const [silent] = this.#silent
@@ -271,7 +271,7 @@ export class Connections {
     this.#idle.delete(socket)
   }
 
-  #asked(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  #begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming
     const sinceMs = performance.now()
     const exchange: Exchange = {
@@ -283,14 +283,14 @@ export class Connections {
       place: null,
       pace: { atMs: sinceMs, bytes: 0 },
       unreadSinceMs: null,
-      answer: null,
+      response: null,
     }
     this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1)
     this.#silent.delete(socket)
     this.#idle.delete(socket)
     this.#exchanges.set(incoming, exchange)
-    // Both come once, and `once` costs more than all else here.
-    outgoing.on('close', () => this.#answered(exchange))
+    // Both events come once, and `once` is expensive.
+    outgoing.on('close', () => this.#end(exchange))
     outgoing.on('prefinish', () => {
       if (outgoing.writableLength > LARGE_BYTES) this.#cutUnread(performance.now())
     })
@@ -300,7 +300,7 @@ export class Connections {
     outgoing.once('finish', () => this.#discardRest(exchange))
   }
 
-  #answered(exchange: Exchange): void {
+  #end(exchange: Exchange): void {
     const { socket, place } = exchange
     this.#exchanges.delete(exchange.incoming)
     if (place !== null) this.#shares.leave(place)
@@ -310,7 +310,7 @@ export class Connections {
     if (before === 1) this.#idle.set(socket, performance.now())
   }
 
-  /** A client that is cut off while it sends may never read the answer that says why. */
+  /** Reads the rest of a body: a client that is cut off while it sends may never read the response that says why. */
   #discardRest({ incoming, socket }: Exchange): void {
     if (incoming.complete) return
     const { discardBytes, discardMs } = this.#limits
@@ -328,7 +328,7 @@ export class Connections {
     this.#cutUnread(nowMs)
   }
 
-  /** A body whose buffer is full waits for us and not for its client. */
+  /** Whether a body comes too slowly. A full buffer waits for us, not for the client. */
   #isTooSlow(exchange: Exchange, nowMs: number): boolean {
     const { incoming, socket, sinceMs, bytesBefore, pace } = exchange
     if (incoming.complete) return false
@@ -356,14 +356,14 @@ export class Connections {
         exchange.unreadSinceMs = null
         continue
       }
-      // The timer of a socket looks whether the system has taken some of what is being written.
+      // The socket's timer checks whether the system still takes bytes.
       if (exchange.unreadSinceMs === null) socket.setTimeout(unreadMs)
       exchange.unreadSinceMs ??= nowMs
       bytes += held
       unread.push(exchange)
     }
     if (bytes <= unreadBytes) return
-    // Those that read at all come first to their end.
+    // The longest unread are cut first.
     unread.sort((a, b) => (a.unreadSinceMs ?? 0) - (b.unreadSinceMs ?? 0))
     const holders = [...Map.groupBy(unread, holderOf).values()].map(exchanges => ({ exchanges, bytes: sum(exchanges) }))
     while (bytes > unreadBytes && holders.length > 0) {
@@ -379,15 +379,15 @@ export class Connections {
   }
 }
 
-/** An account or a load-balancing endpoint; those without a key are one together, since they cannot be told apart. */
+/** The owner of a response: an account or a load-balancing endpoint. All requests without a key count as one owner. */
 function holderOf({ place }: Exchange): string {
   return place?.account ?? place?.endpointId ?? ''
 }
 
-/** What is in memory for an answer: what its connection has not taken, and what was not handed to that. */
-function heldBytes({ outgoing, socket, answer }: Exchange): number {
-  const handed = answer === null ? 0 : socket.bytesWritten - answer.sentBefore
-  return outgoing.writableLength + Math.max(0, (answer?.bytes ?? 0) - handed)
+/** Bytes in memory for a response: those in the connection's buffer, and those that were not written to it yet. */
+function heldBytes({ outgoing, socket, response }: Exchange): number {
+  const written = response === null ? 0 : socket.bytesWritten - response.sentBefore
+  return outgoing.writableLength + Math.max(0, (response?.bytes ?? 0) - written)
 }
 
 function sum(exchanges: readonly Exchange[]): number {
@@ -398,7 +398,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
-/** How many connections there can be at most with the files that this process may open, some left for itself. */
+/** Number of connections that the open file limit of this process allows, with a margin for its own files. */
 export function connectionsWithin(openFiles: number): number {
   return Math.max(64, Math.floor(openFiles * 0.9) - 128)
 }

@@ -46,8 +46,8 @@ export const jobCases: Cases = {
 
   'jobs are listed newest first, in the states that are asked for, page by page': async world => {
     const { jobs, jobOutcomes } = world.store
-    const list = (statuses: readonly JobStatus[] = [], slice: Partial<Slice> = {}, nowMs = T0 + 9, look = 99) =>
-      jobs.list({ endpointId: E1, statuses, slice: { after: null, limit: 10, ...slice }, look, nowMs })
+    const list = (statuses: readonly JobStatus[] = [], slice: Partial<Slice> = {}, nowMs = T0 + 9, maxRead = 99) =>
+      jobs.list({ endpointId: E1, statuses, slice: { after: null, limit: 10, ...slice }, maxRead, nowMs })
     const ids = async (...asked: Parameters<typeof list>) => (await list(...asked)).jobs.map(({ id }) => id)
     assert.deepEqual(await ids(), [])
     await world.holder(W1, 'held', 'done')
@@ -68,10 +68,13 @@ export const jobCases: Cases = {
     const [held] = (await list(['IN_PROGRESS'])).jobs
     const times = { createdAtMs: T0, queuedAtMs: T0, startedAtMs: T0, finishedAtMs: null }
     assert.deepEqual(held, { id: 'held', status: 'IN_PROGRESS', ...times, lostAttempts: 0, workerId: W1 })
-    const ofOther = { endpointId: E2, statuses: [], slice: { after: null, limit: 9 }, look: 9, nowMs: T0 }
-    assert.deepEqual(await jobs.list(ofOther), { jobs: [], lookedUntil: null })
-    const looked = async (look: number) => (await list(['COMPLETED'], {}, T0 + 9, look)).lookedUntil?.id ?? null
-    assert.deepEqual([await looked(1), await looked(4), await looked(7), await looked(8)], ['short', 'b', 'done', null])
+    const ofOther = { endpointId: E2, statuses: [], slice: { after: null, limit: 9 }, maxRead: 9, nowMs: T0 }
+    assert.deepEqual(await jobs.list(ofOther), { jobs: [], readUntil: null })
+    const lastRead = async (maxRead: number) => (await list(['COMPLETED'], {}, T0 + 9, maxRead)).readUntil?.id ?? null
+    assert.deepEqual(
+      [await lastRead(1), await lastRead(4), await lastRead(7), await lastRead(8)],
+      ['short', 'b', 'done', null],
+    )
     assert.deepEqual(await ids(['COMPLETED'], {}, T0 + 9, 6), [])
     assert.deepEqual(await ids(['COMPLETED'], {}, T0 + 9, 7), ['done'])
   },

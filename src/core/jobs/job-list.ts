@@ -9,8 +9,8 @@ export interface JobListing {
   readonly page: PageRequest
 }
 
-/** How many jobs one request looks at, at most: a page of some states may be short of them, and yet not the last. */
-export const MOST_JOBS_LOOKED_AT = 5_000
+/** Limit of jobs that one request reads: a page of some states may be short and yet not the last. */
+export const MAX_JOBS_READ = 5_000
 
 /** Jobs of a page where nobody says how many. */
 const DEFAULT_LIMIT = 100

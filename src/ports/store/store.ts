@@ -40,7 +40,7 @@ export type {
 /**
  * Durable state. Every method is one transaction; a method that changes something resolves only after it is on stable
  * storage. When the store cannot do it, the method throws AppError `unavailable`, and the change has happened wholly or
- * not at all. "Not allowed any more" is an answer (null, false or an empty list), never an exception.
+ * not at all. A change that is no longer allowed returns null, false or an empty list, and never throws.
  */
 export interface Store {
   readonly jobs: JobStore
@@ -64,7 +64,7 @@ export interface Store {
   readonly upkeep: UpkeepStore
   readonly removals: RemovalStore
   readonly quotas: QuotaStore
-  /** Ends all use; open calls are finished first. */
+  /** Closes the store after open calls have finished. */
   close(): Promise<void>
 }
 
@@ -74,8 +74,8 @@ export interface JobListRequest {
   /** All of them where none is given. */
   readonly statuses: readonly JobStatus[]
   readonly slice: Slice
-  /** How many jobs to look at, at most. */
-  readonly look: number
+  /** Limit of jobs that are read. */
+  readonly maxRead: number
   readonly nowMs: number
 }
 
@@ -89,11 +89,11 @@ export interface RunningJob {
 /** A part of a list of jobs. */
 export interface JobListPart {
   readonly jobs: JobSummary[]
-  /** The last job that was looked at; null when all of them were. */
-  readonly lookedUntil: Position | null
+  /** The last job that was read; null when all of them were. */
+  readonly readUntil: Position | null
 }
 
-/** Something that was noted of a job: what its worker sent and why it was ignored. */
+/** A note on a job: what its worker sent and why it was ignored. */
 export interface Diagnostic {
   readonly atMs: number
   readonly workerId: WorkerId
@@ -102,48 +102,48 @@ export interface Diagnostic {
 
 /** Jobs in the queue. */
 export interface JobStore {
-  /** Adds a new job in IN_QUEUE. False when its endpoint is gone. */
+  /** Adds a new job in IN_QUEUE. False when its endpoint does not exist. */
   insert(job: Job): Promise<boolean>
   /**
-   * Adds a new job for an idempotency key of its endpoint. Returns its id, or that of the first job of this key while the key has
-   * not expired, which then stands for it; null when the endpoint is gone.
+   * Adds a new job for an idempotency key of its endpoint. Returns its id, or the id of the first job of this key while the key has
+   * not expired; null when the endpoint does not exist.
    */
   insertOnce(job: Job, key: string, keyExpiresAtMs: number): Promise<JobId | null>
   /** The job, unless it does not exist or is past its expiry at `nowMs`. */
   find(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<Job | null>
-  /** The job wherever it is, for the owner's tools. */
+  /** The job at any endpoint of the owner. */
   locate(owner: OwnerId, jobId: JobId, nowMs: number): Promise<Job | null>
-  /** Jobs of an endpoint, newest first. Reads nothing that may be large. */
+  /** Jobs of an endpoint, newest first, without input and output. */
   list(request: JobListRequest): Promise<JobListPart>
   /**
-   * Hands the first jobs of the queue to a worker, where batches take turns as core/turns says, and makes it READY. Nothing is handed to a worker that is draining,
-   * stopping, gone, or of an older version than its endpoint. Chunks of an earlier attempt are dropped. A suspect (see core/job) is handed only to a
-   * worker that holds nothing, comes before the others there, and is all that the worker gets until it is done.
+   * Gives the first jobs of the queue to a worker, in the fair turns of batches, and makes it READY. A worker that is draining, stopping,
+   * ended, or of an older version than its endpoint gets none. Chunks of an earlier attempt are removed. A suspect (see core/jobs/job.ts)
+   * goes only to a worker that holds nothing, before other jobs, and alone until it is done.
    */
   claim(request: ClaimRequest): Promise<Claim>
   /** The jobs that a worker holds, those claimed first at the front. */
   heldBy(workerId: WorkerId): Promise<JobId[]>
   /** The jobs that an endpoint's workers hold, at most `limit` of them. */
   running(endpointId: EndpointId, limit: number): Promise<RunningJob[]>
-  /** Sets when the job expires. Null when it is gone. */
+  /** Sets when the job expires. Null when it does not exist. */
   setExpiry(endpointId: EndpointId, jobId: JobId, expiresAtMs: number, nowMs: number): Promise<Job | null>
   /** Keeps a progress update of the running attempt. False when the worker does not hold the job. */
   setProgress(jobId: JobId, workerId: WorkerId, output: string): Promise<boolean>
   /** Keeps why something about the job was ignored; at most 20 for a job. */
   addDiagnostic(jobId: JobId, atMs: number, workerId: WorkerId, text: string): Promise<void>
-  /** What was noted of it, oldest first; bounded. */
+  /** The notes on a job, oldest first, at most 20. */
   diagnostics(jobId: JobId): Promise<Diagnostic[]>
 }
 
 /** Chunks of one attempt, in order. */
 export interface StreamPart {
   readonly attempt: number
-  /** Number of the last chunk that a client has got, 0 before the first. */
+  /** Number of the last chunk that a client has read, 0 before the first. */
   readonly streamedSeq: number
   readonly chunks: readonly { readonly seq: number; readonly chunk: string }[]
 }
 
-/** What running jobs hand out piece by piece. Chunks are numbered from 1 within an attempt; the next attempt drops them. */
+/** Chunks of running jobs. They are numbered from 1 within an attempt; the next attempt removes them. */
 export interface StreamStore {
   /**
    * Appends chunks of the running attempt, unless all chunks together would pass `maxBytes`. False when they were not kept.

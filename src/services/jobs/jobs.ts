@@ -13,7 +13,7 @@ import {
   lossWords,
   type Transition,
 } from '../../core/jobs/job.ts'
-import { type JobListing, MOST_JOBS_LOOKED_AT } from '../../core/jobs/job-list.ts'
+import { type JobListing, MAX_JOBS_READ } from '../../core/jobs/job-list.ts'
 import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
 import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
@@ -152,10 +152,10 @@ export class Jobs {
   async list(endpointId: EndpointId, { statuses, page }: JobListing): Promise<Page<JobSummary>> {
     const { store, clock } = this.#ports
     const slice = sliceOf(page)
-    const request = { endpointId, statuses, slice, look: MOST_JOBS_LOOKED_AT, nowMs: clock.now() }
-    const { jobs, lookedUntil } = await store.jobs.list(request)
+    const request = { endpointId, statuses, slice, maxRead: MAX_JOBS_READ, nowMs: clock.now() }
+    const { jobs, readUntil } = await store.jobs.list(request)
     const { items, nextCursor } = pageOf(jobs, slice)
-    return { items, nextCursor: nextCursor ?? (lookedUntil === null ? null : cursorOf(lookedUntil)) }
+    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorOf(readUntil)) }
   }
 
   /**

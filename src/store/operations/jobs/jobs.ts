@@ -50,16 +50,16 @@ export const jobs = {
     return row === null ? null : toJob(row)
   }),
 
-  list: read(function* ({ endpointId, statuses, slice, look, nowMs }: JobListRequest): Steps<JobListPart> {
+  list: read(function* ({ endpointId, statuses, slice, maxRead, nowMs }: JobListRequest): Steps<JobListPart> {
     const before = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
-    // Where all are asked for, too: without this bound PostgreSQL may think that sorting all jobs is cheaper.
-    const last = yield* queryOne<PlaceRow>(sql.jobByAge, [endpointId, ...before, look - 1])
+    // Also for all states: without this bound PostgreSQL may plan to sort all jobs.
+    const last = yield* queryOne<PlaceRow>(sql.jobByAge, [endpointId, ...before, maxRead - 1])
     const asked = JOB_STATUSES.map(status => (statuses.length === 0 || statuses.includes(status) ? status : ''))
     const until = [last?.queued_at_ms ?? -1, last?.id ?? '']
     const given = [endpointId, ...before, ...until, nowMs, slice.limit, ...asked]
     const rows = yield* query<SummaryRow>(sql.listJobs, given)
-    const lookedUntil = last === null ? null : { createdAtMs: last.queued_at_ms, id: last.id }
-    return { jobs: rows.map(toSummary), lookedUntil }
+    const readUntil = last === null ? null : { createdAtMs: last.queued_at_ms, id: last.id }
+    return { jobs: rows.map(toSummary), readUntil }
   }),
 
   claim: write(function* (request: ClaimRequest): Steps<Claim> {
