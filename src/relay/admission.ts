@@ -8,15 +8,15 @@ import type { KnownTokens } from './known-tokens.ts'
 import type { Sharer } from './shares.ts'
 import type { Ask, Upstream } from './upstream.ts'
 
-/** Calls with unknown tokens that are looked into at once; each is a small request to the server. */
+/** Limit of concurrent calls with unknown tokens; each is a small request to the server. */
 const MAX_UNKNOWN = 256
-/** Tokens that the server vouched for, where it has not told them itself. */
+/** Limit of tokens that the server confirmed before it sent them itself. */
 const MAX_VOUCHED = 10_000
 /** Later than any claim, so that the server gives nothing back. */
 const NEVER_MS = 999_999_999_999_999
 const PAUSE_MS = 100
 
-/** A report of jobs that never arrived, of which there are none: any server answers it, and it changes nothing. */
+/** An empty report of undelivered jobs: any server responds to it, and it changes nothing. */
 export function questionOf(request: IncomingMessage, sharer: Sharer): Ask {
   const path = `/v2/${endpointOf(request.url)}/job-take/w`
   const headers = ['Authorization', request.headers.authorization ?? '']
@@ -24,10 +24,10 @@ export function questionOf(request: IncomingMessage, sharer: Sharer): Ask {
   return { method: 'GET', path, headers, added, body: null, signal: AbortSignal.timeout(HOLD_MS), sharer }
 }
 
-/** What a call is answered with that is not let in; `away` when nobody can tell now. */
+/** Why a call is not admitted; `away` when the server cannot be asked now. */
 export type AdmissionRefusal = 'unauthorized' | 'away'
 
-/** Lets workers in, before anything of their bodies is read. */
+/** Admits workers before their bodies are read. */
 export class RelayAdmission {
   readonly #tokens: KnownTokens
   readonly #upstream: Upstream
@@ -39,7 +39,7 @@ export class RelayAdmission {
     this.#upstream = upstream
   }
 
-  /** Who calls, where that is known here. */
+  /** The caller of a request, if its token is known here. */
   known(request: IncomingMessage): Sharer | null {
     const token = keyOfAuthorization(request.headers.authorization)
     if (token === null) return null
@@ -47,8 +47,8 @@ export class RelayAdmission {
   }
 
   /**
-   * Who calls, where the server has to be asked: a worker that was started a moment ago, or by a server of an earlier version. While the server is
-   * away, a relay that was told which workers there are refuses all others, and one that was not waits for the server.
+   * The caller of a request with an unknown token, confirmed by the server: a worker that was started a moment ago, or by a server of an
+   * earlier version. While the server is away, a relay that has the whole list refuses all others, and one without it waits.
    */
   async ask(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | AdmissionRefusal> {
     const token = keyOfAuthorization(request.headers.authorization)
@@ -69,7 +69,7 @@ export class RelayAdmission {
     }
   }
 
-  /** Null when there was no answer. */
+  /** Null when the server did not respond. */
   async #vouch(request: IncomingMessage, token: string): Promise<Sharer | 'unauthorized' | null> {
     try {
       const sharer = { token: hash('sha256', token), owner: '' }

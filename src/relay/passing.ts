@@ -136,7 +136,7 @@ export class CallPassing {
     else respond(response, 204, '')
   }
 
-  /** First the server hears of what was lost before: it would take the job for lost by the worker. */
+  /** Reports lost jobs to the server first: else it would take them for forgotten by the worker. */
   async #mayTake(call: Call, token: string): Promise<boolean> {
     await this.#report(call, token)
     if (!this.#takes.isReporting(token)) return this.#upstream.address !== null
@@ -144,11 +144,11 @@ export class CallPassing {
     return false
   }
 
-  /** Tells the server which jobs never reached the worker. */
+  /** Reports to the server that jobs never reached the worker. */
   async #report({ request, sharer }: Call, token: string): Promise<void> {
     const sinceMs = this.#takes.beginReport(token)
     if (sinceMs === null) return
-    let told = false
+    let isReported = false
     try {
       const added = [RELAY_HEADERS.undeliveredSince, String(sinceMs)]
       const mark = {
@@ -160,16 +160,16 @@ export class CallPassing {
         sharer,
       }
       const answer = await this.#upstream.ask({ ...mark, signal: AbortSignal.timeout(HOLD_MS) })
-      told = answer.status < 500 && answer.status !== 429
+      isReported = answer.status < 500 && answer.status !== 429
       await answer.body.drop()
     } catch {
-      // It is told to the next server.
+      // The next server gets the report.
     } finally {
-      this.#takes.endReport(token, told)
+      this.#takes.endReport(token, isReported)
     }
   }
 
-  /** Reports for a worker that may not ask again. */
+  /** Reports for a worker that may send no further call. */
   async #insist(call: Call, token: string): Promise<void> {
     const endMs = performance.now() + ORPHAN_MS
     while (this.#takes.isLost(token) && (await this.#upstream.present(endMs, null))) {
@@ -195,7 +195,7 @@ export class CallPassing {
     if (!gone.aborted) respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
   }
 
-  /** A result is wanted even when its worker has gone; a chunk would be sent again by it. */
+  /** Passes on a body. A result counts also when its worker has gone; a chunk would be sent again by its worker. */
   async #post(call: Call): Promise<void> {
     const { request, response, gone, kind, body, sharer } = call
     const signal = kind === 'chunk' ? gone : null
@@ -227,8 +227,8 @@ export class CallPassing {
   }
 
   /**
-   * A suspect is passed on with no other body beside it, to a server that has been there for a while and answers: one that ends at its start, or is
-   * killed again and again, says nothing about bodies.
+   * Passes on a suspect alone, to a server that has been up for a while and responds: a server that ends at its start, or is killed again
+   * and again, says nothing about bodies.
    */
   async #tryAlone(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
     const waitMs = this.#calmMs - this.#upstream.upMs
@@ -256,7 +256,7 @@ export class CallPassing {
     }
   }
 
-  /** A body is not taken back when its worker goes: a server may die of it then, too. */
+  /** Passes on a body to the end, also when its worker goes: the server may die of it then, too. */
   async #passBody(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
     const { losses } = this.#upstream
     try {
@@ -265,7 +265,7 @@ export class CallPassing {
       return answer
     } catch (error) {
       if (error instanceof SpoolFull) throw error
-      // Whether it has ended shows about now, and no other body is to be under way by then.
+      // The end of the server shows about now, before another body is passed on.
       await pause()
       if (this.#upstream.losses === losses) return 'failed'
       this.#quarantine.died(call.sharer.token)
@@ -273,7 +273,7 @@ export class CallPassing {
     }
   }
 
-  /** Keeps a body in a file, and tells the server, which ends the call; the worker must not send it again. */
+  /** Keeps a body in a file and reports it to the server, which ends the call; the worker must not send it again. */
   async #setBodyAside(call: Call): Promise<void> {
     const { body, sharer, request } = call
     this.#quarantine.convicted(sharer.token)
@@ -301,7 +301,7 @@ export class CallPassing {
     return this.#upstream.ask({ method, path: url, headers: rawHeaders, added, body, signal, sharer })
   }
 
-  /** True when the whole answer was handed to the network. */
+  /** Whether the whole response was given to the network. */
   async #answer({ response, gone }: Call, answer: UpstreamAnswer): Promise<boolean> {
     try {
       if (gone.aborted || response.destroyed) return false
@@ -322,7 +322,7 @@ export class CallPassing {
   }
 }
 
-/** A worker tries again what it is not told to be wrong. What is left of its body is forgotten; that of anybody else is not read. */
+/** Refuses a call so that a worker retries it. The rest of a worker's body is discarded; the body of a stranger is not read. */
 function turnAway(
   kind: Kind,
   request: IncomingMessage,

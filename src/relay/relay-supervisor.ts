@@ -1,4 +1,4 @@
-/** The server's side of the relay: finds it or starts it, tells it where the server is, and replaces it when it dies or hangs. */
+/** The server's side of the relay: finds or starts it, connects the server to it, and replaces it when it dies or hangs. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
@@ -14,19 +14,19 @@ import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, TOKEN
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
 import type { UpstreamAddress } from './upstream.ts'
 
-/** Below node_modules the code is built: the program has the same ending as this module. */
+/** The program has the extension of this module: below node_modules the code is built. */
 const PROGRAM = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url),
 )
-/** A program that cannot start ends; one that is slow to start, at the boot of a busy machine, is waited for. */
+/** Maximum duration of a start, long enough for the boot of a busy machine; a program that cannot start ends earlier. */
 const START_MS = 60_000
 const END_MS = 2_000
-/** A machine that is busy takes its time. */
+/** Timeout of a command, long enough for a busy machine. */
 const COMMAND_MS = 10_000
-/** Between two tries to have a relay again. */
+/** Interval between attempts to start another relay. */
 const PAUSE_MS = 1_000
 
-/** What may become of a relay. */
+/** Events in the life of a relay. */
 export type RelayNote =
   | 'relay.started'
   | 'relay.adopted'
@@ -38,14 +38,14 @@ export type RelayNote =
 /** What {@link superviseRelay} needs. */
 export interface SupervisorOptions {
   readonly dataDir: string
-  /** Names this boot of the machine. */
+  /** Identifies this boot of the machine. */
   readonly bootId: string
-  /** Tells what became of the relay. */
+  /** Called for each event of the relay. */
   readonly note: (what: RelayNote, fields: object) => void
 }
 
 /**
- * Takes over the relay of the data directory, or starts one.
+ * Adopts the relay of the data directory, or starts one.
  * @throws when none can be started
  */
 export async function superviseRelay(options: SupervisorOptions): Promise<RelaySupervisor> {
@@ -54,7 +54,7 @@ export async function superviseRelay(options: SupervisorOptions): Promise<RelayS
   return keeper
 }
 
-/** A relay that is looked after. */
+/** A supervised relay. */
 export class RelaySupervisor {
   readonly #options: SupervisorOptions
   #info: RelayInfo | null = null
@@ -62,24 +62,24 @@ export class RelaySupervisor {
   #server: UpstreamAddress | null = null
   #replaced: (silentMs: number) => void = () => {}
   #tether: ClientRequest | null = null
-  /** Where it listens besides the loopback address. */
+  /** Its address besides the loopback one. */
   #outer: UpstreamAddress | null = null
   #closed = false
   #pulse = new Pulse()
   #isSilent = false
-  /** When the last question was asked that the relay has answered, of a clock that only grows. */
+  /** When the last successful health check began, of a monotonic clock. */
   #wellAtMs = performance.now()
 
   constructor(options: SupervisorOptions) {
     this.#options = options
   }
 
-  /** The origin that workers are given. It stays the same unless its port is lost to another program. */
+  /** The origin for workers. It stays the same unless another program takes its port. */
   get url(): string {
     return `http://127.0.0.1:${this.#info?.port ?? 0}`
   }
 
-  /** Takes over the relay that is there, or starts one on the port that workers know. */
+  /** Adopts a running relay, or starts one on the port that workers know. */
   async find(): Promise<void> {
     const { dataDir, bootId, note } = this.#options
     const known = readRelayInfo(dataDir)
@@ -106,10 +106,10 @@ export class RelaySupervisor {
   }
 
   /**
-   * Tells the relay where the server is, for as long as this process lives.
-   * @param replaced called each time when another relay has taken the place of one that died or hung, with how long ago, in ms, that one
-   *   was last heard of: answers to workers since then may be lost
-   * @throws when the relay does not answer
+   * Connects the relay to the server for the life of this process.
+   * @param replaced called each time that another relay has replaced one that died or hung, with the time in ms since the last sign of life of
+   *   that one: responses to workers since then may be lost
+   * @throws when the relay does not respond
    */
   async connect(server: UpstreamAddress, replaced: (silentMs: number) => void = () => {}): Promise<void> {
     this.#server = server
@@ -135,10 +135,10 @@ export class RelaySupervisor {
   }
 
   /**
-   * Lets the relay listen on another address of this machine, too, for as long as it lives; one that takes its place does the same.
-   * @param wanted with the port that it is to have where that is free
-   * @returns the port that it has
-   * @throws when the address cannot be bound, or the relay is of a version that cannot do this
+   * Lets the relay, and each that replaces it, listen on another address of this machine, too.
+   * @param wanted with the preferred port
+   * @returns its port
+   * @throws when the address cannot be bound, or the relay's version cannot do this
    */
   async listenToo(wanted: UpstreamAddress): Promise<number> {
     const info = this.#info!
@@ -151,20 +151,20 @@ export class RelaySupervisor {
   }
 
   /**
-   * Tells the relay of tokens. One of an earlier version does not ask for them, and hears nothing.
-   * @throws when it does not answer
+   * Sends tokens to the relay. A relay of an earlier version gets none.
+   * @throws when it does not respond
    */
   async tell(news: TokenNews): Promise<void> {
     const { status } = await answerOf(command(this.#info!, TOKENS_PATH, {}, JSON.stringify(news)))
     if (status >= 500) throw new Error(`the relay answers ${status}`)
   }
 
-  /** Where it listens besides the loopback address; null for nowhere, as far as this server knows. */
+  /** Its address besides the loopback one; null for none that this server knows of. */
   get outer(): UpstreamAddress | null {
     return this.#outer
   }
 
-  /** Whether the relay has the socket of the worker surface: one of an earlier version has not. */
+  /** Whether the relay has the socket of the worker surface; one of an earlier version does not. */
   get hasSocket(): boolean {
     return this.#info?.version === RELAY_VERSION
   }
@@ -174,14 +174,14 @@ export class RelaySupervisor {
     return this.#info?.port ?? 0
   }
 
-  /** Ends the relay: no worker is left. */
+  /** Ends the relay when no worker is left. */
   async end(): Promise<void> {
     this.#closed = true
     await this.#endNow()
     this.#tether?.destroy()
   }
 
-  /** Lets go of the relay, unless it was ended: this server did not come up. One that it started itself is of no use to anybody. */
+  /** Releases the relay after a failed start of the server, and ends one that this server started. */
   async leave(): Promise<void> {
     if (this.#closed) return
     if (this.#started) return this.end()
@@ -189,7 +189,7 @@ export class RelaySupervisor {
     this.#tether?.destroy()
   }
 
-  /** Asks the relay how it is for as long as this tether lasts, and replaces it when it hangs. */
+  /** Checks the health of the relay during this tether, and replaces it when it hangs. */
   async #watch(info: RelayInfo, tether: ClientRequest): Promise<void> {
     this.#wellAtMs = performance.now()
     while (this.#tether === tether && !this.#closed) {
@@ -198,7 +198,7 @@ export class RelaySupervisor {
     }
   }
 
-  /** Asks until it is known. */
+  /** Repeats the check until its result is known. */
   async #isWell(info: RelayInfo): Promise<boolean> {
     for (;;) {
       const answer = await this.#question(info)
@@ -218,12 +218,12 @@ export class RelaySupervisor {
     }
     if (!this.#isSilent) this.#options.note('relay.silent', { pid, forMs: ANSWER_MS })
     this.#isSilent = true
-    // Where it was only stopped, nothing is lost: calls that are cut off cost RunPod's SDK its results.
+    // A relay that was only stopped continues without a loss: RunPod's SDK loses results of calls that are cut off.
     if (isAlive(info.identity, this.#options.bootId)) signal(pid, 'SIGCONT')
     return this.#pulse.missed(askedAtMs, performance.now(), before, readEffort(pid)) ? 'hangs' : 'unknown'
   }
 
-  /** The next one shares the port before this one ends, so that no call of a worker is refused. The end of the tether does the rest. */
+  /** Starts the next relay on the same port before this one ends, so that no call of a worker is refused. The end of the tether does the rest. */
   async #replace(info: RelayInfo): Promise<void> {
     const { dataDir, bootId, note } = this.#options
     const { identity, port } = info
@@ -251,7 +251,7 @@ export class RelaySupervisor {
         await this.connect(this.#server!, this.#replaced)
         const outer = this.#outer
         this.#outer = null
-        // Where that cannot be, whoever wants the address next hears of it.
+        // If that fails, the next caller that needs the address gets the error.
         if (outer !== null) await this.listenToo(outer).catch(() => {})
         this.#replaced(performance.now() - wellAtMs)
         return
@@ -273,7 +273,7 @@ export class RelaySupervisor {
       if (performance.now() > deadline) signal(info.identity.pid, 'SIGKILL')
       await pause(10)
     }
-    // One that was killed could not.
+    // A relay that was killed could not remove it.
     if (readRelayInfo(this.#options.dataDir)?.secret === info.secret) removeRelayInfo(this.#options.dataDir)
   }
 }
@@ -302,7 +302,7 @@ async function answerOf(asked: ClientRequest): Promise<{ status: number; text: s
   return { status: response.statusCode ?? 0, text }
 }
 
-/** False when it says nothing in time. One that refuses the connection or breaks it off is there, or its tether ends. */
+/** False when it does not respond in time. A refused or broken connection is no hang: the tether ends, too. */
 function answersInTime(info: RelayInfo): Promise<boolean> {
   const asked = command(info, WELL_PATH, {})
   return new Promise(resolve => {
@@ -322,7 +322,7 @@ function answersInTime(info: RelayInfo): Promise<boolean> {
   })
 }
 
-/** Each worker process has a private folder until it was buried; the file is there as long as containers may call. */
+/** Whether workers may be left: each process has a private folder until its release, and a file exists while containers may call. */
 function hasWorkers(dataDir: string): boolean {
   if (existsSync(join(dataDir, 'container-address.json'))) return true
   try {
@@ -333,8 +333,8 @@ function hasWorkers(dataDir: string): boolean {
 }
 
 /**
- * Starts a relay that no signal from this terminal reaches, and waits until it listens.
- * @param beside whether another one has the port, which hangs
+ * Starts a relay that gets no signals of this terminal, and waits until it listens.
+ * @param beside whether a hanging relay still has the port
  */
 async function start(dataDir: string, port: number, beside = false): Promise<void> {
   ensureFolder(relayFolder(dataDir))

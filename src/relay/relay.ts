@@ -1,6 +1,6 @@
 /**
- * The relay: a small process that has the address which workers know, so that they do not notice when their server is away
- * (docs/adr/0012). It receives each call wholly, passes it on, and passes it on again when the server ended before it answered.
+ * The relay: a small process that listens at the address of workers, so that they do not notice when their server is away
+ * (docs/adr/0012). It receives each call wholly, passes it on, and passes it on again if the server ended before it responded.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -25,29 +25,29 @@ const REQUEST_MS = 600_000
 const MAX_CONNECTIONS = 20_000
 const CALM_MS = 3_000
 
-/** Where a server tells the relay that it is there, for as long as its connection lives. */
+/** The path of the tether: while a server's connection to it lives, the relay passes calls to that server. */
 export const TETHER_PATH = '/relay/tether'
-/** Answers at once, to a server that asks whether the relay is well. */
+/** The path of the health check of the relay. */
 export const WELL_PATH = '/relay/well'
-/** Ends the relay. */
+/** The path that ends the relay. */
 export const END_PATH = '/relay/end'
-/** Where a server tells which tokens are those of workers. */
+/** The path at which a server sends the tokens of workers. */
 export const TOKENS_PATH = '/relay/tokens'
-/** Where a server asks the relay to listen on another address of this machine, too: for workers in containers. */
+/** The path at which a server lets the relay listen on another address of this machine, for workers in containers. */
 export const LISTEN_PATH = '/relay/listen'
-/** Holds the host and the wanted port that come with {@link LISTEN_PATH}. */
+/** The header with the host and the wanted port of {@link LISTEN_PATH}. */
 export const LISTEN_HEADER = 'x-runyard-listen'
-/** Holds the host and port of the server that comes with a tether. */
+/** The header with the host and port of the server of a tether. */
 export const SERVER_HEADER = 'x-runyard-server'
 
 /** What a {@link Relay} needs. */
 export interface RelayOptions {
-  /** Where bodies and the hashes of tokens are kept. */
+  /** The folder of bodies and the hashes of tokens. */
   readonly folder: string
   readonly secret: string
-  /** Where bodies are kept that servers end of. */
+  /** The folder of bodies that end servers. */
   readonly setAside: string
-  /** How long a server has to be there before it is given a body that others may have ended of, in ms; 3,000 unless told. */
+  /** Uptime of a server before it gets a body that may have ended others, in ms; 3,000 unless given. */
   readonly calmMs?: number
   /** Called when a server ends the relay. */
   readonly onEnd: () => void
@@ -60,7 +60,7 @@ interface Outer {
   readonly port: number
 }
 
-/** A relay that listens on the loopback address, and for containers on one of their network. */
+/** A relay that listens on the loopback address, and on an address of the network of containers. */
 export class Relay {
   readonly #options: RelayOptions
   readonly #upstream: Upstream
@@ -87,19 +87,19 @@ export class Relay {
   }
 
   /**
-   * Begins to listen; 0 for any port. Another relay may share the port later, to take the place of this one.
-   * @param beside whether it may be shared now, with a relay that hangs and is about to be ended
+   * Begins to listen; 0 for any port. Another relay may share the port later, to replace this one.
+   * @param beside whether it shares the port now, with a relay that hangs and will be ended
    * @throws the system's error
    */
   async listen(port: number, beside = false): Promise<number> {
-    // What has the port could be the relay of another installation, which can share it too.
+    // The port may be of the relay of another installation, which could share it, too.
     if (port !== 0 && !beside) await requireFree(port)
     return bind(this.#server, '127.0.0.1', port, CAN_SHARE)
   }
 
   /**
-   * Listens on another address too, instead of the one before. Commands are not taken there.
-   * @param port the wanted one, which it has unless that is taken
+   * Listens on another address too, in place of the one before. It takes no commands there.
+   * @param port the wanted port; another one if that is taken
    * @returns the port
    * @throws the system's error
    */
@@ -117,7 +117,7 @@ export class Relay {
   }
 
   /**
-   * Listens at a socket in the file system too, where commands are not taken either.
+   * Listens at a socket in the file system too, where it takes no commands either.
    * @throws the system's error
    */
   async listenAt(path: string): Promise<void> {
@@ -126,12 +126,12 @@ export class Relay {
     this.#socket = server
   }
 
-  /** Whether a server is there. */
+  /** Whether a server is connected. */
   get hasServer(): boolean {
     return this.#tether !== null
   }
 
-  /** Whether nobody needs it now: neither a server is there, nor a worker's call is held. */
+  /** Whether it is not needed now: no server is connected and no call is held. */
   get idle(): boolean {
     return this.#tether === null && this.#calls === 0
   }
@@ -157,7 +157,7 @@ export class Relay {
 
   #receive(request: IncomingMessage, response: ServerResponse, commanded: boolean): void {
     const kind = kindOf(request.method, request.url)
-    // Errors show as the end of the connection.
+    // An error ends the connection, which is handled there.
     response.on('error', () => {})
     if (kind !== null) {
       this.#calls += 1
@@ -202,7 +202,7 @@ export class Relay {
     return request.method === 'POST' && timingSafeEqual(given!, wanted!)
   }
 
-  /** The newest server is the one; only one can have the data directory. */
+  /** The newest server counts; only one can have the data directory. */
   #tie(request: IncomingMessage, response: ServerResponse): void {
     const address = addressIn(request.headers[SERVER_HEADER])
     if (address === null) {
@@ -234,7 +234,7 @@ function addressIn(header: string | string[] | undefined): UpstreamAddress | nul
   return host === undefined || port === undefined ? null : { host, port: Number(port) }
 }
 
-/** Elsewhere it is not known, or means something else. */
+/** Elsewhere the option is unknown, or means something else. */
 const CAN_SHARE = process.platform === 'linux'
 
 async function requireFree(port: number): Promise<void> {
