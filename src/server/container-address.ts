@@ -1,6 +1,6 @@
 /**
- * The address under which workers in containers reach this server: a listener with the worker surface alone, on the gateway of
- * their network or whatever fits their engine (docs/adr/0018). The relay has it, so that it is there while the server is away.
+ * The address at which workers in containers reach this server: a listener with the worker surface alone, on the gateway of their network
+ * or another address that fits their engine (docs/adr/0018). The relay listens there, so that it exists while the server is away.
  */
 import { readFileSync } from 'node:fs'
 import { AppError, toAppError } from '../core/errors.ts'
@@ -9,39 +9,39 @@ import { removeDurably, writeDurably } from '../disk/durable-file.ts'
 import type { ContainerNetwork, FoundNetwork } from '../ports/container-network.ts'
 import { type Listener, originOf } from './listener.ts'
 
-/** A relay as far as containers need it. */
+/** The part of a relay that containers need. */
 export interface ContainerRelay {
   /** The port of its loopback address. */
   readonly port: number
-  /** Where it listens besides; null for nowhere. */
+  /** Its other address; null for none. */
   readonly outer: { readonly host: string; readonly port: number } | null
-  /** Lets it listen on another address, too; resolves with the port. */
+  /** Lets it listen on another address, too. @returns its port */
   listenToo(wanted: { host: string; port: number }): Promise<number>
 }
 
 /** What a {@link ContainerAddress} needs. */
 export interface ContainerAddressParts {
   readonly network: ContainerNetwork
-  /** An address or name that somebody chose for this machine; null for what can be found out. */
+  /** The address or name of a setting; null to find one. */
   readonly given: string | null
-  /** Remembers the address from one run to the next. */
+  /** The file that keeps the address for the next run. */
   readonly file: string
-  /** The relay, once there is one; null for none. */
+  /** The relay; null before its start, and without one. */
   readonly relay: () => ContainerRelay | null
   /** Listens with the worker surface. */
   readonly listen: (host: string, port: number) => Promise<Listener>
-  /** Told of each change, for the log. */
+  /** Called for each change, for the log. */
   readonly note: (what: 'containers.reachable' | 'containers.unreachable', fields: object) => void
 }
 
-/** What a container needs to be able to call this server. */
+/** What a container needs to call this server. */
 export interface Attached extends Pick<ContainerWay, 'extraHosts' | 'serving'> {
   readonly network: string
   /** Origin of the worker surface. */
   readonly url: string
 }
 
-/** What is remembered. */
+/** The content of the file. */
 interface Known {
   readonly url: string
   readonly listenOn: string
@@ -50,7 +50,7 @@ interface Known {
   readonly gateway: string | null
 }
 
-/** The address for containers; it is looked after each time that a container is to start. */
+/** The address for containers, checked before each start of a container. */
 export class ContainerAddress {
   readonly #parts: ContainerAddressParts
   #known: Known | null
@@ -58,7 +58,7 @@ export class ContainerAddress {
   #attaching: Promise<Attached> | null = null
   #attached: Attached | null = null
   #problem: string | null = null
-  /** What was noted last. */
+  /** The last log entry. */
   #told: string | null = null
 
   constructor(parts: ContainerAddressParts) {
@@ -67,7 +67,7 @@ export class ContainerAddress {
   }
 
   /**
-   * Sees to it that there is a network and that this server can be called from it.
+   * Makes sure that the network exists and that this server can be reached from it.
    * @throws AppError `unavailable` with the reason and what to do
    */
   attach(): Promise<Attached> {
@@ -90,14 +90,13 @@ export class ContainerAddress {
     return this.#attaching
   }
 
-  /** After a start: takes the address again that containers of an earlier run may call. What fails is tried again with the next one. */
+  /** After a start: listens again at the address that containers of an earlier run may call. A failure is repeated with the next container. */
   async resume(): Promise<void> {
     if (this.#known !== null) await this.attach().catch(() => {})
   }
 
   /**
-   * How a container is connected whose worker was given its address a moment ago: as it was found then, so that the engine is
-   * asked once for each start.
+   * The network of a container whose worker got its address a moment ago, as it was found then: the engine is asked once for each start.
    * @throws as {@link attach}
    */
   async connection(): Promise<Attached> {
@@ -109,17 +108,17 @@ export class ContainerAddress {
     return (await this.attach()).url
   }
 
-  /** Origin under which containers that run already reach this server; null where none does. */
+  /** Origin at which running containers reach this server; null if none does. */
   get knownUrl(): string | null {
     return this.#known?.url ?? null
   }
 
-  /** Whether a connection from this address is one of a container. */
+  /** Whether a connection from this address is a container's. */
   isContainer(address: string | undefined): boolean {
     return address !== undefined && isWithin(address, this.#known?.subnets ?? [])
   }
 
-  /** Stops to listen, and takes the network away where no container is left in it. */
+  /** Stops listening, and removes the network if no container is left in it. */
   async close(graceMs: number): Promise<void> {
     await this.#listener?.listener.close(graceMs)
     if (this.#known === null) return
@@ -157,7 +156,7 @@ export class ContainerAddress {
     try {
       if (relay !== null) return await relay.listenToo({ host, port })
     } catch {
-      // The relay is away for a moment or of an earlier version.
+      // The relay is away for a moment, or of an earlier version.
     }
     const { listen } = this.#parts
     const before = this.#listener?.listener

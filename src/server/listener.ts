@@ -13,39 +13,39 @@ import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts
 import { type Mount, mounted } from './mount.ts'
 
 /**
- * Workers reuse idle connections for 15 s, and a reset then loses a result; so ours live longer
+ * Workers reuse idle connections for 15 s, and a reset then loses a result, so idle connections live longer
  * (docs/internals/worker-protocol.md, Connections).
  */
 const KEEP_ALIVE_MS = 75_000
 const HEADERS_MS = 30_000
-/** Line and headers of a request together; more are answered with 431. */
+/** Limit of bytes of the line and the headers of a request; above it the response is 431. */
 const HEADER_BYTES = 16_384
 const CHECK_MS = 5_000
 
-/** How a listener listens. */
+/** Options of a listener. */
 export interface ListenOptions {
   readonly host: string
   readonly port: number
   /** A socket in the file system to listen at instead of host and port. */
   readonly file?: string
   readonly maxConnections: number
-  /** Told each time that a connection is turned away because there are too many. */
+  /** Called for each connection that is refused because there are too many. */
   readonly onFull?: () => void
-  /** Whether callers at this address are refused, whatever they ask; nobody is unless given. */
+  /** Whether all requests from an address are refused; none unless given. */
   readonly refuses?: (address: string | undefined) => boolean
-  /** The names that the server goes by: requests for others are refused. All are answered unless given. */
+  /** The host names of the server; requests for others are refused. All are accepted unless given. */
   readonly hosts?: KnownHosts
-  /** Whether what a peer at this address says about the client is believed; nobody is unless given. */
+  /** Whether a peer is a trusted proxy, whose fields about the client count; none unless given. */
   readonly trusts?: (address: string) => boolean
   /** Load-balancing endpoints; none unless given. */
   readonly mount?: Mount
-  /** Other bounds than the usual ones. */
+  /** Limits that differ from the defaults. */
   readonly limits?: Partial<ConnectionLimits>
 }
 
-/** A listening socket with the surfaces that it offers. */
+/** A listening socket with its surfaces. */
 export interface Listener {
-  /** The address that it is bound to, as an origin. */
+  /** The bound address, as an origin. */
   readonly url: string
   readonly port: number
   /** Takes no new connections and ends idle ones; resolves when all are gone, after `graceMs` at the latest. */
@@ -83,7 +83,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
     {
       errorHandler: () =>
         new Response('{"error":"an internal error occurred"}', { status: 500, headers: JSON_HEADERS }),
-      // What is left of a body is Connections' to take.
+      // The rest of a body is read by Connections.
       autoCleanupIncoming: false,
     },
   )
@@ -142,7 +142,7 @@ async function bind(server: Server, { host, port, file }: ListenOptions): Promis
 
 const JSON_HEADERS = { 'content-type': 'application/json' }
 
-/** Containers come from addresses of their own network; what they may ask is at another address. */
+/** The refusal of containers, which have a listener of their own. */
 const CONTAINER = { status: 403, error: 'workers in containers reach this server at their worker address only' }
 
 function refuse(outgoing: ServerResponse, { status, error }: HostRefusal | typeof CONTAINER): void {
@@ -150,7 +150,7 @@ function refuse(outgoing: ServerResponse, { status, error }: HostRefusal | typeo
   outgoing.end(JSON.stringify({ error }))
 }
 
-/** Requests of HTTP/1.0 may name no host, and `OPTIONS *` asks about no path: surfaces have neither. */
+/** The URL of a request. HTTP/1.0 needs no host, and `OPTIONS *` has no path; surfaces need both. */
 function namesTarget({ url = '', headers: { host } }: IncomingMessage): boolean {
   return /^(?:\/|https?:\/\/.)/i.test(url) && host !== undefined && host !== ''
 }
@@ -167,12 +167,12 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** Where a request comes from; empty for a socket in the file system. */
+/** The address of the peer; empty for a socket in the file system. */
 function addressOf({ socket, rawHeaders }: IncomingMessage, trusts: (address: string) => boolean): string {
   return clientOf({ peer: socket.remoteAddress ?? '', host: '', rawHeaders }, trusts)
 }
 
-/** `finish` means that the last byte was handed to the system; a `close` before it, that the answer was cut off. */
+/** Whether a response went out: `finish` means that the system has its last byte, an earlier `close` that it was cut off. */
 function deliveryOf(outgoing: ServerResponse): Delivery {
   return {
     onSettled(callback) {
