@@ -1,9 +1,9 @@
-/** The lock of a server on its database: a session of PostgreSQL that holds it, and says who it is. */
+/** The lock of a server on its database: a session of PostgreSQL that holds it and names the server. */
 import { Client } from 'pg'
 import { connectionConfig } from './postgres-connection.ts'
 import { fromPostgres } from './postgres-errors.ts'
 
-/** A server, as others on its database see it. */
+/** A server as other servers of its database see it. */
 export interface ServerName {
   readonly pid: number
   readonly host: string
@@ -13,33 +13,33 @@ export interface ServerName {
   readonly sinceMs: number
 }
 
-/** Names a session of PostgreSQL for as long as that runs. */
+/** Identifies a session of PostgreSQL. */
 export interface SessionName {
   readonly pid: number
-  /** When it began, in Unix milliseconds; null where it may not be seen. */
+  /** When it began, in Unix milliseconds; null without the right to read it. */
   readonly startMs: number | null
 }
 
 /** The lock, held by this process. */
 export interface ServerLock {
   readonly session: SessionName
-  /** Asks PostgreSQL whether the session is still there. @throws when it is not, or does not answer in time */
+  /** Checks that the session still exists. @throws when it does not, or PostgreSQL does not respond in time */
   check(): Promise<void>
-  /** Says anew who holds it. */
+  /** Updates the name of the server in the session. */
   tell(name: ServerName): Promise<void>
-  /** Lets go of it. */
+  /** Releases the lock. */
   release(): Promise<void>
 }
 
-/** The session that has the lock instead; its server is null where it does not say who it is, or may not be seen. */
+/** The session that holds the lock; its server is null where it has no name, or without the right to read it. */
 export interface LockHolder {
   readonly session: SessionName
   readonly server: ServerName | null
 }
 
-/** How long PostgreSQL has to answer. */
+/** Timeout of a statement. */
 const ANSWER_MS = 5_000
-/** After about so long PostgreSQL ends the session of a machine that is gone, and with it the lock. */
+/** About the time after which PostgreSQL ends the session of a machine that is gone, and its lock. */
 export const GONE_AFTER_MS = 20_000
 const KEEP_ALIVE = {
   tcp_keepalives_idle: 5,
@@ -47,7 +47,7 @@ const KEEP_ALIVE = {
   tcp_keepalives_count: 3,
   tcp_user_timeout: GONE_AFTER_MS,
 }
-/** Most bytes of an application name. */
+/** Limit of bytes of an application name. */
 const NAME_BYTES = 63
 /** The first half of the lock's key, `Runy`; the second one is the schema. */
 const KEY = 0x52756e79
@@ -65,9 +65,9 @@ interface SessionRow {
 }
 
 /**
- * Takes the lock that one server of a database (and schema) has, on a connection of its own.
+ * Takes the lock of a database (and schema) on a connection of its own.
  * @param lost called once when the session ends without `release`
- * @returns the lock; who has it instead; or null where whoever had it was letting go of it
+ * @returns the lock; its holder; or null where the holder was just releasing it
  * @throws AppError `unavailable` when PostgreSQL cannot be reached
  */
 export async function takeServerLock(
@@ -99,7 +99,7 @@ export async function takeServerLock(
   const lose = () => {
     if (over) return
     over = true
-    // PostgreSQL may not notice an orderly end while it does not answer.
+    // A PostgreSQL that does not respond may not notice an orderly end.
     client.connection?.stream?.destroy()
     lost()
   }
@@ -137,13 +137,13 @@ function sessionOf({ pid, start }: SessionRow): SessionName {
   return { pid, startMs: start }
 }
 
-/** What the session is called in `pg_stat_activity`. What does not fit is cut off the name of the host. */
+/** The name of the session in `pg_stat_activity`. A long name of the host is cut. */
 export function nameOf({ pid, host, address, sinceMs }: ServerName): string {
   const since = Math.floor(sinceMs / 1_000).toString(36)
   return `runyard ${pid} ${since} ${address ?? '-'} ${host.replaceAll(/[^\x21-\x7e]/g, '?')}`.slice(0, NAME_BYTES)
 }
 
-/** The server that a session's name tells of; null for another name. */
+/** The server in a session's name; null for other names. */
 export function readName(text: string): ServerName | null {
   const [, pid, since, address, host] = /^runyard (\d+) ([0-9a-z]+) (\S+) (\S+)$/.exec(text) ?? []
   if (pid === undefined || since === undefined || address === undefined || host === undefined) return null

@@ -14,52 +14,52 @@ export interface OperationCall {
   readonly args: readonly unknown[]
 }
 
-/** What became of an operation. */
+/** The outcome of an operation. */
 export type OperationOutcome =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown }
 
-/** What the engine has done so far. */
+/** Counters of the engine. */
 export interface StoreStats {
   readonly reads: number
   readonly writes: number
-  /** Transactions made durable; each may carry many writes. */
+  /** Number of durable transactions; each may have many writes. */
   readonly commits: number
-  /** Most writes that one commit carried. */
+  /** Maximum number of writes of one commit. */
   readonly largestBatch: number
 }
 
-/** How to open the engine. */
+/** Options of the engine. */
 export interface SqliteEngineOptions {
   /** Path of the database, or `:memory:`. */
   readonly file: string
-  /** The steps of the schema; all of them unless a test says otherwise. */
+  /** The migrations; all of them except in tests. */
   readonly migrations?: readonly Migration[]
-  /** The largest file of an earlier version that is rebuilt at the start, so that it can shrink later. */
+  /** Maximum size of a file of an earlier version that is rebuilt at the start, so that it can shrink later. */
   readonly rebuiltBytes?: number
-  /** Runs instead of each commit of writes and is to call it; for tests and benchmarks of slow and broken disks. */
+  /** Wraps each commit of writes; for tests and benchmarks of slow and broken disks. */
   readonly aroundCommit?: (commit: () => void) => void
 }
 
-/** To this size the write-ahead log is cut when it begins anew; between checkpoints it can be larger. */
+/** Size to which the write-ahead log is cut when it restarts; between checkpoints it can be larger. */
 export const MAX_JOURNAL_BYTES = 32 * 1024 * 1024
 const INCREMENTAL = 2
 const REBUILT_BYTES = 256 * 1024 * 1024
 
-/** Most writes that share one commit. */
+/** Limit of writes of one commit. */
 export const MAX_BATCH = 256
-/** From so many characters of answers on, the rest of the writes gets another commit: workers may be handed large jobs. */
+/** Number of characters of results after which further writes get another commit: claims may return large jobs. */
 const MAX_ANSWERED = 8 * 1024 * 1024
 
-/** A database in memory with the whole schema and nothing else: tests open thousands, and the schema takes 50 ms. */
+/** A database in memory with the schema alone: tests open thousands, and the schema takes 50 ms. */
 let emptyInMemory: Uint8Array | null = null
 
 /**
- * The store on SQLite: synchronous, one connection, one transaction at a time. Writes that are handed over together
- * share one transaction and one flush, each in its own savepoint, so that one that fails takes no other with it.
+ * The store on SQLite: synchronous, one connection, one transaction at a time. Writes of one call share a transaction and a flush, each in
+ * its own savepoint, so that a failure concerns one write only.
  */
 export class SqliteEngine {
-  /** The connection, for tests that look beneath. */
+  /** The connection, for tests. */
   readonly database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   readonly #aroundCommit: (commit: () => void) => void
@@ -85,12 +85,12 @@ export class SqliteEngine {
     }
   }
 
-  /** What it has done so far. */
+  /** Its counters. */
   get stats(): StoreStats {
     return { ...this.#stats }
   }
 
-  /** Runs an operation that only reads. It sees what was committed. */
+  /** Runs an operation that only reads committed data. */
   read({ name, args }: OperationCall): unknown {
     this.#stats.reads += 1
     try {
@@ -101,8 +101,8 @@ export class SqliteEngine {
   }
 
   /**
-   * Runs operations in one transaction, in their order. When it returns, what succeeded is on stable storage.
-   * @returns the outcomes of the first ones, at least of one; the others were not begun where answers are large
+   * Runs operations in one transaction, in their order. When it returns, the successful ones are on stable storage.
+   * @returns the outcomes of the first ones, at least of one; the others were not begun because results are large
    */
   write(calls: readonly OperationCall[]): OperationOutcome[] {
     const only = calls[0]
@@ -114,14 +114,14 @@ export class SqliteEngine {
     return outcomes
   }
 
-  /** Ends all use. */
+  /** Closes the database. */
   close(): void {
     if (this.database.isOpen) this.database.close()
   }
 
   /**
-   * Lets the file give free space back (operation `upkeep.compact`). A new one can from the start; an older one has to be
-   * rebuilt, which takes as long as copying it. One that is too large for that, or has no room, works on as it is.
+   * Lets the file return free space (operation `upkeep.compact`). A new file can from the start; an older one has to be rebuilt, which takes
+   * as long as a copy. A file that is too large for that, or has no room, stays as it is.
    */
   #letShrink(rebuiltBytes: number): void {
     this.database.exec('PRAGMA auto_vacuum = INCREMENTAL')
@@ -155,7 +155,7 @@ export class SqliteEngine {
     }
   }
 
-  /** A setting that is not what was asked for would cost durability without a word. */
+  /** Checks a setting: a different value would cost durability without an error. */
   #expect(pragma: string, wanted: SqlValue): void {
     const found = this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
     if (found !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${found} instead of ${wanted}`)
@@ -211,7 +211,7 @@ export class SqliteEngine {
     }
   }
 
-  /** A commit that fails is the store's failure, whatever the reason. */
+  /** Commits. Any failure is a failure of the store. */
   #commit(): void {
     try {
       this.#aroundCommit(() => this.#exec('COMMIT'))
@@ -222,7 +222,7 @@ export class SqliteEngine {
     this.#stats.commits += 1
   }
 
-  /** Ends what an error left open. SQLite ends a transaction even where it cannot undo it on a broken disk. */
+  /** Ends a transaction after an error. SQLite ends it even where it cannot undo it on a broken disk. */
   #rollBack(): void {
     if (!this.database.isTransaction) return
     try {
@@ -254,7 +254,7 @@ export class SqliteEngine {
 }
 
 function open(file: string): DatabaseSync {
-  // Made here, the file is for its owner alone; SQLite gives its journals the same permissions.
+  // A file created here is for its owner alone; SQLite gives its journals the same permissions.
   if (file !== ':memory:') touch(file)
   return new DatabaseSync(file, {
     timeout: 5_000,
@@ -271,7 +271,7 @@ function touch(file: string): void {
   }
 }
 
-/** SQLite would store what is missing as NULL without a word. */
+/** Refuses missing parameters, which SQLite would store as NULL. */
 function bindable(value: SqlValue, index: number): SQLInputValue {
   if (value === null || typeof value === 'string') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
