@@ -8,13 +8,13 @@ import { readAmd } from './amd-gpus.ts'
 import { type GpuReading, problemOf, readNvidia } from './nvidia-gpus.ts'
 import type { ToolOptions } from './vendor-tool.ts'
 
-/** A tool that takes longer is taken for broken. */
+/** Timeout of a vendor's tool. */
 export const TOOL_MS = 10_000
-/** The machine is looked at again after this time, when somebody asks. */
+/** Age from which the parts are read again when they are needed. */
 export const FRESH_MS = 30_000
-/** So much later than it was asked for: whoever asks is about to start a worker, and starting a tool would hold that up. */
+/** Delay of a repeated read: its caller is about to start a worker, and starting a tool would delay that. */
 const LATER_MS = 200
-/** So long GPUs that cannot be read any more are taken for there still. */
+/** How long GPUs that cannot be read any more are still listed. */
 export const KEPT_MS = 600_000
 
 /** What {@link createMachine} needs. */
@@ -22,27 +22,27 @@ export interface MachineOptions {
   readonly clock: Clock
   readonly notifier: Pick<Notifier, 'publish'>
   readonly emit: Emit
-  /** Where tools are found; CUDA_VISIBLE_DEVICES limits which GPUs are given to workers. */
+  /** Its PATH finds the tools; CUDA_VISIBLE_DEVICES limits which GPUs workers get. */
   readonly env: NodeJS.ProcessEnv
   readonly toolMs?: number
 }
 
 /** This machine: processors and memory as far as this process may use them, and the GPUs that the vendors' tools list. */
 export function createMachine(options: MachineOptions): Machine {
-  return new Here(options)
+  return new ThisMachine(options)
 }
 
-/** What is remembered of one vendor's GPUs. */
-interface Known {
+/** The GPUs of one vendor. */
+interface KnownGpus {
   gpus: readonly MachineGpu[]
   /** When each was last read, in monotonic milliseconds. */
   readonly seenMs: Map<string, number>
 }
 
-/** So long the line of {@link describeGpus} is waited for. */
+/** Maximum duration of {@link describeGpus}. */
 const SHOWN_WITHIN_MS = 2_000
 
-/** What GPUs there are and what that means for workers, as a line for people; comes within two seconds. */
+/** A line for people: the GPUs and what they mean for workers. Resolves within two seconds. */
 export async function describeGpus(
   machine: Machine,
   clock: Clock,
@@ -59,9 +59,9 @@ export async function describeGpus(
   return `GPUs: none${problem}; ${consequence}`
 }
 
-class Here implements Machine {
+class ThisMachine implements Machine {
   readonly #options: MachineOptions
-  readonly #vendors: readonly Known[] = [
+  readonly #vendors: readonly KnownGpus[] = [
     { gpus: [], seenMs: new Map() },
     { gpus: [], seenMs: new Map() },
   ]
@@ -105,25 +105,25 @@ class Here implements Machine {
       problem: problems.length === 0 ? null : problems.join('; '),
       hadGpus: gpus.length > 0 || this.#parts?.hadGpus === true,
     }
-    this.#tell(parts)
+    this.#report(parts)
     this.#parts = parts
     return parts
   }
 
-  /** What is told now, and what was told a while ago of GPUs that are not told of any more. */
+  /** The GPUs of this read, and those of earlier reads that are missing in it for a short time only. */
   #merge(
-    known: Known,
+    known: KnownGpus,
     { state, gpus, lost, problem }: GpuReading,
   ): { gpus: readonly MachineGpu[]; problem: string | null } {
     const nowMs = this.#options.clock.monotonic()
-    const told = new Set(gpus.map(gpuKey))
+    const listed = new Set(gpus.map(gpuKey))
     const recent = known.gpus.filter(
-      gpu => !told.has(gpuKey(gpu)) && nowMs - (known.seenMs.get(gpuKey(gpu)) ?? 0) < KEPT_MS,
+      gpu => !listed.has(gpuKey(gpu)) && nowMs - (known.seenMs.get(gpuKey(gpu)) ?? 0) < KEPT_MS,
     )
-    for (const key of told) known.seenMs.set(key, nowMs)
+    for (const key of listed) known.seenMs.set(key, nowMs)
     if (state === 'failed' || (state === 'missing' && known.gpus.length > 0)) {
       known.gpus = recent
-      return { gpus: recent, problem: problem ?? 'the tool that tells of the GPUs is gone' }
+      return { gpus: recent, problem: problem ?? 'the tool that lists the GPUs is gone' }
     }
     const gone = recent.map(gpu => ({
       ...gpu,
@@ -139,7 +139,7 @@ class Here implements Machine {
     }
   }
 
-  #tell(parts: MachineParts): void {
+  #report(parts: MachineParts): void {
     const { emit, notifier } = this.#options
     const before = this.#parts
     if (before !== null && JSON.stringify(before) === JSON.stringify(parts)) return
@@ -162,7 +162,7 @@ function visibleTo(variable: string | undefined): (gpu: MachineGpu) => boolean {
     names.some(name => (/^\d+$/.test(name) ? Number(name) === index : name !== '' && uuid?.startsWith(name) === true))
 }
 
-/** Less than the machine has where this process may not use it all. */
+/** The memory that this process may use, in bytes. */
 function ownMemory(): number {
   const limit = process.constrainedMemory()
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem()

@@ -1,4 +1,4 @@
-/** The files of one worker's output: what it appends to, an older part that was cut from it, and a journal about both. */
+/** The files of one worker's output: the file that it appends to, an older part that was cut from it, and a journal about both. */
 import {
   closeSync,
   constants,
@@ -14,7 +14,7 @@ import {
 import { type FileHandle, open } from 'node:fs/promises'
 import { removeJournal, WorkerLogJournal } from './worker-log-journal.ts'
 
-/** How much is read at once. */
+/** Maximum number of bytes of one read. */
 export const BLOCK_BYTES = 64 * 1024
 
 /** A part of an output and where it begins. */
@@ -23,7 +23,7 @@ export interface Block {
   readonly start: number
 }
 
-/** One output. All that has to be remembered of it is on disk, so it can be dropped and opened again at any time. */
+/** One output. Its whole state is on disk, so it can be closed and opened again at any time. */
 export class LogOutput {
   readonly file: string
   readonly #older: string
@@ -32,7 +32,7 @@ export class LogOutput {
   readonly #now: () => number
   readonly #book: WorkerLogJournal
 
-  /** @param file what the worker appends to */
+  /** @param file the file that the worker appends to */
   constructor(file: string, now: () => number) {
     this.file = file
     this.#older = `${file}.1`
@@ -44,14 +44,14 @@ export class LogOutput {
     if (this.#book.cutting !== null) this.#endCutOfBefore()
   }
 
-  /** How far the output is known to have grown, after a look at the file, which also notes the time of what is new. */
-  look(): number {
+  /** Reads the size of the file and notes the time of new bytes. @returns the end of the output */
+  refresh(): number {
     const found = statSync(this.file, { throwIfNoEntry: false })
     const size = found?.size ?? 0
     const { begin, olderBegin, olderEnd } = this.#book.layout
     const known = this.#book.end
     if (begin + size < known) {
-      // Somebody else has emptied the file. What is written from now on comes behind all that ever was.
+      // Another program has emptied the file. New bytes follow everything that was ever written.
       this.#book.place({ begin: known, olderBegin, olderEnd })
       if (size > 0) this.#book.note(known + size, Math.min(this.#now(), found!.mtimeMs))
     } else if (begin + size > known) this.#book.note(begin + size, Math.min(this.#now(), found!.mtimeMs))
@@ -71,8 +71,7 @@ export class LogOutput {
   }
 
   /**
-   * What stands at a position, at most `most` bytes and none behind the last look. It starts later when something in
-   * between is gone for good.
+   * The block at a position, at most `most` bytes and none after the end of the last refresh. It starts later where bytes were removed.
    */
   async read(position: number, most = BLOCK_BYTES): Promise<Block> {
     const { begin, olderBegin, olderEnd } = this.#book.layout
@@ -83,7 +82,7 @@ export class LogOutput {
     try {
       const length = Math.max(0, Math.min(most, end - start))
       const read = await handle?.read(Buffer.alloc(length), 0, length, start - (inOlder ? olderBegin : begin))
-      // A cut in between has moved what was being read.
+      // A cut in between has moved the bytes.
       if (this.#book.layout.begin !== begin) return await this.read(position, most)
       return { block: read?.buffer.subarray(0, read.bytesRead) ?? Buffer.alloc(0), start }
     } finally {
@@ -92,14 +91,13 @@ export class LogOutput {
   }
 
   /**
-   * Cuts the file in place when it has grown past a limit, which its writer does not notice because it appends: the last
-   * half of it becomes the older part, and it goes on from nothing. Does not give way to anything else in between, to lose
-   * as little as possible of what is written meanwhile.
+   * Cuts the file in place when it has grown past a limit. Its writer does not notice, because it appends: the last half becomes the older
+   * part, and the file is empty again. Runs without a pause, to lose as little as possible of what is written meanwhile.
    */
   cut(maxBytes: number): void {
     const handle = openSync(this.file, constants.O_RDWR)
     try {
-      const begin = this.look() // Its time has to be known before it moves.
+      const begin = this.refresh() // The time of its last bytes has to be noted before they move.
       const size = begin - this.#book.layout.begin
       const from = Math.max(0, size - Math.floor(maxBytes / 2))
       const kept = readFully(handle, from)
@@ -118,7 +116,7 @@ export class LogOutput {
     }
   }
 
-  /** Removes a draft that a server left which was killed while it made it. */
+  /** Removes the draft of a server that was killed during a cut. */
   tidy(): void {
     rmSync(this.#draft, { force: true })
   }
@@ -128,13 +126,13 @@ export class LogOutput {
     removeJournal(this.#bookFile)
   }
 
-  /** Files of a version that had no journal. */
+  /** Adopts the files of a version without a journal. */
   #adoptFiles(): void {
     const size = statSync(this.#older, { throwIfNoEntry: false })?.size
     if (size !== undefined) this.#book.place({ begin: size, olderBegin: 0, olderEnd: size })
   }
 
-  /** A cut writes a draft, says so, gives the draft its name, and empties the file; the server was killed behind one of these. */
+  /** Finishes a cut in which the server was killed: it writes a draft, notes it, renames it, and empties the file. */
   #endCutOfBefore(): void {
     const { begin, olderBegin } = this.#book.cutting!
     const { layout } = this.#book
@@ -147,7 +145,7 @@ export class LogOutput {
     } else this.#book.place({ begin, olderBegin, olderEnd: begin })
   }
 
-  /** Whether the file has not been emptied: its first `size` bytes end with the older part. */
+  /** Whether the file was not emptied: its first `size` bytes end with the older part. */
   #stillHolds(size: number, olderSize: number): boolean {
     if ((statSync(this.file, { throwIfNoEntry: false })?.size ?? 0) < size) return false
     return readFile(this.file, size - olderSize, olderSize).equals(readFile(this.#older, 0, olderSize))

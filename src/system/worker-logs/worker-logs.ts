@@ -1,4 +1,4 @@
-/** Workers append to `<folder>/<worker>.log` by themselves. What is beside it is described in worker-log-output.ts. */
+/** Workers append to `<folder>/<worker>.log` themselves. worker-log-output.ts describes the files beside it. */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
@@ -10,16 +10,16 @@ import { BLOCK_BYTES, LogOutput } from './worker-log-output.ts'
 
 const POLL_MS = 200
 const PAGE_BYTES = 64 * 1024
-/** How far back `since` reaches. */
+/** Maximum number of bytes that `since` reads back. */
 const SINCE_BYTES = 256 * 1024
-/** How long an output is kept whose worker may have been too new for the list of those to keep. */
+/** How long an output is kept after its path was read: its worker may be too new for the list of those to keep. */
 const NEW_WORKER_MS = 60_000
-/** Outputs whose journals are held in memory. */
+/** Limit of outputs whose journals are in memory. */
 const MAX_OPEN = 256
 
 /** What {@link createWorkerLogs} needs. */
 export interface WorkerLogsOptions {
-  /** The folder of the outputs; it is made when it is missing. */
+  /** The folder of the outputs; it is made if it is missing. */
   readonly folder: string
   readonly clock: Clock
   /** The size from which `trim` cuts an output; 8 MiB unless given. */
@@ -27,18 +27,18 @@ export interface WorkerLogsOptions {
 }
 
 /**
- * Outputs in files, one for each worker, readable by the owner only. `trim` keeps between half the limit and one and a half of
- * it of each, and removes none whose path was asked for in the last minute.
+ * Outputs in files, one for each worker, readable by the owner only. `trim` keeps between half and one and a half of the limit of
+ * each, and removes no output whose path was read in the last minute.
  */
 export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: WorkerLogsOptions): WorkerLogs {
   ensureFolder(folder)
   const outputs = new Outputs(folder, clock)
   const watches = new Watches(outputs, clock)
-  const askedAt = new Map<string, number>()
+  const pathReadAt = new Map<string, number>()
 
   return {
     path(worker) {
-      askedAt.set(worker, clock.monotonic())
+      pathReadAt.set(worker, clock.monotonic())
       return outputs.fileOf(worker)
     },
     tail: (worker, lines) => readTail(outputs, worker, lines),
@@ -46,17 +46,17 @@ export function createWorkerLogs({ folder, clock, maxBytes = 8 * 1024 * 1024 }: 
     startOfLast: (worker, lines) => startOfLast(outputs, worker, lines),
     async startOfTime(worker, tsMs) {
       const output = outputs.of(worker)
-      output.look()
+      output.refresh()
       return output.startOf(tsMs)
     },
     watch: (worker, listener) => watches.add(worker, listener),
     since: (worker, from) => readSince(outputs, worker, from),
     async trim(keep) {
-      for (const [worker, asked] of askedAt) {
-        if (clock.monotonic() - asked >= NEW_WORKER_MS) askedAt.delete(worker)
+      for (const [worker, readAtMs] of pathReadAt) {
+        if (clock.monotonic() - readAtMs >= NEW_WORKER_MS) pathReadAt.delete(worker)
       }
       for (const worker of workersIn(folder)) {
-        if (keep.has(worker as WorkerId) || askedAt.has(worker)) outputs.trim(worker, maxBytes)
+        if (keep.has(worker as WorkerId) || pathReadAt.has(worker)) outputs.trim(worker, maxBytes)
         else outputs.remove(worker)
       }
     },
@@ -95,13 +95,13 @@ class Outputs {
     return output
   }
 
-  /** Looks at an output that has changed, and cuts one that is too long. */
+  /** Refreshes an output that has changed, and cuts one that is too long. */
   trim(worker: string, maxBytes: number): void {
     const size = statSync(this.fileOf(worker), { throwIfNoEntry: false })?.size ?? -1
     if (this.#sizes.get(worker) === size) return
     const output = this.of(worker)
     output.tidy()
-    output.look()
+    output.refresh()
     if (size > maxBytes) output.cut(maxBytes)
     this.#sizes.set(worker, size > maxBytes ? 0 : size)
   }
@@ -113,7 +113,7 @@ class Outputs {
   }
 }
 
-/** Looks at the outputs that somebody watches, each once for all of them. */
+/** Polls the watched outputs, each once for all its listeners. */
 class Watches {
   readonly #outputs: Outputs
   readonly #clock: Clock
@@ -126,7 +126,7 @@ class Watches {
   }
 
   add(worker: WorkerId, listener: () => void): () => void {
-    const watched = this.#watched.get(worker) ?? { end: this.#outputs.of(worker).look(), listeners: new Set() }
+    const watched = this.#watched.get(worker) ?? { end: this.#outputs.of(worker).refresh(), listeners: new Set() }
     this.#watched.set(worker, watched)
     // The same function may watch twice.
     const own = () => listener()
@@ -153,10 +153,10 @@ class Watches {
     })
   }
 
-  /** A file that cannot be looked at shows itself to whoever reads it. */
+  /** Null where the file cannot be read; its readers get the error. */
   #end(worker: WorkerId): number | null {
     try {
-      return this.#outputs.of(worker).look()
+      return this.#outputs.of(worker).refresh()
     } catch {
       return null
     }
@@ -167,9 +167,9 @@ class FileReader implements LogReader {
   readonly #outputs: Outputs
   readonly #worker: string
   readonly #assembler = new LineAssembler()
-  /** What was asked for; lines up to here were given. */
+  /** The position up to which lines were returned. */
   #behind: number
-  /** Where the next block stands; null before the first. */
+  /** The position of the next block; null before the first. */
   #position: number | null = null
 
   constructor(outputs: Outputs, worker: string, from: number) {
@@ -180,7 +180,7 @@ class FileReader implements LogReader {
 
   async next(how: 'open' | 'over' = 'open'): Promise<LogPage> {
     const output = this.#outputs.of(this.#worker)
-    const end = output.look()
+    const end = output.refresh()
     let missed = 0
     if (this.#position === null) {
       this.#behind = Math.min(this.#behind, end)
@@ -215,7 +215,7 @@ class FileReader implements LogReader {
   }
 }
 
-/** The beginning of the line in which a position stands, where that is not too far in front of it. */
+/** The beginning of the line that contains a position, unless it is too far before it. */
 async function lineStart(output: LogOutput, position: number): Promise<number> {
   const reach = Math.max(output.oldest, position - MAX_LINE_BYTES - 2)
   for (let end = position; end > reach; ) {
@@ -228,11 +228,11 @@ async function lineStart(output: LogOutput, position: number): Promise<number> {
   return reach === output.oldest ? reach : position
 }
 
-/** What stands in front of a position, in one of the files. */
+/** The block before a position, from one or both of the files. */
 async function blockBefore(output: LogOutput, end: number, reach: number): Promise<{ block: Buffer; start: number }> {
   const from = Math.max(reach, end - BLOCK_BYTES)
   let found = await output.read(from, end - from)
-  // It may stand in both files, and what is in front of the second comes with the next call.
+  // It may be in both files; the next call returns what precedes the second.
   while (found.start + found.block.length < end && found.block.length > 0) {
     const next = await output.read(found.start + found.block.length, end - found.start - found.block.length)
     if (next.block.length === 0) break
@@ -247,7 +247,7 @@ async function blockBefore(output: LogOutput, end: number, reach: number): Promi
 async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
   const output = outputs.of(worker)
   let left = lines + 1
-  for (let end = output.look(); end > output.oldest; ) {
+  for (let end = output.refresh(); end > output.oldest; ) {
     const { block, start } = await blockBefore(output, end, output.oldest)
     for (let from = block.lastIndexOf(0x0a); from !== -1; from = from === 0 ? -1 : block.lastIndexOf(0x0a, from - 1)) {
       left -= 1
@@ -261,7 +261,7 @@ async function startOfLast(outputs: Outputs, worker: string, lines: number): Pro
 
 async function readTail(outputs: Outputs, worker: string, lines: number): Promise<LogLine[]> {
   if (lines <= 0) return []
-  const end = outputs.of(worker).look()
+  const end = outputs.of(worker).refresh()
   const reader = new FileReader(outputs, worker, await startOfLast(outputs, worker, lines))
   let found: LogLine[] = []
   for (let more = true; more; ) {
@@ -278,14 +278,14 @@ async function readSince(
   from: number | null,
 ): Promise<{ lines: LogLine[]; position: number }> {
   const output = outputs.of(worker)
-  const end = output.look()
+  const end = output.refresh()
   const first = Math.max(from ?? 0, end - SINCE_BYTES)
   const reader = new FileReader(outputs, worker, first)
   const lines: LogLine[] = []
   for (;;) {
     const page = await reader.next()
     lines.push(...page.lines.map(({ line, jobId }) => ({ line, jobId })))
-    // An output may grow faster than it is read.
+    // The output may grow faster than it is read.
     if (!page.more || page.position >= end) return { lines, position: page.position }
   }
 }
