@@ -1,6 +1,6 @@
 /**
- * Ports that the variables of a worker name. Processes share the ports of this machine, so a worker that wants a port of which another one has
- * taken hold ends, or waits for ever. What is said about it is read from /proc, so on other systems than Linux nothing is.
+ * Ports that the variables of a worker name. Processes share the ports of this machine, so a worker that needs a port of another one ends or
+ * waits forever. The cause is read from /proc, so only Linux has it.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import type { PortConflict } from '../core/workers/worker-exit.ts'
@@ -15,11 +15,11 @@ export interface NamedPort {
 
 /** A {@link NamedPort} on which a process listens. */
 export interface TakenPort extends NamedPort {
-  /** The id of the worker that listens; null for a process that is none, or that cannot be looked at. */
+  /** The id of the worker that listens; null for another process, or one that cannot be read. */
   readonly worker: string | null
 }
 
-/** The most variables of one worker that are looked at. */
+/** Limit of variables of one worker that are read. */
 const MAX_NAMED = 20
 const LISTENING = '0A'
 
@@ -45,7 +45,7 @@ export async function takenOf(named: readonly NamedPort[]): Promise<TakenPort[]>
   })
 }
 
-/** What a worker is told about the port. Whose it is stays untold. */
+/** The message for the worker, without the name of the other one. */
 export function conflictOf({ variable, port, worker }: TakenPort): PortConflict {
   return { variable, port, with: worker === null ? 'program' : 'worker' }
 }
@@ -66,7 +66,7 @@ async function listeningSockets(ports: ReadonlySet<number>): Promise<Map<number,
   return found
 }
 
-/** The workers that have these sockets open. Processes of other users cannot be looked at. */
+/** The workers that have these sockets open. Processes of other users cannot be read. */
 async function workersWith(sockets: ReadonlySet<string>): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   for (const pid of (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name))) {

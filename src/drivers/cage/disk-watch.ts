@@ -1,4 +1,4 @@
-/** Ends workers in cages that fill the disk: an ordinary file system bounds nobody. */
+/** Ends workers in cages that fill the disk: an ordinary file system has no limit for each of them. */
 import { statfsSync } from 'node:fs'
 import type { WorkerId } from '../../core/ids.ts'
 import type { ExitCause } from '../../core/workers/worker-exit.ts'
@@ -6,12 +6,13 @@ import type { Clock } from '../../ports/clock.ts'
 import { filesBelow, MOST_FILES, namelessFiles } from './disk-use.ts'
 
 const EVERY_MS = 5_000
-/** How much of the disk is gone before it is looked where it went. */
+/** Loss of free bytes after which the use of each worker is measured. */
 const NOTEWORTHY_BYTES = 64 * 1024 * 1024
-/** Others may free as much as a worker takes, so it is looked from time to time in any case. */
-const MOST_SKIPPED = 24
+/** Limit of checks in a row without a measurement: other programs may free as much as a worker takes. */
+const MAX_SKIPPED = 24
 const GB = 1_000_000_000
-const MOST_GB = 100
+/** Limit of the default, in GB. */
+const MAX_DEFAULT_GB = 100
 const NOTHING = { bytes: 0, files: 0 }
 
 /** A worker whose disk is watched. */
@@ -19,31 +20,31 @@ export interface WatchedDisk {
   readonly worker: WorkerId
   /** The process that holds its cage together. */
   readonly pid: number
-  /** All that is its own. */
+  /** Its own folders. */
   readonly folders: readonly string[]
 }
 
 /** What {@link CageDisks} needs. */
 export interface CageDisksOptions {
   readonly clock: Clock
-  /** Where the folders of workers are. */
+  /** The folder of the folders of workers. */
   readonly folder: string
-  /** How much each may write, in GB; null for half of what is free, at most 100, and 0 for no limit. */
-  readonly mostGb: number | null
+  /** Limit of each worker, in GB; null for half of the free space, at most 100, and 0 for no limit. */
+  readonly limitGb: number | null
   readonly workers: () => readonly WatchedDisk[]
-  /** Ends one. @param fault what it did */
+  /** Ends a worker. @param fault why */
   readonly end: (worker: WorkerId, fault: ExitCause) => void
 }
 
-/** How much a worker may write where nobody said so, in GB. */
+/** The default limit of a worker, in GB. */
 export function usualDiskGb(freeBytes: number): number {
-  return Math.min(MOST_GB, Math.max(1, Math.floor(freeBytes / 2 / GB)))
+  return Math.min(MAX_DEFAULT_GB, Math.max(1, Math.floor(freeBytes / 2 / GB)))
 }
 
-/** Looks at the disk for as long as it is not closed. */
+/** Checks the disk until it is closed. */
 export class CageDisks {
   readonly #options: CageDisksOptions
-  readonly #mostGb: number
+  readonly #limitGb: number
   #freeBytes = Number.POSITIVE_INFINITY
   #skipped = 0
   #cancel: () => void = () => {}
@@ -51,11 +52,11 @@ export class CageDisks {
 
   constructor(options: CageDisksOptions) {
     this.#options = options
-    this.#mostGb = options.mostGb ?? usualDiskGb(freeOf(options.folder))
-    if (this.#mostGb > 0) this.#soon()
+    this.#limitGb = options.limitGb ?? usualDiskGb(freeOf(options.folder))
+    if (this.#limitGb > 0) this.#soon()
   }
 
-  /** Stops looking. */
+  /** Stops the checks. */
   close(): void {
     this.#closed = true
     this.#cancel()
@@ -64,30 +65,30 @@ export class CageDisks {
   #soon(): void {
     if (this.#closed) return
     this.#cancel = this.#options.clock.after(EVERY_MS, () => {
-      void this.#look()
+      void this.#check()
         .catch(() => {})
         .finally(() => this.#soon())
     })
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { folder, workers, end } = this.#options
     const watched = workers()
     if (watched.length === 0) return
     const free = freeOf(folder)
-    const isQuiet = free > this.#freeBytes - NOTEWORTHY_BYTES && this.#skipped < MOST_SKIPPED
+    const isQuiet = free > this.#freeBytes - NOTEWORTHY_BYTES && this.#skipped < MAX_SKIPPED
     this.#skipped = isQuiet ? this.#skipped + 1 : 0
-    // Slow writers add up: what is compared with is what was free when it was looked last.
+    // Slow writers add up, so the free bytes of the last measurement are compared.
     if (isQuiet) return
     this.#freeBytes = free
     for (const { worker, pid, folders } of watched) {
-      const most = this.#mostGb * GB
+      const most = this.#limitGb * GB
       const named = await filesBelow(folders, most)
       const nameless = named.bytes > most ? NOTHING : await namelessFiles(pid, folder)
       if (this.#closed) return
       if (Math.max(named.files, nameless.files) > MOST_FILES) end(worker, { kind: 'too_many_files', limit: MOST_FILES })
       else if (named.bytes + nameless.bytes > most) {
-        end(worker, { kind: 'disk_full', limitGb: this.#mostGb, of: 'cage' })
+        end(worker, { kind: 'disk_full', limitGb: this.#limitGb, of: 'cage' })
       }
     }
   }

@@ -1,9 +1,9 @@
 /**
- * The program that holds the network of one worker: `door.ts <settings as JSON> <command...>`. It runs in the worker's network but
- * outside of its cage, so it sees the sockets of the server, and the worker does not see it.
+ * The program that holds the network of one worker: `door.ts <settings as JSON> <command...>`. It runs in the worker's network and
+ * outside its cage, so it reaches the sockets of the server, and the worker does not see it.
  *
- * What the worker calls at the address in its environment goes to the worker surface, and nowhere else. What the gateway sends to the
- * worker comes through a socket beside its folder. It starts the worker once all of this is there, and ends as the worker ends.
+ * Calls of the worker to the address in its environment go to the worker surface, and nowhere else. Requests of the gateway come through
+ * a socket beside the worker's folder. It starts the worker when all of this is ready, and ends as the worker ends.
  */
 import { spawn } from 'node:child_process'
 import { closeSync, readFileSync, rmSync } from 'node:fs'
@@ -12,11 +12,11 @@ import { constants } from 'node:os'
 import { listenAtFile, shortSocketPath } from '../../disk/socket-file.ts'
 import { DOOR_PROGRAM, type DoorSettings, OPTIONS_FD, SERVER_FD } from './door-settings.ts'
 
-/** Most connections in each direction; more wait in the system's queue or are refused by it. */
+/** Limit of connections in each direction; further ones wait in the system's queue or are refused by it. */
 const MAX_CONNECTIONS = 1_024
-/** How often it is looked whether the worker has begun to listen. */
-const LOOK_MS = 50
-/** A relay is replaced within this time. */
+/** Interval between checks whether the worker listens. */
+const LISTEN_CHECK_MS = 50
+/** Attempts and the pause between them: long enough for the replacement of a relay. */
 const TRIES = 30
 const PAUSE_MS = 100
 const LISTENING = '0A'
@@ -25,7 +25,7 @@ const [settings = '{}', program = '', ...words] = process.argv.slice(2)
 const { surface, socket, serves, control } = JSON.parse(settings) as DoorSettings
 
 process.title = DOOR_PROGRAM
-// The worker is asked to end, and this ends with it.
+// The worker gets the signal too, and this program ends with it.
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => {})
 
 if (surface !== null) await listenOn(createServer({ allowHalfOpen: true }, toSurface), surface)
@@ -43,12 +43,12 @@ function toSurface(inner: Socket): void {
 }
 
 /**
- * Connections of the gateway to a port of the worker. As long as nobody listens there is no socket either, so that who connects is
+ * Connections of the gateway to a port of the worker. While the worker does not listen there is no socket either, so connections are
  * refused as without a cage.
  */
 async function serve(port: number, path: string): Promise<void> {
   for (;;) {
-    while (!isListening(port)) await pause(LOOK_MS)
+    while (!isListening(port)) await pause(LISTEN_CHECK_MS)
     const refused = Promise.withResolvers<void>()
     const server = createServer({ allowHalfOpen: true, noDelay: true }, outer => {
       outer.on('error', () => outer.destroy())
@@ -67,7 +67,7 @@ async function serve(port: number, path: string): Promise<void> {
   }
 }
 
-/** Tells the server that the network is there, and waits until it leads to the outside. */
+/** Reports to the server that the network exists, and waits until it is connected to the outside. */
 async function outside(path: string): Promise<void> {
   await listenOn(
     createServer(held => held.on('error', () => {})),
@@ -75,15 +75,15 @@ async function outside(path: string): Promise<void> {
   )
   const server = new Socket({ fd: SERVER_FD })
   server.write(`${process.pid}\n`)
-  let told = ''
+  let reply = ''
   server.on('error', () => {})
   for await (const piece of server) {
-    told += piece
-    if (told.endsWith('\n')) break
+    reply += piece
+    if (reply.endsWith('\n')) break
   }
   server.destroy()
-  if (told === 'go\n') return
-  console.error(`runyard: ${told.trim() || 'the server ended before the network of the worker was there'}`)
+  if (reply === 'go\n') return
+  console.error(`runyard: ${reply.trim() || 'the server ended before the network of the worker was there'}`)
   process.exit(1)
 }
 
@@ -97,7 +97,7 @@ function begin(): void {
   child.on('exit', (code, name) => process.exit(code ?? 128 + (name === null ? 0 : constants.signals[name])))
 }
 
-/** Connects, again after a pause where nobody is there yet. */
+/** Connects, with further attempts after a pause. */
 async function reach(attempt: () => Socket, tries: number): Promise<Socket> {
   for (let left = tries; ; left -= 1) {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -113,7 +113,7 @@ async function reach(attempt: () => Socket, tries: number): Promise<Socket> {
   }
 }
 
-/** Each half ends by itself; a cut of one is a cut of the other. */
+/** Joins two connections: each direction ends by itself, and a break of one side breaks the other. */
 function coupled(one: Socket, other: Socket): void {
   for (const [from, to] of [
     [one, other],

@@ -1,4 +1,4 @@
-/** What a container is made with. The rules are told in docs/guides/containers.md. */
+/** The configuration of a container. The rules are in docs/guides/containers.md. */
 
 import type { WorkerId } from '../../core/ids.ts'
 import type { ContainerServing } from '../../core/workers/container-reach.ts'
@@ -14,20 +14,20 @@ export interface ContainerConnection {
   readonly name: string
   /** Entries for the hosts file, as `name:address`. */
   readonly extraHosts: readonly string[]
-  /** How this machine reaches what they serve. */
+  /** How this machine reaches their ports. */
   readonly serving: ContainerServing
 }
 
-/** What a container depends on besides its worker. */
+/** What the configuration depends on besides the worker. */
 export interface ContainerContext {
   /** The exact image. */
   readonly image: string
   readonly installation: string
   readonly connection: ContainerConnection
-  /** What the machine has. */
+  /** The hardware of the machine. */
   readonly cpus: number
   readonly memoryBytes: number
-  /** Whether the engine can bound what a container writes. */
+  /** Whether the engine can limit what a container writes. */
   readonly boundsDisk: boolean
   readonly gpus: GpuContext
 }
@@ -37,13 +37,13 @@ export const LABELS = {
   installation: 'dev.runyard.installation',
   worker: 'dev.runyard.worker',
   endpoint: 'dev.runyard.endpoint',
-  /** How much it may write, where the engine does not see to it. */
+  /** Its disk limit, where the engine does not enforce it. */
   diskGb: 'dev.runyard.disk-gb',
-  /** Its port for requests and the one for health, as `80,8080`. */
+  /** Its ports for requests and for health checks, as `80,8080`. */
   serves: 'dev.runyard.serves',
 } as const
 
-/** What servers need that start as root and go on as somebody else; of Docker's usual ones all that make devices, packets or new rights are left out. */
+/** Capabilities of programs that start as root and change their user. Docker's defaults for devices, raw packets and new rights are left out. */
 const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_BIND_SERVICE', 'SETGID', 'SETUID']
 const MAX_PROCESSES = 8_192
 const MAX_PORT = 65_535
@@ -76,11 +76,11 @@ export function containerSpec(spec: WorkerSpec, context: ContainerContext): Reco
   }
 }
 
-/** The user's variables, and those that win over them. */
+/** The user's variables, and the server's, which win. */
 function environment(spec: WorkerSpec): Record<string, string> {
   const { placement, volume, serves } = spec
   return {
-    // The init hands signals on to the whole group, because shells do not.
+    // The init forwards signals to the whole group, because shells do not.
     TINI_KILL_PROCESS_GROUP: '1',
     ...spec.env,
     ...spec.protocolEnv,
@@ -102,7 +102,7 @@ function hostConfig(spec: WorkerSpec, context: ContainerContext): Record<string,
     CapDrop: ['ALL'],
     CapAdd: CAPABILITIES,
     PidsLimit: MAX_PROCESSES,
-    // As much as without swap, or a worker would get slow instead of being told.
+    // No swap: a worker without memory has to fail instead of getting slow.
     ...(memory === null ? {} : { Memory: memory, MemorySwap: memory }),
     ...(placement.vcpus === null ? {} : { NanoCpus: Math.round(Math.min(placement.vcpus, context.cpus) * 1e9) }),
     ShmSize: sharedMemory(spec, memory ?? context.memoryBytes),
@@ -114,12 +114,12 @@ function hostConfig(spec: WorkerSpec, context: ContainerContext): Record<string,
   }
 }
 
-/** The ports that its program serves, as the engine writes them. */
+/** The ports of its program in the engine's notation. */
 function servedPorts({ serves }: WorkerSpec): string[] {
   return serves === null ? [] : [...new Set([serves.port, serves.healthPort])].map(port => `${port}/tcp`)
 }
 
-/** Tells the engine of ports, which opens none of them. */
+/** Declares ports to the engine, which opens none of them. */
 function exposedPorts(spec: WorkerSpec): Record<string, unknown> {
   const named = spec.ports
     .map(text => text.split('/') as [string, string])
@@ -129,7 +129,7 @@ function exposedPorts(spec: WorkerSpec): Record<string, unknown> {
   return all.length === 0 ? {} : { ExposedPorts: Object.fromEntries(all.map(port => [port, {}])) }
 }
 
-/** Where this machine has no route to containers: ports of its own, which the engine chooses. */
+/** Ports of this machine that the engine chooses, where it has no route to containers. */
 function publishedPorts(spec: WorkerSpec, { serving }: ContainerConnection): Record<string, unknown> {
   if (spec.serves === null || serving === 'direct') return {}
   if (serving === 'none') throw new WorkerStartError({ kind: 'engine_elsewhere' })
@@ -137,7 +137,7 @@ function publishedPorts(spec: WorkerSpec, { serving }: ContainerConnection): Rec
   return { PortBindings: Object.fromEntries(servedPorts(spec).map(port => [port, binding])) }
 }
 
-/** Programs that share a model between processes need much of it. It counts as memory of the container. */
+/** Size of shared memory, which programs need to share a model between processes. It counts as memory of the container. */
 function sharedMemory({ placement }: WorkerSpec, memoryBytes: number): number {
   if (placement.gpus.length === 0) return SHARED_MEMORY_BYTES
   return Math.max(SHARED_MEMORY_BYTES, Math.floor(memoryBytes / 2))

@@ -13,12 +13,12 @@ import type { InspectedContainer } from './inspected-container.ts'
 import { LogCopy } from './logs/log-copy.ts'
 import { servedAddress } from './served-address.ts'
 
-/** What finds a container again; as JSON it is the handle of its worker. */
+/** Identifies a container after a restart of the server; as JSON it is the handle of its worker. */
 export interface ContainerHandle {
   readonly container: string
-  /** Its first process, where that can be seen from here: so its end is noticed while the engine is away. */
+  /** Its first process, if it is visible here: its exit is noticed while the engine is away. */
   readonly process: ProcessIdentity | null
-  /** What it cannot take more of; nothing for one of an older version. */
+  /** Its limits; none for a container of an older version. */
   readonly limits: readonly Limit[]
 }
 
@@ -30,15 +30,15 @@ export interface ContainerOptions {
   readonly bootId: string
   readonly logFile: string
   readonly noteFile: string
-  /** Its end is known. */
+  /** Called when its exit is known. */
   readonly onExit: () => void
 }
 
 const INSPECT_MS = 5_000
 const SIGNAL_MS = 15_000
-/** How long the last output is waited for. */
+/** Maximum wait for the last output. */
 const LOG_MS = 5_000
-/** How long a signal is waited for by who sends it; it goes on without. */
+/** Maximum wait of a caller for a signal, which continues after it. */
 const PATIENCE_MS = 1_000
 
 /** A container that was started, here or by an earlier server. */
@@ -51,16 +51,16 @@ export class Container {
   #outOfMemory = false
   #memoryMb: number | null = null
   #diskGb: number | null = null
-  /** Whether the engine has said what it is made with. */
+  /** Whether its configuration was read from the engine. */
   #learned = false
-  /** Where it serves; null while that is not known. */
+  /** Its addresses for requests; null while they are not known. */
   #served: ServedAt | null = null
-  /** Why it is ended by us although nobody asked for it. */
+  /** Why the driver itself ends it. */
   #fault: ExitCause | null = null
-  /** What it was asked, for when the engine is back. */
+  /** The signal to send when the engine is back. */
   #asked: NodeJS.Signals | null = null
   readonly #sending = new Set<NodeJS.Signals>()
-  /** Whether it has got a SIGTERM, which is sent once: many programs break off when they are told twice. */
+  /** Whether SIGTERM was sent, which happens once: many programs abort at a second one. */
   #terminated = false
 
   constructor(options: ContainerOptions) {
@@ -74,12 +74,12 @@ export class Container {
     return this.#exit
   }
 
-  /** How much it may write, in GB, where the engine does not see to it; null for no limit. */
+  /** Disk limit in GB, where the engine does not enforce it; null for no limit. */
   get diskGb(): number | null {
     return this.#diskGb
   }
 
-  /** Takes over what the engine says of it while it runs. */
+  /** Reads its facts from the engine while it runs. */
   learn(found: InspectedContainer): void {
     this.#learned = true
     this.#memoryMb = memoryOf(found)
@@ -87,18 +87,18 @@ export class Container {
     if (found.State.Running) this.#served = servedAddress(found) ?? this.#served
   }
 
-  /** Where it serves; null when it does not, has ended, or the engine cannot be asked yet. */
+  /** Its addresses for requests; null when it serves none, has ended, or the engine is away. */
   async address(): Promise<ServedAt | null> {
     if (this.#served === null && this.#exit === null) await this.#inspect().catch(() => {})
     return this.#exit === null ? this.#served : null
   }
 
-  /** A process of it was killed because memory ran out. */
+  /** Notes that one of its processes was killed because memory ran out. */
   ranOutOfMemory(): void {
     this.#outOfMemory = true
   }
 
-  /** Sends a signal, now or when the engine is back. Does not wait for an engine that is slow. */
+  /** Sends a signal, now or when the engine is back. Does not wait for a slow engine. */
   async signal(name: NodeJS.Signals): Promise<void> {
     if (this.#exit !== null) return
     if (this.#asked !== 'SIGKILL') this.#asked = name
@@ -111,13 +111,13 @@ export class Container {
     cancel()
   }
 
-  /** Ends it at once. @param fault what it has done */
+  /** Ends it at once. @param fault why */
   async end(fault: ExitCause): Promise<void> {
     this.#fault = fault
     await this.signal('SIGKILL')
   }
 
-  /** The engine reports its end. @param code as the report says; null when it says nothing */
+  /** Notes the engine's event of its exit. @param code of the event; null when it has none */
   async ended(code: number | null): Promise<void> {
     if (this.#settling || this.#exit !== null) return
     this.#settling = true
@@ -136,15 +136,15 @@ export class Container {
   }
 
   /**
-   * Looks whether it still runs.
-   * @param summary what the engine's list says of it
+   * Checks whether it still runs.
+   * @param summary its entry in the engine's list
    * @param withEngine whether the engine was away before
    */
   async reconcile(summary: 'running' | 'ended' | 'gone', withEngine: boolean): Promise<void> {
     if (this.#exit !== null || this.#settling) return
     if (summary === 'running') {
       this.#copy.resume()
-      // An engine that comes back may have given it another address, and one that was taken over unseen is not known yet.
+      // After a restart of the engine it may have another address, and that of an adopted container is not known yet.
       if (withEngine || !this.#learned) await this.#inspect().catch(() => {})
       if (this.#asked !== null) await this.signal(this.#asked)
       return
@@ -159,7 +159,7 @@ export class Container {
     await this.#settle(state?.ExitCode ?? null, { withEngine, outOfMemory, gone: summary === 'gone' })
   }
 
-  /** The engine is away: looks for its process by itself. */
+  /** Checks its process while the engine is away. */
   async lookForProcess(): Promise<void> {
     const { process } = this.handle
     if (process === null || this.#exit !== null || this.#settling) return
@@ -208,10 +208,10 @@ export class Container {
       this.#terminated ||= name === 'SIGTERM'
     } catch (thrown) {
       const { status } = engineError(thrown)
-      // It has ended meanwhile; its end is on its way, or the report of it was lost.
+      // It has ended meanwhile: the event of its exit will come, or was lost.
       if (status === 404 || status === 409) return void this.ended(null)
       const { process } = this.handle
-      // The engine is away, but its containers need not be.
+      // The engine is away, but its containers may run.
       if (status !== null || process === null || !isAlive(process, this.#options.bootId)) return
       if (signal(process.pid, name)) this.#terminated ||= name === 'SIGTERM'
     }
@@ -223,7 +223,7 @@ function memoryOf({ HostConfig }: InspectedContainer): number | null {
   return bytes === 0 ? null : Math.round(bytes / 1024 / 1024)
 }
 
-/** What finds a running container again. */
+/** The handle of a running container. */
 export function handleOf(inspected: InspectedContainer, bootId: string): ContainerHandle {
   const { Id: container, State } = inspected
   const pid = State.Pid ?? 0
@@ -232,7 +232,7 @@ export function handleOf(inspected: InspectedContainer, bootId: string): Contain
   return { container, process, limits: limitsOf(inspected) }
 }
 
-/** Reads a handle; null when it is none. */
+/** Reads a handle; null for any other text. */
 export function parseHandle(text: string): ContainerHandle | null {
   try {
     const { container, process, limits = [] } = JSON.parse(text) as ContainerHandle
@@ -243,7 +243,7 @@ export function parseHandle(text: string): ContainerHandle | null {
   }
 }
 
-/** What the engine, or this server, holds it to. */
+/** The limits that the engine, or this server, enforces. */
 function limitsOf({ Config, HostConfig }: InspectedContainer): Limit[] {
   const { Memory = 0, NanoCpus = 0, PidsLimit, StorageOpt, NetworkMode = '' } = HostConfig ?? {}
   const limits: [limit: Limit, isHeld: boolean][] = [
@@ -256,12 +256,12 @@ function limitsOf({ Config, HostConfig }: InspectedContainer): Limit[] {
   return limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : []))
 }
 
-/** How a container of a handle is kept apart. */
+/** The isolation of a container with a handle. */
 export function isolationOf(handle: string): Isolation {
   return { kind: 'container', limits: parseHandle(handle)?.limits ?? [] }
 }
 
-/** Engines in a virtual machine tell numbers of its processes, not of ours. */
+/** Whether a pid is of this machine: engines in a virtual machine report pids of that. */
 function isProcessOf(pid: number, container: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(container)

@@ -1,9 +1,9 @@
 /**
- * Runs workers as containers of a Docker engine, or of Podman's, which speaks the same language.
+ * Runs workers as containers of a Docker engine, or of Podman's, which has the same API.
  *
- * A container does not notice when the server ends; the next one finds it by its labels. The engine may be away at any time: what
- * cannot be seen is taken for running, and what was asked meanwhile is asked again when the engine is back. Containers that have
- * ended are removed when their workers are released, with all that was written in them.
+ * A container does not notice the end of the server; the next server finds it by its labels. The engine may be away at any time:
+ * containers that cannot be observed count as running, and signals are sent again when the engine is back. Ended containers are removed
+ * with their file systems when their workers are released.
  */
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
@@ -36,26 +36,26 @@ export interface DockerDriverOptions {
   readonly clock: Clock
   readonly notifier: Notifier
   readonly logs: WorkerLogs
-  /** Names this installation on an engine that may serve others, too: letters and digits. */
+  /** Letters and digits that identify this installation on an engine that may serve others, too. */
   readonly installation: string
   /** An existing folder for notes about images and outputs. */
   readonly stateDir: string
   readonly maxWorkers: number
-  /** Names this boot of the machine, see `readBootId`. */
+  /** Identifies this boot of the machine, see `readBootId`. */
   readonly bootId: string
-  /** How new containers are connected. @throws AppError with the reason why they cannot be */
+  /** The network of new containers. @throws AppError with the reason why there is none */
   readonly connection: () => Promise<ContainerConnection>
-  /** How much of the disk of a folder is free, from 0 to 1, null when it is not known; asked of the system unless given. */
+  /** The free part of the disk of a folder, from 0 to 1, or null when it is not known; read from the system unless given. */
   readonly freeShare?: (folder: string) => number | null
 }
 
-/** A driver that looks after containers. */
+/** A driver for containers. */
 export interface DockerDriver extends Driver {
-  /** Stops looking; the containers go on. Resolves when what has ended is removed, or takes too long for that. */
+  /** Stops observing; the containers go on. Resolves when ended containers are removed, or after a timeout. */
   close(): Promise<void>
 }
 
-/** A start that is under way. */
+/** A start in progress. */
 interface Start {
   readonly handle: Promise<string>
   readonly stop: AbortController
@@ -63,13 +63,13 @@ interface Start {
 
 const REMOVE_MS = 60_000
 const POLL_MS = 10_000
-/** While the engine is away, processes of containers are looked for this often. */
+/** Interval between checks of the processes of containers while the engine is away. */
 const AWAY_POLL_MS = 1_000
 const CLOSE_MS = 5_000
 
 const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown_to_engine' } }
 
-/** Runs every image that is not a folder of this machine. */
+/** The driver for all images that are not folders of this machine. */
 export function createDockerDriver(options: DockerDriverOptions): DockerDriver {
   return new Containers(options)
 }
@@ -100,7 +100,7 @@ class Containers implements DockerDriver {
       label: `${LABELS.installation}=${options.installation}`,
       onUp: async () => {
         await this.#reconcile('engine came')
-        // Endpoints whose workers could not be started are looked at again.
+        // Makes endpoints due whose workers could not be started.
         options.notifier.publish('endpoints')
       },
       onAway: () => this.#pollSoon(AWAY_POLL_MS),
@@ -164,7 +164,7 @@ class Containers implements DockerDriver {
     if (found === null) return false
     const container = this.#track(worker, found)
     if (found.State.Running) return true
-    // It has ended, but what it said before need not be lost.
+    // It has ended, but its output is still readable.
     await container.ended(found.State.ExitCode ?? null)
     return false
   }
@@ -201,7 +201,7 @@ class Containers implements DockerDriver {
     void this.#remove(known.handle.container, worker)
   }
 
-  /** The engine keeps containers apart. */
+  /** Containers are isolated by the engine. */
   keepsApart(): string | null {
     return null
   }
@@ -229,7 +229,7 @@ class Containers implements DockerDriver {
       }
       await this.#images.tidy(images)
     } catch {
-      // The engine went away, or is busy; there is a next time.
+      // The engine is away or busy; the next event or poll repeats it.
     }
   }
 
@@ -275,7 +275,7 @@ class Containers implements DockerDriver {
     try {
       return await this.#calls.create(spec, exact, connection)
     } catch (thrown) {
-      // Somebody has removed it since it was looked for.
+      // It was removed since the list was read.
       if (engineError(thrown).status !== 404 || !this.#images.doubt(exact)) throw thrown
     }
     return this.#calls.create(spec, await this.#images.ensure(wish), connection)
@@ -302,14 +302,14 @@ class Containers implements DockerDriver {
     return container
   }
 
-  /** While the engine is away, a process that can be seen decides; one that cannot is taken for running. */
+  /** While the engine is away, the process decides if it is visible; otherwise the container counts as running. */
   #adoptUnseen(worker: WorkerId, handle: ContainerHandle | null): boolean {
     if (handle === null) return false
     void this.#trackAs(worker, handle).lookForProcess()
     return true
   }
 
-  /** Compares what should run with what does. */
+  /** Compares the containers that should run with those that do. */
   async #reconcile(when: 'engine came' | 'sometime'): Promise<void> {
     const known = [...this.#containers.values()]
     const found = new Map(
@@ -324,7 +324,7 @@ class Containers implements DockerDriver {
   #happened({ action, container, attributes }: EngineEvent): void {
     const found = [...this.#containers.values()].find(({ handle }) => handle.container === container)
     const died = action === 'die' || action === 'died'
-    // The report of an end may be faster than the answer to its start.
+    // The event of an exit may come before the response to its start.
     if (found === undefined) return void (died && this.#starts.size > 0 && this.#deaths.add(container))
     const code = Number(attributes.exitCode ?? Number.NaN)
     if (action === 'oom') found.ranOutOfMemory()
@@ -345,7 +345,7 @@ class Containers implements DockerDriver {
     for (const container of this.#containers.values()) await container.lookForProcess()
   }
 
-  /** Removes a container with all that was written in it. What is not removed now, `tidy` removes. */
+  /** Removes a container with its file system. `tidy` removes what this could not. */
   #remove(container: string, worker: WorkerId): Promise<void> {
     const running = this.#removals.get(container)
     if (running !== undefined) return running

@@ -1,6 +1,6 @@
 /**
- * The way to a container engine: finds it, speaks a version of its API that it knows, gives every call a deadline, listens to its
- * events, and looks for it again when it is away.
+ * The connection to a container engine: finds it, chooses a version of its API, gives every call a deadline, listens to its events, and
+ * reconnects when it was away.
  */
 import { existsSync } from 'node:fs'
 import { Agent } from 'node:http'
@@ -18,20 +18,20 @@ export interface EngineCall {
   readonly path: string
   readonly query?: Readonly<Record<string, unknown>>
   readonly body?: unknown
-  /** A user of a registry; travels in a header. */
+  /** Credentials for a registry, sent in a header. */
   readonly auth?: Readonly<Record<string, string>>
-  /** How long an answer may take; 10 s unless given. */
+  /** Deadline of the response; 10 s unless given. */
   readonly deadlineMs?: number
   readonly signal?: AbortSignal
 }
 
-/** What an engine says of itself. */
+/** The facts of an engine. */
 export interface FoundEngine {
   readonly address: EngineAddress
   readonly cpus: number
   readonly memoryBytes: number
   readonly architecture: string
-  /** Where it keeps images and containers; of use only when it runs on this machine. */
+  /** The folder of its images and containers; useful only if it runs on this machine. */
   readonly rootFolder: string
   /** The version of Podman; null for Docker. */
   readonly podman: string | null
@@ -50,15 +50,15 @@ export interface ContainerEngineOptions {
   readonly clock: Clock
   /** The label that our containers have, as `name=value`. */
   readonly label: string
-  /** The engine is there, for the first time or again; events come from now on. */
+  /** Called when the engine is connected, also again; events come from now on. */
   readonly onUp: () => Promise<void>
   readonly onAway: () => void
   readonly onEvent: (event: EngineEvent) => void
-  /** Tells that it came or went; for the log. */
+  /** Logs that it was found or lost. */
   readonly note: (what: 'engine.found' | 'engine.away', fields: Readonly<Record<string, unknown>>) => void
 }
 
-/** What an engine says of its versions. */
+/** The versions of an engine. */
 interface Version {
   readonly ApiVersion?: string
   readonly MinAPIVersion?: string
@@ -68,7 +68,7 @@ interface Version {
 
 type Payload = AsyncIterable<Buffer> & { destroy(): void }
 
-/** The oldest API that is spoken, which Docker 20.10 and Podman 4 have. */
+/** Minor versions of the API: the wanted one, and the oldest that works, which Docker 20.10 and Podman 4 have. */
 const API = { wanted: 41, oldest: 40 }
 const CALL_MS = 10_000
 const PING_MS = 5_000
@@ -81,40 +81,41 @@ export class Engine {
   #docker: Docker | null = null
   #facts: FoundEngine | null = null
   #absence: EngineAbsence = { how: 'unreachable', address: null, said: 'it has not been looked for yet' }
-  #told: boolean | null = null
+  /** Whether the log says that it is up; null before the first entry. */
+  #logged: boolean | null = null
   #closed = false
   #wake: () => void = () => {}
-  readonly #looked = Promise.withResolvers<void>()
+  readonly #tried = Promise.withResolvers<void>()
 
   constructor(options: ContainerEngineOptions) {
     this.#options = options
     void this.#live()
   }
 
-  /** Why there is no engine; null when it is there. Waits for the first look at a start, for seconds at most. */
+  /** Why there is no engine; null when it is connected. At a start it waits for the first attempt, some seconds at most. */
   async absence(): Promise<EngineAbsence | null> {
-    await this.#looked.promise
+    await this.#tried.promise
     return this.#facts === null ? this.#absence : null
   }
 
-  /** What the engine says of itself; null while it is away. */
+  /** The facts of the engine; null while it is away. */
   get facts(): FoundEngine | null {
     return this.#facts
   }
 
-  /** Stops looking. */
+  /** Closes the connection and makes no further attempt. */
   close(): void {
     this.#closed = true
-    this.#looked.resolve()
+    this.#tried.resolve()
     this.#wake()
   }
 
-  /** Calls the engine and gives its answer. @throws EngineError */
+  /** Calls the engine. @throws EngineError */
   async call<Result>(call: EngineCall): Promise<Result> {
     return (await this.#within(this.#engine(), call, false)) as Result
   }
 
-  /** Calls the engine for an answer that comes bit by bit; only its beginning has a deadline. @throws EngineError */
+  /** Calls the engine for a streamed response; the deadline is that of its head. @throws EngineError */
   async stream(call: EngineCall): Promise<Payload> {
     return (await this.#within(this.#engine(), call, true)) as Payload
   }
@@ -157,13 +158,13 @@ export class Engine {
     })
   }
 
-  /** Looks for the engine until it is there, and listens to it until it is gone, for as long as this is open. */
+  /** Connects and listens until the engine is lost, again and again until closed. */
   async #live(): Promise<void> {
     let waitMs = RETRY_MS.first
     while (!this.#closed) {
       const events = await this.#find()
-      this.#looked.resolve()
-      this.#tell()
+      this.#tried.resolve()
+      this.#log()
       if (events !== null) {
         waitMs = RETRY_MS.first
         await this.#listen(events)
@@ -178,16 +179,16 @@ export class Engine {
     }
   }
 
-  #tell(): void {
+  #log(): void {
     const { note } = this.#options
     const up = this.#facts !== null
-    if (this.#told === up) return
-    // That there never was one is told to those who ask for containers.
+    if (this.#logged === up) return
+    // An engine that was never there is no event; workers that need it show the cause.
     if (up) note('engine.found', { address: this.#facts?.address.text })
-    else if (this.#told !== null) {
+    else if (this.#logged !== null) {
       note('engine.away', { problem: startFailureText({ kind: 'engine_away', ...this.#absence }) })
     }
-    this.#told = up
+    this.#logged = up
   }
 
   async #find(): Promise<Payload | null> {
@@ -207,7 +208,7 @@ export class Engine {
   }
 
   async #connect(address: EngineAddress): Promise<Payload> {
-    // Loaded here because it takes a tenth of a second, which installations without containers need not spend.
+    // Loaded here because it takes a tenth of a second, which servers without containers need not spend.
     const { default: Dockerode } = await import('dockerode')
     const agent = agentFor(address)
     const speaking = (version?: string) =>
@@ -232,19 +233,19 @@ export class Engine {
     return events
   }
 
-  /** Ends when the events do. An engine that does not answer any more is taken for gone. */
+  /** Resolves when the events end. An engine that does not respond to two pings counts as lost. */
   async #listen(events: Payload): Promise<void> {
     let over = false
     const cancels: (() => void)[] = []
-    const look = (failed: number) => {
+    const ping = (failures: number) => {
       cancels[0] = this.#options.clock.after(HEALTH_MS, () => {
         this.call({ method: 'GET', path: '/_ping', deadlineMs: PING_MS }).then(
-          () => over || look(0),
-          () => (failed > 0 ? events.destroy() : over || look(failed + 1)),
+          () => over || ping(0),
+          () => (failures > 0 ? events.destroy() : over || ping(failures + 1)),
         )
       })
     }
-    look(0)
+    ping(0)
     this.#wake = () => events.destroy()
     try {
       await this.#options.onUp()
@@ -255,7 +256,7 @@ export class Engine {
         for (const line of lines) this.#report(line)
       }
     } catch {
-      // However it came about: the engine is looked for again.
+      // Whatever the cause, the next attempt connects again.
     } finally {
       over = true
       cancels[0]?.()
@@ -284,14 +285,14 @@ export class Engine {
   }
 }
 
-/** Kept connections would answer for an engine that is about to go. */
+/** An agent without kept connections, which would still respond for an engine that stops. */
 function agentFor({ connection }: EngineAddress): Agent {
   const agent = connection.protocol === 'https' ? new SecureAgent() : new Agent()
-  // The modem writes out its agent for each call, with all open connections: more than a millisecond, and longer with each container.
+  // The modem prints its agent for each call, with all open connections: more than a millisecond, and longer with each container.
   return Object.assign(agent, { [inspect.custom]: () => '[agent]' })
 }
 
-/** The version to speak: the wanted one where the engine still knows it. @throws EngineError when it is too old */
+/** The version of the API to use: the wanted one where the engine supports it. @throws EngineError when it is too old */
 function apiVersion(newest: string, oldest: string): string {
   const minor = (text: string) => Number(/^1\.(\d+)/.exec(text)?.[1] ?? Number.NaN)
   const [has, needs] = [minor(newest), minor(oldest)]

@@ -20,9 +20,9 @@ export interface ContainerNetworkOptions {
   readonly engine: Docker
   /** Letters and digits that name the installation on its engine. */
   readonly installation: string
-  /** A network that somebody made; null for one of the installation's own. */
+  /** The network of a setting; null for the installation's own. */
   readonly given: string | null
-  /** Whether the engine is spoken to through a file of this machine. */
+  /** Whether the engine's address is a socket in the file system of this machine. */
   readonly local: boolean
 }
 
@@ -31,11 +31,11 @@ export function createContainerNetwork(options: ContainerNetworkOptions): Contai
   return new BridgeNetwork(options)
 }
 
-/** What does not change as long as there is a network of this id. */
+/** Facts that are constant for a network id. */
 interface Known {
   readonly id: string
   readonly engine: OfEngine
-  /** The gateway, where that is an address of this machine. */
+  /** The gateway, if it is an address of this machine. */
   readonly address: string | null
 }
 
@@ -48,7 +48,7 @@ class BridgeNetwork implements ContainerNetwork {
     this.#options = options
   }
 
-  /** Engines make a second network of the same name without a word, so only one call is under way. */
+  /** Engines create a second network of the same name without an error, so there is only one call at a time. */
   ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
     this.#finding ??= this.#ensure(wanted)
       .catch(thrown => {
@@ -65,7 +65,7 @@ class BridgeNetwork implements ContainerNetwork {
       for (const { Id } of await this.#own()) await this.#options.engine.getNetwork(Id).remove()
       return true
     } catch (thrown) {
-      // 403 is how engines say that containers are in it.
+      // Engines respond with 403 while containers are in it.
       if (statusOf(thrown) === 403 || statusOf(thrown) === 409) return false
       throw engineProblem(thrown)
     }
@@ -74,12 +74,12 @@ class BridgeNetwork implements ContainerNetwork {
   async #ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
     const { given, local } = this.#options
     const before = this.#known
-    // Where anything fails, everything is asked anew.
+    // After a failure all facts are read again.
     this.#known = null
     const network = given === null ? await this.#ownOne(wanted, before?.id ?? null) : await this.#chosen(given)
     const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
     const told = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
-    // Of the network that every engine has, some do not tell it.
+    // Some engines leave it out for their default network.
     const gateway = told?.replace(/\/\d+$/, '') ?? firstOf(ranges[0]?.Subnet)
     const known = before?.id === network.Id ? before : await this.#learn(network.Id, gateway)
     this.#known = known
@@ -117,10 +117,10 @@ class BridgeNetwork implements ContainerNetwork {
     return network
   }
 
-  /** @param knownId the network that was found last; one call tells whether it is there still */
+  /** @param knownId the network of the last search; one call checks whether it still exists */
   async #ownOne(wanted: AddressRange | null, knownId: string | null): Promise<Docker.NetworkInspectInfo> {
     const known = knownId === null ? null : await this.#inspect(knownId)
-    // The list of some engines leaves fields out.
+    // The list of some engines has fewer fields.
     const network = known ?? (await this.#inspect((await this.#own())[0]?.Id ?? null))
     if (network === null) return (await this.#make(wanted)).inspect()
     if (network.Options?.[ISOLATION] === 'false') return network
@@ -150,7 +150,7 @@ class BridgeNetwork implements ContainerNetwork {
       Name: `runyard-${installation}`,
       Driver: 'bridge',
       CheckDuplicate: true,
-      // Interfaces have names of at most 15 characters; a known one is what firewall rules can be written for.
+      // Names of interfaces have at most 15 characters. A fixed name allows firewall rules.
       Options: { [ISOLATION]: 'false', [BRIDGE]: `ry-${installation.slice(0, 12)}` },
       Labels: { [INSTALLATION_LABEL]: installation },
     }
@@ -159,7 +159,7 @@ class BridgeNetwork implements ContainerNetwork {
     try {
       return await engine.createNetwork({ ...base, IPAM: { Driver: 'default', Config: [{ Subnet, Gateway }] } })
     } catch (thrown) {
-      // Somebody else has that range by now.
+      // The range is in use by now.
       if (statusOf(thrown) === undefined) throw thrown
       return engine.createNetwork(base)
     }
@@ -187,13 +187,13 @@ async function engineFacts(engine: Docker): Promise<OfEngine> {
   }
 }
 
-/** The first address of a range, which bridges have unless told otherwise. */
+/** The first address of a range, which a bridge has by default. */
 function firstOf(subnet: string | undefined): string | null {
   const base = /^(\d+\.\d+\.\d+)\.(\d+)\//.exec(subnet ?? '')
   return base === null ? null : `${base[1]}.${Number(base[2]) + 1}`
 }
 
-/** Without the bridge of a network in which no container is: it has an address, and is not among the interfaces that run. */
+/** Addresses of running interfaces. The bridge of a network without containers has an address and does not run. */
 function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap(list => (list ?? []).map(({ address }) => address))
 }
@@ -211,7 +211,7 @@ function statusOf(thrown: unknown): number | undefined {
   return (thrown as { statusCode?: number }).statusCode
 }
 
-/** What an engine says, as a sentence for the person who runs it. */
+/** An engine's error as a sentence for the operator. */
 function engineProblem(thrown: unknown): AppError {
   return engineRefusal(thrown, said => {
     const extras = { cause: thrown }

@@ -36,5 +36,5 @@ export function watchDisks(
     if (running !== undefined) running.fault = fault
     kill(worker)
   }
-  return new CageDisks({ clock, folder: workerDir, mostGb: cage.diskGb, workers: watched, end })
+  return new CageDisks({ clock, folder: workerDir, limitGb: cage.diskGb, workers: watched, end })
 }

@@ -1,10 +1,9 @@
 /**
  * Runs workers as plain processes of this machine.
  *
- * A worker leads a process group of its own and writes into its log file by itself, so it neither ends nor notices when
- * the server does. The next server takes it over by its pid, checked against its start time and the boot of the machine.
- * When a worker ends, all that is left of what it started is killed: an orphaned child could go on telling that the worker
- * is well.
+ * A worker leads a process group of its own and writes its log file itself, so it neither ends with the server nor notices that. The next
+ * server adopts it by its pid, checked against its start time and the boot of the machine. When a worker ends, all processes that it
+ * started are killed: an orphan could go on pinging for it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
@@ -55,40 +54,40 @@ import {
 import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
-/** How often it is looked whether workers of an earlier server still run; those of this one report their end. */
+/** Interval between checks of adopted workers; the exits of own children are reported by the system. */
 const POLL_MS = 500
 
 /** What {@link createProcessDriver} needs. */
 export interface ProcessDriverOptions {
-  /** Absolute paths of the folders below which images may lie; the first is where relative ones start. */
+  /** Absolute paths of the folders below which images may be; relative images start at the first. */
   readonly roots: readonly string[]
   readonly logs: WorkerLogs
   readonly clock: Clock
   readonly notifier: Notifier
-  /** Where each worker gets a private folder. */
+  /** The folder of the private folders of workers. */
   readonly workerDir: string
-  /** The server's own environment, of which a few variables are handed on. */
+  /** The server's environment, of which a few variables are passed on. */
   readonly hostEnv: HostEnvironment
-  /** The Node that runs handlers written for it. */
+  /** The Node for handlers in JavaScript. */
   readonly nodePath: string
   readonly maxWorkers: number
-  /** Names this boot of the machine, see `readBootId`. */
+  /** Identifies this boot of the machine, see `readBootId`. */
   readonly bootId: string
-  /** Where workers find their network volume besides RUNPOD_VOLUME_PATH; null for nowhere. */
+  /** A path at which workers find their network volume besides RUNPOD_VOLUME_PATH; null for none. */
   readonly volumeLink: VolumeLinkPlace | null
-  /** What workers run in; null for the machine as it is. */
+  /** The cage of workers; null for none. */
   readonly cage: Cage | null
-  /** Where the search for ports of workers that serve begins, within `PORT_RANGE`. Another one each time keeps two servers apart. */
+  /** Start of the search for ports of serving workers, within `PORT_RANGE`. A different one for each server avoids collisions. */
   readonly firstPort: number
 }
 
-/** A driver that looks after processes. */
+/** A driver for processes. */
 export interface ProcessDriver extends Driver {
-  /** Stops looking; the workers go on. The driver is of no use afterwards. */
+  /** Stops observing; the workers go on. The driver cannot be used afterwards. */
   close(): void
 }
 
-/** What the driver sets for a worker that serves. */
+/** The variables that the driver sets for a serving worker. */
 const GIVEN_PORTS = ['PORT', 'PORT_HEALTH']
 const NOTHING = Promise.resolve(null)
 
@@ -179,7 +178,7 @@ class Processes implements ProcessDriver {
     return known === undefined || known.exit !== null ? null : this.#networks.servedAt(worker, known)
   }
 
-  /** The whole group is asked, because shells do not hand the signal on to what they run. */
+  /** Sends the signal to the whole group, because shells do not forward it. */
   async terminate(worker: WorkerId): Promise<void> {
     const running = this.#workers.get(worker)
     if (running === undefined || running.asked) return
@@ -198,7 +197,7 @@ class Processes implements ProcessDriver {
     }
     this.#workers.delete(worker)
     await this.#volumeLink.release(worker)
-    // Something that was killed a moment ago may still write there.
+    // A process that was killed a moment ago may still write there.
     await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
     await this.#options.cage?.forget(worker)
   }
@@ -219,7 +218,7 @@ class Processes implements ProcessDriver {
     }
   }
 
-  /** All else that a worker leaves goes with its release. */
+  /** Removes the rest of a worker's files. */
   async tidy(): Promise<void> {
     await this.#volumeLink.tidy()
   }
@@ -252,13 +251,13 @@ class Processes implements ProcessDriver {
       const working = isPrivate
         ? await makeWorkingFolder(command.folder, join(folder, 'work'))
         : await imageAsWorkingFolder(command.folder)
-      // Known before there is a process, so that a server that dies between the two knows it afterwards.
+      // Noted before the process exists, so that the next server knows it if this one dies in between.
       if (ports !== null) writeFileSync(this.#identityFile(spec.workerId), JSON.stringify({ ports }))
       // In a network of its own all ports are free.
       const isAlone = this.#options.cage?.hasNetworks === true
       const named = isAlone ? [] : portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
       const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
-      // In a cage the path is the worker's own.
+      // A cage has its own path.
       const isLinked = spec.volume !== null && this.#options.cage === null
       const volumeNote = !isLinked ? null : await this.#volumeLink.hold(spec.workerId, spec.volume?.path ?? '')
       const notes = [working.note, volumeNote, ...taken.map(port => portConflictText(conflictOf(port)))].filter(
@@ -280,7 +279,7 @@ class Processes implements ProcessDriver {
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
       await this.#volumeLink.release(spec.workerId)
-      // The first problem is the one to tell.
+      // The first problem is reported.
       await rm(folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
       await this.#options.cage?.forget(spec.workerId).catch(() => {})
       if (thrown instanceof AppError) throw thrown
@@ -314,7 +313,7 @@ class Processes implements ProcessDriver {
     }
     const { pid } = child
     if (pid === undefined) throw await spawnFailure(name, child)
-    // Nothing may wait between the start and this: it is how a server that dies now finds the worker again.
+    // Nothing may wait between the start and this note, with which the next server finds the worker.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const fresh = { child, asked: false, fault: null, exit: null, suspicion: NOTHING }
     const running: Running = { identity, ports, named, isolation: cage?.isolation ?? NO_ISOLATION, ...fresh }
@@ -346,7 +345,7 @@ class Processes implements ProcessDriver {
     return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
   }
 
-  /** What was written down when the worker was started. */
+  /** The note of the worker's start. */
   #recorded(worker: WorkerId): Promise<string> {
     return readFile(this.#identityFile(worker), 'utf8').catch(() => '')
   }
@@ -361,7 +360,7 @@ class Processes implements ProcessDriver {
     if (running !== undefined && this.#isThere(running)) signal(-running.identity.pid, name)
   }
 
-  /** The pid of a child stays its own until its exit was reported. */
+  /** The pid of a child is not reused before its exit was reported. */
   #isThere({ identity, child, exit }: Running): boolean {
     return exit === null && (child !== null || isAlive(identity, this.#options.bootId))
   }

@@ -1,6 +1,6 @@
 /**
- * The images of containers: which one a worker gets, when it is downloaded, and when what was downloaded is removed again.
- * Images that somebody else brought to the engine are used and never removed.
+ * The images of containers: which one a worker gets, when it is downloaded, and when a downloaded one is removed. Images that were loaded
+ * into the engine by others are used and never removed.
  */
 import { WorkerStartError } from '../../../core/workers/start-failure.ts'
 import type { Clock } from '../../../ports/clock.ts'
@@ -11,17 +11,17 @@ import { isFloating, parseReference, sameRepository } from './image-reference.ts
 import { authOf, Pulls } from './pull.ts'
 import type { PulledImages } from './pulled-images.ts'
 
-/** What a worker wants to run. */
+/** The image that a worker runs. */
 export interface ImageWish {
-  /** As the template names it. */
+  /** The reference in the template. */
   readonly image: string
   readonly credential: RegistryCredential | null
   readonly watch: StartWatch | undefined
-  /** Gives the start up. */
+  /** Aborts the start. */
   readonly signal: AbortSignal
 }
 
-/** What an engine knows of an image. */
+/** An image as the engine describes it. */
 interface FoundImage {
   readonly Id: string
   readonly RepoTags?: readonly string[] | null
@@ -37,7 +37,7 @@ export class Images {
   readonly #engine: Engine
   readonly #pulls: Pulls
   readonly #pulled: PulledImages
-  /** Exact references that were there when somebody looked last; the engine says so when one is gone. */
+  /** Exact references that existed at the last check; a start fails with a known error when one is gone. */
   readonly #seen = new Set<string>()
 
   constructor(engine: Engine, clock: Clock, pulled: PulledImages) {
@@ -47,9 +47,9 @@ export class Images {
   }
 
   /**
-   * Sees to it that an image is there. All workers of a release get the one that the first of them found: a name may mean something
-   * else a minute later.
-   * @returns the reference by which a container is made of it
+   * Makes sure that an image exists. All workers of a release get the image of the first one: a name may mean another image a minute
+   * later.
+   * @returns the reference for the container
    * @throws WorkerStartError with the reason
    */
   async ensure(wish: ImageWish): Promise<string> {
@@ -64,13 +64,13 @@ export class Images {
     return this.#use(chosen)
   }
 
-  /** Whether an image, which {@link ensure} gave, may be gone after all: it is looked for again then. */
+  /** Notes that an image of {@link ensure} may be gone, so that the next call checks it. */
   doubt(exact: string): boolean {
     return this.#seen.delete(exact)
   }
 
   /**
-   * Removes what was downloaded for workers and is of no use any more.
+   * Removes images that were downloaded for workers and are no longer used.
    * @param keep references that endpoints run or ran before
    */
   async tidy(keep: ReadonlySet<string>): Promise<void> {
@@ -89,10 +89,10 @@ export class Images {
     }
   }
 
-  /** Whether an image that a release is pinned to is there, or could be downloaded again. */
+  /** Whether the image of a release exists, or can be downloaded again. */
   async #have(exact: string, wish: ImageWish): Promise<boolean> {
     if (this.#seen.has(exact) || (await this.#inspect(exact)) !== null) return true
-    // Built or loaded here and removed since: the name may stand for another one by now.
+    // It was built or loaded here and removed since: the name may mean another image by now.
     if (exact.startsWith('sha256:')) return false
     await this.#download(exact, wish)
     return true
@@ -113,8 +113,8 @@ export class Images {
   }
 
   /**
-   * Whether a name such as `latest` means another image by now. It is asked once for a release, only where the image came from a
-   * registry, and a registry that does not answer soon does not hold up a start.
+   * Whether a name such as `latest` means another image by now. Checked once for a release, only for an image of a registry; a slow
+   * registry does not delay a start.
    */
   async #isOutdated(image: string, found: FoundImage, { credential, signal }: ImageWish): Promise<boolean> {
     const reference = parseReference(image)
@@ -138,8 +138,8 @@ export class Images {
   }
 
   /**
-   * The reference that always means this very image: by its digest in the registry, else by its id on the engine. Podman tells a
-   * digest for images that were built here, too, so there only those count that were downloaded for workers.
+   * The exact reference of an image: its digest in the registry, else its id on the engine. Podman has digests for images that were built
+   * here, too, so its digests count only for images that were downloaded for workers.
    */
   #exactOf(image: string, found: FoundImage): string {
     const isTold = (this.#engine.facts?.podman ?? null) === null || this.#pulled.has(found.Id, image)
@@ -182,7 +182,7 @@ export class Images {
     try {
       await this.#engine.call({ method: 'DELETE', path: `/images/${reference}`, deadlineMs: REMOVE_MS })
     } catch (thrown) {
-      // Gone already, or somebody uses it after all.
+      // It is gone already, or in use after all.
       const { status } = engineError(thrown)
       if (status !== 404 && status !== 409) throw thrown
     }
