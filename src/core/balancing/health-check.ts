@@ -1,60 +1,59 @@
 /**
- * Whether a worker that serves requests is well, judged by what its health check answers. Instants are of a clock that only
- * grows, in milliseconds. 200 is healthy, 204 initializing, anything else is not healthy; the rules are in
- * docs/guides/load-balancing.md.
+ * Whether a serving worker is healthy, by the responses to its health checks: 200 is healthy, 204 initializing, anything else
+ * unhealthy. The rules are in docs/guides/load-balancing.md. Instants are of a monotonic clock, in milliseconds.
  */
 import type { Serving } from '../endpoints/serving.ts'
 import type { FaultReason } from '../workers/worker.ts'
 import type { HealthProblem, WorkerProblem } from '../workers/worker-problem.ts'
 
 /**
- * What came of one health check: its status, or why there was none, as a phrase. `refused` says that nobody listens there, as
- * before a server has come up.
+ * The result of one health check: its status, or a phrase why there is none. `refused` means that no program listens there, as before a
+ * server has started.
  */
 export type HealthAnswer = { readonly status: number } | { readonly problem: string; readonly refused: boolean }
 
 /**
- * `starting` was never healthy, or says that it initializes; `healthy` may get requests; `unhealthy` was healthy and is not, or
- * answers something that it should not.
+ * `starting`: it was never healthy, or responds that it initializes. `healthy`: it may get requests. `unhealthy`: it was healthy and is
+ * not any more, or gives a wrong response.
  */
 export type HealthState = 'starting' | 'healthy' | 'unhealthy'
 
-/** What is known of the health of one worker. */
+/** The health of one worker. */
 export interface WorkerHealth {
   readonly state: HealthState
-  /** Since when it is in this state. */
+  /** When this state began. */
   readonly sinceMs: number
-  /** Whether it was healthy since this server looks at it. */
+  /** Whether it was ever healthy since this server checks it. */
   readonly wasHealthy: boolean
-  /** Answers in a row that were neither 200 nor 204. */
+  /** Number of results in a row other than 200 and 204. */
   readonly failures: number
-  /** Null before the first one. */
+  /** The last result; null before the first one. */
   readonly last: HealthAnswer | null
-  /** When to ask again. */
+  /** When the next check is due. */
   readonly nextAtMs: number
 }
 
-/** So many failures in a row take a healthy worker out of rotation; one success brings it back. */
+/** Number of failures in a row that eject a healthy worker; one success brings it back. */
 export const FAILURES = 3
-/** How long a health check may take. */
+/** Timeout of a health check. */
 export const PROBE_TIMEOUT_MS = 5_000
-/** How often a healthy worker is asked. */
+/** Interval between checks of a healthy worker. */
 const HEALTHY_MS = 5_000
-/** How often a worker is asked that may be, or is, out of rotation. */
+/** Interval between checks of a worker that may be, or is, ejected. */
 const SUSPECT_MS = 1_000
-/** How often a worker that starts is asked: a tenth of the time for which it starts, within these. */
+/** Interval between checks of a starting worker: a tenth of its time since the start, within these limits. */
 const STARTING_MS = { least: 100, most: 1_000 }
 /** How long a worker may be unhealthy without a request in flight before it is replaced. */
 export const UNHEALTHY_MS = 60_000
-/** The same for one that has requests in flight: a program that does one thing at a time cannot answer meanwhile. */
+/** The same with requests in flight: a program that does one thing at a time cannot respond meanwhile. */
 export const UNHEALTHY_BUSY_MS = 6 * 60_000
 
-/** The health of a worker that was not asked yet. @param wasHealthy whether an earlier run of the server has seen it healthy */
+/** The health of a worker before its first check. @param wasHealthy whether it was healthy in an earlier run of the server */
 export function unasked(nowMs: number, wasHealthy: boolean): WorkerHealth {
   return { state: 'starting', sinceMs: nowMs, wasHealthy, failures: 0, last: null, nextAtMs: nowMs }
 }
 
-/** The health of a worker after one more answer. */
+/** The health of a worker after one more result. */
 export function afterAnswer(health: WorkerHealth, answer: HealthAnswer, nowMs: number): WorkerHealth {
   const failures = isFailure(answer) ? health.failures + 1 : 0
   const state = stateAfter(health, answer, failures)
@@ -64,7 +63,7 @@ export function afterAnswer(health: WorkerHealth, answer: HealthAnswer, nowMs: n
   return { ...next, nextAtMs: nowMs + pauseOf(next, nowMs) }
 }
 
-/** The health of a worker whose address is not known yet, so that it could not be asked. */
+/** The health of a worker that has no address yet, so that it could not be checked. */
 export function afterNothing(health: WorkerHealth, nowMs: number): WorkerHealth {
   return { ...health, nextAtMs: nowMs + pauseOf(health, nowMs) }
 }
@@ -78,7 +77,7 @@ function stateAfter(health: WorkerHealth, answer: HealthAnswer, failures: number
   if ('status' in answer && answer.status === 204) return 'starting'
   if (health.state === 'unhealthy') return 'unhealthy'
   if (failures < FAILURES) return health.state
-  // A server that boots listens late, and answers late.
+  // A server that boots listens late and responds late.
   if (!('status' in answer) && !health.wasHealthy) return health.state
   return 'unhealthy'
 }
@@ -95,12 +94,12 @@ export interface Verdict {
   readonly problem: WorkerProblem
 }
 
-/** What a verdict is about besides the health. */
+/** What a verdict depends on besides the health. */
 export interface Judged {
   readonly serves: Serving
-  /** Which port it is asked at, for people. */
+  /** The port of its health check, for messages. */
   readonly port: number
-  /** How long its process or container runs, as far as this server looked; null when it was not started yet. */
+  /** How long this server has seen its process or container running; null before its start. */
   readonly runsForMs: number | null
   readonly inFlight: number
 }

@@ -3,9 +3,9 @@
  *
  *     STARTING -> READY -> DRAINING -> STOPPING -> EXITED
  *
- * STARTING lasts until its first take, or, of a worker that serves requests, until it says that it is well for the first time.
- * A DRAINING worker is given no more jobs or requests and finishes those it holds. STOPPING has
- * been told to end and its polls are answered at once. Any state may go straight to EXITED: processes die when they like.
+ * STARTING lasts until the first take or, for a serving worker, until its first successful health check. A DRAINING worker gets no more
+ * jobs or requests and finishes those that it holds. A STOPPING worker was asked to end, and its polls return at once. Any state may go
+ * to EXITED directly: processes may end at any time.
  */
 
 import type { Serving } from '../endpoints/serving.ts'
@@ -51,38 +51,38 @@ export interface Worker {
   readonly driver: string
   /** What the driver needs to find it again after a restart of the server; null until it was started. */
   readonly handle: string | null
-  /** How it serves requests; null for a worker that asks for jobs. */
+  /** How it serves requests; null for a worker that takes jobs. */
   readonly serves: Serving | null
-  /** The address that it was given for its calls; empty for one that makes none. */
+  /** The address in its environment for its calls; empty for a worker that makes none. */
   readonly baseUrl: string
   readonly createdAtMs: number
-  /** What it is given of the machine; null for one of an older version. */
+  /** Its place on the machine; null for a worker of an older version of the server. */
   readonly placement: Placement | null
-  /** When it was given that. */
+  /** When it was placed. */
   readonly placedAtMs: number | null
   /** When the download of its image began and ended; null where the image was there. */
   readonly pullStartedAtMs: number | null
   readonly pullEndedAtMs: number | null
   /** When its process or container had been started. */
   readonly startedAtMs: number | null
-  /** When it asked for its first job. */
+  /** When it became READY. */
   readonly readyAtMs: number | null
   /** Since when it holds no job; meaningful while READY. */
   readonly idleSinceMs: number | null
   readonly stopRequestedAtMs: number | null
-  /** When it was told to end; before that it may have been draining. */
+  /** When it was asked to end; it may have been draining before. */
   readonly stoppingAtMs: number | null
   readonly exitedAtMs: number | null
   readonly stopReason: StopReason | null
-  /** What is wrong with it; null while nothing is known to be. */
+  /** What is wrong with it; null while nothing is known. */
   readonly problem: WorkerProblem | null
-  /** When that was found; null also for a problem that an older version noted. */
+  /** When that was found; null also for a problem that an older version of the server noted. */
   readonly problemAtMs: number | null
   readonly exit: WorkerExit | null
-  /** How many jobs it asked for at once, at most: its own concurrency as far as it can be seen. */
+  /** Maximum number of jobs of one of its takes: its concurrency, as far as it shows. */
   readonly capacity: number
   readonly jobsFinished: number
-  /** Name and version of its SDK, as its requests say. */
+  /** Name and version of its SDK, from its requests. */
   readonly sdk: string | null
 }
 
@@ -91,7 +91,7 @@ export interface WorkerLoad extends Worker {
   readonly held: number
 }
 
-/** Whether the worker may be handed jobs. */
+/** Whether the worker may get jobs. */
 export function takesJobs(worker: Worker): boolean {
   return worker.state === 'STARTING' || worker.state === 'READY'
 }
