@@ -1,38 +1,38 @@
 /**
- * What a machine has for workers, and how its GPUs fit the catalogue. A card that the catalogue does not know is a type
- * of its own name; its pool, like that of known types without one, comes from its memory.
+ * The hardware of a machine for workers, and how its GPUs map to the catalogue. A card that the catalogue does not have is a type of its own
+ * name; its pool, like that of known types without one, is derived from its memory.
  */
 import { GPU_POOLS } from './catalog-data.ts'
 import { GPU_TYPES, type GpuType } from './catalog-types.ts'
 
 /** A GPU, or a part of one that is a GPU for itself (MIG). */
 export interface MachineGpu {
-  /** As the vendor's tool counts; that of the card for a part of one. */
+  /** The index of the vendor's tool; for a part of a card that of the card. */
   readonly index: number
-  /** The vendor's id, which stays when other cards come or fail; null where there is none. */
+  /** The vendor's id, which is stable when other cards are added or fail; null without one. */
   readonly uuid: string | null
-  /** As the vendor's tool tells it. */
+  /** The name of the vendor's tool. */
   readonly name: string
   readonly vendor: GpuType['manufacturer']
   readonly memoryGb: number
-  /** Version of its driver; null where it is not told. */
+  /** Version of its driver; null if unknown. */
   readonly driver: string | null
-  /** The newest CUDA version that its driver knows, as `12.4`; null where it is not told. */
+  /** The newest CUDA version of its driver, as `12.4`; null if unknown. */
   readonly cuda: string | null
   /** The profile of a part of a card, as `3g.40gb`; null for a whole one. */
   readonly mig: string | null
-  /** Why no new worker gets it, as a clause such as "its memory has failed"; null while it is well. */
+  /** Why no new worker gets it, as a clause such as "its memory has failed"; null without a problem. */
   readonly problem: string | null
 }
 
-/** What a machine has. */
+/** The hardware of a machine. */
 export interface MachineParts {
   readonly vcpus: number
   readonly memoryGb: number
   readonly gpus: readonly MachineGpu[]
-  /** Whether a GPU was seen since the server started, even where none can be read now. */
+  /** Whether a GPU was found since the server started, even if none can be read now. */
   readonly hadGpus: boolean
-  /** Why GPUs cannot be read, as a sentence; null while they can, or where there is no tool for them. */
+  /** Why GPUs cannot be read, as a sentence; null if they can, or without a vendor's tool. */
   readonly problem: string | null
 }
 
@@ -44,10 +44,10 @@ export interface CatalogedGpu {
   readonly pool: string
 }
 
-/** How much less than the memory of its pool a card may have: drivers keep a part of what is on the label. */
+/** Tolerance below the memory of a pool: drivers reserve a part of a card's memory. */
 const SHORT_OF = 0.9
 
-/** What tells a GPU from the others of its machine. */
+/** The key of a GPU on its machine. */
 export function gpuKey({ uuid, index }: Pick<MachineGpu, 'uuid' | 'index'>): string {
   return uuid ?? `index ${index}`
 }
@@ -59,8 +59,8 @@ export function cataloged(gpu: MachineGpu): CatalogedGpu {
 }
 
 /**
- * The pool for so much memory: the first one in the catalogue of the largest class that the card has, give or take a
- * tenth; the smallest class for cards with less than any.
+ * The pool for an amount of memory: the first one in the catalogue of the largest class that fits the card, with a tolerance of a tenth;
+ * the smallest class for cards with less than any.
  */
 export function poolOfMemory(memoryGb: number): string {
   const fitting = GPU_POOLS.filter(pool => pool.memoryGb * SHORT_OF <= memoryGb)
@@ -68,7 +68,7 @@ export function poolOfMemory(memoryGb: number): string {
   return (fitting.find(pool => pool.memoryGb === largest) ?? GPU_POOLS[0]!).id
 }
 
-/** GPU types of this machine with the pools that they have here, each once; the pool of the catalogue wins. */
+/** GPU types of this machine with their pools, each once; the pool of the catalogue wins. */
 export function typesHere({ gpus }: MachineParts): (GpuType & { readonly pool: string })[] {
   const found = new Map<string, GpuType & { readonly pool: string }>()
   for (const gpu of gpus) {

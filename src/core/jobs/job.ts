@@ -29,7 +29,7 @@ export type Transition = keyof typeof TRANSITIONS
 
 const FINAL: ReadonlySet<JobStatus> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 
-/** Whether a job in this state has its one fate and will not move any more. */
+/** Whether a job in this state has its outcome and will not move any more. */
 export function isFinal(status: JobStatus): boolean {
   return FINAL.has(status)
 }
@@ -40,7 +40,7 @@ export function isLegal(transition: Transition, from: JobStatus, to: JobStatus):
   return rule.from.includes(from) && rule.to.includes(to)
 }
 
-/** What a job that was not done within its ttl is to whoever still waits for it. */
+/** The status of a job past its ttl for clients that still wait for it. */
 export function expiredJob(job: Job, nowMs: number): Job {
   return {
     ...job,
@@ -54,13 +54,13 @@ export function expiredJob(job: Job, nowMs: number): Job {
 /** How a job was submitted; it decides how long a result is kept. */
 export type JobKind = 'run' | 'runsync'
 
-/** What a client may ask of one job. Times in milliseconds. */
+/** The policy of one job. Times in milliseconds. */
 export interface JobPolicy {
-  /** How long one attempt may run. */
+  /** Maximum duration of one attempt. */
   readonly executionTimeoutMs: number
-  /** How long the job exists, counted from its submission, whatever its state. */
+  /** How long the job exists from its submission on, in any state. */
   readonly ttlMs: number
-  /** After all other jobs, and never a reason to start a worker. */
+  /** Whether it runs after all other jobs and never starts a worker. */
   readonly lowPriority: boolean
 }
 
@@ -71,7 +71,7 @@ export interface Job {
   readonly endpointId: EndpointId
   readonly kind: JobKind
   readonly status: JobStatus
-  /** Empty in what the store gives back: only the worker that claims the job needs it, and it may be large. */
+  /** Empty in jobs that the store returns: only the worker that claims the job needs it, and it may be large. */
   readonly input: string
   /** The client's own `policy` member as it was sent; workers may read it. Null when there was none. */
   readonly policy: string | null
@@ -80,16 +80,16 @@ export interface Job {
   readonly s3Config: string | null
   readonly executionTimeoutMs: number
   readonly lowPriority: boolean
-  /** Place in the line; smaller is earlier. A requeued job keeps its place, which is the head by then. */
+  /** Position in the queue; smaller is earlier. A requeued job keeps its position, which is the head by then. */
   readonly position: number
-  /** How long the job exists, counted from its submission or its last retry. */
+  /** How long the job exists from its submission or its last retry on. */
   readonly ttlMs: number
   /** How long a final result is kept. */
   readonly retentionMs: number
   readonly queuedAtMs: number
   readonly startedAtMs: number | null
   readonly finishedAtMs: number | null
-  /** After this instant the job is gone. */
+  /** After this instant the job does not exist any more. */
   readonly expiresAtMs: number
   /** Number of the current or last attempt that counts, from 1; 0 before the first. */
   readonly attempt: number
@@ -101,13 +101,13 @@ export interface Job {
   readonly error: string | null
   /** Latest progress update of the running attempt. */
   readonly progress: string | null
-  /** Something the client should know about the result, such as values that JSON cannot hold. */
+  /** A warning about the result for the client, such as values that JSON cannot hold. */
   readonly warning: string | null
-  /** The batch that it came with; null for one that was submitted by itself. */
+  /** Its batch; null for a job that was submitted alone. */
   readonly batchId: BatchId | null
 }
 
-/** A job as lists show it, without its texts. */
+/** A job in lists, without its texts. */
 export type JobSummary = Pick<
   Job,
   'id' | 'status' | 'queuedAtMs' | 'startedAtMs' | 'finishedAtMs' | 'lostAttempts' | 'workerId'
@@ -120,8 +120,8 @@ export type JobSummary = Pick<
 export const MAX_LOST_ATTEMPTS = 3
 
 /**
- * After this many lost attempts a job is a suspect: it may be what ended its workers. It is handed only to a worker that holds nothing, and
- * that worker gets nothing else until it is done, so that no other job is lost with it.
+ * After this many lost attempts a job is a suspect: it may have ended its workers. It goes only to a worker that holds nothing, and that
+ * worker gets nothing else until it is done, so that no other job is lost with it.
  */
 export const SUSPECT_LOST_ATTEMPTS = 2
 
@@ -130,7 +130,7 @@ export function isSuspect({ lostAttempts }: Pick<Job, 'lostAttempts'>): boolean 
   return lostAttempts >= SUSPECT_LOST_ATTEMPTS
 }
 
-/** What one attempt ended with. Texts are JSON except `error`, which is a sentence or the worker's own error string. */
+/** The outcome of one attempt. Texts are JSON except `error`, which is a sentence or the worker's own error string. */
 export interface JobOutcome {
   readonly status: 'COMPLETED' | 'FAILED'
   readonly output: string | null
@@ -138,7 +138,7 @@ export interface JobOutcome {
   readonly warning: string | null
 }
 
-/** What a claim hands to a worker. */
+/** A job as a claim gives it to a worker. */
 export interface ClaimedJob {
   readonly id: JobId
   readonly attempt: number
@@ -146,25 +146,25 @@ export interface ClaimedJob {
   readonly policy: string | null
   readonly webhook: string | null
   readonly s3Config: string | null
-  /** How long it waited in the line for this attempt. */
+  /** Milliseconds that it waited in the queue for this attempt. */
   readonly waitedMs: number
   readonly batchId: BatchId | null
 }
 
-/** The reason text of a job that lost its last attempt. */
+/** The error of a job that lost its last attempt. */
 export function lostReason(lostAttempts: number, cause: string): string {
   return `the worker was lost ${lostAttempts} times while it ran this job, the last time because ${cause}`
 }
 
 const MAX_LOSS_LINES = 10
 const MAX_LOSS_LINE = 300
-/** Tokens of workers and keys of the server, which a worker may print with its environment. */
+/** The form of tokens of workers and keys of the server, which a worker may print with its environment. */
 const TOKENS = /\brp[aw]_[\w-]{8,}/g
 
 /**
- * Why a worker was lost, for the client of a job that is not tried again: at most a few thousand characters.
+ * Why a worker was lost, for the client of a job that is not retried: at most a few thousand characters.
  * @param cause a clause without a full stop
- * @param lastLines the end of what the worker printed; none when that says nothing about its end
+ * @param lastLines the end of the worker's output; empty when that does not concern its exit
  */
 export function lossWords(cause: string, workerId: WorkerId, lastLines: readonly string[]): string {
   const lines = lastLines.slice(-MAX_LOSS_LINES).map(line => {

@@ -1,11 +1,11 @@
 /**
- * Which worker gets which part of the machine. Pure: the same inventory, workers and demands give the same answer.
+ * Which worker gets which part of the machine. Pure: the same inventory, workers and demands give the same decision.
  *
- * Workers are placed one at a time, and each time it is the turn of the account with fewest workers, and of its endpoint that has least: first those below their
- * workersMin, then by the part of the wanted workers that they have, then by how long they have waited. Who cannot be
- * placed may get room: a worker of another endpoint that is idle and has had its time is asked to end. Where that
- * is not enough, an endpoint without any worker keeps what is free of what it needs, so that smaller demands
- * do not pass it for ever, and after a longer wait the endpoint that has most gives a worker when its job is done.
+ * Workers are placed one at a time. Each turn goes to the account with the fewest workers, and to its endpoint with the least: first those
+ * below workersMin, then by the part of the wanted workers that they have, then by their wait. An endpoint that cannot be placed may get
+ * room: an idle worker of another endpoint that has stayed its minimum time is asked to end. If that is not enough, an endpoint without
+ * any worker reserves the free part of what it needs, so that smaller demands do not always overtake it, and after a longer wait the
+ * endpoint with the most workers gives up one when its job is done.
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Placement } from '../workers/placement.ts'
@@ -21,7 +21,7 @@ import type {
   Unplaced,
 } from './placement-input.ts'
 
-/** So many dwells an endpoint without a worker waits before a busy worker of another one makes room after its job. */
+/** Number of dwells that an endpoint without a worker waits before a busy worker of another one makes room after its job. */
 export const TURN_DWELLS = 10
 
 /** Decides. */
@@ -31,14 +31,14 @@ export function placeWorkers(input: PlacementInput): PlacementDecision {
 
 interface Standing {
   readonly tenant: Tenant
-  /** Workers that it has or gets now, but for those that leave. */
+  /** Number of workers that it has or gets now, without leaving ones. */
   have: number
-  /** How many of the workers that it has may be taken from it. */
+  /** Number of its workers that may be taken from it. */
   spare: number
   wanted: number
 }
 
-/** How somebody who cannot be placed now can be. */
+/** A way to make room for an endpoint that cannot be placed now. */
 interface Way {
   readonly room: PlacementFit
   readonly victims: readonly Occupant[]
@@ -50,12 +50,12 @@ class Placing {
   readonly #input: PlacementInput
   readonly #standings = new Map<EndpointId, Standing>()
   #occupants: readonly Occupant[]
-  /** What waiting endpoints keep free for themselves, and what was given away in this decision. */
+  /** Reservations of waiting endpoints, and places given in this decision. */
   readonly #taken: Occupant[] = []
   readonly #placed: Placed[] = []
   readonly #evictions: Eviction[] = []
   readonly #unplaced: Unplaced[] = []
-  /** How many workers accounts have or get now, but for those that leave. */
+  /** Number of workers that accounts have or get now, without leaving ones. */
   readonly #ofOwner = new Map<OwnerId, number>()
   #wakeAtMs: number | null = null
 
@@ -100,7 +100,7 @@ class Placing {
     return true
   }
 
-  /** Refuses an endpoint, and sees to it that it can be placed later where that is possible. */
+  /** Refuses an endpoint, and makes room for it where that is possible. */
   #makeRoom(standing: Standing): void {
     const { tenant } = standing
     const refusal = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
@@ -119,12 +119,12 @@ class Placing {
     this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hope}` })
   }
 
-  /** Room that comes about by itself, because workers are ending. */
+  /** Room that ending workers will free. */
   #leavingWay(standing: Standing): Way | null {
     return this.#leaving().length === 0 ? null : this.#without(standing, [], false)
   }
 
-  /** Room that idle workers of other endpoints can make, which have had their time. */
+  /** Room of idle workers of other endpoints that have stayed their minimum time. */
   #idleWay(standing: Standing): Way | null {
     const { nowMs } = this.#input
     const idle = this.#occupants
@@ -137,7 +137,7 @@ class Placing {
     return null
   }
 
-  /** Room that a busy worker of the endpoint with most workers makes after its job. */
+  /** Room of a busy worker of the endpoint with the most workers, after its job. */
   #turnWay(standing: Standing): Way | null {
     const { nowMs, rules } = this.#input
     if (standing.have > 0) return null
@@ -153,18 +153,18 @@ class Placing {
     return this.#victims(standing, ready, true)
   }
 
-  /** When a worker has had its time. */
+  /** When a worker has stayed its minimum time. */
   #ripeAtMs({ readyAtMs }: Occupant): number {
     return readyAtMs === null ? Number.POSITIVE_INFINITY : readyAtMs + this.#input.rules.dwellMs
   }
 
-  /** The fewest of these, as they come, without which there is room. */
+  /** The fewest of these workers, in their order, whose end makes room. */
   #victims(standing: Standing, candidates: readonly Occupant[], afterJob: boolean): Way | null {
     const search = this.#searchOf(standing)
     const spare = new Map<EndpointId, number>()
     const share = new Map<OwnerId, number>()
     const chosen: Occupant[] = []
-    // Where the account has all that it may, only its own workers can make room.
+    // An account at its limit can only replace its own workers.
     const within = quotaReached(search, this.#all()) !== null
     for (const worker of candidates) {
       const { endpointId, owner } = worker
@@ -180,7 +180,7 @@ class Placing {
       if (this.#without(standing, chosen, afterJob) !== null) break
     }
     if (this.#without(standing, chosen, afterJob) === null) return null
-    // What came first may not have been of use.
+    // The first ones may not have been needed.
     let needed: readonly Occupant[] = chosen
     for (const worker of chosen) {
       const fewer = needed.filter(other => other !== worker)
@@ -189,7 +189,7 @@ class Placing {
     return this.#without(standing, needed, afterJob)
   }
 
-  /** Whether there will be room once the victims, and all who are ending, are gone. */
+  /** Whether there is room after the end of the victims and of all leaving workers. */
   #without(standing: Standing, victims: readonly Occupant[], afterJob: boolean): Way | null {
     const gone = new Set([...this.#leaving(), ...victims])
     const stay = this.#all().filter(worker => !gone.has(worker))
@@ -197,7 +197,7 @@ class Placing {
     return room === null ? null : { room, victims, afterJob }
   }
 
-  /** An endpoint without a worker keeps what is free of what it needs, once it has waited, if others can free the rest. */
+  /** Reserves the free part of what an endpoint without a worker needs, after a wait, if others can free the rest. */
   #keepFree(standing: Standing): void {
     const { nowMs, rules } = this.#input
     if (standing.have > 0) return
@@ -246,7 +246,7 @@ class Placing {
     })
   }
 
-  /** What the endpoint looks for. @param freed how many workers are thought away */
+  /** The needs of an endpoint. @param freed number of workers that count as ended */
   #searchOf({ tenant }: Standing, freed = 0): Search {
     const { capacity, parts, rules } = this.#input
     const slots = (capacity.freeWorkers ?? Number.POSITIVE_INFINITY) + freed - this.#taken.length
@@ -254,15 +254,14 @@ class Placing {
   }
 
   /**
-   * Whether another account has so many more workers that those which it keeps by workersMin make room too, for work that waits
-   * and not for what the endpoint only keeps itself.
+   * Whether another account has so many more workers that its workersMin makes room too, for waiting work and not for another workersMin.
    */
   #isOverShare(owner: OwnerId, has: number, { tenant, have }: Standing): boolean {
     const forWork = tenant.hasWork || have >= tenant.workersMin
     return forWork && owner !== tenant.owner && has > (this.#ofOwner.get(tenant.owner) ?? 0) + 1
   }
 
-  /** Whose turn comes first: of two accounts that with fewer workers, then as {@link compare} says. */
+  /** The order of turns: the account with fewer workers first, then as {@link compare}. */
   #compare(a: Standing, b: Standing): number {
     const [x, y] = [a.tenant.owner, b.tenant.owner]
     const byAccount = x === y ? 0 : (this.#ofOwner.get(x) ?? 0) - (this.#ofOwner.get(y) ?? 0)
@@ -286,7 +285,7 @@ class Placing {
   }
 }
 
-/** Most workers that make room for one. */
+/** Limit of workers that make room for one. */
 const MAX_VICTIMS = 64
 
 const HOPES = {
@@ -294,7 +293,7 @@ const HOPES = {
   afterJob: '; it gets the room of a worker that ends after its job',
 }
 
-/** Whose turn comes first. */
+/** The order of turns of endpoints of one account. */
 function compare(a: Standing, b: Standing): number {
   const isBelow = ({ have, tenant }: Standing) => (have < tenant.workersMin ? 0 : 1)
   const share = ({ have, wanted }: Standing) => have / (have + wanted)

@@ -6,18 +6,18 @@ import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachinePart
 import { type Placement, UNPLACED } from '../workers/placement.ts'
 import type { Occupant, PlacementRules, Tenant, WorkerQuota } from './placement-input.ts'
 
-/** What a worker of an endpoint needs, and what there is at all. */
+/** The needs of a worker of an endpoint, and the resources of the machine. */
 export interface Search {
   readonly tenant: Pick<Tenant, 'compute' | 'limited' | 'owner'>
   readonly parts: MachineParts
   readonly rules: PlacementRules
-  /** How many more workers the driver takes. */
+  /** Number of further workers that the driver takes. */
   readonly slots: number
-  /** Why it takes no more, for people. */
+  /** Why it takes no more, for messages. */
   readonly bound: string
-  /** What the account may have; no limit when left out. */
+  /** Limits of the account; none when left out. */
   readonly quota?: WorkerQuota | undefined
-  /** Where given, GPUs that none of these has come before others of the same pool. */
+  /** Workers whose GPUs are chosen last within a pool. */
   readonly preferFreeOf?: readonly Occupant[]
 }
 
@@ -28,7 +28,7 @@ export interface PlacementFit {
   readonly clamped: string | null
 }
 
-/** What containers may be promised of the machine together. */
+/** Resources that all containers may get together. */
 export interface Promises {
   readonly vcpus: number
   readonly memoryMb: number
@@ -36,7 +36,7 @@ export interface Promises {
 
 type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 
-/** The first place that the endpoint's wishes name and that is free beside the others; null where there is none. */
+/** The first wanted place that is free beside the other workers; null for none. */
 export function findFit(search: Search, others: readonly Occupant[]): PlacementFit | null {
   if (search.slots < 1 || quotaReached(search, others) !== null) return null
   const { compute } = search.tenant
@@ -45,7 +45,7 @@ export function findFit(search: Search, others: readonly Occupant[]): PlacementF
   return gpuRoom(search, compute, others)
 }
 
-/** Which limit of the account one more worker beside the others would pass; null for none. */
+/** The limit of the account that one more worker would exceed; null for none. */
 export function quotaReached(
   search: Pick<Search, 'tenant' | 'quota' | 'parts' | 'rules'>,
   others: readonly Occupant[],
@@ -69,12 +69,12 @@ export function helps(search: Search, { placement }: Occupant): boolean {
   return placement.gpus.some(gpu => keys.has(gpuKey(gpu)))
 }
 
-/** Whether the GPU endpoint's workers run without one, since this machine has never had any. */
+/** Whether workers of a GPU endpoint run without a GPU, because this machine has never had one. */
 export function withoutGpus({ parts, rules }: Pick<Search, 'parts' | 'rules'>): boolean {
   return !rules.requireGpu && !parts.hadGpus && parts.gpus.length === 0
 }
 
-/** What was read of machines, since one decision asks for it many times. */
+/** A cache of results for inventories: one decision needs them many times. */
 const CATALOGS = new WeakMap<MachineParts, readonly CatalogedGpu[]>()
 
 function catalogOf(parts: MachineParts): readonly CatalogedGpu[] {
@@ -88,21 +88,21 @@ export function chosenGpus(parts: MachineParts, { pools, excludedTypes }: GpuCom
   return catalogOf(parts).filter(({ type, pool }) => pools.includes(pool) && !excludedTypes.includes(type))
 }
 
-/** Of {@link chosenGpus} those that are well, whose driver is new enough, and that can be one of so many. */
+/** GPUs of {@link chosenGpus} without a problem, with a driver that is new enough, in groups of the wanted size. */
 export function suitableGpus(parts: MachineParts, compute: GpuCompute): CatalogedGpu[] {
   return chosenGpus(parts, compute).filter(
     ({ gpu }) => gpu.problem === null && hasCuda(gpu.cuda, compute) && (compute.count === 1 || gpu.mig === null),
   )
 }
 
-/** Whether a CUDA version is as the endpoint wants it; where none is told, nothing is known against it. */
+/** Whether a CUDA version fits the endpoint; an unknown version fits. */
 export function hasCuda(cuda: string | null, { minCudaVersion, allowedCudaVersions }: GpuCompute): boolean {
   if (cuda === null) return true
   if (minCudaVersion !== null && compareVersions(cuda, minCudaVersion) < 0) return false
   return allowedCudaVersions.length === 0 || allowedCudaVersions.includes(cuda)
 }
 
-/** The keys of the GPUs that these workers have; null where one of them may have any. */
+/** The keys of the GPUs of these workers; null if one of them may use any GPU. */
 export function gpusInUse(others: readonly Occupant[]): ReadonlySet<string> | null {
   const keys = new Set<string>()
   for (const { placement } of others) {
@@ -112,7 +112,7 @@ export function gpusInUse(others: readonly Occupant[]): ReadonlySet<string> | nu
   return keys
 }
 
-/** What may be promised, and what these workers have been promised of it. */
+/** The resources for containers, and the part that these workers have. */
 export function promises({ parts, rules }: Search, others: readonly Occupant[]): { all: Promises; given: Promises } {
   const sum = (of: (placement: Placement) => number | null) =>
     others.reduce((total, { placement }) => total + (placement === null ? 0 : (of(placement) ?? 0)), 0)
@@ -122,7 +122,7 @@ export function promises({ parts, rules }: Search, others: readonly Occupant[]):
   }
 }
 
-/** What a worker of a configuration gets: no more than the whole machine. */
+/** The resources of a worker with a configuration, at most the whole machine. */
 export function limitsOf({ flavor, vcpuCount }: CpuConfig, parts: MachineParts): Promises {
   const memoryGb = Math.min(cpuMemoryGb(flavor, vcpuCount), Math.max(1, parts.memoryGb))
   return { vcpus: Math.min(vcpuCount, parts.vcpus), memoryMb: memoryGb * 1024 }
@@ -167,7 +167,7 @@ function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[
   return null
 }
 
-/** From the type of which least would be left over, so that larger groups stay whole; of several types only where it must be. */
+/** Chooses GPUs of the type of which least is left over, so that larger groups stay whole; of several types only if necessary. */
 function pickGpus(all: readonly CatalogedGpu[], count: number, later: ReadonlySet<string>): CatalogedGpu[] {
   const isLater = ({ gpu }: CatalogedGpu) => (later.has(gpuKey(gpu)) ? 1 : 0)
   const gpus = [...all].sort((a, b) => isLater(a) - isLater(b))

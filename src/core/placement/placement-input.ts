@@ -1,22 +1,22 @@
-/** What core/place looks at, and what it answers. */
+/** The input of core/placement/place.ts, and its decision. */
 import type { Compute } from '../endpoints/endpoint.ts'
 import type { MachineParts } from '../hardware/inventory.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import type { Placement, Resource } from '../workers/placement.ts'
 
-/** What may be chosen about placing; times in milliseconds. */
+/** Settings of placement; times in milliseconds. */
 export interface PlacementRules {
-  /** Whether workers of GPU endpoints wait where there is no GPU at all, instead of running without. */
+  /** Whether workers of GPU endpoints wait on a machine without GPUs, instead of running without one. */
   readonly requireGpu: boolean
-  /** So long a worker that is ready stays before it makes room for another endpoint. */
+  /** Minimum time that a ready worker stays before it makes room for another endpoint. */
   readonly dwellMs: number
-  /** How many times the vCPUs and the memory of the machine may be promised to containers. */
+  /** Factor by which the vCPUs and the memory of the machine may be overcommitted to containers. */
   readonly cpuOvercommit: number
   readonly memoryOvercommit: number
 }
 
-/** The rules unless others are chosen. */
+/** The defaults. */
 export const PLACEMENT_RULES: PlacementRules = {
   requireGpu: false,
   dwellMs: 30_000,
@@ -24,32 +24,32 @@ export const PLACEMENT_RULES: PlacementRules = {
   memoryOvercommit: 2,
 }
 
-/** An endpoint with workers or the wish for some. */
+/** An endpoint that has or wants workers. */
 export interface Tenant {
   readonly id: EndpointId
   readonly owner: OwnerId
   readonly name: string
   readonly compute: Compute
   readonly workersMin: number
-  /** Whether its workers are held to their limits of CPU and memory, as containers are. */
+  /** Whether its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean
-  /** How many more workers it wants now. */
+  /** Number of further workers that it wants now. */
   readonly wanted: number
-  /** Since when it wants one in vain; now for one that has just begun. */
+  /** Since when it wants a worker and gets none; now for an endpoint that has just begun to want one. */
   readonly sinceMs: number
-  /** Whether jobs wait that its idle workers are about to take. */
+  /** Whether jobs wait, which its idle workers are about to take. */
   readonly hasWork: boolean
 }
 
-/** A worker that has not ended, and so has a part of the machine. */
+/** A worker that has not ended and has a part of the machine. */
 export interface Occupant {
   readonly workerId: WorkerId
   readonly endpointId: EndpointId
   readonly owner: OwnerId
   readonly endpointName: string
-  /** Null for one of an older version, of which nobody knows what it uses. */
+  /** Null for a worker of an older version, whose resources are unknown. */
   readonly placement: Placement | null
-  /** `leaving` has been asked to end; `kept` is no worker, but what an endpoint that waits keeps free for one. */
+  /** `leaving` was asked to end; `kept` is no worker but the reservation of a waiting endpoint. */
   readonly phase: 'starting' | 'idle' | 'busy' | 'leaving' | 'kept'
   /** Since when it is ready; null before that. */
   readonly readyAtMs: number | null
@@ -57,13 +57,13 @@ export interface Occupant {
   readonly idleSinceMs: number | null
 }
 
-/** Most workers of an account, and most GPUs that they have; null for no limit. */
+/** Limits of workers of an account and of their GPUs; null for none. */
 export interface WorkerQuota {
   readonly workers: number | null
   readonly gpus: number | null
 }
 
-/** Everything that placing looks at. */
+/** The whole input of placement. */
 export interface PlacementInput {
   readonly parts: MachineParts
   readonly capacity: Capacity
@@ -71,7 +71,7 @@ export interface PlacementInput {
   /** All endpoints that want workers, and those of all occupants. */
   readonly tenants: readonly Tenant[]
   readonly rules: PlacementRules
-  /** Most workers and GPUs of accounts; those that are left out have no such limit. */
+  /** Limits of accounts; those that are left out have none. */
   readonly quotas?: ReadonlyMap<OwnerId, WorkerQuota>
   readonly nowMs: number
 }
@@ -80,7 +80,7 @@ export interface PlacementInput {
 export interface Placed {
   readonly endpointId: EndpointId
   readonly placement: Placement
-  /** Where it gets less than was asked for, because the machine has not so much: both, as a sentence. */
+  /** A sentence with the wanted and the given resources, where the machine has less than wanted. */
   readonly clamped: string | null
 }
 
@@ -89,11 +89,11 @@ export interface Eviction {
   readonly workerId: WorkerId
   readonly endpointId: EndpointId
   readonly for: EndpointId
-  /** Whether it may work, and then ends after its job; else it is left alone once it works again. */
+  /** Whether it may be busy and ends after its job; else it stays if it has become busy. */
   readonly afterJob: boolean
 }
 
-/** Workers that have no place now. */
+/** Workers without a place. */
 export interface Unplaced {
   readonly endpointId: EndpointId
   readonly count: number
@@ -101,7 +101,7 @@ export interface Unplaced {
   readonly reason: string
 }
 
-/** What to do. `wakeAtMs` is when the answer may change without anything happening; null for never. */
+/** The decision. `wakeAtMs` is when it may change without an event; null for never. */
 export interface PlacementDecision {
   readonly placed: readonly Placed[]
   readonly evictions: readonly Eviction[]

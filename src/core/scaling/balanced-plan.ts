@@ -1,11 +1,11 @@
-/** What to do for the workers of a load-balancing endpoint: they are replaced and ended without a request being refused for it. */
+/** The plan for the workers of a load-balancing endpoint: they are replaced and ended without refusing a request. */
 
 import { type StopReason, takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers, type ScaleDecision } from './scale.ts'
 
-/** How long a worker that drains may go on with what it has; as long as a worker may take until it begins an answer. */
+/** Maximum time of a draining worker for its requests: as long as a worker may take to begin a response. */
 export const DRAIN_MS = 330_000
-/** The same where its endpoint was deleted. */
+/** The same after its endpoint was deleted. */
 export const DRAIN_DELETED_MS = 30_000
 /** How long a new worker waits for a place on the machine before an old one makes room for it. */
 export const SURGE_MS = 10_000
@@ -20,19 +20,19 @@ export interface Drain {
 export interface BalancedPlan {
   readonly drain: readonly Drain[]
   readonly desired: number
-  /** How many more workers there should be. */
+  /** Number of further workers wanted. */
   readonly missing: number
-  /** When the answer may change without anything happening; null for never. */
+  /** When the plan may change without an event; null for never. */
   readonly wakeAtMs: number | null
 }
 
 /**
- * A new version is rolled out by a surge: new workers start beside old ones as far as max and the machine allow, and an
- * old one is drained as soon as so many are ready without it as are wanted. Where there is no room for both, one old worker at a time
- * makes room, as long as another one is ready; the only worker of an endpoint, where max is 1 or the machine has no more room, ends
- * first, and requests wait in line meanwhile. Old ones that are not ready serve nobody and go at once.
+ * The rollout of a new version is a surge: new workers start beside old ones as far as max and the machine allow, and an old worker drains
+ * as soon as the wanted number is ready without it. Without room for both, one old worker at a time makes room, while another one is
+ * ready. The only worker of an endpoint, where max is 1 or the machine is full, ends first, and requests queue meanwhile. Old workers
+ * that are not ready end at once.
  *
- * A worker that was ready and is unhealthy counts for nothing, so that another one is started beside it.
+ * A worker that was ready and is unhealthy does not count, so another one starts beside it.
  */
 export function planLoadBalanced(snapshot: EndpointSnapshot, nowMs: number): BalancedPlan {
   return new Planning(snapshot, nowMs).plan()
@@ -72,7 +72,7 @@ class Planning {
     }
   }
 
-  /** What requests need; and while old workers are in use, or were lately, there is to be somebody in their place. */
+  /** The number that requests need, and at least one while old workers are, or recently were, in use. */
   #wanted(): number {
     const { desired } = this.#scale
     if (desired > 0 || this.#snapshot.endpoint.workersMax === 0) return desired
@@ -95,12 +95,12 @@ class Planning {
       this.#end(worker, this.#isOld(worker) ? 'outdated' : 'scaled_down')
   }
 
-  /** An old worker ends first where a new one has no room beside it. */
+  /** Ends an old worker first, where a new one has no room beside it. */
   #makeRoom(): void {
     const { endpoint, workers, queuedWorkers } = this.#snapshot
     const [first] = this.#old()
     if (first === undefined) return
-    // One at a time; and when new ones crash, the old ones that are left go on.
+    // One at a time: when new workers crash, the remaining old ones go on.
     if (this.#drain.length > 0 || workers.some(worker => !takesJobs(worker))) return
     if (this.#current().some(({ state }) => state === 'STARTING') || backoffOf(this.#snapshot).untilMs > this.#nowMs)
       return
@@ -112,11 +112,11 @@ class Planning {
     else if (Number.isFinite(waitsSinceMs)) this.#wakes.push(waitsSinceMs + SURGE_MS)
   }
 
-  /** Workers that had nothing to do for the idle time, and those of which fewer were enough for as long. */
+  /** Workers that were idle for the idle time, and surplus workers for as long. */
   #endIdle(wanted: number): void {
     const { queue, requests, endpoint } = this.#snapshot
     if (queue.queued > 0) return
-    // One that is ill is ended for that, so that the back-off sees it.
+    // An unhealthy worker ends for that reason, so that it counts towards the back-off.
     const current = this.#current().filter(isUseful)
     let left = current.length
     for (const { worker, dueAtMs } of idleWorkers(this.#snapshot)) {
@@ -142,7 +142,7 @@ class Planning {
     this.#stay = this.#stay.filter(other => other !== worker)
   }
 
-  /** Those of an older version that stay so far, in the order in which they go. */
+  /** Workers of older versions that stay so far, in the order in which they end. */
   #old(): WorkerLoad[] {
     return this.#stay
       .filter(worker => this.#isOld(worker))

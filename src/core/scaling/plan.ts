@@ -2,20 +2,20 @@ import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { type Drain, planLoadBalanced } from './balanced-plan.ts'
 import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from './scale.ts'
 
-/** When to look again after fewer workers could be started than are wanted. */
+/** Interval until the next plan after fewer workers could be started than are wanted. */
 const SHORT_MS = 1_000
 
-/** What the machine, or the cluster, has room for. */
+/** The room of the machine, or of the cluster. */
 export interface Capacity {
-  /** How many more workers can be started; null for as many as wanted. */
+  /** Number of further workers that can be started; null for no limit. */
   readonly freeWorkers: number | null
-  /** Which resource bounds it, for people: "the limit of 64 workers on this machine". */
+  /** The resource that limits it, for messages: "the limit of 64 workers on this machine". */
   readonly bound: string
 }
 
-/** What to do for one endpoint now. `wakeAtMs` is when to look again if nothing happens before; null for never. */
+/** What to do for one endpoint now. `wakeAtMs` is when to plan again if nothing happens before; null for never. */
 export interface WorkerPlan {
-  /** How many workers to start as far as the machine has room, see place.ts. */
+  /** Number of workers to start, as far as the machine has room; see place.ts. */
   readonly start: number
   readonly drain: readonly Drain[]
   readonly desired: number
@@ -23,7 +23,7 @@ export interface WorkerPlan {
 }
 
 /**
- * Compares the workers that there should be with those that there are.
+ * Compares the wanted number of workers with the existing workers.
  *
  * Old versions are drained, idle ones at once and busy ones too, since draining waits for their jobs. Idle workers
  * leave after their time, never below the number that is wanted now. Nothing new starts during a crash back-off; a
@@ -48,7 +48,7 @@ export function planWorkers(snapshot: EndpointSnapshot, nowMs: number): WorkerPl
   return { drain: drains, desired: scale.desired, ...starts(snapshot, missing, wakes, nowMs) }
 }
 
-/** How many of the workers that are missing may be started now, as far as max and the back-off say. */
+/** Number of missing workers that max and the back-off allow to start now. */
 function starts(
   snapshot: EndpointSnapshot,
   missing: number,
@@ -86,7 +86,7 @@ function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad
   const leaving = new Set(drain.map(({ worker }) => worker.id))
   if (queue.queued > 0) return { drain, wakeAtMs }
   for (const { worker, dueAtMs } of idleWorkers(snapshot)) {
-    // One that is wanted would be started again at once.
+    // A wanted worker would be started again at once.
     if (remaining <= desired) break
     if (leaving.has(worker.id) || worker.version !== endpoint.version) continue
     if (dueAtMs > nowMs) {

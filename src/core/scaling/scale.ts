@@ -5,67 +5,67 @@ import { type CrashBackoff, crashBackoff, takesJobs, type Worker, type WorkerLoa
 import type { HealthProblem } from '../workers/worker-problem.ts'
 import { workersForDelay } from './queue-delay.ts'
 
-/** The line of an endpoint at one instant. `queued` leaves low-priority jobs out; they never start a worker. */
+/** The queue of an endpoint at one instant. `queued` is without low-priority jobs, which never start a worker. */
 export interface QueueLoad {
   readonly queued: number
   readonly queuedLowPriority: number
-  /** Those of both that wait for a turn of their batch. */
+  /** Those of both that wait for the fair turn of their batch. */
   readonly queuedOfBatches: number
   readonly inProgress: number
-  /** How many of `queued` and of `inProgress` are suspects, which run alone (see core/job). */
+  /** Number of suspects in `queued` and in `inProgress`, which run alone (see core/jobs/job.ts). */
   readonly suspectsQueued: number
   readonly suspectsInProgress: number
-  /** Since when the head of the line (low priority left out) waits, or a batch for its turn; of suspects only where no others wait. Null when nobody does. */
+  /** Since when the head of the queue (without low priority) waits, or a batch for its turn; of suspects only where no other jobs wait. Null for an empty queue. */
   readonly headQueuedAtMs: number | null
 }
 
-/** What a worker is about, for people who look at numbers. `idle` and `running` are READY without and with jobs. */
+/** States of workers in counters. `idle` and `running` are READY without and with jobs. */
 export type WorkerCondition = 'starting' | 'idle' | 'running' | 'draining' | 'stopping'
 
-/** The line and the workers of one endpoint in numbers. */
+/** The numbers of jobs and workers of one endpoint. */
 export interface EndpointLoad {
   readonly endpointId: EndpointId
   readonly queue: QueueLoad
   readonly workers: Readonly<Record<WorkerCondition, number>>
 }
 
-/** What is known of the requests of a load-balancing endpoint besides its line and what its workers hold. */
+/** Facts of the requests of a load-balancing endpoint besides its queue and the load of its workers. */
 export interface RequestFacts {
-  /** Most requests in flight per worker; null for no limit. */
+  /** Limit of requests in flight per worker; null for none. */
   readonly maxConcurrency: number | null
-  /** Workers that have ended and that requests wait for by name. */
+  /** Ended workers that requests wait for by name. */
   readonly resumed: readonly WorkerId[]
-  /** Most workers that were wanted at once lately, for as long as core/peak says; null while that is not known. */
+  /** Maximum number of workers wanted within the window of core/scaling/max-window.ts; null while that is not known. */
   readonly peak: number | null
-  /** What the last health checks of workers found that are not healthy. */
+  /** The problems of the last health checks of unhealthy workers. */
   readonly healthProblems: ReadonlyMap<WorkerId, HealthProblem>
 }
 
-/** One endpoint with everything that scaling, planning and explaining look at. */
+/** One endpoint with everything that scaling, planning and explaining read. */
 export interface EndpointSnapshot {
   readonly endpoint: Endpoint
   readonly counters: EndpointCounters
   readonly queue: QueueLoad
   /** Workers that have not ended, oldest first. */
   readonly workers: readonly WorkerLoad[]
-  /** Workers of its version that wait for a place on the machine, the first one first; at most 100. */
+  /** Workers of its version that wait for a place on the machine, the oldest first; at most 100. */
   readonly queuedWorkers: readonly QueuedWorker[]
   /** Workers that have ended, newest first, a bounded number. */
   readonly exits: readonly Worker[]
-  /** Of a load-balancing endpoint, whose line and workers tell of its requests; see core/balanced. */
+  /** For a load-balancing endpoint, whose queue and workers count requests; see core/balancing/balanced.ts. */
   readonly requests?: RequestFacts
 }
 
-/** How many workers there should be, and when the answer may change without anything happening. */
+/** The number of workers wanted, and when that may change without an event. */
 export interface ScaleDecision {
   readonly desired: number
-  /** Null when only an event can change the decision. */
+  /** Null when only an event can change it. */
   readonly wakeAtMs: number | null
 }
 
 /**
- * The number of workers that an endpoint should have now, within its min and max. Jobs decide how many are needed; that
- * idle workers end is a matter of {@link idleWorkers}, so the number falls at once and the workers stay for their time.
+ * The number of workers that an endpoint should have now, within its min and max. Jobs decide it, so it falls at once; idle workers end
+ * later, as {@link idleWorkers} decides.
  */
 export function desiredWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision {
   const { workersMin, workersMax } = snapshot.endpoint
@@ -78,7 +78,7 @@ export function desiredWorkers(snapshot: EndpointSnapshot, nowMs: number): Scale
   }
 }
 
-/** Each suspect needs a worker of its own; what is left is as if they were not there. */
+/** Each suspect needs a worker of its own; the other jobs are counted without them. */
 function withoutSuspects(snapshot: EndpointSnapshot): EndpointSnapshot {
   const { queued, inProgress, suspectsQueued, suspectsInProgress } = snapshot.queue
   const queue = { ...snapshot.queue, queued: queued - suspectsQueued, inProgress: inProgress - suspectsInProgress }
@@ -90,7 +90,7 @@ export function backoffOf(snapshot: EndpointSnapshot): CrashBackoff {
   return crashBackoff(snapshot.exits, snapshot.endpoint.version, snapshot.workers)
 }
 
-/** Workers that hold no job, with the instant at which their idle time is over; the longest idle first. */
+/** Workers without a job, with the end of their idle time; the longest idle first. */
 export function idleWorkers(snapshot: EndpointSnapshot): { worker: WorkerLoad; dueAtMs: number }[] {
   const patience = idleTimeoutMs(snapshot.endpoint)
   return snapshot.workers
@@ -114,7 +114,7 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
   return workersForDelay(line, endpoint.scaler.queueDelayS * 1000, nowMs)
 }
 
-/** What drains finishes what it has without anybody in its place; a limit below the target makes more workers needed. */
+/** The load on workers that stay: draining workers finish theirs, and a concurrency below the target needs more workers. */
 function forRequests({ endpoint, queue, workers, requests }: EndpointSnapshot): ScaleDecision {
   const inFlight = workers.filter(takesJobs).reduce((sum, { held }) => sum + held, 0)
   const target = endpoint.scaler.type === 'REQUEST_COUNT' ? endpoint.scaler.requestCount : 1
