@@ -1,28 +1,28 @@
 import type { EndpointId } from '../core/ids.ts'
 
-/** The origins that answers mention, without a trailing slash; known once the server listens. */
+/** Origins used in responses, without a trailing slash. Known once the server listens. */
 export interface Addresses {
-  /** Of REST and GraphQL. */
+  /** Origin of REST and GraphQL. */
   readonly publicUrl: string
-  /** Of the job operations. */
+  /** Origin of the job operations. */
   readonly queueUrl: string
-  /** Of load-balancing endpoints; that of REST and GraphQL where it is left out. */
+  /** Origin of load-balancing endpoints. Default: the origin of REST and GraphQL. */
   readonly balancedUrl?: string
   /**
-   * Load-balancing endpoints are hosts below it, with scheme and port of their address. Without it they are hosts below
-   * `lb.localhost` where that address is this machine's own, and paths of it elsewhere.
+   * Domain whose subdomains are load-balancing endpoints, with scheme and port of their origin. Without it they are
+   * subdomains of `lb.localhost` if that origin is this machine, and paths below the origin otherwise.
    */
   readonly lbDomain?: string | null
 }
 
-/** Where names below localhost lead to; other addresses of loopback are not among them. */
+/** Hosts that names below `localhost` resolve to. Other loopback addresses are not among them. */
 const OF_LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** Where a load-balancing endpoint is, without a slash at its end. */
+/** URL of a load-balancing endpoint, without a trailing slash. */
 export function balancedUrl(addresses: Addresses, id: EndpointId): string {
   const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
   const { protocol, hostname, port } = new URL(origin)
-  // An origin of its own for each, so that what one serves cannot act in the name of another, or of the API.
+  // Each endpoint has its own origin, so that its pages cannot act as another endpoint or as the API.
   const domain = lbDomain ?? (OF_LOOPBACK.has(hostname) ? 'lb.localhost' : null)
   if (domain === null) return `${origin}/lb/${id}`
   return `${protocol}//${id}.${domain}${port === '' ? '' : `:${port}`}`

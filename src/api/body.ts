@@ -5,45 +5,45 @@ import type { Spill, SpilledBody } from '../ports/spill.ts'
 import type { LimitedBody } from '../services/workers/worker-calls.ts'
 import { FairRoom, type RoomClaim, type RoomHolder } from './fair-room.ts'
 
-/** How far a body is kept, and how far it is read at all. */
+/** How many bytes of a body are kept, and how many are read at most. */
 export interface BodyLimit {
   readonly keptBytes: number
   readonly readBytes: number
 }
 
-/** What a body of somebody with a key may hold in any case; a server full of these is still a small one. */
+/** Bytes of memory that a body of a caller with a key always gets. They do not count towards the shared room. */
 const FREE_BYTES = 65_536
-/** All bodies of callers without a key together, and the part of the whole room that they have at most. */
+/** Limits for all bodies of callers without a key together: bytes, and the largest share (1/part) of the whole room. */
 const ANONYMOUS = { bytes: 16 * 1024 * 1024, part: 8, staleMs: 2_000 } as const
-/** How long a whole body waits on disk for room in memory; the Python SDK waits 600 s for an answer. */
+/** How long a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
 const ROOM_WAIT_MS = 120_000
 
-/** What a {@link BodyRoom} needs. */
+/** Options of a {@link BodyRoom}. */
 export interface BodyRoomOptions {
-  /** Most bytes in memory. */
+  /** Maximum bytes in memory. */
   readonly maxBytes: number
   readonly clock: Clock
-  /** Takes bodies for which there is no room in memory; null for a room that refuses them. */
+  /** Stores bodies that do not fit in memory. Null: such bodies are refused. */
   readonly spill: Spill | null
 }
 
 /** Reads bodies of one account, or of callers without a key. */
 export interface BodyReader {
   /**
-   * Reads a body up to a limit and keeps its room until `use` is over.
+   * Reads a body up to a limit and holds its room until `use` settles.
    * @throws AppError `rate_limited` when there is no room, `invalid` when the connection ended before the body did
    */
   limited<Value>(request: Request, limit: BodyLimit, use: (body: LimitedBody) => Promise<Value>): Promise<Value>
   /**
-   * Reads a body that must fit, and keeps its room until `use` is over. A large one comes as its bytes (core/readings.ts).
-   * @throws AppError as `limited`, and `too_large`, at once when the length is announced
+   * Reads a body that must fit, and holds its room until `use` settles. A large body is passed as bytes (core/bodies/body-readings.ts).
+   * @throws AppError as `limited`, and `too_large` (at once if the Content-Length is too large)
    */
   body<Value>(request: Request, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
 }
 
 /**
- * How many bytes of request bodies may be held at once, all requests together (docs/adr/0032). Small bodies of those with a key
- * always find room; large ones share it fairly between accounts. Callers without a key have a small room of their own.
+ * Bounds the bytes of request bodies held at once by all requests together (docs/adr/0032). Small bodies of callers with a key
+ * always fit; accounts share the room for large bodies fairly. Callers without a key have a small room of their own.
  */
 export class BodyRoom {
   readonly #clock: Clock
@@ -63,8 +63,8 @@ export class BodyRoom {
   }
 
   /**
-   * @param account whose key or token came with the request; null when none did
-   * @param part tells one sender of the account from its others, such as a worker
+   * @param account owner of the key or token of the request; null without one
+   * @param part one sender of the account, such as a worker
    */
   of(account: string | null, part = ''): BodyReader {
     const reader: BodyReader = {
@@ -108,7 +108,7 @@ interface Rooms {
   readonly freeBytes: number
 }
 
-/** One body that comes in: in memory, or in a file once there is no room for it. Another body may get its room meanwhile. */
+/** One incoming body: in memory, or in a file when memory is full. Until it is complete, another body may take its room. */
 class HeldBody {
   readonly #holder: RoomHolder
   readonly #rooms: Rooms
@@ -117,7 +117,7 @@ class HeldBody {
   #memory: RoomClaim | null = null
   #disk: RoomClaim | null = null
   #file: SpilledBody | null = null
-  /** The move to a file that goes on, after which the rest is appended. */
+  /** The running move to a file. Later pieces are appended after it. */
   #moving: Promise<void> | null = null
   #lost = false
 
@@ -126,12 +126,12 @@ class HeldBody {
     this.#rooms = rooms
   }
 
-  /** Whether there was no room for it. Then nothing of it is held. */
+  /** Whether there was no room for it. Then none of its bytes are held. */
   get lost(): boolean {
     return this.#lost
   }
 
-  /** Takes the next piece, if there is room for it. Null when that is done, which it is at once while it fits into memory. */
+  /** Adds the next piece if there is room. Null: done at once, because the body fits in memory. */
   add(piece: Uint8Array): Promise<void> | null {
     if (this.#moving !== null || this.#file !== null) return this.#addToFile(piece)
     this.#pieces.push(piece)
@@ -143,7 +143,7 @@ class HeldBody {
     return this.#moving
   }
 
-  /** The whole body; waits for room in memory when it lies in a file. @throws AppError `rate_limited` */
+  /** The whole body. If it is in a file, waits for room in memory. @throws AppError `rate_limited` */
   content(): Body | Promise<Body> {
     if (this.#moving !== null || this.#file !== null) return this.#contentOfFile()
     if (this.#lost) throw noRoom()
@@ -151,7 +151,7 @@ class HeldBody {
     return decode(this.#pieces, this.#bytes)
   }
 
-  /** Gives all room back. */
+  /** Releases all room. */
   leave(): void {
     this.#lost = true
     this.#pieces = []
@@ -162,7 +162,7 @@ class HeldBody {
     else void this.#moving.then(dropFile)
   }
 
-  /** Its room in memory is another one's now. */
+  /** Gives up the room in memory to another body, and moves to a file. */
   #yield(): void {
     if (this.#memory !== null) this.#rooms.memory.leave(this.#memory)
     this.#memory = null
@@ -232,7 +232,7 @@ class HeldBody {
   }
 }
 
-/** Reads a body, counting while reading: what is over the limit is never held. `content` is null when it was. */
+/** Reads a body and counts its bytes. Bytes over the limit are never held; `content` is null for a body over the limit. */
 async function readLimited(request: Request, limit: BodyLimit, held: HeldBody): Promise<LimitedBody> {
   const body = request.body as ReadableStream<Uint8Array> | null
   if (body === null) return { content: '', bytes: 0, ended: true }
@@ -241,7 +241,7 @@ async function readLimited(request: Request, limit: BodyLimit, held: HeldBody): 
     for await (const piece of body.values({ preventCancel: true })) {
       bytes += piece.byteLength
       if (bytes > limit.readBytes) break
-      // What finds no room is counted all the same: whether it is too large is the better answer.
+      // Keep counting without room: a body over the limit must fail as too large, not as rate limited.
       if (held.lost) continue
       if (bytes > limit.keptBytes) {
         held.leave()
@@ -254,7 +254,7 @@ async function readLimited(request: Request, limit: BodyLimit, held: HeldBody): 
     throw new AppError('invalid', 'the connection ended before the request body did', { cause: error })
   }
   if (bytes > limit.readBytes) {
-    // A rest that nobody reads would end the connection under the next request, which may be another job's result.
+    // Read the rest: an unread body would close the connection, which the next request (such as a job result) may use.
     body.pipeTo(new WritableStream()).catch(() => {})
     return { content: null, bytes, ended: false }
   }
@@ -271,7 +271,7 @@ function tooLarge(size: string, maxBytes: number): AppError {
   return new AppError('too_large', `the request body is too large: ${size}, the limit is ${maxBytes} bytes`)
 }
 
-/** Large ones stay as they came: putting them together and decoding them takes as long as much else does together. */
+/** Decodes a small body. A large one stays in pieces, because joining and decoding it would block the event loop. */
 function decode(pieces: readonly Uint8Array[], bytes: number): Body {
   return bytes >= LARGE_BODY_BYTES ? pieces : textOf(pieces)
 }

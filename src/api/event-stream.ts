@@ -1,10 +1,10 @@
-/** Logs as an answer: server-sent events, or JSON lines. */
+/** Responses with logs: server-sent events or JSON lines. */
 import type { LogEvent, LogStream } from '../services/observing/log-stream.ts'
 
-/** How often a quiet stream says that it is still there, below the idle times of proxies. */
+/** Interval between keep-alive comments on a quiet stream, in ms. Shorter than the idle timeouts of proxies. */
 const KEEP_ALIVE_MS = 15_000
 
-/** The headers of a stream of events. */
+/** Response headers of an event stream. */
 export const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
@@ -12,24 +12,24 @@ export const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 } as const
 
-/** How lines are written. */
+/** Format of a log stream. */
 export interface LogWriting {
   readonly headers: Readonly<Record<string, string>>
   readonly event: (event: LogEvent) => string
-  /** What stands first. @param id from which the stream goes on when nothing else of it came */
+  /** First text. @param id the event id from which a client resumes if it received no event */
   readonly opening: (id: string) => string
-  /** What says that nothing has come for a while; it is ignored by whoever reads. Null for nothing. */
+  /** Keep-alive text, which readers ignore. Null: none. */
   readonly quiet: string | null
-  /** What says that so many bytes that were asked for are gone. */
+  /** Text that reports how many of the requested bytes are no longer kept. */
   readonly missed: (bytes: number) => string
-  /** What stands at the end where there will be no more; nothing does where the server or the reader breaks off. */
+  /** Last text of a complete stream. Not sent if the server stops or the reader disconnects. */
   readonly end: string
 }
 
 /**
  * Server-sent events.
- * @param data the JSON of a line
- * @param own whether its readers know Runyard: an id then stands before the first line, and an event tells of the end
+ * @param data the JSON of a log line
+ * @param own whether the readers are Runyard's own: they get an id before the first log line, and an event `end`
  */
 export function asEvents(data: (event: LogEvent) => object, own: boolean): LogWriting {
   return {
@@ -42,7 +42,7 @@ export function asEvents(data: (event: LogEvent) => object, own: boolean): LogWr
   }
 }
 
-/** JSON lines. @param data the JSON of a line */
+/** JSON lines. @param data the JSON of a log line */
 export function asLines(data: (event: LogEvent) => object): LogWriting {
   return {
     headers: { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' },
@@ -54,7 +54,7 @@ export function asLines(data: (event: LogEvent) => object): LogWriting {
   }
 }
 
-/** JSON without what some readers take for the end of a line. */
+/** JSON on one line. Escapes characters that some readers treat as line ends. */
 function oneLine(value: object): string {
   return JSON.stringify(value).replaceAll(
     /[\u0085\u2028\u2029]/g,
@@ -63,8 +63,8 @@ function oneLine(value: object): string {
 }
 
 /**
- * The answer that sends a stream as fast as its reader takes it, and no faster: what was not taken is not read.
- * @param signals end it: the reader went away, or the server stops
+ * A response that reads the stream only as fast as its client reads the response.
+ * @param signals end the response: the client disconnected, or the server stops
  */
 export function streamedAnswer(stream: LogStream, writing: LogWriting, signals: readonly AbortSignal[]): Response {
   const encoder = new TextEncoder()
@@ -77,7 +77,7 @@ export function streamedAnswer(stream: LogStream, writing: LogWriting, signals: 
     for (const signal of signals) signal.removeEventListener('abort', close)
     close()
   }
-  // The first part comes at once, so that the reader sees that it is connected.
+  // Send the first part at once, so that the reader sees that it is connected.
   let waitMs = 0
   let opening = writing.opening(stream.id)
   const body = new ReadableStream<Uint8Array>(

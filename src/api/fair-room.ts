@@ -1,11 +1,11 @@
-/** A bounded number of bytes that several accounts share: who holds most gives way first. */
+/** A bounded number of bytes that accounts share. The account that holds most gives way first. */
 
-/** The bytes of one body. */
+/** The bytes that one body holds. */
 export interface RoomClaim {
   readonly bytes: number
 }
 
-/** Whose a body is: an account, and the part of it that is told apart from its other parts, such as a worker. */
+/** Owner of a body: an account, and a sender within it, such as a worker. */
 export interface RoomHolder {
   readonly account: string
   readonly part: string
@@ -15,25 +15,25 @@ interface HeldClaim extends RoomClaim {
   bytes: number
   readonly holder: RoomHolder
   readonly sinceMs: number
-  /** Called once when it has to give its bytes up; null while nobody can take them. */
+  /** Called once when the claim loses its bytes. Null: nobody can take them. */
   cut: (() => void) | null
 }
 
-/** How a {@link FairRoom} is shared. */
+/** Options of a {@link FairRoom}. */
 export interface FairRoomOptions {
   readonly maxBytes: number
-  /** The clock, in ms. */
+  /** Current time in ms. */
   readonly now: () => number
-  /** After this time a body gives way to another one of the same holder; never unless given. */
+  /** Age in ms after which a body gives way to another one of the same holder. Default: never. */
   readonly staleMs?: number
 }
 
-/** What one account always leaves to others: one part of so many. */
+/** One account always leaves 1/8 of the room to others. */
 const LEFT_TO_OTHERS = 8
 
 /**
- * Bytes held at once. An account takes what is free, but for a small part that it leaves to others. When the room is full, an
- * account that holds less gets its bytes from the one that holds most, and within an account a part from the part that does.
+ * Bounds the bytes held at once. An account may use all free bytes except a small reserve for others. When the room is full, an
+ * account that holds less takes bytes from the account that holds most, and from its largest part first.
  */
 export class FairRoom {
   readonly #options: FairRoomOptions
@@ -46,7 +46,7 @@ export class FairRoom {
     this.#options = options
   }
 
-  /** Begins with nothing. @param cut what happens when another one gets its bytes; it holds none then */
+  /** Makes a claim without bytes. @param cut called when another claim has taken its bytes */
   enter(holder: RoomHolder, cut: () => void): RoomClaim {
     const claim: HeldClaim = { bytes: 0, holder, sinceMs: this.#options.now(), cut }
     const parts = this.#claims.get(holder.account) ?? new Map<string, Set<HeldClaim>>()
@@ -56,7 +56,7 @@ export class FairRoom {
     return claim
   }
 
-  /** Takes more bytes for a body. False when there is no room for them. */
+  /** Takes more bytes for a claim. False if there is no room. */
   grow(claim: RoomClaim, more: number): boolean {
     const grown = claim as HeldClaim
     const { maxBytes } = this.#options
@@ -74,18 +74,18 @@ export class FairRoom {
     return true
   }
 
-  /** Nobody gets its bytes any more: they are in use. */
+  /** Makes the bytes of a claim untakeable, because they are in use. */
   fix(claim: RoomClaim): void {
     ;(claim as HeldClaim).cut = null
   }
 
-  /** Resolves when a body got so many bytes, those that hold least first; see {@link leave} for giving up. */
+  /** Resolves when the claim has got the bytes. Accounts that hold least come first. {@link leave} ends the wait. */
   whenRoom(claim: RoomClaim, bytes: number): Promise<void> {
     if (this.grow(claim, bytes)) return Promise.resolve()
     return new Promise(got => this.#waiting.push({ claim: claim as HeldClaim, bytes, got }))
   }
 
-  /** Gives all its bytes back, and waits for no more. */
+  /** Releases all bytes of a claim and ends its wait. */
   leave(claim: RoomClaim): void {
     const { holder } = claim as HeldClaim
     const parts = this.#claims.get(holder.account)
@@ -128,7 +128,7 @@ export class FairRoom {
     cut?.()
   }
 
-  /** Only who holds more than the one who asks would then hold is made to give way, else they would do so in turns. */
+  /** Only accounts that hold more than the asking account would then hold give way. Otherwise two accounts would take turns. */
   #victimFor(asking: HeldClaim, more: number): HeldClaim | null {
     const { account } = asking.holder
     const wanted = this.#of(account) + more

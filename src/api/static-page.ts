@@ -1,27 +1,27 @@
-/** Pages that are the same for everybody: compressed once, and sent in small pieces so that those who do not read hold little. */
+/** Pages that are the same for everybody: compressed once, and sent in small pieces so that slow clients hold little memory. */
 
-/** What of a page is handed on at a time. */
+/** Bytes of a page sent at a time. */
 const PIECE_BYTES = 32_768
 
-/** One page in both of its forms. */
+/** A page, plain and compressed. */
 interface Forms {
   readonly plain: Uint8Array<ArrayBuffer>
   readonly gzip: Uint8Array<ArrayBuffer>
 }
 
-/** A page that is made when somebody first asks for it. */
+/** A page that is rendered at the first request. */
 export class StaticPage {
   readonly #render: () => string | Promise<string>
   readonly #headers: Readonly<Record<string, string>>
   #forms: Promise<Forms> | null = null
 
-  /** @param headers those of its answers beside the ones about its form */
+  /** @param headers response headers, in addition to those about the encoding */
   constructor(render: () => string | Promise<string>, headers: Readonly<Record<string, string>>) {
     this.#render = render
     this.#headers = headers
   }
 
-  /** The answer to a request, in the form that it accepts. */
+  /** The response in an encoding that the request accepts. */
   async answer(request: Request): Promise<Response> {
     this.#forms ??= this.#make()
     const { plain, gzip } = await this.#forms
@@ -44,7 +44,7 @@ export class StaticPage {
   }
 }
 
-/** Each piece is taken when the one before it has gone, so that a connection that is not read holds no more than a few. */
+/** Reads each piece after the one before it is sent, so that a connection that is not read holds only a few. */
 function piecesOf(content: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(

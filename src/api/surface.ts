@@ -6,22 +6,22 @@ import type { Emit } from '../events.ts'
 import type { Access } from '../services/accounts/access.ts'
 import type { AddressOf } from '../services/accounts/failed-keys.ts'
 
-/** Told by the server when an answer has gone out completely, or has not. */
+/** Reports whether a response was sent completely. */
 export interface Delivery {
-  /** Calls back once: true when the whole answer was handed to the network, false when the connection ended before. */
+  /** Calls back once: true when the whole response was passed to the network, false if the connection ended before. */
   onSettled(callback: (delivered: boolean) => void): void
 }
 
-/** What a surface gets beside the request. */
+/** Bindings of a surface besides the request. */
 export interface SurfaceEnv {
   readonly delivery: Delivery
-  /** Where the request comes from, as far as it is known. Failed keys are not counted where it is left out. */
+  /** Address of the client, if known. Without it, failed keys are not counted. */
   readonly address?: AddressOf
-  /** Told whose request it is; false when that account has too many of them. Nobody has where it is left out. */
+  /** Records the account of the request. False: the account has too many requests at once. Without it there is no limit. */
   readonly admits?: (account: string) => boolean
 }
 
-/** A set of routes as a function. Surfaces never throw; what goes wrong is an answer. */
+/** A set of routes as a function. Surfaces never throw: every failure is a response. */
 export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
 
 /** The surfaces that a listener can offer. */
@@ -29,7 +29,7 @@ export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'wo
 /** One of {@link SURFACE_NAMES}. */
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 
-/** Reports an answer with a status of 500 and more, whose cause callers do not get to see. */
+/** Reports a response with a status of 500 or more, whose cause callers do not see. */
 export function reportFailure(emit: Emit, surface: SurfaceName, request: Request, thrown: unknown): void {
   const error = toAppError(thrown)
   if (error.status < 500) return
@@ -42,7 +42,7 @@ export function authorizationKey(request: Request): string | null {
   return keyOfAuthorization(request.headers.get('authorization'))
 }
 
-/** The headers of a refusal: when to try again, and which methods the path takes. */
+/** Headers of an error response: `Retry-After` and `Allow`. */
 export function refusalHeaders({ retryAfterSeconds, allow }: AppError): Record<string, string> {
   return {
     ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
@@ -50,16 +50,16 @@ export function refusalHeaders({ retryAfterSeconds, allow }: AppError): Record<s
   }
 }
 
-/** Says whose request it is, as soon as that is known. @throws AppError `rate_limited` when that account has too many at once */
+/** Records the account of a request once it is known. @throws AppError `rate_limited` if it has too many at once */
 export function admitTo(env: SurfaceEnv, account: string): void {
   if (env.admits === undefined || env.admits(account)) return
   throw new AppError('rate_limited', 'the account has too many requests at once', { retryAfterSeconds: 5 })
 }
 
 /**
- * Holds a request open for its caller until the answer is out.
- * @param requires throws when a caller lacks the right that the request needs
- * @returns aborts when the key, or that right, ends before; its reason is the refusal as an AppError
+ * Registers a request as open until its response is sent.
+ * @param requires throws if the caller lacks a right that the request needs
+ * @returns aborts if the key or that right ends before; its reason is an AppError
  */
 export function heldFor(
   access: Pick<Access, 'hold'>,
@@ -72,7 +72,7 @@ export function heldFor(
   return ended.signal
 }
 
-/** A JSON answer from text that is JSON already, whole or in parts: long parts are never put together. */
+/** A response from JSON text, whole or in parts. Long parts are never joined. */
 export function jsonText(
   text: string | readonly string[],
   status = 200,
@@ -81,7 +81,7 @@ export function jsonText(
   return textResponse(text, { status, headers: { 'content-type': 'application/json', ...headers } })
 }
 
-/** An answer of text, or of parts of one. A long one is encoded a slice at a time, as its reader takes it. */
+/** A response from text, whole or in parts. Long text is encoded in slices, as fast as the client reads. */
 export function textResponse(
   text: string | readonly string[],
   init: { readonly status: number; readonly headers: Record<string, string> },

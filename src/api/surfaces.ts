@@ -4,7 +4,7 @@ import type { Clock } from '../ports/clock.ts'
 import { jsonText, type Surface, type SurfaceEnv, type SurfaceName } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
 
-/** Which surface a path belongs to; null for none. Management routes win over endpoint ids. */
+/** Surface that a path belongs to; null for none. Management routes take precedence over endpoint ids. */
 export function surfaceOf(path: string): SurfaceName | null {
   const [, first, second, third] = path.split('/')
   if (first === 'graphql') return 'graphql'
@@ -16,15 +16,15 @@ export function surfaceOf(path: string): SurfaceName | null {
   return WORKER_CALLS.has((third ?? '').split('&')[0]!) ? 'worker' : 'jobs'
 }
 
-/** What of a request is known before its body. */
+/** The parts of a request known before its body. */
 interface Head {
   readonly url?: string | undefined
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
 /**
- * Whether a request may have a place that is kept for management and workers. One without a key or a token may not: only
- * requests whose key is wrong are answered at once.
+ * Whether a request may use the capacity reserved for management and workers. One without a key or token may not: only
+ * requests with a wrong key are answered at once.
  */
 export function keepsReserved({ url = '', headers }: Head): boolean {
   const [path = '', query = ''] = url.split('?')
@@ -34,7 +34,7 @@ export function keepsReserved({ url = '', headers }: Head): boolean {
   return headers.authorization !== undefined || new URLSearchParams(query).has('api_key')
 }
 
-/** One function over several surfaces, for a listener that offers those of `offered` only. Tells of each answer. */
+/** Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each response. */
 export function dispatch(
   surfaces: Readonly<Record<SurfaceName, Surface>>,
   offered: ReadonlySet<SurfaceName>,
@@ -54,7 +54,7 @@ export function dispatch(
   }
 }
 
-/** No answer is kept by a cache, or taken for something else than it says it is; pages say themselves how long they are good. */
+/** Forbids caching and content sniffing. Pages set their own `Cache-Control`. */
 function guard({ headers }: Response): void {
   headers.set('x-content-type-options', 'nosniff')
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')

@@ -10,11 +10,11 @@ import type { Batches, PageOf } from '../../services/jobs/batches.ts'
 import type { BodyRoom } from '../body.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
-/** Largest body of one call. */
+/** Maximum body of one request, in bytes. */
 const CALL_BYTES = 10_485_760
 const PAGE = { limit: 100, most: 1_000 } as const
 
-/** What the operations on batches use. */
+/** Dependencies of the batch operations. */
 export interface BatchParts {
   readonly batches: Batches
   readonly room: BodyRoom
@@ -43,7 +43,7 @@ export async function batchesOf(
   return pageText('batches', items.map(batchView), total, page)
 }
 
-/** `/batch/{batch_id}`: GET reads it, PUT names it. */
+/** `/batch/{batch_id}`: GET reads the batch, PUT renames it. */
 export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { id } = endpoint
   const batchId = batchParameter(call)
@@ -54,7 +54,7 @@ export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint
   })
 }
 
-/** `/batch/{batch_id}/requests`: GET lists them with their results, POST adds some to a draft. */
+/** `/batch/{batch_id}/requests`: GET lists requests with their results, POST adds requests to a draft. */
 export async function requestsOf(
   parts: BatchParts,
   call: Call,
@@ -73,7 +73,7 @@ export async function requestsOf(
   return pageText('requests', items.map(batchRequestView), total, page)
 }
 
-/** `/batch/{batch_id}/requests/{request_id}`: DELETE takes a request out of a draft. */
+/** `/batch/{batch_id}/requests/{request_id}`: DELETE removes a request from a draft. */
 export async function dropRequest(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
   const requestId = call.req.param('job') ?? ''
   if (!isJobId(requestId)) throw notFound('request', requestId)

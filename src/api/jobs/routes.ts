@@ -37,10 +37,10 @@ import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsO
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listWebhooks, webhookKey } from './webhooks.ts'
 
-/** Largest bodies of run and runsync. */
+/** Maximum bodies of run and runsync, in bytes. */
 export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
 
-/** What the job surface uses. */
+/** Dependencies of the job surface. */
 export interface JobSurfaceParts {
   readonly balancing: Balancing
   readonly clock: Clock
@@ -59,19 +59,19 @@ export interface JobSurfaceParts {
 }
 
 type Call = Context<{ Bindings: SurfaceEnv }>
-/** @param held begins to hold the call open, as {@link heldFor} does */
+/** @param held registers the request as open, as {@link heldFor} does */
 type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal) => Promise<Response>
 
-/** One operation: its path below `/v2/{endpoint_id}`, its methods, the right it needs, and whether any endpoint has it. */
+/** One operation: its path below `/v2/{endpoint_id}`, methods, required right, and whether every type of endpoint has it. */
 interface Route {
   readonly path: string
   readonly methods: readonly string[]
-  /** With jobs, `by-method` to read for GET and to write for others; or with `management` the right to change things there. */
+  /** Required right on jobs (`by-method`: read for GET, write otherwise), or `management`: the right to write in management. */
   readonly level: 'read' | 'write' | 'by-method' | 'management'
   readonly anyType?: true
-  /** Whether it changes what is there, unless it is only read. */
+  /** Whether it changes something, unless the method only reads. */
   readonly changes?: true
-  /** What it counts as where job operations are limited. */
+  /** The rate limit that it counts towards. */
   readonly limit?: LimitedOperation
   readonly run: Operation
 }
@@ -146,7 +146,7 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   return response
 }
 
-/** Tells of a change; that of an endpoint where it names nothing smaller. */
+/** Emits an event for a change to a job, a batch, or otherwise the endpoint. */
 function tell({ emit }: JobSurfaceParts, call: Call, { path }: Route, { owner: account, keyId: by }: Caller): void {
   const object = call.req.param('job') ?? call.req.param('batch') ?? call.req.param('endpoint') ?? null
   const address = call.env.address?.() ?? null
@@ -162,7 +162,7 @@ function reads(call: Call): boolean {
   return call.req.method === 'GET' || call.req.method === 'HEAD'
 }
 
-/** An operation on batches, which has an Idempotency-Key and is refused when the server stops, unless it only reads. */
+/** A batch operation. Writes take an Idempotency-Key and are refused while the server stops. */
 function batch(
   operation: (parts: JobSurfaceParts, call: Call, endpoint: Endpoint, key: string | undefined) => Promise<Response>,
 ): Operation {
@@ -286,7 +286,7 @@ function jobParameter(call: Call): JobId {
   return id
 }
 
-/** The client's Idempotency-Key, if it sent one. */
+/** The client's Idempotency-Key, if any. */
 function keyOf(call: Call): string | undefined {
   const key = call.req.header('idempotency-key')?.trim()
   if (key === undefined) return undefined
@@ -294,7 +294,7 @@ function keyOf(call: Call): string | undefined {
   throw invalidRequest(['"Idempotency-Key" must have 1 to 255 visible ASCII characters'])
 }
 
-/** How long a stream or status-sync is held: `wait`, clamped, or the default. */
+/** Length of the long poll of a stream or status-sync: `wait`, clamped, or the default. */
 function holdOf(call: Call): number {
   const wait = readMilliseconds('wait', call.req.query('wait'), { min: 0, max: Number.MAX_SAFE_INTEGER })
   if (typeof wait === 'string') throw invalidRequest(['"wait" must be a whole number of milliseconds'])

@@ -8,22 +8,22 @@ import type { Clock } from '../../ports/clock.ts'
 import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
-/** How long a stream is held while nothing is new. Below the 10 s after which the Python client gives up. */
+/** Length of a stream's long poll in ms. Shorter than the 10 s after which the Python client gives up. */
 export const STREAM_HOLD_MS = 8_000
 
-/** What streaming uses. */
+/** Dependencies of streaming. */
 export interface StreamParts {
   readonly streams: Streams
   readonly clock: Clock
   readonly stopping: AbortSignal
 }
 
-/** What is streamed. */
+/** One stream request. */
 export interface AskedStream {
   readonly jobId: JobId
-  /** How long it is held while nothing is new. */
+  /** Length of the long poll in ms. */
   readonly holdMs: number
-  /** Aborts when the caller may no longer read it; its reason is the refusal. */
+  /** Aborts when the caller may no longer read the stream; its reason is the error. */
   readonly ended: AbortSignal
 }
 
@@ -65,7 +65,7 @@ function shapeOf(call: Call, accept: string): 'array' | 'envelope' {
   return format ?? (accept === 'application/json' ? 'array' : 'envelope')
 }
 
-/** One event per chunk, `restart` when another attempt begins from the start, and a last `status` with the end of the job. */
+/** One event per chunk, `restart` when another attempt starts over, and a last event `status` with the final job. */
 async function eventStream(
   parts: StreamParts,
   call: Call,
@@ -82,7 +82,7 @@ async function eventStream(
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        // Being asked for more means that the part before has gone out.
+        // A pull means that the previous part was sent.
         const current = answer ?? (await next(known))
         answer = null
         known = current.job

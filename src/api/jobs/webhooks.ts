@@ -5,14 +5,14 @@ import type { WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
 import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
-/** What the operations on webhooks use. */
+/** Dependencies of the webhook operations. */
 export interface WebhookParts {
   readonly webhooks: Webhooks
 }
 
 type Call = Context<{ Bindings: SurfaceEnv }>
 
-/** `/webhook-key`: GET reads the key that signs the endpoint's deliveries, POST makes a new one. */
+/** `/webhook-key`: GET reads the key that signs the endpoint's deliveries, POST creates a new one. */
 export async function webhookKey({ webhooks }: WebhookParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { id, owner } = endpoint
   const rotate = call.req.method === 'POST'
@@ -21,7 +21,7 @@ export async function webhookKey({ webhooks }: WebhookParts, call: Call, endpoin
   return jsonText(body, 200, { 'cache-control': 'no-store' })
 }
 
-/** `/webhooks/{job_id}`: what became of the job's webhook. */
+/** `/webhooks/{job_id}`: delivery state of the job's webhook. */
 export async function listWebhooks({ webhooks }: WebhookParts, endpoint: Endpoint, jobId: JobId): Promise<Response> {
   const deliveries = await webhooks.list(endpoint.id, jobId)
   return jsonText(JSON.stringify({ id: jobId, deliveries: deliveries.map(viewOf) }))

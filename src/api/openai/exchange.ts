@@ -28,10 +28,10 @@ import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
 import { reportFailure, textResponse } from '../surface.ts'
 
-/** How long one look for chunks is held; then comes the next. */
+/** Length of one long poll for chunks, in ms. */
 const HOLD_MS = 25_000
 
-/** What an exchange uses. */
+/** Dependencies of an exchange. */
 export interface OpenaiExchangeParts {
   readonly clock: Clock
   readonly jobs: Jobs
@@ -42,21 +42,21 @@ export interface OpenaiExchangeParts {
   readonly stopping: AbortSignal
 }
 
-/** What is to be sent next: at least one piece, or the end, as a final job. */
+/** The next part of the response: at least one piece, or the end as a final job. */
 interface Part {
   readonly pieces: readonly Piece[]
   readonly end: Job | null
 }
 
-/** An answer as a Response. */
+/** Makes a Response of an OpenAI answer. */
 export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, string>>): Response {
   const { status, contentType, text } = answer
-  // Official clients would send again what took its whole time already.
+  // Official clients would retry a request that has already used its whole time.
   const once: Record<string, string> = status === 504 ? { 'x-should-retry': 'false' } : {}
   return textResponse(text, { status, headers: { 'content-type': contentType, ...once, ...headers } })
 }
 
-/** One request and its job. The job is cancelled when the client goes away, because nobody else waits for it. */
+/** One request and its job. The job is cancelled when the client goes away, because no other client waits for it. */
 export class OpenaiExchange {
   readonly headers: Readonly<Record<string, string>>
   readonly #parts: OpenaiExchangeParts
@@ -67,10 +67,10 @@ export class OpenaiExchange {
   readonly #writer = new EventWriter()
   #reader = new PieceReader()
   #job: Job
-  /** The attempt whose pieces were taken; 0 before the first. */
+  /** The attempt whose pieces were read; 0 before the first. */
   #attempt = 0
 
-  /** @param ended aborts when the caller may no longer have the answer; its reason is the refusal */
+  /** @param ended aborts when the caller may no longer read the response; its reason is the error */
   constructor(parts: OpenaiExchangeParts, job: Job, request: Request, ended: AbortSignal) {
     this.#parts = parts
     this.#job = job
@@ -80,7 +80,7 @@ export class OpenaiExchange {
     this.headers = { 'x-runyard-job-id': job.id }
   }
 
-  /** The answer in one piece, once the job is final. */
+  /** The whole response, once the job is final. */
   async whole(): Promise<Response> {
     const job = await this.#parts.jobs.whenFinal(this.#job, Number.POSITIVE_INFINITY, this.#signals)
     if (!isFinal(job.status)) return this.#cutOff()
@@ -89,8 +89,8 @@ export class OpenaiExchange {
   }
 
   /**
-   * Server-sent events as the worker yields them. The status is held back until the first one, so that a job which fails
-   * before answers with its error.
+   * Sends server-sent events as the worker yields them. The response status waits for the first event, so that a job which fails
+   * earlier is answered with its error.
    */
   async stream(): Promise<Response> {
     const first = await this.#next()
@@ -110,21 +110,21 @@ export class OpenaiExchange {
     return new Response(this.#events(first), { headers: { ...headers, ...this.headers } })
   }
 
-  /** Ends the job if it has not ended. */
+  /** Cancels the job if it is not final. */
   async cancelJob(): Promise<void> {
     const { jobs, emit } = this.#parts
-    // It may have become final or have expired meanwhile.
+    // The job may have become final or expired in the meantime.
     await jobs
       .cancel(this.#job.endpointId, this.#job.id)
       .catch(error => reportFailure(emit, 'openai', this.#request, error))
   }
 
-  /** Nobody waits any more. A job whose whole answer is out is about to end by itself. */
+  /** Cancels the job after the client disconnected, unless the whole response was sent: then the job ends by itself. */
   async #leave(): Promise<void> {
     if (!this.#writer.isDone) await this.cancelJob()
   }
 
-  /** Nothing is read before the client has taken what was read before. */
+  /** Reads the next part only after the client has read the previous one. */
   #events(first: Part): ReadableStream<Uint8Array> {
     const texts = this.#texts(first)
     const encoder = new TextEncoder()
@@ -167,7 +167,7 @@ export class OpenaiExchange {
     return this.#writer.failed(isLong ? await this.#parts.bodies.read('streamFailure', error, short) : failureOf(end))
   }
 
-  /** The status of the answer is out, so what goes wrong has to be told in the stream. */
+  /** The response status was sent already, so a failure is reported in the stream. */
   async #nextOrError(): Promise<Part | AppError> {
     try {
       return (await this.#next()) ?? this.#over()
@@ -180,7 +180,7 @@ export class OpenaiExchange {
     }
   }
 
-  /** What comes next, however long it takes; null when the client goes away or the server stops. */
+  /** Waits for the next part without a timeout. Null: the client disconnected or the server stops. */
   async #next(): Promise<Part | null> {
     for (;;) {
       const answer = await this.#look()
@@ -215,13 +215,13 @@ export class OpenaiExchange {
     return pieces
   }
 
-  /** What is new; long texts are read in a thread. */
+  /** The new items. Long texts are parsed in a thread. */
   async #itemsOf({ chunks, job }: StreamAnswer): Promise<readonly StreamItem[]> {
     const { bodies } = this.#parts
     const isLong = chunks.reduce((sum, chunk) => sum + chunk.length, 0) >= LARGE_BODY_BYTES
     const items = isLong ? await bodies.read('streamItems', '', chunks) : itemsOfChunks(chunks)
     const { status, output } = job
-    // A handler that is no generator has its whole answer in the output.
+    // A handler that is not a generator has its whole response in the output.
     if (this.#attempt > 0 || status !== 'COMPLETED' || output === null) return items
     return output.length >= LARGE_BODY_BYTES ? bodies.read('outputItems', output) : itemsOfOutput(output)
   }
@@ -238,14 +238,14 @@ export class OpenaiExchange {
     return job.status === 'IN_QUEUE' || (chunks.length > 0 && attempt !== this.#attempt)
   }
 
-  /** Another attempt would say from the start what the client has in part. */
+  /** Fails the job: another attempt would repeat from the start what the client has received in part. */
   async #restart(job: Job): Promise<Part> {
     await this.cancelJob()
     const error = 'the worker was lost in the middle of its answer'
     return { pieces: [], end: { ...job, status: 'FAILED', error } }
   }
 
-  /** A job that is gone is told as its last state. */
+  /** One long poll for chunks. A job that no longer exists is reported with its last state. */
   async #look(): Promise<StreamAnswer> {
     const { streams, jobs, clock } = this.#parts
     const { endpointId, id, expiresAtMs } = this.#job
@@ -261,7 +261,7 @@ export class OpenaiExchange {
     }
   }
 
-  /** The chunks of a generator whose job has no output of its own, as if they were that. */
+  /** The response from the chunks of a generator, for a job without an output. */
   async #collected(job: Job): Promise<OpenAiAnswer> {
     const texts: string[] = []
     let characters = 0
@@ -278,7 +278,7 @@ export class OpenaiExchange {
     }
   }
 
-  /** The answer of a final job; what is long is read in a thread. */
+  /** The response of a final job. Long texts are parsed in a thread. */
   async #answerOf(job: Job, output: string | null): Promise<OpenAiAnswer> {
     const { bodies } = this.#parts
     const short = { ...job, input: '', output: null }
@@ -292,7 +292,7 @@ export class OpenaiExchange {
     return this.#signals.some(signal => signal.aborted)
   }
 
-  /** The client went away, and sees nothing of this, or the server stops. */
+  /** Cancels the job and responds with an error: the client disconnected (and does not see it), or the server stops. */
   async #cutOff(): Promise<Response> {
     await this.cancelJob()
     const error = this.#over()

@@ -10,10 +10,10 @@ import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { OpenaiExchange, type OpenaiExchangeParts, respond } from './exchange.ts'
 
-/** Largest body of a request. */
+/** Maximum body of a request, in bytes. */
 const PAYLOAD_BYTES = 20_971_520
 
-/** What the OpenAI route uses. */
+/** Dependencies of the OpenAI route. */
 export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
   readonly access: Access
   readonly endpoints: Endpoints
@@ -22,7 +22,7 @@ export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
 }
 
 /**
- * `/v2/{endpoint_id}/openai/...` with any method: each request is a job of the endpoint's queue, answered as OpenAI's API
+ * `/v2/{endpoint_id}/openai/...` with any method: each request is a job in the endpoint's queue, answered as OpenAI's API
  * would. Errors are `{"error": {"message", "type", "param", "code"}}`.
  */
 export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
@@ -52,7 +52,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
     const call =
       typeof body === 'string' ? readOpenAiCall(route, body) : await parts.bodies.read('openAiCall', body, route)
     if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })
-    // A client that reads a long stream slowly has the more time to get its end.
+    // A client that reads a long stream slowly gets more time to receive its end.
     const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
     const submitted = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', ...kept })
     return { job: submitted, stream: call.stream }
@@ -61,7 +61,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   try {
     return await (stream ? exchange.stream() : exchange.whole())
   } catch (error) {
-    // Nobody would get its result.
+    // Cancel the job: no client would receive its result.
     await exchange.cancelJob()
     return refuse(parts, request, error, exchange.headers)
   }

@@ -7,7 +7,7 @@ import { type LogQuery, type LogReading, MAX_TAIL } from '../../services/observi
 import type { LogEvent } from '../../services/observing/log-stream.ts'
 import { asEvents, asLines, streamedAnswer } from '../event-stream.ts'
 
-/** What the route of logs uses. */
+/** Dependencies of the logs route. */
 export interface LogParts {
   readonly logs: LogReading
   readonly stopping: AbortSignal
@@ -15,7 +15,7 @@ export interface LogParts {
 
 const DEFAULT_TAIL = 200
 const MAX_TEXT = 1_000
-/** Workers print a little behind the end of their last job. */
+/** How long to follow logs after the last job has ended, in ms: workers print a little after that. */
 const LINGER_MS = 2_000
 
 const EVENTS = asEvents(dataOf, true)
@@ -23,8 +23,8 @@ const LINES = asLines(dataOf)
 
 /**
  * The logs of an endpoint, a worker or a job: `?tail=`, `?since=`, `?source=`, `?text=`, `?follow=1`. As JSON lines, or as
- * server-sent events, which go on behind a `Last-Event-ID` and tell of their end with an event `end`, to who asks for them.
- * @param held holds the request open; it aborts when the caller may no longer read logs
+ * server-sent events if the client accepts them; these resume after a `Last-Event-ID` and finish with an event `end`.
+ * @param held registers the request as open; its signal aborts when the caller may no longer read logs
  */
 export async function logs(
   { logs, stopping }: LogParts,

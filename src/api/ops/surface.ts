@@ -24,7 +24,7 @@ import {
 import { logs } from './logs.ts'
 import { watchView } from './watch.ts'
 
-/** What the surface for operators uses. */
+/** Dependencies of the operator surface. */
 export interface OpsParts {
   readonly access: Access
   readonly explaining: Explainer
@@ -34,13 +34,13 @@ export interface OpsParts {
   readonly scraping: MetricsReader
   readonly metricsPublic: boolean
   readonly emit: Emit
-  /** Whether the store answers and the server is not stopping. */
+  /** Whether the database responds and the server is not stopping. */
   readonly ready: () => Promise<boolean>
   readonly stopping: AbortSignal
 }
 
 /**
- * Health of the server itself, and what the command line asks: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
+ * Server health and the routes of the command line: `/healthz`, `/readyz`, `/metrics`, `/ops/why`,
  * `/ops/logs`, `/ops/locate`, `/ops/top`.
  */
 export function opsSurface(parts: OpsParts): Surface {
@@ -106,7 +106,7 @@ async function authenticate(parts: OpsParts, { req, env }: Context<{ Bindings: S
   return caller
 }
 
-/** Which page is asked for. */
+/** Reads the requested page from the query. */
 function pageRequest(request: HonoRequest): PageRequest {
   const limit = request.query('limit')
   return { cursor: request.query('cursor'), limit: limit === undefined ? undefined : Number(limit) }

@@ -5,7 +5,7 @@ import type { WatchedEndpoint, WorkerReading } from '../../services/observing/wo
 import { common } from '../rest/worker-view.ts'
 
 /**
- * What `runyard top` shows: the endpoints of the caller with their lines, workers and running jobs.
+ * Data of `runyard top`: the caller's endpoints with their queues, workers and running jobs.
  * @param only the id of one endpoint; null for all of them
  * @throws AppError `not_found`
  */
