@@ -17,13 +17,13 @@ import { templateView } from './templates.ts'
 
 type Fields = Partial<Members<typeof EndpointFields>>
 
-/** The smallest CPU worker, where only the flavors are named. */
+/** The smallest CPU worker, for a request that names only flavors. */
 const VCPUS = 2
 const IDLE_TIMEOUT_S = 5
 
 /**
- * A whole configuration from what makes an endpoint. One that names no hardware takes any GPU type of a serverless pool, or
- * each CPU flavor.
+ * The whole configuration of a new endpoint. Without hardware it uses any GPU type of a serverless pool, or
+ * every CPU flavor.
  * @throws AppError `invalid`
  */
 export function newConfig(fields: Fields): EndpointConfig {
@@ -42,7 +42,7 @@ function withHardware(fields: Fields): Fields {
   return { ...fields, gpuTypeIds: GPU_POOLS.flatMap(({ gpuTypes }) => gpuTypes) }
 }
 
-/** The changes that are sent. @param before the endpoint that they change; null while it is being made */
+/** The requested changes. @param before the endpoint to change; null for a new one */
 export function changedConfig(fields: Fields, before: EndpointConfig | null): Partial<EndpointConfig> {
   const compute = before === null ? null : changedCompute(fields, before.compute)
   const scaler = changedScaler(fields, before?.scaler ?? { type: 'QUEUE_DELAY', queueDelayS: 4 })
@@ -101,7 +101,7 @@ function changedCompute(fields: Fields, before: Compute | null): Compute | null 
   }
 }
 
-/** Exactly these types: their pools without the other types in them. */
+/** Selects exactly these GPU types: their pools, with the other types excluded. */
 function selection(gpuTypeIds: readonly string[]): { pools: readonly string[]; excludedTypes: readonly string[] } {
   const { pools, unknown } = poolsOfTypes(gpuTypeIds)
   if (unknown.length > 0) {

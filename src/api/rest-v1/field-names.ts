@@ -1,6 +1,6 @@
 import { type FieldNames, type FieldProblem, problemSentence } from '../../core/field-problem.ts'
 
-/** What REST version 1 calls the fields of the model; those that are left out have the same name. */
+/** Names of model fields in REST version 1. Omitted fields have the same name. */
 const V1_NAMES: FieldNames = {
   image: 'imageName',
   args: 'dockerStartCmd',

@@ -23,7 +23,7 @@ import { v1Sentence } from './field-names.ts'
 import { EndpointFields, Flag, RegistryFields, TemplateFields, VolumeChanges, VolumeFields } from './schemas.ts'
 import { templateChanges, templateView } from './templates.ts'
 
-/** What the routes of version 1 use. */
+/** Dependencies of the routes of version 1. */
 export interface V1Parts {
   readonly billing: Billing
   readonly endpoints: Endpoints
@@ -34,11 +34,11 @@ export interface V1Parts {
 
 const Views = { includeTemplate: Flag, includeWorkers: Flag }
 type Query = Partial<Members<typeof Views>>
-/** So many reads at once where there is one for each endpoint. */
+/** Maximum concurrent reads for a list of endpoints. */
 const CONCURRENCY = 16
 const TEMPLATE_DISK_GB = 50
 
-/** REST version 1, which installed tools go on calling: bare lists, flat members, errors with a message. */
+/** REST version 1, which installed tools still call: bare lists, flat members, errors with a message. */
 export function v1Routes(parts: V1Parts): RestRoute[] {
   return [
     ...endpointRoutes(parts),
@@ -46,7 +46,7 @@ export function v1Routes(parts: V1Parts): RestRoute[] {
     ...registryRoutes(parts),
     ...volumeRoutes(parts),
     ...billingRoutes(parts),
-    // Tools list pods beside endpoints, and fail where they cannot; there are none here.
+    // Tools list pods besides endpoints and fail if that fails. There are no pods.
     route(contract('get', '/pods'), async () => []),
   ]
 }
@@ -63,7 +63,7 @@ function v1Error(error: AppError, headers: Readonly<Record<string, string>> = {}
 
 type Method = Contract<Shape, Shape, Shape, Shape>['method']
 
-/** A contract of this version: none of it is published, so a name and a summary are made up. */
+/** A contract of this version. It is not published, so its name and summary are placeholders. */
 function contract(method: Method, path: string) {
   const status = method === 'delete' ? 204 : method === 'post' && !path.endsWith('/update') ? 201 : 200
   return {
@@ -105,7 +105,7 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
     }),
     route({ ...contract('post', '/endpoints'), ...body(EndpointFields) }, async ({ caller, body: fields }) => {
       if (fields.templateId === undefined) throw invalidRequest(['templateId is needed'])
-      // Tools of this version send false by default and mean nothing by it.
+      // Tools of this version send false by default, without an intention.
       const config = newConfig(fields.flashboot === false ? { ...fields, flashboot: undefined } : fields)
       return view(await endpoints.create(caller, config, fields.templateId as TemplateId), {})
     }),
@@ -206,7 +206,7 @@ function volumeRoutes({ volumes }: V1Parts): RestRoute[] {
   ]
 }
 
-/** Bills of endpoints, a record for each bucket and endpoint. There are no pods, and volumes cost nothing. */
+/** Bills of endpoints: a record for each time bucket and endpoint. There are no pods, and volumes cost nothing. */
 function billingRoutes({ billing }: V1Parts): RestRoute[] {
   const query = { ...BillingTimeQuery, endpointId: z.string().max(191).optional() }
   return [

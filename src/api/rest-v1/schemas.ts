@@ -5,7 +5,7 @@ const Name = z.string().min(1).max(191)
 const Ids = z.array(z.string().min(1).max(191)).max(100)
 const Environment = z.record(z.string(), z.string())
 
-/** What makes or changes an endpoint; every member may be left out of a change. */
+/** Body that creates or changes an endpoint. A change may omit every member. */
 export const EndpointFields = {
   name: Name.optional(),
   templateId: Name.optional(),
@@ -29,7 +29,7 @@ export const EndpointFields = {
   minCudaVersion: z.string().nullable().optional(),
 }
 
-/** What makes or changes a template. */
+/** Body that creates or changes a template. */
 export const TemplateFields = {
   name: Name.optional(),
   imageName: Text.min(1).optional(),
@@ -47,17 +47,17 @@ export const TemplateFields = {
   containerRegistryAuthId: z.string().max(191).nullable().optional(),
 }
 
-/** What saves a registry credential. */
+/** Body that saves a registry credential. */
 export const RegistryFields = {
   name: Name,
   username: z.string().min(1).max(1_000),
   password: z.string().min(1).max(65_536),
 }
 
-/** What makes a network volume. */
+/** Body that creates a network volume. */
 export const VolumeFields = { name: Name, size: z.int().min(10).max(4096), dataCenterId: Name }
 
-/** What changes a network volume. */
+/** Body that changes a network volume. */
 export const VolumeChanges = { name: Name.optional(), size: z.int().min(10).max(4096).optional() }
 
 /** A flag in a query. */

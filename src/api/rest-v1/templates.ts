@@ -6,7 +6,7 @@ import type { TemplateFields } from './schemas.ts'
 
 type Fields = Partial<Members<typeof TemplateFields>>
 
-/** The changes that are sent. @param args the command line that the template has, which may be replaced in parts */
+/** The requested changes. @param args current command line of the template, which may be replaced in parts */
 export function templateChanges(fields: Fields, args: string): Partial<TemplateInput> {
   const { name, imageName, containerDiskInGb, volumeInGb, volumeMountPath, env, ports, readme } = fields
   const { isServerless, isPublic, category, containerRegistryAuthId } = fields
@@ -29,7 +29,7 @@ export function templateChanges(fields: Fields, args: string): Partial<TemplateI
   }
 }
 
-/** Lists of words are kept as the JSON text that other surfaces take, too. */
+/** Stores a list of arguments as JSON text, as the other surfaces accept it. */
 function commandLine({ dockerEntrypoint, dockerStartCmd }: Fields, args: string): Partial<TemplateInput> {
   if (dockerEntrypoint === undefined && dockerStartCmd === undefined) return {}
   const before = wordLists(args)

@@ -6,7 +6,7 @@ interface Operation {
   readonly responses: Record<string, { description: string; content?: Record<string, { schema: unknown }> }>
 }
 
-/** An OpenAPI document as a page for people, without scripts or anything from elsewhere. */
+/** An OpenAPI document as a page, without scripts or external resources. */
 export function docsPage(document: Record<string, unknown>): string {
   const paths = document.paths as Record<string, Record<string, Operation>>
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
@@ -45,7 +45,7 @@ ${parameters.length > 0 ? `<table>${parameters.join('')}</table>` : ''}${body ==
 <table>${answers.join('')}</table></details>`
 }
 
-/** References become links to the shapes below. */
+/** Turns references into links to the schemas below. */
 function code(schema: unknown): string {
   const text = escaped(JSON.stringify(schema, null, 2))
   const linked = text.replaceAll(

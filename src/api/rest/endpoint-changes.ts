@@ -8,10 +8,10 @@ import type { ContainerShape, CreateEndpoint, UpdateEndpoint } from './schemas/e
 type Created = Members<typeof CreateEndpoint>
 type Changed = Members<typeof UpdateEndpoint>
 
-/** What REST gives an endpoint where its creator says nothing. */
+/** Defaults of REST for a new endpoint. */
 const DEFAULTS = { workersMin: 0, workersMax: 3, idleTimeoutS: 10 } as const
 
-/** The configuration that a request asks for. @param template the one whose settings it starts from, if any */
+/** The requested configuration of a new endpoint. @param template the template that it starts from, if any */
 export function newConfig(body: Created, template: Template | null): EndpointConfig {
   return {
     name: body.name,
@@ -33,7 +33,7 @@ export function newConfig(body: Created, template: Template | null): EndpointCon
   }
 }
 
-/** The endpoint's own template: what is sent wins over the template that it starts from, variable by variable. */
+/** The endpoint's own template. Sent members override the template that it starts from; `env` is merged by variable. */
 export function newTemplate(body: Created, template: Template | null): Partial<TemplateInput> & { image: string } {
   return {
     ...(template === null ? {} : settingsOf(template)),
@@ -43,7 +43,7 @@ export function newTemplate(body: Created, template: Template | null): Partial<T
   }
 }
 
-/** The fields of an endpoint that a request gives, but for its hardware. */
+/** The endpoint fields of a request, without hardware. */
 export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partial<EndpointConfig> {
   const { name, workers, timeout, flashboot, dataCenterIds, networkVolumes, modelReferences } = body
   return {
@@ -61,8 +61,8 @@ export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partia
 }
 
 /**
- * The changes that a request asks for.
- * @throws AppError `invalid` when the hardware is of the other kind than that of the endpoint
+ * The requested changes.
+ * @throws AppError `invalid` if the hardware is not of the endpoint's kind (GPU or CPU)
  */
 export function changedConfig(body: Changed, before: EndpointConfig): Partial<EndpointConfig> {
   const { kind } = before.compute
@@ -73,20 +73,20 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
   return { ...givenConfig(body), ...given('compute', changedCompute(body, before.compute)) }
 }
 
-/** The changes to the container configuration. @param template the one that is applied once, if any */
+/** Changes to the container configuration. @param template a template to apply once, if any */
 export function changedTemplate(body: Changed, template: Template | null): Partial<TemplateInput> {
   const applied = template === null ? {} : settingsOf(template)
   const env = template === null ? body.env : { ...template.env, ...body.env }
   return { ...applied, ...containerChanges(body), ...given('env', env) }
 }
 
-/** What a template gives to a configuration that starts from it. */
+/** Settings that a configuration takes from the template it starts from. */
 function settingsOf(template: Template): Partial<TemplateInput> {
   const { image, args, diskGb, ports, registry, env } = template
   return { image, args, diskGb, ports, registry, env }
 }
 
-/** The container members that were sent, by their inner names. */
+/** The container members that were sent, by their names in the model. */
 export function containerChanges(body: Partial<Members<typeof ContainerShape>>): Partial<TemplateInput> {
   return {
     ...given('image', body.image),
@@ -98,7 +98,7 @@ export function containerChanges(body: Partial<Members<typeof ContainerShape>>):
   }
 }
 
-/** The hardware that a request for a new endpoint names; null where it names none. */
+/** Hardware in a request for a new endpoint; null for none. */
 export function givenCompute({ gpu, cpu }: Partial<Created>): Compute | null {
   if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
   if (gpu === undefined) return null
@@ -106,7 +106,7 @@ export function givenCompute({ gpu, cpu }: Partial<Created>): Compute | null {
   return { kind: 'gpu', pools, excludedTypes, count, allowedCudaVersions, minCudaVersion }
 }
 
-/** The CUDA versions of the template count where the request names no limit of its own. */
+/** The request's CUDA limit, or the CUDA versions of the template. */
 function newCompute(body: Created, template: Template | null): Compute {
   const compute = givenCompute(body)!
   const limited = body.gpu?.allowedCudaVersions !== undefined || body.gpu?.minCudaVersion !== undefined
@@ -114,7 +114,7 @@ function newCompute(body: Created, template: Template | null): Compute {
   return { ...compute, allowedCudaVersions: template?.allowedCudaVersions ?? [] }
 }
 
-/** Selecting pools anew clears the exclusions; setting one CUDA limit clears the other. */
+/** New pools clear the exclusions; setting one CUDA limit clears the other. */
 function changedCompute({ gpu, cpu }: Changed, before: Compute): Compute | undefined {
   if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
   if (gpu === undefined || before.kind === 'cpu') return undefined
@@ -145,7 +145,7 @@ function given<Name extends string, Value>(name: Name, value: Value | undefined)
   return value === undefined ? {} : ({ [name]: value } as { [Key in Name]?: Value })
 }
 
-/** The id of the template that a request starts from. */
+/** Id of the template that a request starts from. */
 export function templateIdOf(body: { templateId?: string | undefined }): TemplateId | null {
   return (body.templateId as TemplateId | undefined) ?? null
 }

@@ -13,13 +13,13 @@ import type { CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
 
 type Created = Partial<Members<typeof CreateEndpoint>>
 
-/** Rules of a container configuration, in whichever request it is sent. */
+/** Rules of a container configuration in any request. */
 export const containerRules: readonly Rule<Record<never, never>>[] = [
   ({ env = {} }: { env?: Readonly<Record<string, string>> }) => envProblems(env).map(problem => restSentence(problem)),
   ({ ports = [] }: { ports?: readonly string[] }) => portProblems(ports).map(problem => restSentence(problem)),
 ]
 
-/** Rules between the members of a request that makes an endpoint. */
+/** Rules between the members of a request that creates an endpoint. */
 export const createRules: readonly Rule<typeof CreateEndpoint>[] = [
   (_, sent) =>
     sent.has('image') || sent.has('templateId') ? [] : ['$.image: is required where there is no templateId'],
@@ -35,7 +35,7 @@ export const createRules: readonly Rule<typeof CreateEndpoint>[] = [
   },
 ]
 
-/** As much of {@link createRules} as a document can say. */
+/** {@link createRules} as far as the OpenAPI document can express them. */
 export const createKeywords = {
   allOf: [
     { oneOf: [{ required: ['gpu'] }, { required: ['cpu'] }] },
@@ -53,7 +53,7 @@ export const updateRules: readonly Rule<typeof UpdateEndpoint>[] = [
   given => endpointProblems(givenConfig(given), null).map(problem => restSentence(problem)),
 ]
 
-/** As much of {@link updateRules} as a document can say. */
+/** {@link updateRules} as far as the OpenAPI document can express them. */
 export const updateKeywords = { not: { required: ['gpu', 'cpu'] } }
 
 /** The fields that are known before the template of a request is read: the number of workers has its default. */

@@ -63,7 +63,7 @@ function cpuBody(cpu: Extract<Endpoint['compute'], { kind: 'cpu' }>): NonNullabl
   return cpu.configs.map(({ flavor, vcpuCount }) => ({ id: flavor, vcpuCount, memory: cpuMemoryGb(flavor, vcpuCount) }))
 }
 
-/** Queues that scale on requestCount have an idle time of their own, so theirs is not shown. */
+/** Queues that scale on requestCount have a fixed idle timeout, so the configured one is not shown. */
 function workersBody({ type, scaler, workersMin, workersMax, idleTimeoutS }: Endpoint): EndpointBody['workers'] {
   const range = { min: workersMin, max: workersMax }
   return type === 'QUEUE' && scaler.type === 'REQUEST_COUNT' ? range : { ...range, idleTimeout: idleTimeoutS }

@@ -1,6 +1,6 @@
 import { type FieldNames, type FieldProblem, problemWithoutField } from '../../core/field-problem.ts'
 
-/** What REST version 2 calls the fields of the model; those that are left out have the same name. */
+/** Names of model fields in REST version 2. Omitted fields have the same name. */
 const REST_NAMES: FieldNames = {
   diskGb: 'disk',
   volumeGb: 'mounts.persistent.size',

@@ -24,7 +24,7 @@ const RATE_HEADERS = {
   },
 }
 
-/** The OpenAPI 3.1 document of a table of routes, without the addresses under which clients reach them. */
+/** The OpenAPI 3.1 document of a table of routes, without `servers`. */
 export function openApiDocument(routes: readonly RestRoute[]): Record<string, unknown> {
   const app = new OpenAPIHono()
   app.openAPIRegistry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer' })

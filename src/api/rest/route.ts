@@ -1,16 +1,16 @@
 import type { z } from '@hono/zod-openapi'
 import type { Caller } from '../../core/accounts/permission.ts'
 
-/** A shape of named members, as zod writes it. */
+/** A zod shape: schemas by member name. */
 export type Shape = Readonly<Record<string, z.ZodType>>
 
 /** The members of a shape after validation. */
 export type Members<Of extends Shape> = { readonly [Name in keyof Of]: z.output<Of[Name]> }
 
 /**
- * A rule over several members of a body, or one that a schema cannot say. It is asked also when other members are wrong: it is
- * given those that are right, and the names of all that were sent, and answers one sentence for each failure, with the path of
- * the member in front.
+ * A rule over several members of a body, or one that a schema cannot express. It also runs when other members are wrong: it
+ * gets the valid members and the names of all that were sent, and returns one sentence for each failure, which starts with
+ * the path of the member.
  */
 export type Rule<Of extends Shape> = (given: Partial<Members<Of>>, sent: ReadonlySet<string>) => readonly string[]
 
@@ -19,23 +19,23 @@ export interface BodyContract<Of extends Shape> {
   readonly name: string
   readonly shape: Of
   readonly rules?: readonly Rule<Of>[]
-  /** What of the rules the document can say, as keywords of JSON Schema. */
+  /** The rules as far as JSON Schema keywords can express them, for the OpenAPI document. */
   readonly keywords?: Readonly<Record<string, unknown>>
-  /** What becomes of properties that are not in the shape; they are refused where it is not said. */
+  /** What to do with properties that are not in the shape. Default: refuse them. */
   readonly unknown?: 'refused' | 'ignored'
-  /** How large the body may be; 1 MiB where it is not said. */
+  /** Maximum body in bytes. Default: 1 MiB. */
   readonly maxBytes?: number
 }
 
-/** What a route takes and answers: the one source of validation, rights, the OpenAPI document and the page of documentation. */
+/** Request and response of a route: the only source of validation, rights, the OpenAPI document and its page. */
 export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B extends Shape> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** With `{name}` for each parameter. */
+  /** Path with `{name}` for each parameter. */
   readonly path: string
   readonly operationId: string
   readonly tag: string
   readonly summary: string
-  /** The right in management that it needs; `open` for none, without a key. */
+  /** Required right in management. `open`: no key needed. */
   readonly level: 'read' | 'write' | 'open'
   readonly params?: P
   readonly query?: Q
@@ -43,18 +43,18 @@ export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B e
   /** Request headers. */
   readonly headers?: H
   readonly body?: BodyContract<B>
-  /** The answer that tells of success; a null schema has no body. */
+  /** The success response. A null schema: no body. */
   readonly success: {
     readonly status: 200 | 201 | 204
     readonly schema: z.ZodType | null
     readonly mediaType?: string
     readonly headers?: readonly string[]
   }
-  /** Statuses of its problems beyond 401, 403 and 429. */
+  /** Error statuses besides 401, 403 and 429. */
   readonly problems?: readonly (400 | 404 | 409)[]
 }
 
-/** What a handler is given: everything is validated. */
+/** Validated input of a handler. */
 export interface RouteCall<P extends Shape, Q extends Shape, H extends Shape, B extends Shape> {
   readonly caller: Caller
   readonly params: Members<P>
@@ -62,23 +62,23 @@ export interface RouteCall<P extends Shape, Q extends Shape, H extends Shape, B 
   readonly headers: Members<H>
   readonly body: Members<B>
   readonly request: Request
-  /** Holds the request open while its answer is sent: aborts when the caller may no longer have it. */
+  /** Registers the request as open while its response is sent. Aborts when the caller may no longer read it. */
   readonly held: () => AbortSignal
 }
 
-/** A contract with its handler. The handler's value is the JSON of the answer, or a whole answer. */
+/** A contract with its handler. The handler returns the JSON of the response body, or a Response. */
 export interface RestRoute {
   readonly contract: Contract<Shape, Shape, Shape, Shape>
   readonly handle: (call: RouteCall<Shape, Shape, Shape, Shape>) => Promise<unknown>
 }
 
-/** Joins a contract with its handler, which is typed by it. */
+/** Joins a contract with its handler; the contract gives the handler its types. */
 export function route<
   P extends Shape = Record<never, never>,
   Q extends Shape = Record<never, never>,
   H extends Shape = Record<never, never>,
   B extends Shape = Record<never, never>,
 >(contract: Contract<P, Q, H, B>, handle: (call: RouteCall<P, Q, H, B>) => Promise<unknown>): RestRoute {
-  // The table of routes forgets the shapes; `validate` gives each handler what its own contract says.
+  // The table of routes has no shapes in its type; `validate` gives each handler what its own contract says.
   return { contract, handle } as unknown as RestRoute
 }

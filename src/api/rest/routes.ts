@@ -11,7 +11,7 @@ import { templateRoutes } from './routes/templates.ts'
 import { type WorkerLogParts, workerLogRoutes } from './routes/worker-logs.ts'
 import { type WorkerParts, workerRoutes } from './routes/workers.ts'
 
-/** What the routes of the REST surface use. */
+/** Dependencies of the routes of REST version 2. */
 export type RouteParts = ServerlessParts &
   EndpointKeyParts &
   WorkerLogParts &

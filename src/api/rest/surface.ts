@@ -14,7 +14,7 @@ import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
 import { validate } from './validate.ts'
 
-/** What the REST surface itself uses; its routes bring what they use. */
+/** Dependencies of the REST surface itself. Routes have their own. */
 export interface RestParts {
   readonly access: Access
   readonly emit: Emit
@@ -30,13 +30,13 @@ type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: Ra
 export interface ErrorFormat {
   /** The response for an error. */
   readonly response: (error: AppError, headers?: Readonly<Record<string, string>>) => Response
-  /** A problem of a field as a sentence with the field's name in this version. */
+  /** A problem of a field as a sentence, with the field's name in this version. */
   readonly sentence: (problem: FieldProblem) => string
 }
 
 const PROBLEM_DOCUMENTS: ErrorFormat = { response: problemResponse, sentence: problem => restSentence(problem) }
 
-/** A management API as a function over a table of routes. @param format of errors; problem documents unless given */
+/** A management API from a table of routes. @param format format of errors; default: problem documents */
 export function restSurface(
   parts: RestParts,
   routes: readonly RestRoute[],
@@ -53,7 +53,7 @@ export function restSurface(
         heldFor(parts.access, context.env.env, caller as Caller, whose => requireLevel(parts, whose, route))
       const run = async (body: string | DocumentReading) => {
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
-        // A route that is open to everybody does not look at its caller.
+        // An open route ignores its caller.
         const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
         if (caller !== null && method !== 'get') tell(context.env, route, caller, parsed.params, answer)
         return respond(answer, route.contract.success.status)
@@ -111,7 +111,7 @@ function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestR
   access.requireManagement(caller, contract.level as 'read' | 'write')
 }
 
-/** Authentication and the windows come before everything else, so that every answer after them carries their headers. */
+/** Authentication and rate limits run first, so that every later response has the rate limit headers. */
 async function authenticate({ parts, env, rate }: Env['Bindings'], request: Request): Promise<Caller> {
   const caller = await parts.access.authenticate(bearerKey(request), env.address)
   admitTo(env, caller.owner)
@@ -120,7 +120,7 @@ async function authenticate({ parts, env, rate }: Env['Bindings'], request: Requ
   return caller
 }
 
-/** Tells of a change. @param params of its path; their last one names the object, or the answer does that has made it */
+/** Emits an event for a change. @param params path parameters; the last one names the object, else the response body does */
 function tell(
   { parts, env }: Env['Bindings'],
   { contract }: RestRoute,
@@ -158,7 +158,7 @@ function respond(value: unknown, status: number): Response {
   return new Response(JSON.stringify(value), { status, headers: { 'content-type': 'application/json' } })
 }
 
-/** The methods of each path, HEAD along with GET. */
+/** The methods of each path. GET includes HEAD. */
 function methodsByPath(routes: readonly RestRoute[]): Map<string, string[]> {
   const methods = new Map<string, string[]>()
   for (const { contract } of routes) {

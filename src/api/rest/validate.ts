@@ -4,7 +4,7 @@ import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import type { BodyContract, Contract, Shape } from './route.ts'
 
-/** More failures than a person reads; the rest is counted. */
+/** Maximum number of failures in a response. The rest is counted. */
 const MAX_FAILURES = 100
 
 /** The validated parts of a request. */
@@ -16,8 +16,8 @@ export interface Validated {
 }
 
 /**
- * Checks all parts of a request and reports what is wrong with any of them together, each failure with its path.
- * @param given the body, of no matter where the contract takes none; a large one is read already
+ * Checks all parts of a request and reports all failures together, each with its path.
+ * @param given the body; ignored if the contract takes none. A large one is parsed already
  * @throws AppError `invalid`
  */
 export function validate(
@@ -39,7 +39,7 @@ export function validate(
   throw new AppError('invalid', 'Request validation failed.', { failures: shown })
 }
 
-/** Members are checked one by one, so that one that is wrong hides nothing of the others. */
+/** Checks members one by one, so that a failure of one does not hide the failures of others. */
 function check(
   shape: Shape | undefined,
   given: Record<string, unknown>,
@@ -55,7 +55,7 @@ function check(
   return valid
 }
 
-/** Names of headers are the same in upper and lower case. */
+/** Header names are case-insensitive. */
 function headersOf(shape: Shape | undefined, { headers }: Request): Record<string, unknown> {
   return Object.fromEntries(Object.keys(shape ?? {}).map(name => [name, headers.get(name) ?? undefined]))
 }

@@ -2,7 +2,7 @@ import { exitText } from '../../core/workers/worker.ts'
 import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reading.ts'
 import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
 
-/** The workers of an endpoint as REST shows them. @param withEnded whether those that have ended were asked for */
+/** The workers of an endpoint as REST shows them. @param withEnded whether ended workers were requested */
 export function workerList(report: WorkerReport, withEnded: boolean, nowMs: number): WorkerList {
   const { ready: _, ...summary } = report.counts
   const workers = report.workers.map(worker => ({
@@ -39,7 +39,7 @@ export function workerDetail(
   }
 }
 
-/** What every list shows of a worker, but for its status. */
+/** Members of a worker in every list, except its status. */
 export function common({ id, version, isStale, held, reason, now, ...more }: ReportedWorker, nowMs: number) {
   const { worker, image, pullPercent, isolation } = more
   const gpus = worker?.placement?.gpus ?? []

@@ -22,7 +22,7 @@ import {
 } from '../schemas/account.ts'
 import { IdParam } from '../schemas/common.ts'
 
-/** What the routes of the account use. */
+/** Dependencies of the account routes. */
 export interface AccountParts {
   readonly keys: Keys
   readonly accounts: Accounts
@@ -295,7 +295,7 @@ export function keyBody(key: KeyRecord): KeyBody {
   }
 }
 
-/** Who has only a key need not know the id of its account. */
+/** Account id in a path: `own` is the caller's account, because a caller with only a key may not know its id. */
 function accountId({ owner }: Caller, text: string): OwnerId {
   return text === 'own' ? owner : (text as OwnerId)
 }

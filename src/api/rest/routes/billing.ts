@@ -7,7 +7,7 @@ import { restSentence } from '../field-names.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
 
-/** What endpoints have used and what that costs. */
+/** Routes of usage and cost of endpoints. */
 export function billingRoutes({ billing }: { readonly billing: Billing }): RestRoute[] {
   return [
     route(
@@ -45,7 +45,7 @@ export function billingRoutes({ billing }: { readonly billing: Billing }): RestR
   ]
 }
 
-/** The time that a query asks for. */
+/** The time range of a query. */
 export function timeOf({
   bucketSize,
   startTime,
@@ -61,14 +61,14 @@ export function timeOf({
 }
 
 /**
- * Checks the time that a query asks for against the present one.
- * @param billing asked for only when there is a request
+ * Checks the time range of a query against the current time.
+ * @param billing called only when there is a request
  */
 export function timeRule(billing: () => Billing): Rule<typeof BillingTimeQuery> {
   return (given, sent) => {
     const problems = billing().problems(timeOf(given))
     const wrong = Object.keys(BillingTimeQuery).some(name => sent.has(name) && !(name in given))
-    // Where the schema refuses a part of the time already, only what does not depend on its value is checked.
+    // If the schema refused a part of the range, check only what does not depend on that part.
     const both = sent.has('lastN') && (sent.has('startTime') || sent.has('endTime'))
     const most = problems.filter(problem => problem.field === 'lastN' && problem !== LAST_N_EXCLUDES)
     const shown = wrong ? [...(both ? [LAST_N_EXCLUDES] : []), ...most] : problems
@@ -97,7 +97,7 @@ function recordBody(record: BillingRecord): BillBody['records'][number] {
   }
 }
 
-/** Disks cost nothing by themselves, and there are no fees. */
+/** Disks have no cost of their own, and there are no fees. */
 function amountsBody({ gpu, cpu }: Amounts): BillBody['metadata']['totals'] {
   return {
     totalAmount: dollars(gpu + cpu),

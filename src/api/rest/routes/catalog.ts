@@ -22,16 +22,16 @@ import { CatalogTemplateList, CatalogTemplateQuery } from '../schemas/template.t
 import { templateBody } from './templates.ts'
 
 const TAG = 'Catalog'
-/** The smallest worker of a flavor, whose availability is told where no size is asked for. */
+/** vCPUs of the smallest worker of a flavor, used for the availability if the query has no size. */
 const LEAST_VCPUS = 2
 
-/** What the routes of the catalogue use. */
+/** Dependencies of the catalogue routes. */
 export interface CatalogParts {
   readonly catalog: Catalog
   readonly templates: Templates
 }
 
-/** Hardware and places that endpoints can choose, with what this machine really has. */
+/** Hardware and data centers that endpoints can choose, with what this machine has. */
 export function catalogRoutes({ catalog, templates }: CatalogParts): RestRoute[] {
   return [...gpuRoutes(catalog), ...cpuRoutes(catalog), ...dataCenterRoutes(catalog), templateRoute(templates)]
 }
@@ -163,7 +163,7 @@ function dataCenterRoutes(catalog: Catalog): RestRoute[] {
   ]
 }
 
-/** Templates that accounts of this installation have made public; nobody publishes official ones here. */
+/** Public templates of the accounts of this installation. There are no official ones. */
 function templateRoute(templates: Templates): RestRoute {
   return route(
     {
@@ -183,7 +183,7 @@ function templateRoute(templates: Templates): RestRoute {
   )
 }
 
-/** Filters of the availability make no sense without it, and it needs to know of which product. */
+/** Filters of the availability require the availability, which requires the product. */
 function needsInclude(filters: readonly string[]): Rule<Record<never, never>> {
   return (_, sent) => {
     const failures = sent.has('include')
@@ -206,7 +206,7 @@ const powerOfTwo: Rule<Pick<typeof CpuQuery, 'vcpuCount'>> = ({ vcpuCount }) =>
 
 function gpuBody(catalog: Catalog, gpu: PricedGpu, query: Partial<Members<typeof GpuQuery>>): GpuBody {
   const { id, name, pool, manufacturer, memoryGb, pricePerHour, here } = gpu
-  // Machines of one's own are the secure cloud; there is no community one, and pods are not sold.
+  // This machine counts as secure cloud. There is no community cloud, and there are no pods.
   const wanted = query.cloud !== 'COMMUNITY' && (query.product ?? []).includes('SERVERLESS')
   return {
     id,

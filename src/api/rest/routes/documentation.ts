@@ -9,7 +9,7 @@ import { type RestRoute, route } from '../route.ts'
 export function documentationRoutes(routes: readonly RestRoute[], addresses: () => Addresses): RestRoute[] {
   let document: Record<string, unknown> | null = null
   let made: ReturnType<typeof documentation> | null = null
-  // Anybody may ask, and making it takes longer than most requests.
+  // Made once: the route needs no key, and making the document takes longer than most requests.
   const current = () => {
     const url = addresses().publicUrl
     document ??= openApiDocument(routes)
@@ -53,5 +53,5 @@ function documentation(document: Record<string, unknown>, url: string) {
   }
 }
 
-/** The page needs its own style and nothing else. */
+/** Content Security Policy: allows only the page's own style. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -6,13 +6,13 @@ import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { keyBody } from './account.ts'
 import { endpointId } from './serverless.ts'
 
-/** What the routes of keys of endpoints use. */
+/** Dependencies of the endpoint key routes. */
 export interface EndpointKeyParts {
   readonly keys: Keys
   readonly endpoints: Endpoints
 }
 
-/** The keys that endpoints have of their own. */
+/** Routes of the keys that belong to endpoints. */
 export function endpointKeyRoutes({ keys, endpoints }: EndpointKeyParts): RestRoute[] {
   return [
     route(

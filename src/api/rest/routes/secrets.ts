@@ -8,11 +8,11 @@ import { IdParam, pagination } from '../schemas/common.ts'
 const TAG = 'Account'
 const ALL = '/v2/account/secrets'
 const ONE = '/v2/account/secrets/{id}'
-/** A value may have 16 MiB, and JSON writes what is common in texts as two. */
+/** Maximum body in bytes. A value may have 16 MiB, and JSON escapes common characters as two. */
 const MAX_BODY_BYTES = 33 * 1024 * 1024
 const MAX_VALUE_BYTES = 16 * 1024 * 1024
 
-/** Secrets, whose values only workers ever see. */
+/** Routes of secrets. Only workers see their values. */
 export function secretRoutes(parts: { readonly secrets: Secrets }): RestRoute[] {
   return [...collection(parts.secrets), ...single(parts.secrets)]
 }

@@ -12,7 +12,7 @@ import { type RestRoute, type Rule, route } from '../route.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { CreateEndpoint, EndpointBody, EndpointList, ReleaseList, UpdateEndpoint } from '../schemas/endpoint.ts'
 
-/** What the routes of endpoints use. */
+/** Dependencies of the endpoint routes. */
 export interface ServerlessParts {
   readonly endpoints: Endpoints
   readonly templates: Templates
@@ -193,7 +193,7 @@ function ending({ endpoints }: ServerlessParts): RestRoute {
   )
 }
 
-/** The serverless template that a request starts from; null where it names none. */
+/** The serverless template that a request starts from; null for none. */
 async function startingTemplate(
   { templates }: ServerlessParts,
   owner: OwnerId,
@@ -207,7 +207,7 @@ async function startingTemplate(
   throw new AppError('invalid', failure, { failures: [failure] })
 }
 
-/** @throws AppError `not_found` for what cannot be an endpoint */
+/** @throws AppError `not_found` for text that is not an endpoint id */
 export function endpointId(text: string): EndpointId {
   if (!isEndpointId(text)) throw notFound('endpoint', text)
   return text

@@ -15,7 +15,7 @@ import {
 } from '../schemas/account.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 
-/** Credentials of container registries. They are never shown, and replaced by deleting and saving anew. */
+/** Routes of registry credentials. They are never shown. To replace one, delete it and save a new one. */
 export function registryRoutes({ registries }: { readonly registries: Registries }): RestRoute[] {
   const tag = 'Registries'
   return [
@@ -81,7 +81,7 @@ export function registryRoutes({ registries }: { readonly registries: Registries
   ]
 }
 
-/** Network volumes: folders of this host that workers of an endpoint share. */
+/** Routes of network volumes: folders of this host that workers of an endpoint share. */
 export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRoute[] {
   const tag = 'Network volumes'
   const one = '/v2/network-volumes/{id}'

@@ -8,11 +8,11 @@ import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { CreateTemplate, TemplateBody, TemplateList, UpdateTemplate } from '../schemas/template.ts'
 
 const TAG = 'Templates'
-/** Disk of a template where its creator says nothing, in GB. */
+/** Default disk of a new template, in GB. */
 const DISK_GB = 10
 const ONE = '/v2/templates/{id}'
 
-/** Templates of the caller. */
+/** Routes of the caller's templates. */
 export function templateRoutes({ templates }: { readonly templates: Templates }): RestRoute[] {
   return [
     route(

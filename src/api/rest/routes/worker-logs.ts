@@ -9,21 +9,21 @@ import { type RestRoute, route } from '../route.ts'
 import { LastEventId, LogQuery } from '../schemas/logs.ts'
 import { endpointId } from './serverless.ts'
 
-/** What the route of worker logs uses. */
+/** Dependencies of the worker logs route. */
 export interface WorkerLogParts {
   readonly endpoints: Endpoints
   readonly logs: LogReading
-  /** The server stops. */
+  /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal
 }
 
-/** Official clients take a silence of some seconds for the end of a snapshot; this is longer. */
+/** Longer than the pause of some seconds that official clients treat as the end of a snapshot, in ms. */
 const LINGER_MS = 15_000
 
 const NAME = z.string().min(1).max(191)
 const EVENTS = asEvents(dataOf, false)
 
-/** What one worker prints, and what is told of it, as server-sent events. */
+/** Output and events of one worker, as server-sent events. */
 export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): RestRoute[] {
   return [
     route(

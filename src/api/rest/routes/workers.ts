@@ -8,7 +8,7 @@ import { WorkerDetail, WorkerList } from '../schemas/worker.ts'
 import { workerDetail, workerList } from '../worker-view.ts'
 import { endpointId } from './serverless.ts'
 
-/** What the routes of workers use. */
+/** Dependencies of the worker routes. */
 export interface WorkerParts {
   readonly workers: WorkerReading
   readonly clock: Clock
@@ -16,7 +16,7 @@ export interface WorkerParts {
 
 const ALL = '/v2/serverless/{id}/workers'
 
-/** The workers of an endpoint, and one of them; the latter and what is told of ended ones are additions to the public contract. */
+/** The workers of an endpoint, and one worker. The single worker and ended workers are additions to the public contract. */
 export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
   return [
     route(

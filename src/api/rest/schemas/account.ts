@@ -13,7 +13,7 @@ export const RegistryList = z
   .object({ registries: z.array(RegistryBody), pagination: Pagination })
   .openapi('ListRegistriesResponse')
 
-/** What saves a credential. */
+/** Body that saves a credential. */
 export const CreateRegistry = { name: Name, username: text(MAX_CREDENTIAL), password: text(MAX_CREDENTIAL) }
 
 const VolumeType = z.enum(['STANDARD', 'HIGH_PERFORMANCE']).openapi('VolumeType')
@@ -29,7 +29,7 @@ export const VolumeList = z
   .object({ networkVolumes: z.array(VolumeBody), pagination: Pagination })
   .openapi('ListNetworkVolumesResponse')
 
-/** What makes a volume. */
+/** Body that creates a volume. */
 export const CreateVolume = {
   name: Name,
   size: VolumeSize,
@@ -37,7 +37,7 @@ export const CreateVolume = {
   type: VolumeType.default('STANDARD'),
 }
 
-/** What changes a volume. */
+/** Body that changes a volume. */
 export const UpdateVolume = { name: Name.optional(), size: VolumeSize.optional() }
 
 const SecretName = z
@@ -70,10 +70,10 @@ export const SecretList = z
 /** The query of the list of secrets. */
 export const SecretQuery = { ...PageQuery, name: z.string().min(1).max(191).optional() }
 
-/** What makes a secret. */
+/** Body that creates a secret. */
 export const CreateSecret = { name: SecretName, value: SecretValue, description: SecretDescription.optional() }
 
-/** What changes a secret. */
+/** Body that changes a secret. */
 export const UpdateSecret = { value: SecretValue.optional(), description: SecretDescription.nullable().optional() }
 
 const SshKey = z.string().max(MAX_SSH_KEY).regex(SSH_KEY, 'must be of the form: type key comment')
@@ -81,7 +81,7 @@ const SshKey = z.string().max(MAX_SSH_KEY).regex(SSH_KEY, 'must be of the form: 
 /** The public SSH keys of the caller. */
 export const SshKeys = z.object({ keys: z.array(z.string()) }).openapi('SshKeys')
 
-/** What replaces all public SSH keys. */
+/** Body that replaces all public SSH keys. */
 export const UpdateSshKeys = { keys: z.array(SshKey).max(MAX_SSH_KEYS) }
 
 const Level = z.enum(['none', 'read', 'write'])
@@ -117,12 +117,12 @@ export const KeyBody = z
 /** The shape of {@link KeyBody}. */
 export type KeyBody = z.infer<typeof KeyBody>
 
-/** A page of the keys of endpoints. */
+/** A page of endpoint keys. */
 export const EndpointKeyList = z
   .object({ keys: z.array(KeyBody), pagination: Pagination })
   .openapi('ListEndpointKeysResponse')
 
-/** A new API key, the only time that it is shown. */
+/** A new API key. The key is shown only once. */
 export const CreatedKeyBody = KeyBody.extend({ key: z.string() }).openapi('CreatedApiKey')
 
 /** All keys of the caller's account. */
@@ -130,7 +130,7 @@ export const KeyList = z.object({ keys: z.array(KeyBody) }).openapi('ListApiKeys
 
 const Expiry = z.iso.datetime({ offset: true }).openapi({ format: 'date-time' })
 
-/** What makes a key. */
+/** Body that creates a key. */
 export const CreateKey = {
   name: Name,
   scope: Scope.default({ type: 'all' }),
@@ -139,7 +139,7 @@ export const CreateKey = {
   account: Id.optional(),
 }
 
-/** What changes a key. */
+/** Body that changes a key. */
 export const UpdateKey = {
   name: Name.optional(),
   scope: Scope.optional(),
@@ -154,7 +154,7 @@ const Limits = z.strictObject(
 )
 type GivenLimitShape = Record<AccountLimitName, z.ZodOptional<typeof Limit>>
 
-/** An account of this installation, with the limits that it was given of its own. */
+/** An account of this installation with its own limits. */
 export const AccountBody = z
   .object({
     id: z.string(),
@@ -168,10 +168,10 @@ export const AccountBody = z
 /** All accounts of this installation. */
 export const AccountList = z.object({ accounts: z.array(AccountBody) }).openapi('ListAccountsResponse')
 
-/** What makes an account. */
+/** Body that creates an account. */
 export const CreateAccount = { name: Name }
 
-/** What changes an account. */
+/** Body that changes an account. */
 export const UpdateAccount = {
   name: Name.optional(),
   deleteRunningEndpoints: z.boolean().optional(),
@@ -180,5 +180,5 @@ export const UpdateAccount = {
 
 const Figure = z.object({ used: z.number(), limit: z.number().nullable() })
 
-/** What an account has, and its limits. */
+/** Usage and limits of an account. */
 export const AccountQuotas = z.object({ quotas: z.record(z.string(), Figure) }).openapi('AccountQuotas')

@@ -6,7 +6,7 @@ const Time = z.iso.datetime({ offset: true }).openapi({ format: 'date-time' }).o
 const BucketSize = z.enum(BUCKET_SIZES)
 const Amount = z.number()
 
-/** What time is asked for. */
+/** Time range of a bill. */
 export const BillingTimeQuery = {
   startTime: Time,
   endTime: Time,
@@ -14,7 +14,7 @@ export const BillingTimeQuery = {
   lastN: z.coerce.number().int().min(1).optional().openapi({ type: 'integer', minimum: 1 }),
 }
 
-/** The query of a bill. */
+/** Query of a bill. */
 export const BillingQuery = { ...BillingTimeQuery, serverlessId: z.string().max(191).optional() }
 
 const amounts = {

@@ -106,10 +106,10 @@ function integer(min: number) {
   return z.coerce.number().int().min(min).max(maximum).openapi({ type: 'integer', minimum: min, maximum })
 }
 
-/** Numbers of vCPUs that can be asked about: powers of two. */
+/** Accepted numbers of vCPUs: powers of two. */
 export const ASKED_VCPUS = Array.from({ length: 10 }, (_, n) => 2 ** (n + 1))
 
-/** What the list of GPU types can be asked. */
+/** Query of the list of GPU types. */
 export const GpuQuery = {
   include: Include,
   product: commaList(z.enum(['POD', 'CLUSTER', 'SERVERLESS'])),
@@ -123,7 +123,7 @@ export const GpuQuery = {
     .optional(),
 }
 
-/** What the list of CPU flavors can be asked. */
+/** Query of the list of CPU flavors. */
 export const CpuQuery = {
   include: Include,
   product: commaList(z.enum(['POD', 'SERVERLESS'])),
@@ -132,10 +132,10 @@ export const CpuQuery = {
 
 const DataCenterInclude = commaList(z.enum(['GPU_AVAILABILITY', 'CPU_AVAILABILITY']))
 
-/** What one data center can be asked. */
+/** Query of one data center. */
 export const DataCenterQuery = { include: DataCenterInclude }
 
-/** What the list of data centers can be asked. */
+/** Query of the list of data centers. */
 export const DataCenterListQuery = {
   include: DataCenterInclude,
   regions: commaList(Region),

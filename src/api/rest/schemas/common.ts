@@ -22,10 +22,10 @@ export const CudaVersion = z
   .max(MAX_CUDA_VERSION)
   .regex(/^\d+\.\d+$/, 'must be of the form major.minor')
 
-/** The id of something that is referred to. */
+/** The id of a referenced resource. */
 export const Id = z.string().min(1).max(191)
 
-/** An id of the catalogue, which the document lists; one that it has not is refused with a sentence of its own. */
+/** An id of the catalogue. The document lists the ids; an unknown one is refused with its own sentence. */
 export function listed(ids: readonly string[]) {
   return z
     .string()
@@ -33,15 +33,15 @@ export function listed(ids: readonly string[]) {
     .openapi({ enum: [...ids] })
 }
 
-/** Text with something in it. @param max most characters */
+/** Non-empty text. @param max maximum characters */
 export function text(max: number) {
   return z.string().min(1, { abort: true }).max(max).regex(/\S/, 'must not be empty')
 }
 
-/** What people call a thing. */
+/** Display name. */
 export const Name = text(191)
 
-/** The query of a list. */
+/** Query of a paged list. */
 export const PageQuery = {
   cursor: z.string().regex(CURSOR, 'is not one that an earlier page has returned').optional(),
   limit: z.coerce
@@ -53,12 +53,12 @@ export const PageQuery = {
     .openapi({ type: 'integer', minimum: 1, maximum: 1000, default: 1000 }),
 }
 
-/** Where a list goes on. */
+/** Cursor of the next page. */
 export const Pagination = z
   .object({ nextCursor: z.string().nullable(), hasNextPage: z.boolean() })
   .openapi('Pagination')
 
-/** What a list says about its end. */
+/** Page information of a list. */
 export function pagination(nextCursor: string | null): z.output<typeof Pagination> {
   return { nextCursor, hasNextPage: nextCursor !== null }
 }

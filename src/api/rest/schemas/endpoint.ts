@@ -46,7 +46,7 @@ const Workers = z
   })
   .openapi('EndpointWorkers')
 
-/** What is left out is shown as it will be; the idle time does not apply to a queue that scales on requestCount. */
+/** Defaults of omitted members. The idle timeout does not apply to a queue that scales on requestCount. */
 const WorkersCreated = z.strictObject({
   min: z.int().min(0).max(MAX_WORKERS).optional().openapi({ default: 0 }),
   max: z.int().min(0).max(MAX_WORKERS).optional().openapi({ default: 3 }),
@@ -68,7 +68,7 @@ const CpuGiven = z
       .openapi({ enum: [2, 4, 8, 16, 32] }),
   })
   .openapi('CreateCpuConfig')
-/** GraphQL makes workers of one vCPU, too. */
+/** GraphQL also creates workers with one vCPU. */
 const CpuShown = z
   .object({ id: z.string().min(1), vcpuCount: z.int().min(1), memory: z.int().min(1) })
   .openapi('CpuConfig')
@@ -126,7 +126,7 @@ const GpuShown = z
 /** An image reference, or `dir:<path>`. */
 export const Image = text(1_000)
 
-/** Names and values have rules whose sentences name the variable; the document shows them. */
+/** Rules of names and values are checked elsewhere, with sentences that name the variable. The document shows the rules. */
 const ENVIRONMENT_KEYWORDS = { propertyNames: { pattern: ENV_NAME.source }, maxProperties: MAX_ENV_VARIABLES }
 const Environment = z
   .record(z.string(), z.string().openapi({ maxLength: MAX_TEXT, pattern: '^[^\\u0000]*$' }))
@@ -145,7 +145,7 @@ export const ContainerShape = {
   registry: Id.nullable().optional(),
 }
 
-/** The members of a container configuration in an answer. */
+/** The members of a container configuration in a response. */
 export const ContainerShown = {
   args: z.string(),
   disk: z.int().min(1),
@@ -157,11 +157,11 @@ export const ContainerShown = {
 
 const Ids = z.array(Id).max(100)
 const Locations = z.array(listed(LOCATIONS)).max(100)
-/** The rule is in core, whose sentence names the forms; the document shows it. */
+/** Core checks the rule, with a sentence that names the accepted forms. The document shows it. */
 const ModelReferences = z.array(z.string().max(1_000).openapi({ pattern: MODEL_REFERENCE.source })).max(MAX_ITEMS)
 const Timeout = z.int().min(5_000).max(604_800_000)
 
-/** What makes an endpoint. */
+/** Body that creates an endpoint. */
 export const CreateEndpoint = {
   ...ContainerShape,
   name: Name,
@@ -178,7 +178,7 @@ export const CreateEndpoint = {
   templateId: Id.optional(),
 }
 
-/** What changes an endpoint; members that are left out are kept. */
+/** Body that changes an endpoint. Omitted members are kept. */
 export const UpdateEndpoint = {
   ...ContainerShape,
   name: Name.optional(),
@@ -242,7 +242,7 @@ const Release = z
   })
   .openapi('Release')
 
-/** The releases of an endpoint, newest first, and how far the newest has got. */
+/** The releases of an endpoint, newest first, with the progress of the newest. */
 export const ReleaseList = z
   .object({
     endpointVersion: z.int().nullable(),

@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi'
 import { parseInstant } from '../../../core/instants.ts'
 import { readEventId } from '../../../core/observing/log-cursor.ts'
 
-/** Who wrote a line. */
+/** Source of a log line. */
 export const LogSource = z.enum(['container', 'system']).openapi('LogSource')
 
-/** The query of logs. */
+/** Query of logs. */
 export const LogQuery = {
   source: LogSource.optional(),
   tail: z.coerce
@@ -22,7 +22,7 @@ export const LogQuery = {
     .optional(),
 }
 
-/** The id of the last event that a reader has: all behind it is sent. An instant alone does as well. */
+/** Id of the last event that the reader has, or an instant. Events after it are sent. */
 export const LastEventId = z
   .string()
   .refine(

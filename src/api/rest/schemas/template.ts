@@ -14,14 +14,14 @@ const Mounts = z
   })
   .openapi('TemplateMounts')
 
-/** Other surfaces take smaller volumes. */
+/** Other surfaces accept smaller volumes. */
 const MountsShown = z
   .strictObject({ persistent: z.strictObject({ size: z.int().min(1), path: z.string() }).optional() })
   .openapi('TemplateMountsShown')
 
 const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
 
-/** What makes a template. */
+/** Body that creates a template. */
 export const CreateTemplate = {
   ...ContainerShape,
   name: Name,
@@ -35,7 +35,7 @@ export const CreateTemplate = {
   allowedCudaVersions: CudaVersions.optional(),
 }
 
-/** What changes a template; members that are left out are kept. */
+/** Body that changes a template. Omitted members are kept. */
 export const UpdateTemplate = {
   ...ContainerShape,
   name: Name.optional(),
@@ -77,7 +77,7 @@ export const CatalogTemplateList = z
   .object({ templates: z.array(TemplateBody) })
   .openapi('ListCatalogTemplatesResponse')
 
-/** Which templates of the catalogue are asked for. */
+/** Query of the catalogue's templates. */
 export const CatalogTemplateQuery = {
   source: z.enum(['official', 'verified', 'community']).default('official').openapi({ default: 'official' }),
 }

@@ -8,7 +8,7 @@ const Count = z.int().min(0)
 
 const Status = z.enum(WORKER_STATUSES).openapi('WorkerStatus')
 
-/** What is shown of every worker. What comes after `startedAt` is ours. */
+/** Members of every worker. Those after `startedAt` are additions to the public contract. */
 const common = {
   id: z.string(),
   isStale: z.boolean(),
@@ -35,7 +35,7 @@ const TimeLine = z
 
 const Exit = z.object({ code: z.int().nullable(), signal: z.string().nullable(), cause: z.string() })
 
-/** What is shown of one that has ended, or of one alone. */
+/** Members of an ended worker, or of a single one. */
 const more = {
   ...common,
   status: z.enum([...WORKER_STATUSES, 'EXITED']),
@@ -48,7 +48,7 @@ const more = {
 
 const EndedWorker = z.object({ ...more, exit: Exit.nullable() }).openapi('EndedWorker')
 
-/** The workers of an endpoint that have not ended; with those that have, where they are asked for. */
+/** Workers of an endpoint that have not ended, and the ended ones if requested. */
 export const WorkerList = z
   .object({
     workers: z.array(WorkerBody),
@@ -63,7 +63,7 @@ export const WorkerList = z
 /** The shape of {@link WorkerList}. */
 export type WorkerList = z.infer<typeof WorkerList>
 
-/** One worker with its time line, its jobs, and how it ended. */
+/** One worker with its history, its jobs, and how it ended. */
 export const WorkerDetail = z
   .object({
     ...more,
