@@ -1,6 +1,6 @@
 /**
- * Collects what is asked for in one moment and reads it at once. It keeps nothing: who asks later sees what has changed
- * meanwhile.
+ * Collects the keys loaded in the same tick and reads them together. It caches nothing: a later load sees
+ * later changes.
  */
 export class OperationBatch<Key, Value> {
   readonly #read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>
@@ -10,7 +10,7 @@ export class OperationBatch<Key, Value> {
     this.#read = read
   }
 
-  /** Null for a key that the reading did not find. */
+  /** Loads one key. Null: the read did not find it. */
   async load(key: Key): Promise<Value | null> {
     this.#open ??= this.#begin()
     const { keys, values } = this.#open
@@ -20,7 +20,7 @@ export class OperationBatch<Key, Value> {
 
   #begin() {
     const keys = new Set<Key>()
-    // Resolvers of one list run one after the other without a pause, so all of them have asked by then.
+    // Resolvers of one list run in the same tick, so this read has the keys of all of them.
     const values = Promise.resolve().then(() => {
       this.#open = null
       return this.#read([...keys])

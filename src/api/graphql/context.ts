@@ -3,20 +3,20 @@ import { AppError } from '../../core/errors.ts'
 import type { Loaders } from './loaders.ts'
 import type { GraphqlParts } from './parts.ts'
 
-/** What each resolver is given: the caller, null for an anonymous one, and what is read for the request as a whole. */
+/** Context of a resolver: the caller (null: anonymous) and the loaders of the request. */
 export interface GraphqlContext {
   readonly caller: Caller | null
   readonly loaders: Loaders
-  /** Where the caller is; null where that is not known. */
+  /** Address of the caller; null if unknown. */
   readonly address: () => string | null
 }
 
-/** A resolver that gets the caller, who may write. */
+/** Wraps a resolver so that it gets the caller, who may write. */
 export type Writing = <Arguments, Result>(
   run: (caller: Caller, args: Arguments) => Promise<Result>,
 ) => (_: unknown, args: Arguments, context: GraphqlContext, info: { readonly fieldName: string }) => Promise<Result>
 
-/** Makes resolvers of mutations, each of which is told once it was made. @throws AppError `unauthorized` without a key, `forbidden` without the right */
+/** Makes resolvers of mutations, which emit an event for each change. @throws AppError `unauthorized` without a key, `forbidden` without the right */
 export function writingFor({ access, emit }: Pick<GraphqlParts, 'access' | 'emit'>): Writing {
   return run =>
     async (_, args, { caller, address }, { fieldName: operation }) => {
@@ -36,7 +36,7 @@ export function writingFor({ access, emit }: Pick<GraphqlParts, 'access' | 'emit
     }
 }
 
-/** What a mutation was about: the id of what it gave, or what its arguments name it by. */
+/** Id of the object that a mutation changed: from its result, or from its arguments. */
 function objectOf(result: unknown, args: unknown): string | null {
   const { input = {}, ...rest } = Object(args) as Record<string, unknown>
   return idIn(result) ?? idIn({ ...rest, ...Object(input) })

@@ -2,15 +2,15 @@ import { GraphQLError } from 'graphql'
 import { renderFields, toAppError } from '../../core/errors.ts'
 import { graphqlSentence } from './field-names.ts'
 
-/** A refusal of what Runyard does not have, so that people see more than a field that their client's schema knows. */
+/** An error for an unsupported feature, with a message for people. */
 export function unsupported(what: string): never {
   throw new GraphQLError(`not supported: ${what}`, { extensions: { code: 'not_supported' } })
 }
 
 /**
- * An error as callers see it: with its sentence where it is meant for people, without a cause otherwise. Only a missing
- * key (401) and a store that is away (503) change the status of the answer.
- * @param report is told the cause of what callers do not get to see
+ * An error as callers see it: with its message if that is meant for people, without the cause otherwise. Only a missing
+ * key (401) and an unavailable database (503) change the response status.
+ * @param report receives the cause of an error that callers do not see
  */
 export function shownError(error: unknown, report: (cause: unknown) => void): GraphQLError {
   const found = error instanceof GraphQLError ? error : null

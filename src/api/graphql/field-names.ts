@@ -1,6 +1,6 @@
 import { type FieldNames, type FieldProblem, problemSentence } from '../../core/field-problem.ts'
 
-/** What GraphQL calls the fields of the model; those that are left out have the same name. */
+/** Names of model fields in GraphQL. Omitted fields have the same name. */
 const GRAPHQL_NAMES: FieldNames = {
   image: 'imageName',
   args: 'dockerArgs',

@@ -1,6 +1,6 @@
 import { StaticPage } from '../static-page.ts'
 
-/** What the page may do: run what is in it, and talk to this server. */
+/** Content Security Policy: the page may run its own scripts and connect to this server. */
 const POLICY = [
   ...["default-src 'none'", "script-src 'unsafe-inline' blob:", 'worker-src blob:', "style-src 'unsafe-inline'"],
   ...["img-src 'self' data:", 'font-src data:', "connect-src 'self'"],
@@ -20,7 +20,7 @@ const QUERY = `# Put an API key into the headers below: {"Authorization": "Beare
 }
 `
 
-/** Whether a browser asks for a page rather than a client for an answer. */
+/** Whether the request is from a browser that wants the page. */
 export function wantsPage(request: Request): boolean {
   const { pathname } = new URL(request.url)
   return (
@@ -28,7 +28,7 @@ export function wantsPage(request: Request): boolean {
   )
 }
 
-/** GraphiQL as one page that loads nothing from elsewhere. It has no key; people type theirs into its headers editor. */
+/** GraphiQL as one page without external resources. It has no key: people enter theirs in its headers editor. */
 export function graphiql(request: Request): Promise<Response> {
   return page.answer(request)
 }
@@ -40,7 +40,7 @@ const page = new StaticPage(render, {
   'x-content-type-options': 'nosniff',
 })
 
-/** Nine megabytes, so it is loaded only where somebody opens it. */
+/** Nine megabytes, so it is loaded only when the page is opened. */
 async function render(): Promise<string> {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql')
   return renderGraphiQL({

@@ -42,15 +42,15 @@ export type EndpointInput = { readonly name: string } & GivenTemplateInput<{
   cloudStorageConfig: unknown
 }>
 
-/** What an input amounts to, with everything that is wrong with its form. */
+/** The result of reading an input, with all problems of its form. */
 export interface EndpointReading {
   readonly config: Partial<EndpointConfig>
   readonly failures: readonly string[]
 }
 
 /**
- * The configuration that an input gives; fields that it leaves out stay out.
- * @param before the endpoint that it changes; null when it makes one
+ * The configuration in an input. Omitted fields stay omitted.
+ * @param before the endpoint to change; null for a new one
  */
 export function readEndpointInput(input: EndpointInput, before: EndpointConfig | null): EndpointReading {
   const failures: string[] = [...unsupportedFields(input)]
@@ -65,7 +65,7 @@ export function readEndpointInput(input: EndpointInput, before: EndpointConfig |
   if (input.workersMax != null) config.workersMax = input.workersMax
   if (input.workersPFBTarget != null) config.workersPfbTarget = input.workersPFBTarget
   if (input.idleTimeout != null) config.idleTimeoutS = input.idleTimeout
-  // Clients that have no opinion send 0.
+  // Clients send 0 for "not set".
   if (input.executionTimeoutMs) config.executionTimeoutMs = input.executionTimeoutMs
   if (input.flashBootType != null) config.flashboot = input.flashBootType
   if (input.locations != null) config.locations = commaList(input.locations)
@@ -100,7 +100,7 @@ function readScaler(
   before: Scaler | null,
   failures: string[],
 ): Scaler | null {
-  // Load-balancing endpoints know one scaler: an endpoint that becomes one gets it without being told.
+  // Load-balancing endpoints have only one scaler, so an endpoint that becomes one gets it by default.
   const kept = before !== null && (type === 'QUEUE' || before.type === 'REQUEST_COUNT') ? before : null
   if (!input.scalerType && input.scalerValue == null) {
     return kept === before ? null : ENDPOINT_DEFAULTS.scaler[type]
@@ -132,7 +132,7 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
     kind: 'gpu',
     ...selection,
     count: gpuCount ?? gpu?.count ?? 1,
-    // Setting one limit clears the other, which it excludes.
+    // The two limits exclude each other: setting one clears the other.
     allowedCudaVersions:
       allowedCudaVersions != null
         ? commaList(allowedCudaVersions)
@@ -151,13 +151,13 @@ function readInstance(id: string, failures: string[]): CpuConfig[] {
   return []
 }
 
-/** The configuration that an id such as `cpu3g-4-16` stands for; null for anything else. */
+/** CPU configuration of an id such as `cpu3g-4-16`; null for other text. */
 export function parseInstanceId(id: string): CpuConfig | null {
   const parts = /^([a-z0-9]+)-([1-9]\d{0,3})-([1-9]\d{0,5})$/.exec(id)
   return parts === null ? null : { flavor: parts[1]!, vcpuCount: Number(parts[2]) }
 }
 
-/** A list counts before the single one, which clients send along empty. */
+/** The list takes precedence over the single value, which clients also send, empty. */
 function readVolumes({ networkVolumeId, networkVolumeIds }: EndpointInput): VolumeId[] | null {
   const listed = (networkVolumeIds ?? []).flatMap(volume => volume?.networkVolumeId || [])
   if (listed.length > 0) return listed as VolumeId[]

@@ -4,27 +4,27 @@ import { maxDepthPlugin } from '@escape.tech/graphql-armor-max-depth'
 import { GraphQLError, Lexer, parse, Source, TokenKind, type ValidationContext } from 'graphql'
 import type { Plugin } from 'graphql-yoga'
 
-/** Bytes of a request; a secret's value may have 16 MiB, and JSON writes what is common in texts as two. */
+/** Maximum bytes of a request. A secret's value may have 16 MiB, and JSON escapes common characters as two. */
 const MAX_BODY_BYTES = 33 * 1024 * 1024
-/** Bytes of a request without a key, which can only ask. */
+/** Maximum bytes of a request without a key, which can only query. */
 const MAX_ANONYMOUS_BODY_BYTES = 128 * 1024
-/** Characters of a document; longer values are sent as variables. */
+/** Maximum characters of a document. Longer values are sent as variables. */
 const MAX_CHARACTERS = 1024 * 1024
-/** Words and signs of a document; a template with 200 variables has about 2,000. */
+/** Maximum tokens of a document. A template with 200 variables has about 2,000. */
 const MAX_TOKENS = 20_000
 const MAX_DEPTH = 12
-/** Brackets within brackets: the parser calls itself for each. Values that clients write into documents have few. */
+/** Maximum nesting of brackets, because the parser is recursive. Values that clients write into documents nest little. */
 const MAX_BRACKETS = 100
 const MAX_ALIASES = 50
-/** Fields count 1, objects 2, each times 1.5 for every level that they are deep; the largest query of a client has 200. */
+/** Maximum cost of a query. A field costs 1, an object 2, times 1.5 for each level. The largest query of a client costs 200. */
 const MAX_COST = 1_000
 
-/** How many bytes a request may have. */
+/** Maximum bytes of a request. */
 export function maxBodyBytes(hasKey: boolean): number {
   return hasKey ? MAX_BODY_BYTES : MAX_ANONYMOUS_BODY_BYTES
 }
 
-/** Bounds on what one document can ask for. Introspection is free of those of depth and cost. */
+/** Limits of one document. Introspection is exempt from the limits of depth and cost. */
 export function limitPlugins(): Plugin[] {
   const inOwnWords = {
     propagateOnRejection: false,
@@ -50,7 +50,7 @@ export function limitPlugins(): Plugin[] {
 const OPENING: ReadonlySet<string> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L])
 const CLOSING: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R])
 
-/** Looks at the tokens before the parser does, whose stack has an end. @throws GraphQLError when it is too long or has too many brackets within brackets */
+/** Checks the tokens before the recursive parser runs. @throws GraphQLError if the document is too long or nested too deep */
 function requireFlat(source: Source): void {
   if (source.body.length > MAX_CHARACTERS)
     throw new GraphQLError(`the document has more than ${MAX_CHARACTERS} characters; send long values as variables`)

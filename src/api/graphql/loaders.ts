@@ -10,17 +10,17 @@ import { mapConcurrently } from '../../services/map-concurrently.ts'
 import { OperationBatch } from './batch.ts'
 import type { GraphqlParts } from './parts.ts'
 
-/** From so many on, one read of all is cheaper than a read of each. */
+/** Up to this number of items, reading each is cheaper than reading all. */
 const FEW = 3
-/** So many reads at once where there is one for each. */
+/** Maximum concurrent reads of single items. */
 const CONCURRENCY = 16
 
-/** What belongs to endpoints, read for a whole list of them at once. All of it is the caller's own. */
+/** Loads what belongs to endpoints, for a whole list at once. Everything belongs to the caller. */
 export interface Loaders {
   template(endpoint: Endpoint): Promise<Template | null>
-  /** Those that have not ended. */
+  /** Workers that have not ended. */
   workers(endpoint: Endpoint): Promise<readonly Worker[]>
-  /** Those that wait for a place on the machine. */
+  /** Workers that wait for placement. */
   queued(endpoint: Endpoint): Promise<readonly QueuedWorker[]>
   key(endpoint: Endpoint): Promise<string | null>
   volume(id: VolumeId): Promise<NetworkVolume | null>

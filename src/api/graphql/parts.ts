@@ -11,7 +11,7 @@ import type { Catalog } from '../../services/hardware/catalog.ts'
 import type { Registries } from '../../services/secrets/registries.ts'
 import type { Secrets } from '../../services/secrets/secrets.ts'
 
-/** What the GraphQL surface uses. */
+/** Dependencies of the GraphQL surface. */
 export interface GraphqlParts {
   readonly access: Access
   readonly accounts: Accounts

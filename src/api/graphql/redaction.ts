@@ -1,16 +1,16 @@
-/** What a request calls what nobody is to see again. */
+/** Names of members whose values are hidden in errors. */
 const HIDDEN = ['value', 'password']
 const INLINE = /\b(?:value|password)\s*:\s*("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|[^\s,})\]]+)/g
-/** Shorter ones are in every sentence. */
+/** Minimum length of a hidden value. Shorter text occurs in ordinary messages. */
 const LEAST = 4
 const MOST_TEXTS = 1_000
 const MOST_LENGTH = 20_000
 
 /**
- * An answer whose errors do not repeat the values of secrets and passwords that the request had: GraphQL puts what it cannot
- * read into its sentences.
- * @param answer as JSON
- * @param body of the request, as it was received, or its value
+ * Removes values of secrets and passwords of the request from the errors of a response: GraphQL quotes what it cannot
+ * read in its messages.
+ * @param answer the response as JSON
+ * @param body the request body, as received or parsed
  */
 export function withoutSecrets(answer: string, body: unknown): string {
   if (!answer.includes('"errors"')) return answer
@@ -19,7 +19,7 @@ export function withoutSecrets(answer: string, body: unknown): string {
   const texts = hiddenTexts(body)
   for (const error of read.errors) {
     error.message = withoutTexts(withoutStrings(error.message), texts)
-    // What the parser of JSON says quotes the body.
+    // Messages of the JSON parser quote the body.
     delete error.extensions?.originalError
   }
   return JSON.stringify(read)
@@ -36,7 +36,7 @@ function withoutTexts(message: string, texts: readonly string[]): string {
   return texts.reduce((rest, text) => rest.replaceAll(text, '[hidden]'), message)
 }
 
-/** Each text also as it looks inside of quotes, the longest first. */
+/** The values to hide, plain and JSON-escaped, longest first. */
 function hiddenTexts(body: unknown): string[] {
   const { query, variables } = requestOf(body)
   const inline = [...query.matchAll(INLINE)].map(match => match[1]!.replace(/^"+|"+$/g, ''))
@@ -57,7 +57,7 @@ function requestOf(body: unknown): { query: string; variables: unknown } {
   }
 }
 
-/** All that is in members which are to be hidden. @param hidden whether the value is in one */
+/** All text in hidden members. @param hidden whether the value is in one */
 function leaves(value: unknown, hidden: boolean): string[] {
   if (typeof value !== 'object' || value === null) return hidden ? [String(value)] : []
   return Object.entries(value).flatMap(([name, member]) => leaves(member, hidden || HIDDEN.includes(name)))

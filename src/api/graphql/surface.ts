@@ -21,7 +21,7 @@ type SurfaceParts = GraphqlParts & { readonly room: BodyRoom; readonly bodies: B
 
 /**
  * GraphQL at `/graphql`. Errors are HTTP 200 with `errors`, except a bad key and an anonymous mutation, which are 401.
- * Without a key only what is public can be asked. Browsers get GraphiQL.
+ * Without a key only public fields can be queried. Browsers get GraphiQL.
  */
 export function graphqlSurface(parts: SurfaceParts): Surface {
   const yoga = createYoga<GraphqlContext>({
@@ -32,7 +32,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
     logging: false,
     cors: false,
     multipart: false,
-    // Clients write their values into the documents, so there is nothing to find in it again.
+    // No parser cache: clients write their values into the documents, so documents rarely repeat.
     parserAndValidationCache: false,
     maxRequestBodySize: false,
     maskedErrors: { maskError: error => shownError(error, cause => reportCause(parts, cause)) },
@@ -51,7 +51,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
         const answer = await yoga.fetch(new Request(request.url, init), context)
         const text = withoutSecrets(await answer.text(), large ?? body ?? '')
         const headers = new Headers([...answer.headers])
-        // It is that of the text before.
+        // The length is that of the text before redaction.
         headers.delete('content-length')
         return new Response(text, { status: statusOf(answer, text), headers })
       }
@@ -74,15 +74,15 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
 }
 
 /**
- * Variables that do not fit are errors like the others, 200 for who takes plain JSON: clients that look at the status first
- * would not show the sentence.
+ * Status of a response. Invalid variables are ordinary errors (200) for clients of plain JSON: a client that checks the status first
+ * would not show the message.
  */
 function statusOf({ status, headers }: Response, text: string): number {
   const plain = (headers.get('content-type') ?? '').startsWith('application/json')
   return status === 400 && plain && text.startsWith('{"errors":[{"message":"Variable \\"$') ? 200 : status
 }
 
-/** A large request is parsed already. */
+/** Replaces the parser for large requests, which are parsed already. */
 const largeRequests: Plugin<object, GraphqlContext & { readonly large?: object }> = {
   onRequestParse({ serverContext, setRequestParser }) {
     const { large } = serverContext
@@ -102,7 +102,7 @@ async function readLarge(bodies: BodyParser, request: Request, pieces: Pieces): 
   return value
 }
 
-/** Variables come in the body, as JSON or as a form, or in the address. */
+/** Refuses requests nested too deep. Variables are in the body (JSON or form) or in the URL. */
 function refuseDeep(request: Request, body: string | null): void {
   const isForm = (request.headers.get('content-type') ?? '').startsWith('application/x-www-form-urlencoded')
   const fields = [new URL(request.url).searchParams, ...(isForm && body !== null ? [new URLSearchParams(body)] : [])]

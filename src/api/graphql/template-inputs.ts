@@ -1,7 +1,7 @@
 import type { TemplateCategory, TemplateInput } from '../../core/endpoints/template.ts'
 import type { RegistryId } from '../../core/ids.ts'
 
-/** One variable of an environment. */
+/** One environment variable. */
 export interface Variable {
   readonly key: string
   readonly value: string
@@ -37,13 +37,13 @@ export type SaveTemplateFields = TemplateFields &
     isPublic: boolean
   }>
 
-/** What an input amounts to, with everything that is wrong with its form. */
+/** The result of reading an input, with all problems of its form. */
 export interface TemplateReading {
   readonly template: Partial<TemplateInput>
   readonly failures: readonly string[]
 }
 
-/** The fields of a template that an input gives; fields that it leaves out stay out. */
+/** The template fields of an input. Omitted fields stay omitted. */
 export function readTemplateFields(fields: SaveTemplateFields): TemplateReading {
   const input: { -readonly [Name in keyof TemplateInput]?: TemplateInput[Name] } = {}
   if (fields.name != null) input.name = fields.name
@@ -68,12 +68,12 @@ export function readTemplateFields(fields: SaveTemplateFields): TemplateReading 
 
 const NO_START_SCRIPT = 'startScript is not supported; put what it does into dockerArgs or the image'
 
-/** An environment from the list that clients send. */
+/** Environment variables from the list that clients send. */
 export function readEnv(variables: readonly (Variable | null)[]): Record<string, string> {
   return Object.fromEntries(variables.flatMap(variable => (variable === null ? [] : [[variable.key, variable.value]])))
 }
 
-/** The items of a comma list, without blanks around them. */
+/** Items of a comma-separated list, trimmed. */
 export function commaList(text: string): string[] {
   return text
     .split(',')

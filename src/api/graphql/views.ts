@@ -7,10 +7,10 @@ import type { Secret } from '../../core/secrets/secret.ts'
 import type { QueuedWorker } from '../../core/workers/placement.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 
-/** What an endpoint's own fields are resolved from. */
+/** Source value of the endpoint's resolvers. */
 export type EndpointView = ReturnType<typeof endpointView>
 
-/** An endpoint as GraphQL shows it; what takes another read is resolved when asked for. */
+/** An endpoint as GraphQL shows it. Fields that need another read are resolved on request. */
 export function endpointView(endpoint: Endpoint) {
   const { compute, scaler } = endpoint
   const gpu = compute.kind === 'gpu' ? compute : null
@@ -98,7 +98,7 @@ export function workerView({ id, state, placement }: Worker) {
   return { id, desiredStatus, gpuCount: placement?.gpus.length ?? 0 }
 }
 
-/** A worker that waits for a place, as GraphQL shows it: there is to be one. */
+/** A worker that waits for placement, as GraphQL shows it. */
 export function queuedView({ id }: QueuedWorker) {
   return { id, desiredStatus: 'RUNNING' }
 }

@@ -6,19 +6,19 @@ import type { GraphqlContext, Writing } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
 
-/** What an account is resolved from. */
+/** Source value of the account's resolvers. */
 export interface User {
   readonly caller: Caller
 }
 
-/** The caller's account; null for an anonymous one. @throws AppError `forbidden` without the right to read */
+/** The caller's account; null for an anonymous caller. @throws AppError `forbidden` without the right to read */
 export function myself({ access }: GraphqlParts, { caller }: GraphqlContext): (User & ReturnType<typeof user>) | null {
   if (caller === null) return null
   access.requireManagement(caller, 'read')
   return { caller, ...user(caller) }
 }
 
-/** An account as GraphQL shows it. There is no balance and nobody is notified, which clients take as zeros. */
+/** An account as GraphQL shows it. There is no balance and there are no notifications: clients expect zeros. */
 function user({ owner }: Caller) {
   return {
     id: owner,
@@ -35,7 +35,7 @@ function user({ owner }: Caller) {
   }
 }
 
-/** What an account owns. Lists are whole, up to 10,000 items: clients do not page through them. */
+/** Resources of an account. Lists are complete, up to 10,000 items, because clients do not page. */
 export function userFields({ accounts, billing, store }: GraphqlParts) {
   return {
     currentSpendPerHr: async ({ caller }: User) => dollars(await billing.spendPerHour(caller.owner)),

@@ -10,7 +10,7 @@ import type { GraphqlParts } from '../parts.ts'
 import type { GivenTemplateInput } from '../template-inputs.ts'
 import { templateView } from '../views.ts'
 
-/** What a worker is to have beside its GPU. */
+/** Requirements of a worker besides its GPU. */
 export interface WantedGpus {
   readonly gpuCount: number
   readonly secureCloud: boolean
@@ -21,7 +21,7 @@ export interface WantedGpus {
 type Input<Fields> = { readonly input?: GivenTemplateInput<Fields> | null }
 
 const STOCK: Readonly<Record<Availability, string | null>> = { NONE: null, LOW: 'Low', MEDIUM: 'Medium', HIGH: 'High' }
-/** vCPUs of the smallest worker of a flavor, for whose stock is asked where no size is given. */
+/** vCPUs of the smallest worker of a flavor, used for the stock if no size is given. */
 const LEAST_VCPUS = 1
 const MOST_VCPUS = 32
 
@@ -55,13 +55,13 @@ export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
   }
 }
 
-/** What of the catalogue depends on what is asked for. */
+/** Catalogue fields that depend on arguments. */
 export function catalogFields({ catalog }: GraphqlParts) {
   return {
     GpuType: {
       lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<WantedGpus>) => {
         const { vcpusHere, memoryGbHere } = gpu
-        // Machines of one's own are the secure cloud; there is no other.
+        // This machine counts as secure cloud. There is no community cloud.
         const isHere = input?.secureCloud !== false
         const isEnough = (input?.minMemoryInGb ?? 0) <= memoryGbHere && (input?.minVcpuCount ?? 0) <= vcpusHere
         const free = isHere && isEnough ? gpu.free : 0

@@ -11,7 +11,7 @@ import type { GraphqlParts } from '../parts.ts'
 import { readTemplateFields } from '../template-inputs.ts'
 import { type EndpointView, endpointView, queuedView, templateView, volumeView, workerView } from '../views.ts'
 
-/** What of an endpoint is read only where it is asked for. */
+/** Endpoint fields that are read only if requested. */
 export const endpointFields = {
   template: async ({ endpoint }: EndpointView, _: unknown, { loaders }: GraphqlContext) => {
     const template = await loaders.template(endpoint)
@@ -35,7 +35,7 @@ export const endpointFields = {
     endpoint.networkVolumeIds.map(networkVolumeId => ({ networkVolumeId })),
 }
 
-/** Where a volume of an endpoint is. */
+/** Data center of a volume of an endpoint. */
 export const endpointVolumeFields = {
   dataCenterId: async ({ networkVolumeId }: { networkVolumeId: VolumeId }, _: unknown, { loaders }: GraphqlContext) =>
     (await loaders.volume(networkVolumeId))?.dataCenter ?? null,
@@ -84,7 +84,7 @@ async function change(endpoints: Endpoints, caller: Caller, id: EndpointId, inpu
   const own = ownTemplate(input)
   if (failures.length + own.failures.length > 0) throw invalidRequest([...failures, ...own.failures])
   if (own.template !== null) {
-    // Variables of the endpoint and of its template are two things here.
+    // GraphQL keeps the endpoint's variables apart from those of its template.
     const changes = (now: Endpoint) => ({ env: now.env, ...readEndpointInput(input, now).config })
     return endpoints.updateOwnTemplate(caller, id, changes, own.template, 'kept')
   }
@@ -92,7 +92,7 @@ async function change(endpoints: Endpoints, caller: Caller, id: EndpointId, inpu
   return endpoints.update(caller, id, now => ({ ...readEndpointInput(input, now).config, ...templateId }))
 }
 
-/** A template that is given in place of an id; one with an id is not looked at. */
+/** A template given inline instead of by id. A template with an id is ignored. */
 function ownTemplate(input: EndpointInput): { template: Partial<TemplateInput> | null; failures: readonly string[] } {
   if (input.templateId || input.template == null) return { template: null, failures: [] }
   return readTemplateFields({ ...input.template, volumeInGb: input.template.volumeInGb ?? 0, isServerless: true })

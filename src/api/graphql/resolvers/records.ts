@@ -72,7 +72,7 @@ export interface RegistryFields {
 
 type RegistryChange = { readonly id: string } & { readonly [Name in keyof RegistryFields]?: string | null }
 
-/** Mutations on credentials for registries. */
+/** Mutations on registry credentials. */
 export function registryMutations({ registries }: GraphqlParts, writing: Writing) {
   return {
     saveRegistryAuth: writing(async (caller, { input }: { input?: RegistryFields | null }) => {

@@ -17,10 +17,10 @@ const FLASH_QUERIES = [
   'flashAuthRequestStatus',
 ]
 
-/** Queries about what there is not. */
+/** Queries of unsupported features. */
 export const unsupportedQueries = { pod: () => null, ...refusing(FLASH_QUERIES, NO_FLASH) }
 
-/** Mutations on what there is not, each refused with a sentence. */
+/** Mutations of unsupported features. Each is refused with a message. */
 export const unsupportedMutations = { ...refusing(POD_MUTATIONS, NO_PODS), ...refusing(FLASH_MUTATIONS, NO_FLASH) }
 
 function refusing(names: readonly string[], why: string): Record<string, () => never> {
