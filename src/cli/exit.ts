@@ -1,4 +1,4 @@
-/** Exit codes: a verb that its thing does not have; after sysexits a mistake in the arguments, data that is refused, something missing, a server that is away, a bug of ours. */
+/** Exit codes. `noSuchVerb`: the resource does not have the verb. The others follow sysexits. */
 export const EXIT = {
   noSuchVerb: 2,
   usage: 64,
@@ -9,7 +9,7 @@ export const EXIT = {
   refused: 77,
 } as const
 
-/** Ends the command with one line on standard error and an exit code. */
+/** Ends the command with a message on standard error and an exit code. */
 export class CliError extends Error {
   readonly exitCode: number
 

@@ -1,24 +1,24 @@
-/** The tests of a worker as RunPod's hub has them: `.runpod/tests.json` of its folder. */
+/** Tests of a worker in the format of RunPod's hub: `.runpod/tests.json` in its folder. */
 
-/** One job, which passes when it completes. */
+/** One test: a job, which passes if it completes. */
 export interface HubTest {
   readonly name: string
   readonly input: unknown
-  /** How long it may run, in milliseconds; null for as long as its endpoint allows. */
+  /** Execution timeout in milliseconds; null for that of the endpoint. */
   readonly timeoutMs: number | null
 }
 
-/** What a file of tests says. What asks for certain hardware is left out: tests run on the machine that there is. */
+/** Content of a test file, without hardware requirements: tests run on this machine. */
 export interface HubTests {
   readonly tests: readonly HubTest[]
-  /** Variables of the worker. */
+  /** Environment variables of the worker. */
   readonly env: Readonly<Record<string, string>>
 }
 
 const MOST_TESTS = 1_000
 const MOST_MS = 7 * 86_400_000
 
-/** Reads the text of a file of tests. @returns what it says, or all that is wrong with it */
+/** Parses a test file. @returns its content, or all its problems */
 export function readHubTests(text: string): HubTests | { readonly mistakes: readonly string[] } {
   let parsed: unknown
   try {

@@ -37,7 +37,7 @@ Examples:
 The commands talk to the server of the data directory here (./.runyard), or to the one that --url and --api-key, or
 RUNYARD_URL and RUNYARD_API_KEY, name.`
 
-/** Runs the command that the arguments name and sets the exit code. Mistakes in them end with code 64. */
+/** Runs the command of the arguments and sets the exit code. Wrong arguments end with code 64. */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string

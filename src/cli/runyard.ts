@@ -4,5 +4,5 @@ import { enableCompileCache } from 'node:module'
 enableCompileCache()
 const { runCommandLine } = await import('./program.ts')
 await runCommandLine(process.argv)
-// What a failed command has opened must not keep it alive.
+// Exit explicitly: handles that a failed command left open must not keep the process alive.
 if (process.exitCode !== undefined && process.exitCode !== 0) process.exit()

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { CliError, EXIT } from '../exit.ts'
 
-/** Where a command finds its server. */
+/** Options that name the server. */
 export interface ConnectionOptions {
   readonly url?: string
   readonly apiKey?: string
@@ -11,7 +11,7 @@ export interface ConnectionOptions {
   readonly json?: boolean
 }
 
-/** Adds the options that every command which talks to a server takes. */
+/** Adds the options of every command that connects to a server. */
 export function withConnection(command: Command): Command {
   return command
     .option('--url <url>', 'address of the server (default: RUNYARD_URL, else the server of the data directory)')
@@ -20,7 +20,7 @@ export function withConnection(command: Command): Command {
     .option('--json', 'print JSON lines')
 }
 
-/** What a request has beyond its path; a GET without a body where nothing is said. */
+/** Options of a request. Default: GET without a body. */
 export interface CliRequest {
   readonly method?: string
   readonly body?: unknown
@@ -29,8 +29,8 @@ export interface CliRequest {
 }
 
 /**
- * Asks the server.
- * @throws CliError with what to do when it cannot be reached or refuses
+ * Sends a request to the server.
+ * @throws CliError that says what to do, if the server is unreachable or refuses
  */
 export async function ask(options: ConnectionOptions, path: string, request: CliRequest = {}): Promise<Response> {
   const { url, apiKey } = connectionOf(options)
@@ -70,7 +70,7 @@ async function refusal(answer: Response, url: string): Promise<string> {
   return refusalText(said, `the server at ${url} answered ${answer.status}`)
 }
 
-/** What the body of a refusal may have. */
+/** Possible members of an error body. */
 interface Said {
   readonly error?: string
   readonly detail?: string
@@ -78,24 +78,24 @@ interface Said {
 }
 
 /**
- * What the server says against a request, in whichever form its surfaces say it.
- * @param otherwise where it says nothing
+ * The error message of a response, in the format of any surface.
+ * @param otherwise message for a body without one
  */
 export function refusalText({ error, detail, errors = [] }: Said, otherwise: string): string {
   const message = error ?? detail ?? otherwise
   const failures = errors.filter(failure => typeof failure === 'string')
   if (failures.length === 0 || (failures.length === 1 && failures[0] === message)) return message
-  // Some surfaces say them twice.
+  // Some surfaces repeat a message.
   const title = message === failures.join('; ') ? 'the request is refused:' : message
   return [title, ...failures.map(failure => `  ${failure}`)].join('\n')
 }
 
-/** Whether to print for programs. */
+/** Whether to print JSON. */
 export function wantsJson(options: ConnectionOptions): boolean {
   return options.json === true || process.stdout.isTTY !== true
 }
 
-/** The address of the server that the options name. @throws CliError as {@link ask} */
+/** The server's URL from the options. @throws CliError as {@link ask} */
 export function urlOf(options: ConnectionOptions): string {
   return connectionOf(options).url
 }

@@ -1,21 +1,21 @@
-/** Server-sent events of the server, read on across its restarts. */
+/** Server-sent events, resumed when the server restarts. */
 
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 import { ReconnectBackoff } from './reconnect-backoff.ts'
 
-/** One event. */
+/** One server-sent event. */
 export interface ServerEvent {
-  /** Its name; `message` where the server gives none. */
+  /** Event name; default: `message`. */
   readonly event: string
   readonly data: string
 }
 
 /**
- * The events at a path, up to and with the one that has the name of the last one. Where the connection breaks off, which it
- * does when the server is restarted, it goes on behind the last event that came.
- * @param patience says how long it tries; with one that knows no answer yet the first request has to work
- * @throws CliError when the first request fails, the server refuses to go on, or is away for too long
+ * The events at a path, up to and including the event named `last`. If the connection breaks, such as when the server
+ * restarts, resumes after the last received event.
+ * @param patience limits the retries. If it has not seen a response yet, the first request must succeed
+ * @throws CliError if the first request fails, the server refuses to resume, or is unavailable for too long
  */
 export async function* events(
   options: ConnectionOptions,
@@ -42,7 +42,7 @@ export async function* events(
   }
 }
 
-/** The blocks of one answer, by the names of their fields; without a word no more where the connection breaks off. */
+/** Fields of each block of a response. Ends without an error if the connection breaks. */
 async function* blocks({ body }: Response): AsyncGenerator<Readonly<Record<string, string | undefined>>> {
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { CliError, EXIT } from '../exit.ts'
 
-/** An option of a command that fills a member of the body it sends. */
+/** An option of a command that sets a member of the request body. */
 export interface Field {
-  /** As commander reads it, such as `--max <n>`. */
+  /** Flag in commander's syntax, such as `--max <n>`. */
   readonly flag: string
   readonly help: string
-  /** Where in the body it goes, such as `workers.max`. */
+  /** Path of the member in the body, such as `workers.max`. */
   readonly path: string
   readonly kind: 'text' | 'number' | 'boolean' | 'list' | 'pairs' | 'json' | 'source'
 }
 
-/** What a command that sends a body was given. */
+/** Options of a command that sends a body. */
 export interface BodyOptions {
   readonly file?: string
   readonly set?: readonly string[]
@@ -21,8 +21,8 @@ export interface BodyOptions {
 type Body = Record<string, unknown>
 
 /**
- * The body that the options amount to: the file first, then single options, then `--set`.
- * @throws CliError for a file that cannot be read and a value that is not what its member takes
+ * Builds the body from the options: the file first, then single options, then `--set`.
+ * @throws CliError for an unreadable file or an invalid value
  */
 export function bodyOf(fields: readonly Field[], options: BodyOptions): Body {
   const body: Body = options.file === undefined ? {} : readJsonObject(options.file)
@@ -52,7 +52,7 @@ export function jsonArgument(text: string, what: string): unknown {
   }
 }
 
-/** Text from an argument: the argument itself, what is in `@file`, or `-` for standard input without its last line end. */
+/** Text from an argument: the argument itself, the content of `@file`, or `-` for standard input without its last line end. */
 function textArgument(text: string): string {
   if (text === '-') return readSource(null).replace(/\r?\n$/, '')
   return text.startsWith('@') ? readSource(text.slice(1)) : text
@@ -94,7 +94,7 @@ function namedValue(flag: string, pair: string): [string, string] {
   return [pair.slice(0, at), pair.slice(at + 1)]
 }
 
-/** JSON where it is some, text otherwise, so that plain words need no quotes. */
+/** Parses JSON; other text stays text, so that plain words need no quotes. */
 function looseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -116,7 +116,7 @@ function assign(body: Body, path: string, value: unknown): void {
   Object.defineProperty(place, last, { value, enumerable: true, configurable: true, writable: true })
 }
 
-/** The name under which commander keeps an option. */
+/** Commander's property name of an option. */
 function optionName(flag: string): string {
   const long = /--([a-z][a-z-]*)/.exec(flag)![1]!
   return long.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())

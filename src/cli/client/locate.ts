@@ -2,19 +2,19 @@ import type { Command } from 'commander'
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 
-/** Options of commands on things inside of an endpoint. */
+/** Options of commands on jobs and workers of an endpoint. */
 export interface InsideOptions extends ConnectionOptions {
   readonly endpoint?: string
 }
 
-/** Adds the option that names the endpoint. */
+/** Adds the option `--endpoint`. */
 export function withEndpoint(command: Command): Command {
   return command.option('-e, --endpoint <id>', 'its endpoint; looked up where it is not given')
 }
 
 /**
- * The endpoint of a job or a worker, for its path.
- * @throws CliError when the id belongs to nothing, or to something else
+ * Endpoint id of a job or a worker, encoded for a path.
+ * @throws CliError if the id is unknown or belongs to something else
  */
 export async function endpointOf(options: InsideOptions, kind: 'job' | 'worker', id: string): Promise<string> {
   if (options.endpoint !== undefined) return encodeURIComponent(options.endpoint)
@@ -29,7 +29,7 @@ export async function endpointOf(options: InsideOptions, kind: 'job' | 'worker',
   )
 }
 
-/** A verb that other things have and this one has not: says why, and ends with a code of its own. */
+/** Adds a verb that this resource does not have, although others do: explains why, and ends with its own exit code. */
 export function addNoSuchVerb(group: Command, verb: string, why: string): void {
   group
     .command(verb, { hidden: true })

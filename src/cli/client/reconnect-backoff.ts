@@ -3,16 +3,16 @@ import { CliError, EXIT } from '../exit.ts'
 
 const FIRST_MS = 250
 const MOST_MS = 5_000
-/** How long a server may be away before it is given up. */
+/** How long to retry while the server is unavailable, in ms. */
 const AWAY_MS = 300_000
 
-/** Waits while a server that has answered before is restarted. */
+/** Waits between retries while a server that has responded before is restarted. */
 export class ReconnectBackoff {
   #waitMs = FIRST_MS
   #awaySinceMs: number | null = null
   #answered = false
 
-  /** The server has answered. */
+  /** Records a response of the server, which resets the wait. */
   answered(): void {
     this.#answered = true
     this.#awaySinceMs = null
@@ -20,8 +20,8 @@ export class ReconnectBackoff {
   }
 
   /**
-   * Waits before the next try, for longer each time.
-   * @throws the error when another try makes no sense: the server refuses, has never answered, or is away for five minutes
+   * Waits before the next attempt, longer each time.
+   * @throws the error if a retry is pointless: the server refused, never responded, or is unavailable for five minutes
    */
   async after(error: unknown): Promise<void> {
     if (!this.#answered || !(error instanceof CliError) || error.exitCode !== EXIT.unavailable) throw error

@@ -10,15 +10,15 @@ import type { ConnectionOptions } from './connection.ts'
 export interface TemporaryServer {
   /** The endpoint of the folder. */
   readonly endpointId: string
-  /** How it is asked. */
+  /** How to connect to it. */
   readonly connection: ConnectionOptions
-  /** Ends its workers and the server, and removes all that they have kept. A second call hurries. */
+  /** Stops its workers and the server, and removes their files. A second call stops at once. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a server in this process that runs the worker of a folder, on a free port of this machine alone, with an embedded database in a
- * temporary folder. Settings of the environment are not for it.
+ * Starts a server in this process that runs the worker of a folder, on a free loopback port, with an embedded database in a
+ * temporary folder. It ignores settings of the environment.
  * @throws CliError when it cannot start
  */
 export async function startTemporaryServer(folder: string, inContainer: boolean): Promise<TemporaryServer> {

@@ -11,12 +11,12 @@ export function addCompletion(program: Command): void {
     })
 }
 
-/** What can follow a command. */
+/** Completions of a command. */
 interface Following {
   /** The words of the command: `''`, `'endpoints'`, `'endpoints create'`. */
   readonly command: string
   readonly words: readonly string[]
-  /** The command whose list has the ids that it takes; null for none. */
+  /** The command whose `list` prints the ids for its argument; null for none. */
   readonly ids: string | null
 }
 
@@ -34,7 +34,7 @@ function followingOf(program: Command): Following[] {
   return all
 }
 
-/** Which list has what the command takes first. Jobs are too many to offer. */
+/** The list with the ids for the first argument. Jobs are too many to offer. */
 function listOfIds(command: Command, path: readonly string[]): string | null {
   const name = command.registeredArguments[0]?.name()
   if (name === 'endpoint') return 'endpoints'

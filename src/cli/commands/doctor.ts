@@ -7,10 +7,10 @@ import { wantsJson } from '../client/connection.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { withoutControls } from '../terminal/terminal-text.ts'
 
-/** The settings of the server that decide what is looked at. */
+/** The server settings that select the checks. */
 const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork', 'dockerWorkerAddress', 'workerNetwork']
 
-/** `runyard doctor`: looks at the machine and says what to do. */
+/** `runyard doctor`: checks the machine and says what to do. */
 export function addDoctor(program: Command): void {
   const command = program
     .command('doctor')
@@ -45,7 +45,7 @@ async function doctor({
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const
 
-/** A finding as lines for a terminal: what was looked at, what is the matter, and below it what to do. */
+/** A finding for a terminal: what was checked, the problem, and below it what to do. */
 export function forPeople({ check, state, message, action }: Finding): string {
   const word = styleText(COLOURS[state], state.padEnd(4), { stream: process.stdout })
   const rest = `${check.padEnd(14)}  ${message}\n${action === null ? '' : `${' '.repeat(22)}-> ${action}\n`}`

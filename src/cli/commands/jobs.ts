@@ -12,7 +12,7 @@ interface ListOptions extends ConnectionOptions {
   readonly limit: string
 }
 
-/** Most jobs of one request. */
+/** Maximum jobs per request. */
 const PAGE = 1_000
 
 const COLUMNS: readonly Column[] = [
@@ -50,7 +50,7 @@ export function addJobs(program: Command): void {
 
 type JobAction = (options: InsideOptions, path: string, id: string) => Promise<void>
 
-/** A verb on one job, of which people may know the id alone. */
+/** Adds a verb on one job. The endpoint is optional: people may know only the job id. */
 function onJob(group: Command, verb: string, description: string, act: JobAction): void {
   const command = group.command(verb).argument('<job>', 'the id of a job')
   if (verb === 'delete') command.alias('rm')
@@ -87,12 +87,12 @@ async function create(endpoint: string, options: SubmitOptions): Promise<void> {
   tell(options, await ask(options, `/v2/${encodeURIComponent(endpoint)}/run`, request))
 }
 
-/** What the server removes is what has expired, so the job is made to expire as soon as can be said. */
+/** Removes a job with the shortest possible TTL, because the server only removes expired jobs. */
 async function remove(options: InsideOptions, path: string, id: string): Promise<void> {
   const { status } = (await (await ask(options, `${path}/status/${id}`)).json()) as { status: string }
   if (status.startsWith('IN_')) {
     await ask(options, `${path}/cancel/${id}`, { method: 'POST' }).catch((error: unknown) => {
-      // It may have ended meanwhile.
+      // The job may have ended in the meantime.
       if (!(error instanceof CliError && error.exitCode === EXIT.data)) throw error
     })
   }

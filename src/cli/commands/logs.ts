@@ -20,7 +20,7 @@ interface LogLine {
   readonly line: string
 }
 
-/** `runyard logs <id>`: what workers print, and what is done with them. */
+/** `runyard logs <id>`: output and history of workers. */
 export function addLogs(program: Command): void {
   const command = program
     .command('logs')
@@ -57,7 +57,7 @@ function forPeople({ workerId, jobId, source, ts, line }: LogLine): string {
 
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** The instant that `10m` means, or a date and time as it is. */
+/** The instant of an age such as `10m`, or a date and time unchanged. */
 function instantOf(text: string, nowMs: number): string {
   const ago = /^(\d{1,6})([smhd])$/.exec(text)
   if (ago !== null) return new Date(nowMs - Number(ago[1]) * UNITS[ago[2]!]!).toISOString()

@@ -15,7 +15,7 @@ interface Resource {
   readonly columns: readonly Column[]
   readonly createFields: readonly Field[]
   readonly updateFields: readonly Field[]
-  /** There is nothing that removes one of them. */
+  /** Whether there is no verb `delete`. */
   readonly stays?: true
 }
 
@@ -214,7 +214,7 @@ function addChanging(group: Command, { one, path, createFields, updateFields, na
   )
 }
 
-/** Type and scaling are what hardly anybody wants to say. */
+/** Adds the default scaling of the endpoint's type if none is given. */
 function withScaling(body: Record<string, unknown>): Record<string, unknown> {
   const requests = { type: 'REQUEST_COUNT', requestCount: 4 }
   return { scaling: body.type === 'LOAD_BALANCER' ? requests : { type: 'QUEUE_DELAY', queueDelay: 4 }, ...body }
@@ -236,7 +236,7 @@ function addKeyVerbs(group: Command, { path }: Resource): void {
   )
 }
 
-/** The keys that endpoints have of their own; `runyard keys revoke` ends one. */
+/** Adds commands for the keys that belong to endpoints; `runyard keys revoke` deletes one. */
 function addEndpointKeyVerbs(group: Command, { path }: Resource): void {
   const columns = [
     ...[column('ID', 'id'), column('ENDPOINT', 'endpoint'), column('NAME', 'name'), column('KEY', 'hint')],
@@ -290,12 +290,12 @@ export function printList(
   else process.stdout.write(table(columns, rows))
 }
 
-/** A thing as JSON, the only form that shows all of it. */
+/** Prints a resource as JSON, the only format that shows all of it. */
 export async function print(answer: Response): Promise<void> {
   printValue((await answer.json()) as TableRow)
 }
 
-/** As {@link print}, of what was read before. */
+/** As {@link print}, for a value that was read before. */
 export function printValue(value: TableRow): void {
   printText(`${process.stdout.isTTY ? JSON.stringify(value, null, 2) : JSON.stringify(value)}\n`)
 }

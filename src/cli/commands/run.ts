@@ -6,7 +6,7 @@ import { ReconnectBackoff } from '../client/reconnect-backoff.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
-/** What a job is submitted with. */
+/** Options of a submitted job. */
 export interface SubmitOptions extends ConnectionOptions {
   readonly input: string
   readonly timeout?: string
@@ -28,7 +28,7 @@ interface Job {
   readonly executionTime?: number
 }
 
-/** How long one request waits for the end of the job. */
+/** Length of one long poll for the end of the job, in ms. */
 const WAIT_MS = 10_000
 const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 
@@ -44,7 +44,7 @@ export function addRun(program: Command): void {
     .action(run)
 }
 
-/** Adds the options of which a job is made. */
+/** Adds the options of a submitted job. */
 export function withSubmission(command: Command): Command {
   return command
     .requiredOption('-i, --input <json>', 'the input as JSON, @file or - for standard input')
@@ -68,7 +68,7 @@ async function run(endpoint: string, options: RunOptions): Promise<void> {
   printEnd(end, options)
 }
 
-/** The body that submits a job. @throws CliError for an option that is not what it takes */
+/** The request body that submits a job. @throws CliError for an invalid option */
 export function submission({ input, timeout, webhook, lowPriority }: SubmitOptions): object {
   if (timeout !== undefined && !/^\d+$/.test(timeout)) {
     throw new CliError(`--timeout takes whole milliseconds, not '${timeout}'`, EXIT.usage)
@@ -84,7 +84,7 @@ export function submission({ input, timeout, webhook, lowPriority }: SubmitOptio
   }
 }
 
-/** The job was accepted, so it goes on while the server is restarted. */
+/** Waits for an accepted job, also across restarts of the server. */
 function patienceOfJob(): ReconnectBackoff {
   const patience = new ReconnectBackoff()
   patience.answered()
@@ -105,7 +105,7 @@ async function waitFor(options: RunOptions, path: string, progress: Progress): P
   }
 }
 
-/** Chunks go to standard output one by one; texts as they are, so that words run together again. */
+/** Prints chunks one by one. Text is printed as it is, so that tokens join to words again. */
 async function printStream(options: RunOptions, path: string, progress: Progress): Promise<void> {
   for await (const { event, data } of events(options, path, 'status', patienceOfJob())) {
     if (event !== 'message' && event !== 'chunk') continue
@@ -133,7 +133,7 @@ function printEnd(job: Job, options: RunOptions): void {
   printText(`${job.status} ${job.id} (${times})${error}\n`, process.stderr)
 }
 
-/** One line on standard error that is written over again and again; nothing where that is no terminal. */
+/** A status line on standard error that is rewritten in place; nothing if that is not a terminal. */
 class Progress {
   readonly #shows: boolean
   #shown = false

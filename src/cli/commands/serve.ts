@@ -46,7 +46,7 @@ async function serve(options: Record<string, unknown>): Promise<void> {
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
   })
-  // Not before: who reads that the server is up may signal it at once.
+  // Announce only after the handlers are set: a reader of the announcement may signal the server at once.
   announce(server, reading.config)
   void server.deposed.then(why => {
     process.stderr.write(`runyard: ${why}\n`)
@@ -60,7 +60,7 @@ async function serve(options: Record<string, unknown>): Promise<void> {
 }
 
 async function start(config: Config): Promise<RunningServer> {
-  // Loaded by who needs it only: the server is ten times what the other commands are.
+  // Loaded only here: the server is ten times as large as the other commands.
   const { StartError, startServer } = await import('../../main/server.ts')
   try {
     return await startServer(config, fileURLToPath(new URL('../../../examples/hello-node', import.meta.url)))

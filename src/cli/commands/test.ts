@@ -21,26 +21,26 @@ interface Job {
   readonly executionTime?: number
 }
 
-/** How a test went. */
+/** Result of a test. */
 interface Result {
   readonly name: string
   readonly passed: boolean
-  /** Of its job. */
+  /** Status of its job. */
   readonly status: string
-  /** From the submission to the end, the start of a worker included. */
+  /** Time from submission to end, including the start of a worker. */
   readonly ms: number
   readonly executionTime: number | null
   readonly error: string | null
 }
 
-/** How long one request waits for the end of a job, before it is asked why the job waits. */
+/** Length of one long poll for the end of a job, in ms. Between polls it asks why a queued job waits. */
 const WAIT_MS = 5_000
-/** No endpoint or job may have a shorter one. */
+/** Minimum execution timeout of an endpoint or job, in ms. */
 const LEAST_TIMEOUT_MS = 5_000
-/** How long a test may wait for a worker: images are downloaded and models loaded. */
+/** How long a test may wait for a worker, in ms: images are downloaded and models loaded. */
 const START_MS = 1_800_000
 const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
-/** Waiting longer changes nothing about these. */
+/** Causes that waiting does not resolve. */
 const HOPELESS: ReadonlySet<WaitCause> = new Set([
   ...(['paused', 'image_error', 'secret_missing', 'volume_missing', 'settings_invalid', 'crash_loop'] as const),
   ...(['out_of_memory', 'fitness_failed', 'hung_start'] as const),
@@ -81,7 +81,7 @@ async function test(folder: string, options: TestOptions): Promise<void> {
   } finally {
     await server.stop()
   }
-  // Connections of the server's own may be kept for a while.
+  // Exit explicitly: the server may keep connections open for a while.
   process.exit()
 }
 
@@ -94,7 +94,7 @@ function readFile(folder: string): HubTests {
   throw new CliError(`${reading.mistakes.length} thing(s) are wrong in ${file}:${list}`, EXIT.data)
 }
 
-/** Where the tests run, and how they are told. */
+/** Where the tests run, and how results are printed. */
 interface Run {
   readonly connection: ConnectionOptions
   readonly endpoint: string
@@ -134,7 +134,7 @@ async function runOne(test: HubTest, { connection, endpoint }: Run): Promise<Res
   }
 }
 
-/** Why the job failed; null where it did not. */
+/** Why the test failed; null if it passed. */
 function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number | null): string | null {
   if (status === 'COMPLETED') {
     return timeoutMs !== null && executionTime > timeoutMs
@@ -144,7 +144,7 @@ function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number 
   return readable(error ?? `its job ended as ${status}`)
 }
 
-/** Why no worker will ever take the job; null while one may. */
+/** Why no worker will ever claim the job; null while one may. */
 async function hopeless(connection: ConnectionOptions, path: string, ms: number): Promise<string | null> {
   const { cause, summary, action, evidence } = (await (await ask(connection, path)).json()) as Explanation
   if (!HOPELESS.has(cause) && ms < START_MS) return null
@@ -165,6 +165,6 @@ function readable(error: string): string {
 function forPeople({ name, passed, ms, error }: Result): string {
   const head = `${passed ? 'passed' : 'FAILED'}  ${name}  ${(ms / 1000).toFixed(1)} s`
   const lines = error === null ? [] : error.split('\n').map(line => `  ${line}`)
-  // What workers have printed may steer the terminal.
+  // Worker output may contain terminal control characters.
   return `${[head, ...lines].map(onOneLine).join('\n')}\n`
 }

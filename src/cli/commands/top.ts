@@ -12,10 +12,10 @@ interface TopOptions extends ConnectionOptions {
   readonly count?: number
 }
 
-/** How long an answer may take. */
+/** Timeout of one request, in ms. */
 const ANSWER_MS = 10_000
 
-/** `runyard top [endpoint]`: workers, jobs and lines, refreshed in place. */
+/** `runyard top [endpoint]`: workers, jobs and queues, refreshed in place. */
 export function addTop(program: Command): void {
   const command = program
     .command('top')
@@ -30,7 +30,7 @@ export function addTop(program: Command): void {
 async function top(endpoint: string | undefined, options: TopOptions): Promise<void> {
   const path = endpoint === undefined ? '/ops/top' : `/ops/top?endpoint=${encodeURIComponent(endpoint)}`
   if (wantsJson(options)) return printLines(options, path)
-  // A mistake in the address or the key is told as by every other command, before there is a screen.
+  // The first request runs before the screen opens, so that a wrong URL or key fails as in every other command.
   const first = await read(options, path, AbortSignal.timeout(ANSWER_MS))
   const screen = new TerminalScreen()
   try {
@@ -60,7 +60,7 @@ async function watch(options: TopOptions, path: string, first: TopAnswer, screen
       const signal = AbortSignal.any([screen.ended, AbortSignal.timeout(ANSWER_MS)])
       answer = await read(options, path, signal)
       known = rates.add(answer)
-      // A server that was started anew may have another port.
+      // A restarted server may have another port.
       url = urlOf(options)
       problem = null
     } catch (error) {
@@ -92,7 +92,7 @@ async function read(options: TopOptions, path: string, signal: AbortSignal): Pro
   }
 }
 
-/** Whether the server is only away, as while it is restarted. */
+/** Whether the server is only unavailable, such as during a restart. */
 function isAway(error: unknown): boolean {
   return error instanceof CliError && error.exitCode === EXIT.unavailable
 }

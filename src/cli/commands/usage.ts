@@ -13,7 +13,7 @@ interface UsageOptions extends ConnectionOptions {
   readonly limits?: boolean
 }
 
-/** `runyard usage [endpoint]`: what endpoints have used, and what that costs. */
+/** `runyard usage [endpoint]`: usage and cost of endpoints. */
 export function addUsage(program: Command): void {
   const command = program
     .command('usage')
@@ -71,7 +71,7 @@ function columnsFor(bucket: BucketSize, names: ReadonlyMap<unknown, string>): Co
   ]
 }
 
-/** A day stands for its first instant in UTC. */
+/** Expands a day to its first instant in UTC. */
 function wholeTime(text: string): string {
   return /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text
 }
@@ -82,7 +82,7 @@ function startText(time: string, bucket: BucketSize): string {
   return bucket === 'year' ? day.slice(0, 4) : bucket === 'month' ? day.slice(0, 7) : day
 }
 
-/** Dollars with two decimals, or with as many as it takes to see something. */
+/** Dollars with two decimals, or more for small amounts. */
 function money(dollars: number): string {
   if (dollars === 0 || dollars >= 0.01) return `$${dollars.toFixed(2)}`
   return `$${dollars.toFixed(6)}`

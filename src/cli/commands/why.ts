@@ -29,7 +29,7 @@ async function why(id: string | undefined, options: ConnectionOptions): Promise<
   if (count === 0 && !wantsJson(options)) printText('there are no endpoints\n')
 }
 
-/** Those of all endpoints, page by page. */
+/** Explanations of all endpoints, page by page. */
 async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
   for (let cursor: string | null = null; ; ) {
     const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
@@ -38,7 +38,7 @@ async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
   }
 }
 
-/** Those of one answer. @returns what to ask for the next page with; null where there is none */
+/** Explanations of one response. @returns cursor of the next page; null for none */
 async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator<Row, string | null> {
   const answer = await ask(options, path)
   const { explanations, pagination } = (await answer.json()) as Answer
@@ -52,6 +52,6 @@ function forPeople({ kind, id, name, cause, summary, action, sinceMs, evidence, 
   if (action !== null) lines.push(`  -> ${action}`)
   for (const note of notes) lines.push(`  note: ${note}`)
   for (const line of evidence) lines.push(`  | ${line}`)
-  // What workers have printed may steer the terminal.
+  // Worker output may contain terminal control characters.
   return `${lines.map(onOneLine).join('\n')}\n`
 }

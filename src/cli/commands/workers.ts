@@ -42,7 +42,7 @@ async function list(endpoint: string | undefined, options: ListOptions): Promise
     try {
       rows.push(...(await workersOf(options, encodeURIComponent(String(id)))))
     } catch (error) {
-      // It may have been deleted meanwhile.
+      // The endpoint may have been deleted in the meantime.
       if (!(error instanceof CliError && error.exitCode === EXIT.notFound)) throw error
     }
   }
@@ -64,7 +64,7 @@ async function remove(id: string, options: InsideOptions): Promise<void> {
   printText(`${told}\n`)
 }
 
-/** @param endpoint as it stands in a path */
+/** @param endpoint id, encoded for a path */
 async function workersOf(options: ListOptions, endpoint: string): Promise<TableRow[]> {
   const query = options.ended === true ? '?ended=true' : ''
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers${query}`)

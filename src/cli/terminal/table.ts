@@ -9,18 +9,17 @@ export interface Column {
 /** A resource as the server shows it. */
 export type TableRow = Readonly<Record<string, unknown>>
 
-/** The longest text of a cell; what is longer is cut, and whole in JSON. */
+/** Maximum characters of a cell. Longer text is cut; JSON output has all of it. */
 const MAX_CELL = 60
 
-/** Columns are not made narrower than this. */
+/** Minimum width of a column. */
 const LEAST_WIDTH = 8
 const GAP = '  '
 
 /**
- * Rows under their titles, in columns as wide as they need to be. Control characters of names are left out. Where the terminal is
- * too narrow the widest columns are cut, but never the first one, which people copy; where that is not enough, each row is a
- * paragraph.
- * @param width how many characters a line has room for; any number unless the output is a terminal
+ * Rows under their titles, in columns as wide as needed, without control characters. If the terminal is too narrow, the widest
+ * columns are cut, but never the first one, which people copy. If that is not enough, each row becomes a paragraph.
+ * @param width characters per line; unlimited unless the output is a terminal
  */
 export function table(columns: readonly Column[], rows: readonly TableRow[], width = terminalWidth()): string {
   const cells = rows.map(row => columns.map(({ text }) => cut(onOneLine(text(row)), MAX_CELL)))
@@ -37,11 +36,11 @@ export function table(columns: readonly Column[], rows: readonly TableRow[], wid
 }
 
 function terminalWidth(): number {
-  // Some terminals say 0 when they do not know.
+  // Some terminals report 0 columns if the width is unknown.
   return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY
 }
 
-/** The widths of the columns, none wider than wanted; null where they do not fit into a line. */
+/** Column widths, at most as wide as wanted; null if they do not fit on a line. */
 function fitting(wanted: readonly number[], columns: readonly Column[], width: number): readonly number[] | null {
   const widths = [...wanted]
   const least = columns.map(({ title }, index) =>
@@ -70,19 +69,19 @@ export function column(title: string, path: string): Column {
   return { title, text: row => shown(memberAt(row, path)) }
 }
 
-/** A value as a person reads it. */
+/** A value as text for people. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (typeof value === 'string') return value === '' ? '-' : value
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-/** Seconds of UTC, of an instant in milliseconds. */
+/** UTC date and time in seconds, of an instant in milliseconds. */
 export function timeText(ms: unknown): string {
   return typeof ms === 'number' ? new Date(ms).toISOString().slice(0, 19).replace('T', ' ') : '-'
 }
 
-/** A length of time in its two largest units. */
+/** A duration in its two largest units. */
 export function durationText(ms: unknown): string {
   if (typeof ms !== 'number') return '-'
   if (ms < 1_000) return `${Math.round(ms)}ms`
@@ -98,9 +97,9 @@ export function memberAt(row: TableRow, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => (value as TableRow | null | undefined)?.[name], row)
 }
 
-/** A text without what could steer a terminal. */
+/** Text without control characters, on one line. */
 export function onOneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are removed here.
   return stripVTControlCharacters(text).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, ' ')
 }
 

@@ -1,4 +1,4 @@
-/** The whole terminal, written in place and given back as it was. */
+/** A full-screen terminal view that restores the terminal at its end. */
 
 const ENTER = '\u001b[?1049h\u001b[?25l'
 const LEAVE = '\u001b[?25h\u001b[?1049l'
@@ -7,15 +7,15 @@ const END_OF_LINE = '\u001b[K'
 const END_OF_SCREEN = '\u001b[J'
 
 const CTRL_Z = '\u001a'
-/** q and Ctrl-C. */
+/** Keys that end the view: q and Ctrl-C. */
 const ENDING = ['q', 'Q', '\u0003']
 
-/** What a terminal that does not know its size is taken for. */
+/** Size of a terminal that does not report its size. */
 const SIZE = { columns: 80, rows: 24 }
 
 /**
- * A screen of its own until it is closed: by {@link TerminalScreen.close}, the key q, Ctrl-C, a signal, or the end of the process
- * whatever its reason. Ctrl-Z gives the terminal back while the command is stopped.
+ * Uses the alternate screen until {@link TerminalScreen.close}, the key q, Ctrl-C, a signal, or any end of the process.
+ * Ctrl-Z restores the terminal while the command is stopped.
  */
 export class TerminalScreen {
   readonly #ending = new AbortController()
@@ -31,36 +31,36 @@ export class TerminalScreen {
     this.#on(process, 'SIGCONT', () => this.#enter())
     this.#on(process, 'exit', () => this.#leave())
     this.#on(process.stdout, 'resize', () => this.#draw())
-    // Nobody looks any more.
+    // The terminal is closed.
     this.#on(process.stdout, 'error', end)
     this.#on(process.stdin, 'data', (data: Buffer) => this.#pressed(data.toString('latin1')))
     this.#enter()
   }
 
-  /** Aborted when whoever looks wants it to end. */
+  /** Aborts when the user ends the view. */
   get ended(): AbortSignal {
     return this.#ending.signal
   }
 
-  /** How much fits. */
+  /** Size of the terminal in characters. */
   size(): { columns: number; rows: number } {
     const { columns, rows } = process.stdout
     return { columns: columns || SIZE.columns, rows: rows || SIZE.rows }
   }
 
-  /** @param draw is called when the terminal has another size, or is there again */
+  /** @param draw called when the terminal was resized or is available again */
   onResize(draw: () => void): void {
     this.#draw = draw
   }
 
-  /** Writes these lines over what there was, in one piece so that nothing flickers. */
+  /** Replaces the screen with these lines, in one write so that it does not flicker. */
   show(lines: readonly string[]): void {
     if (!this.#open) return
-    // Without a line end after the last one, which would move everything up.
+    // No line end after the last line: it would scroll the screen.
     process.stdout.write(`${HOME}${lines.map(line => `${line}${END_OF_LINE}`).join('\r\n')}${END_OF_SCREEN}`)
   }
 
-  /** Gives the terminal back. */
+  /** Restores the terminal. */
   close(): void {
     this.#leave()
     for (const undo of this.#undo) undo()
@@ -81,7 +81,7 @@ export class TerminalScreen {
   #enter(): void {
     if (this.#open || this.#ending.signal.aborted) return
     this.#open = true
-    // Else what is typed would be written over the lines.
+    // Raw mode: otherwise typed keys would appear on the screen.
     if (process.stdin.isTTY) process.stdin.setRawMode(true)
     process.stdin.resume()
     process.stdout.write(ENTER)

@@ -1,20 +1,20 @@
 import { stripVTControlCharacters } from 'node:util'
 
 /**
- * A text of somebody else, such as what a worker prints, as it may be written to a stream: without what could steer a terminal where that
- * is one, and as it is where it is a file or a pipe. Line ends and tabs stay.
+ * Untrusted text, such as worker output, for a stream: without control characters for a terminal, unchanged for a file or
+ * a pipe. Keeps line ends and tabs.
  */
 export function forStream(text: string, stream: { readonly isTTY?: boolean } = process.stdout): string {
   return stream.isTTY === true ? withoutControls(text) : text
 }
 
-/** Prints a text that others may have had a hand in, such as workers and servers; see {@link forStream}. */
+/** Prints untrusted text, such as from workers and servers; see {@link forStream}. */
 export function printText(text: string, stream: NodeJS.WriteStream = process.stdout): void {
   stream.write(forStream(text, stream))
 }
 
-/** A text without what could steer a terminal, but line ends and tabs. */
+/** Text without terminal control characters. Keeps line ends and tabs. */
 export function withoutControls(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are removed here.
   return stripVTControlCharacters(text).replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }

@@ -6,7 +6,7 @@ import type { WorkerCounts } from '../../core/observing/worker-status.ts'
 import { durationText, onOneLine } from './table.ts'
 import { gpuText, phaseText } from './worker-table.ts'
 
-/** A worker as the server tells of it. */
+/** A worker as the server reports it. */
 export interface TopWorker {
   readonly id: string
   readonly status: string
@@ -17,12 +17,12 @@ export interface TopWorker {
   readonly gpuCount: number
   readonly gpuTypeId: string | null
   readonly reason: string | null
-  /** Jobs that it has, or requests. */
+  /** Number of its jobs or requests. */
   readonly jobsHeld: number
   readonly jobs: readonly { readonly id: string; readonly startedAtMs: number | null }[]
 }
 
-/** An endpoint as the server tells of it. */
+/** An endpoint as the server reports it. */
 export interface TopEndpoint {
   readonly id: string
   readonly name: string
@@ -36,34 +36,34 @@ export interface TopEndpoint {
   readonly workers: readonly TopWorker[]
 }
 
-/** All of it at one instant of the server's clock. */
+/** Response of the server, at one instant of its clock. */
 export interface TopAnswer {
   readonly atMs: number
   readonly endpoints: readonly TopEndpoint[]
   readonly more: boolean
 }
 
-/** How a part of a line looks. */
+/** Style of a line. */
 export type Style = 'head' | 'good' | 'busy' | 'bad' | 'dim'
 
-/** A line: its text, and how all of it looks. */
+/** A line with one style. */
 export interface ScreenLine {
   readonly text: string
   readonly style: Style | null
 }
 
-/** What is shown besides the answer. */
+/** What the screen shows besides the response. */
 export interface Around {
   readonly url: string
-  /** Jobs that ended in a second, by endpoint; missing where that is not known yet. */
+  /** Finished jobs per second, by endpoint id; missing if not known yet. */
   readonly rates: ReadonlyMap<string, number>
-  /** Why there is no newer answer; null when there is. */
+  /** Why the last refresh failed; null if it succeeded. */
   readonly problem: string | null
   readonly columns: number
   readonly rows: number
 }
 
-/** The lines of a screen; none is longer than it is wide, and there are no more than fit. */
+/** The lines of a screen, cut to its width and height. */
 export function screenOf(answer: TopAnswer, around: Around): ScreenLine[] {
   const busy = answer.endpoints.filter(isBusy)
   const quiet = answer.endpoints.filter(endpoint => !isBusy(endpoint))
@@ -123,7 +123,7 @@ function endpointLines(
   const oldest =
     jobs.headQueuedAtMs === null ? '' : ` (oldest ${durationText(Math.max(0, atMs - jobs.headQueuedAtMs))})`
   const serves = endpoint.type === 'LOAD_BALANCER'
-  // Only jobs are counted when they end.
+  // Only finished jobs are counted, not requests.
   const rate = serves ? undefined : rates.get(id)
   const parts = [
     name === id ? name : `${name} (${id})`,
@@ -142,7 +142,7 @@ function endpointLines(
   return lines
 }
 
-/** What keeps jobs waiting, unless workers work on them as they should. */
+/** Why jobs wait, with notes. No reason while workers run or start normally. */
 function whyOf(explanation: Explanation | null, waiting: number): string[] {
   if (explanation === null) return []
   const { cause, summary: said, action, notes } = explanation
@@ -194,7 +194,7 @@ const HELD: Column = {
   },
 }
 
-/** On narrower screens the columns at the end of {@link EXPENDABLE} go first. */
+/** Columns that fit. Narrow screens drop those at the end of {@link EXPENDABLE} first. */
 const ALL = [ID, STATUS, PHASE, FOR, GPU, JOB, HELD]
 const EXPENDABLE = [HELD, STATUS, FOR, JOB, GPU]
 
@@ -225,7 +225,7 @@ function rateText(perSecond: number): string {
   return `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)} jobs/s`
 }
 
-/** As wide as a column, control characters left out. */
+/** Text cut or padded to the width of a column, without control characters. */
 function fitted(text: string, width: number): string {
   const plain = cut(onOneLine(text), width)
   return plain + ' '.repeat(Math.max(0, width - length(plain)))
@@ -240,11 +240,11 @@ function length(text: string): number {
   return [...text].length
 }
 
-/** How many jobs end in a second, from what was told in the last seconds. */
+/** Finished jobs per second, from the responses of the last seconds. */
 export class Rates {
   readonly #told: TopAnswer[] = []
 
-  /** @param answer a newer one than those before */
+  /** Adds a response, newer than those before. Returns the rates by endpoint id. */
   add(answer: TopAnswer): ReadonlyMap<string, number> {
     const last = this.#told.at(-1)
     if (last !== undefined && answer.atMs < last.atMs) this.#told.length = 0
@@ -263,5 +263,5 @@ export class Rates {
   }
 }
 
-/** Over which time jobs are counted. */
+/** Time over which finished jobs are counted, in ms. */
 const RATE_MS = 10_000

@@ -1,4 +1,4 @@
-/** How workers look in a terminal. */
+/** Workers as tables and text for a terminal. */
 import { roughDuration } from '../../core/observing/explain-facts.ts'
 import { type Column, column, durationText, onOneLine, shown, type TableRow, timeText } from './table.ts'
 
@@ -14,7 +14,7 @@ export const WORKER_COLUMNS: readonly Column[] = [
   { title: 'WHY', text: row => shown(row.reason) },
 ]
 
-/** The phase of a worker, with the percentage of its image. */
+/** The phase of a worker, with the progress of its image download. */
 export function phaseText({ phase, pullPercent }: TableRow): string {
   return typeof pullPercent === 'number' ? `${phase} ${Math.round(pullPercent)}%` : shown(phase)
 }
@@ -25,13 +25,13 @@ export function gpuText({ gpuCount, gpuTypeId }: TableRow): string {
   return gpuCount === 1 ? shown(gpuTypeId) : `${gpuCount}x ${shown(gpuTypeId)}`
 }
 
-/** What keeps a worker apart and what it cannot take more of: `cage, with limits on memory, disk`. */
+/** Isolation and resource limits of a worker: `cage, with limits on memory, disk`. */
 function isolationText({ isolation, limits }: TableRow): string {
   const held = Array.isArray(limits) && limits.length > 0 ? `, with limits on ${limits.join(', ')}` : ''
   return `${shown(isolation)}${held}`
 }
 
-/** One worker for people: where it is, how it came there, and how it ended. */
+/** One worker for people: its state, its history, and how it ended. */
 export function workerText(worker: TableRow): string {
   const exit = worker.exit as { cause: string; code: number | null; lastLines?: readonly string[] } | null
   const jobs = (worker.jobs ?? []) as readonly { id: string; startedAt: string | null }[]
@@ -62,12 +62,12 @@ export function workerText(worker: TableRow): string {
   return `${[`worker ${worker.id}`, ...told, 'time line (UTC)', ...line, ...end].map(onOneLine).join('\n')}\n`
 }
 
-/** Milliseconds since an instant that the server told. */
+/** Milliseconds since an instant from the server. */
 function since(instant: unknown): number {
   return typeof instant === 'string' ? Math.max(0, Date.now() - Date.parse(instant)) : 0
 }
 
-/** The rows of a list with those that have ended: the newest first, each once. */
+/** Joins the rows of running and ended workers, newest first, without duplicates. */
 export function withEnded(workers: readonly TableRow[], ended: readonly TableRow[]): TableRow[] {
   const known = new Set(ended.map(row => row.id))
   return [...workers.filter(row => !known.has(row.id)), ...ended]
