@@ -6,7 +6,7 @@ import { type Config, readConfig, SETTINGS } from '../../config/config.ts'
 import type { RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
 
-/** `runyard serve`: runs the server until it is told to stop. */
+/** `runyard serve`: runs the server until a signal stops it. */
 export function addServe(program: Command): void {
   const command = program.command('serve').description('run the server; Ctrl-C drains the workers and stops it')
   for (const setting of Object.values(SETTINGS)) {
