@@ -11,7 +11,7 @@ import { OperationBatch } from './batch.ts'
 import type { GraphqlParts } from './parts.ts'
 
 /** Up to this number of items, reading each is cheaper than reading all. */
-const FEW = 3
+const MAX_SINGLE_READS = 3
 /** Maximum concurrent reads of single items. */
 const CONCURRENCY = 16
 
@@ -38,8 +38,8 @@ export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders 
   const volumes = new OperationBatch(async (ids: readonly VolumeId[]) => {
     const owner = caller!.owner
     const found =
-      ids.length <= FEW
-        ? await mapConcurrently(ids, FEW, id => parts.store.volumes.find(owner, id))
+      ids.length <= MAX_SINGLE_READS
+        ? await mapConcurrently(ids, MAX_SINGLE_READS, id => parts.store.volumes.find(owner, id))
         : await parts.store.volumes.list(owner)
     return new Map(found.flatMap(volume => (volume === null ? [] : [[volume.id, volume]])))
   })
@@ -60,8 +60,8 @@ async function readWorkers(
   { store, endpoints: service }: GraphqlParts,
   endpoints: readonly Endpoint[],
 ): Promise<ReadonlyMap<Endpoint, readonly Worker[]>> {
-  if (endpoints.length <= FEW) {
-    const lists = await mapConcurrently(endpoints, FEW, endpoint => service.workersOf(endpoint))
+  if (endpoints.length <= MAX_SINGLE_READS) {
+    const lists = await mapConcurrently(endpoints, MAX_SINGLE_READS, endpoint => service.workersOf(endpoint))
     return new Map(endpoints.map((endpoint, index) => [endpoint, lists[index] ?? []]))
   }
   const byEndpoint = new Map<EndpointId, Worker[]>()

@@ -2,9 +2,9 @@
 const HIDDEN = ['value', 'password']
 const INLINE = /\b(?:value|password)\s*:\s*("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|[^\s,})\]]+)/g
 /** Minimum length of a hidden value. Shorter text occurs in ordinary messages. */
-const LEAST = 4
-const MOST_TEXTS = 1_000
-const MOST_LENGTH = 20_000
+const MIN_LENGTH = 4
+const MAX_TEXTS = 1_000
+const MAX_LENGTH = 20_000
 
 /**
  * Removes values of secrets and passwords of the request from the errors of a response: GraphQL quotes what it cannot
@@ -32,7 +32,7 @@ function withoutStrings(message: string): string {
 }
 
 function withoutTexts(message: string, texts: readonly string[]): string {
-  if (message.length > MOST_LENGTH || texts.length > MOST_TEXTS) return 'the request is wrong in ways too long to tell'
+  if (message.length > MAX_LENGTH || texts.length > MAX_TEXTS) return 'the request is wrong in ways too long to tell'
   return texts.reduce((rest, text) => rest.replaceAll(text, '[hidden]'), message)
 }
 
@@ -41,7 +41,7 @@ function hiddenTexts(body: unknown): string[] {
   const { query, variables } = requestOf(body)
   const inline = [...query.matchAll(INLINE)].map(match => match[1]!.replace(/^"+|"+$/g, ''))
   const found = new Set(
-    [...inline, ...leaves(variables, false)].filter(text => text.length >= LEAST && text.length <= MOST_LENGTH),
+    [...inline, ...leaves(variables, false)].filter(text => text.length >= MIN_LENGTH && text.length <= MAX_LENGTH),
   )
   const escaped = [...found].map(text => JSON.stringify(text).slice(1, -1))
   return [...new Set([...found, ...escaped])].sort((a, b) => b.length - a.length)

@@ -142,12 +142,17 @@ async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise
   const answered = route.run(parts, call, endpoint, () => heldFor(parts.access, call.env, caller, requireRight))
   if (route.changes !== true || reads(call)) return answered
   const response = await answered
-  tell(parts, call, route, caller)
+  emitChange(parts, call, route, caller)
   return response
 }
 
 /** Emits an event for a change to a job, a batch, or otherwise the endpoint. */
-function tell({ emit }: JobSurfaceParts, call: Call, { path }: Route, { owner: account, keyId: by }: Caller): void {
+function emitChange(
+  { emit }: JobSurfaceParts,
+  call: Call,
+  { path }: Route,
+  { owner: account, keyId: by }: Caller,
+): void {
   const object = call.req.param('job') ?? call.req.param('batch') ?? call.req.param('endpoint') ?? null
   const address = call.env.address?.() ?? null
   emit('change.made', { surface: 'jobs', operation: path.slice(1), object, account, by, address })

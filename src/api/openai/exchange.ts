@@ -29,7 +29,7 @@ import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
 import { reportFailure, textResponse } from '../surface.ts'
 
 /** Length of one long poll for chunks, in ms. */
-const HOLD_MS = 25_000
+const POLL_MS = 25_000
 
 /** Dependencies of an exchange. */
 export interface OpenaiExchangeParts {
@@ -183,7 +183,7 @@ export class OpenaiExchange {
   /** Waits for the next part without a timeout. Null: the client disconnected or the server stops. */
   async #next(): Promise<Part | null> {
     for (;;) {
-      const answer = await this.#look()
+      const answer = await this.#poll()
       if (this.#isOver()) {
         answer.settle(false)
         return null
@@ -246,10 +246,10 @@ export class OpenaiExchange {
   }
 
   /** One long poll for chunks. A job that no longer exists is reported with its last state. */
-  async #look(): Promise<StreamAnswer> {
+  async #poll(): Promise<StreamAnswer> {
     const { streams, jobs, clock } = this.#parts
     const { endpointId, id, expiresAtMs } = this.#job
-    const forMs = Math.min(HOLD_MS, Math.max(0, expiresAtMs + 1 - clock.now()))
+    const forMs = Math.min(POLL_MS, Math.max(0, expiresAtMs + 1 - clock.now()))
     try {
       const answer = await streams.next(endpointId, id, forMs, this.#signals)
       this.#job = answer.job

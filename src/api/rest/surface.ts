@@ -55,7 +55,7 @@ export function restSurface(
         const parsed = validate(route.contract, request, context.req.param() as Record<string, string>, body)
         // An open route ignores its caller.
         const answer = await route.handle({ ...parsed, caller: caller as Caller, request, held })
-        if (caller !== null && method !== 'get') tell(context.env, route, caller, parsed.params, answer)
+        if (caller !== null && method !== 'get') emitChange(context.env, route, caller, parsed.params, answer)
         return respond(answer, route.contract.success.status)
       }
       const { body: contract } = route.contract
@@ -121,7 +121,7 @@ async function authenticate({ parts, env, rate }: Env['Bindings'], request: Requ
 }
 
 /** Emits an event for a change. @param params path parameters; the last one names the object, else the response body does */
-function tell(
+function emitChange(
   { parts, env }: Env['Bindings'],
   { contract }: RestRoute,
   caller: Caller,

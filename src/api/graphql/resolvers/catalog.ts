@@ -22,8 +22,8 @@ type Input<Fields> = { readonly input?: GivenTemplateInput<Fields> | null }
 
 const STOCK: Readonly<Record<Availability, string | null>> = { NONE: null, LOW: 'Low', MEDIUM: 'Medium', HIGH: 'High' }
 /** vCPUs of the smallest worker of a flavor, used for the stock if no size is given. */
-const LEAST_VCPUS = 1
-const MOST_VCPUS = 32
+const MIN_VCPUS = 1
+const MAX_VCPUS = 32
 
 /** Queries that need no key. */
 export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
@@ -84,7 +84,7 @@ export function catalogFields({ catalog }: GraphqlParts) {
       specifics: async ({ flavor }: { flavor: CpuFlavor }, { input }: Input<{ instanceId: string }>) => {
         const config = input?.instanceId ? parseInstanceId(input.instanceId) : null
         const known = !input?.instanceId || config?.flavor === flavor.id
-        const stock = known ? await catalog.flavorAvailability(flavor, config?.vcpuCount ?? LEAST_VCPUS) : 'NONE'
+        const stock = known ? await catalog.flavorAvailability(flavor, config?.vcpuCount ?? MIN_VCPUS) : 'NONE'
         return { stockStatus: STOCK[stock], securePrice: 0, slsPrice: 0 }
       },
     },
@@ -138,8 +138,8 @@ function flavorView(flavor: CpuFlavor) {
     groupId: id.slice(0, -1),
     groupName: group,
     displayName: name,
-    minVcpu: LEAST_VCPUS,
-    maxVcpu: MOST_VCPUS,
+    minVcpu: MIN_VCPUS,
+    maxVcpu: MAX_VCPUS,
     vcpuBurstable: false,
     ramMultiplier: ramGbPerVcpu ?? 4,
     diskLimitPerVcpu: null,

@@ -23,7 +23,7 @@ import { templateBody } from './templates.ts'
 
 const TAG = 'Catalog'
 /** vCPUs of the smallest worker of a flavor, used for the availability if the query has no size. */
-const LEAST_VCPUS = 2
+const MIN_VCPUS = 2
 
 /** Dependencies of the catalogue routes. */
 export interface CatalogParts {
@@ -231,7 +231,7 @@ async function cpuBody(
 ): Promise<CpuBody> {
   const { id, name, group, ramGbPerVcpu } = flavor
   const wanted = (query.product ?? []).includes('SERVERLESS')
-  const availability = wanted ? await catalog.flavorAvailability(flavor, query.vcpuCount ?? LEAST_VCPUS) : 'NONE'
+  const availability = wanted ? await catalog.flavorAvailability(flavor, query.vcpuCount ?? MIN_VCPUS) : 'NONE'
   return {
     id,
     name,
@@ -273,7 +273,7 @@ async function dataCenterBody(
             flavors.map(async flavor => ({
               id: flavor.id,
               name: flavor.name,
-              availability: await catalog.flavorAvailability(flavor, LEAST_VCPUS),
+              availability: await catalog.flavorAvailability(flavor, MIN_VCPUS),
             })),
           ),
         }),
