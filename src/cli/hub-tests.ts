@@ -15,8 +15,8 @@ export interface HubTests {
   readonly env: Readonly<Record<string, string>>
 }
 
-const MOST_TESTS = 1_000
-const MOST_MS = 7 * 86_400_000
+const MAX_TESTS = 1_000
+const MAX_MS = 7 * 86_400_000
 
 /** Parses a test file. @returns its content, or all its problems */
 export function readHubTests(text: string): HubTests | { readonly mistakes: readonly string[] } {
@@ -34,8 +34,8 @@ export function readHubTests(text: string): HubTests | { readonly mistakes: read
 }
 
 function testsOf(list: unknown, mistakes: string[]): HubTest[] {
-  if (!Array.isArray(list) || list.length === 0 || list.length > MOST_TESTS) {
-    mistakes.push(`tests must be a list of 1 to ${MOST_TESTS} tests`)
+  if (!Array.isArray(list) || list.length === 0 || list.length > MAX_TESTS) {
+    mistakes.push(`tests must be a list of 1 to ${MAX_TESTS} tests`)
     return []
   }
   const places = new Map<string, number>()
@@ -62,8 +62,8 @@ function nameOf(name: unknown, at: string, mistakes: string[]): string {
 
 function timeoutOf(timeout: unknown, at: string, mistakes: string[]): number | null {
   if (timeout === undefined || timeout === null) return null
-  if (Number.isInteger(timeout) && Number(timeout) >= 1 && Number(timeout) <= MOST_MS) return Number(timeout)
-  mistakes.push(`${at}.timeout must be a whole number of milliseconds from 1 to ${MOST_MS}`)
+  if (Number.isInteger(timeout) && Number(timeout) >= 1 && Number(timeout) <= MAX_MS) return Number(timeout)
+  mistakes.push(`${at}.timeout must be a whole number of milliseconds from 1 to ${MAX_MS}`)
   return null
 }
 

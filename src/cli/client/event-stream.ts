@@ -14,21 +14,21 @@ export interface ServerEvent {
 /**
  * The events at a path, up to and including the event named `last`. If the connection breaks, such as when the server
  * restarts, resumes after the last received event.
- * @param patience limits the retries. If it has not seen a response yet, the first request must succeed
+ * @param backoff bounds the retries. If it has not seen a response yet, the first request must succeed
  * @throws CliError if the first request fails, the server refuses to resume, or is unavailable for too long
  */
 export async function* events(
   options: ConnectionOptions,
   path: string,
   last: string,
-  patience = new ReconnectBackoff(),
+  backoff = new ReconnectBackoff(),
 ): AsyncGenerator<ServerEvent, void, undefined> {
   let lastId: string | null = null
   for (;;) {
     try {
       const headers = { accept: 'text/event-stream', ...(lastId === null ? {} : { 'last-event-id': lastId }) }
       const answer = await ask(options, path, { headers })
-      patience.answered()
+      backoff.answered()
       for await (const { id, event, data } of blocks(answer)) {
         if (id !== undefined) lastId = id
         if (data === undefined) continue
@@ -37,7 +37,7 @@ export async function* events(
       }
       throw new CliError('the server has ended the connection', EXIT.unavailable)
     } catch (error) {
-      await patience.after(error)
+      await backoff.after(error)
     }
   }
 }

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError, EXIT } from '../exit.ts'
 
-const FIRST_MS = 250
-const MOST_MS = 5_000
+const FIRST_WAIT_MS = 250
+const MAX_WAIT_MS = 5_000
 /** How long to retry while the server is unavailable, in ms. */
-const AWAY_MS = 300_000
+const MAX_AWAY_MS = 300_000
 
 /** Waits between retries while a server that has responded before is restarted. */
 export class ReconnectBackoff {
-  #waitMs = FIRST_MS
+  #waitMs = FIRST_WAIT_MS
   #awaySinceMs: number | null = null
   #answered = false
 
@@ -16,7 +16,7 @@ export class ReconnectBackoff {
   answered(): void {
     this.#answered = true
     this.#awaySinceMs = null
-    this.#waitMs = FIRST_MS
+    this.#waitMs = FIRST_WAIT_MS
   }
 
   /**
@@ -26,8 +26,8 @@ export class ReconnectBackoff {
   async after(error: unknown): Promise<void> {
     if (!this.#answered || !(error instanceof CliError) || error.exitCode !== EXIT.unavailable) throw error
     this.#awaySinceMs ??= performance.now()
-    if (performance.now() - this.#awaySinceMs > AWAY_MS) throw error
+    if (performance.now() - this.#awaySinceMs > MAX_AWAY_MS) throw error
     await sleep(this.#waitMs)
-    this.#waitMs = Math.min(2 * this.#waitMs, MOST_MS)
+    this.#waitMs = Math.min(2 * this.#waitMs, MAX_WAIT_MS)
   }
 }

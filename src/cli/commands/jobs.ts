@@ -39,10 +39,10 @@ export function addJobs(program: Command): void {
     ask(options, `${path}/status/${id}`).then(print),
   )
   onJob(group, 'cancel', 'cancel a job that waits or runs', async (options, path, id) =>
-    tell(options, await ask(options, `${path}/cancel/${id}`, { method: 'POST' })),
+    printJob(options, await ask(options, `${path}/cancel/${id}`, { method: 'POST' })),
   )
   onJob(group, 'retry', 'queue a job again that failed or timed out', async (options, path, id) =>
-    tell(options, await ask(options, `${path}/retry/${id}`, { method: 'POST' })),
+    printJob(options, await ask(options, `${path}/retry/${id}`, { method: 'POST' })),
   )
   onJob(group, 'delete', 'cancel a job if it is not done, and remove it with its output', remove)
   addNoSuchVerb(group, 'update', 'a job does not change once it is submitted; cancel it and submit another one')
@@ -84,7 +84,7 @@ async function list(endpoint: string, options: ListOptions): Promise<void> {
 
 async function create(endpoint: string, options: SubmitOptions): Promise<void> {
   const request = { method: 'POST', body: submission(options) }
-  tell(options, await ask(options, `/v2/${encodeURIComponent(endpoint)}/run`, request))
+  printJob(options, await ask(options, `/v2/${encodeURIComponent(endpoint)}/run`, request))
 }
 
 /** Removes a job with the shortest possible TTL, because the server only removes expired jobs. */
@@ -100,7 +100,7 @@ async function remove(options: InsideOptions, path: string, id: string): Promise
   printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `job ${id} is gone in a second\n`)
 }
 
-async function tell(options: ConnectionOptions, answer: Response): Promise<void> {
+async function printJob(options: ConnectionOptions, answer: Response): Promise<void> {
   const job = (await answer.json()) as { id: string; status: string }
   printText(wantsJson(options) ? `${JSON.stringify(job)}\n` : `job ${job.id} is ${job.status}\n`)
 }

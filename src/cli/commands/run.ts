@@ -85,29 +85,29 @@ export function submission({ input, timeout, webhook, lowPriority }: SubmitOptio
 }
 
 /** Waits for an accepted job, also across restarts of the server. */
-function patienceOfJob(): ReconnectBackoff {
-  const patience = new ReconnectBackoff()
-  patience.answered()
-  return patience
+function jobBackoff(): ReconnectBackoff {
+  const backoff = new ReconnectBackoff()
+  backoff.answered()
+  return backoff
 }
 
 async function waitFor(options: RunOptions, path: string, progress: Progress): Promise<Job> {
-  const patience = patienceOfJob()
+  const backoff = jobBackoff()
   for (;;) {
     try {
       const job = (await (await ask(options, path)).json()) as Job
-      patience.answered()
+      backoff.answered()
       if (FINAL.has(job.status)) return job
       progress.show(job)
     } catch (error) {
-      await patience.after(error)
+      await backoff.after(error)
     }
   }
 }
 
 /** Prints chunks one by one. Text is printed as it is, so that tokens join to words again. */
 async function printStream(options: RunOptions, path: string, progress: Progress): Promise<void> {
-  for await (const { event, data } of events(options, path, 'status', patienceOfJob())) {
+  for await (const { event, data } of events(options, path, 'status', jobBackoff())) {
     if (event !== 'message' && event !== 'chunk') continue
     progress.clear()
     printChunk(data, options)

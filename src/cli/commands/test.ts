@@ -36,7 +36,7 @@ interface Result {
 /** Length of one long poll for the end of a job, in ms. Between polls it asks why a queued job waits. */
 const WAIT_MS = 5_000
 /** Minimum execution timeout of an endpoint or job, in ms. */
-const LEAST_TIMEOUT_MS = 5_000
+const MIN_TIMEOUT_MS = 5_000
 /** How long a test may wait for a worker, in ms: images are downloaded and models loaded. */
 const START_MS = 1_800_000
 const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
@@ -115,7 +115,7 @@ async function runAll({ tests }: HubTests, run: Run): Promise<void> {
 async function runOne(test: HubTest, { connection, endpoint }: Run): Promise<Result> {
   const base = `/v2/${encodeURIComponent(endpoint)}`
   const { name, input, timeoutMs } = test
-  const policy = timeoutMs === null ? {} : { policy: { executionTimeout: Math.max(timeoutMs, LEAST_TIMEOUT_MS) } }
+  const policy = timeoutMs === null ? {} : { policy: { executionTimeout: Math.max(timeoutMs, MIN_TIMEOUT_MS) } }
   const began = performance.now()
   const body = { input, ...policy }
   const { id } = (await (await ask(connection, `${base}/run`, { method: 'POST', body })).json()) as Job

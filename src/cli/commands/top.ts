@@ -97,7 +97,7 @@ function isAway(error: unknown): boolean {
   return error instanceof CliError && error.exitCode === EXIT.unavailable
 }
 
-const LOOKS: Readonly<Record<Style, Parameters<typeof styleText>[0]>> = {
+const FORMATS: Readonly<Record<Style, Parameters<typeof styleText>[0]>> = {
   head: 'bold',
   good: 'green',
   busy: 'yellow',
@@ -106,7 +106,7 @@ const LOOKS: Readonly<Record<Style, Parameters<typeof styleText>[0]>> = {
 }
 
 function styled({ text, style }: ScreenLine): string {
-  return style === null || text === '' ? text : styleText(LOOKS[style], text, { stream: process.stdout })
+  return style === null || text === '' ? text : styleText(FORMATS[style], text, { stream: process.stdout })
 }
 
 function seconds(text: string): number {

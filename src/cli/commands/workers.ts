@@ -60,8 +60,8 @@ async function get(id: string, options: InsideOptions): Promise<void> {
 async function remove(id: string, options: InsideOptions): Promise<void> {
   const endpoint = await endpointOf(options, 'worker', id)
   await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`, { method: 'DELETE' })
-  const told = wantsJson(options) ? JSON.stringify({ deleted: id }) : `worker ${id} ends when its jobs are done`
-  printText(`${told}\n`)
+  const message = wantsJson(options) ? JSON.stringify({ deleted: id }) : `worker ${id} ends when its jobs are done`
+  printText(`${message}\n`)
 }
 
 /** @param endpoint id, encoded for a path */

@@ -13,7 +13,7 @@ export type TableRow = Readonly<Record<string, unknown>>
 const MAX_CELL = 60
 
 /** Minimum width of a column. */
-const LEAST_WIDTH = 8
+const MIN_WIDTH = 8
 const GAP = '  '
 
 /**
@@ -44,7 +44,7 @@ function terminalWidth(): number {
 function fitting(wanted: readonly number[], columns: readonly Column[], width: number): readonly number[] | null {
   const widths = [...wanted]
   const least = columns.map(({ title }, index) =>
-    index === 0 ? wanted[0]! : Math.min(wanted[index]!, Math.max(title.length, LEAST_WIDTH)),
+    index === 0 ? wanted[0]! : Math.min(wanted[index]!, Math.max(title.length, MIN_WIDTH)),
   )
   const over = () => widths.reduce((sum, one) => sum + one, (widths.length - 1) * GAP.length) - width
   while (over() > 0) {

@@ -242,16 +242,16 @@ function length(text: string): number {
 
 /** Finished jobs per second, from the responses of the last seconds. */
 export class Rates {
-  readonly #told: TopAnswer[] = []
+  readonly #samples: TopAnswer[] = []
 
   /** Adds a response, newer than those before. Returns the rates by endpoint id. */
   add(answer: TopAnswer): ReadonlyMap<string, number> {
-    const last = this.#told.at(-1)
-    if (last !== undefined && answer.atMs < last.atMs) this.#told.length = 0
-    this.#told.push(answer)
-    while (this.#told.length > 2 && answer.atMs - this.#told[1]!.atMs >= RATE_MS) this.#told.shift()
+    const last = this.#samples.at(-1)
+    if (last !== undefined && answer.atMs < last.atMs) this.#samples.length = 0
+    this.#samples.push(answer)
+    while (this.#samples.length > 2 && answer.atMs - this.#samples[1]!.atMs >= RATE_MS) this.#samples.shift()
     const rates = new Map<string, number>()
-    const [first] = this.#told
+    const [first] = this.#samples
     const seconds = (answer.atMs - first!.atMs) / 1_000
     if (seconds <= 0) return rates
     const before = new Map(first!.endpoints.map(({ id, finished }) => [id, finished]))

@@ -52,14 +52,14 @@ export function workerText(worker: TableRow): string {
     ...jobs.map(({ id, startedAt }): [string, string] => ['holds', `${id}, for ${roughDuration(since(startedAt))}`]),
     ['asked to end', shown(worker.stopReason)],
   ]
-  const told = fields.filter(([, value]) => value !== '-').map(([name, value]) => `${name.padEnd(14)}${value}`)
+  const details = fields.filter(([, value]) => value !== '-').map(([name, value]) => `${name.padEnd(14)}${value}`)
   const line = steps.map(({ phase, startedAt, ms }, index) => {
     const goesOn = index === steps.length - 1 && worker.phase !== 'exited'
     return `  ${timeText(Date.parse(startedAt))}  ${phase.padEnd(14)}${durationText(ms)}${goesOn ? ' so far' : ''}`
   })
   if (typeof worker.exitedAt === 'string') line.push(`  ${timeText(Date.parse(worker.exitedAt))}  exited`)
   const end = exit === null ? [] : [`ended: ${exit.cause}`, ...(exit.lastLines ?? []).map(text => `  | ${text}`)]
-  return `${[`worker ${worker.id}`, ...told, 'time line (UTC)', ...line, ...end].map(onOneLine).join('\n')}\n`
+  return `${[`worker ${worker.id}`, ...details, 'time line (UTC)', ...line, ...end].map(onOneLine).join('\n')}\n`
 }
 
 /** Milliseconds since an instant from the server. */
