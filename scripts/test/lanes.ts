@@ -41,7 +41,7 @@ const SLOW = [
     'attacks/large-bodies',
     'workers/slow-reader',
   ].map(wireFile),
-  ...['simulator', 'mutants', 'regressions', 'line-mutants'].map(name => `test/sim/${name}.test.ts`),
+  ...['simulator', 'mutants', 'regressions', 'request-queue-mutants'].map(name => `test/sim/${name}.test.ts`),
   'test/model/lifecycle.test.ts',
   'test/app/scaling/steady-load.test.ts',
 ]

@@ -16,7 +16,7 @@ import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from
 import { HoldChecker } from './hold-checker.ts'
 import { JobChecker } from './job-checker.ts'
 import { queuedWorkers, remains, strayWorkers } from './leftovers.ts'
-import { LINE_LIMITS, LineChecker } from './line-checker.ts'
+import { LINE_LIMITS, LineChecker } from './request-queue-checker.ts'
 import { OrderChecker } from './order-checker.ts'
 import { PlaceChecker } from './place-checker.ts'
 import { PurgeChecker } from './purge-checker.ts'

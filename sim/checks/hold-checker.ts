@@ -1,5 +1,5 @@
 import type { Answered, Call } from '../network.ts'
-import { LINE_LIMITS } from './line-checker.ts'
+import { LINE_LIMITS } from './request-queue-checker.ts'
 
 /** What an answer may take beyond the time for which its request may be held. */
 const SLACK_MS = 3_000

@@ -1,5 +1,5 @@
 import type { EndpointId } from '../../src/core/ids.ts'
-import type { LineChecker } from '../checks/line-checker.ts'
+import type { LineChecker } from '../checks/request-queue-checker.ts'
 import { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import { type Asked, aTarget, ENDPOINT, LinesRig, refusalOf } from '../../support/lines.ts'
+import { type Asked, aTarget, ENDPOINT, LinesRig, refusalOf } from '../../support/request-queues.ts'
 
 const many = <Value>(count: number, make: (n: number) => Value) => Array.from({ length: count }, (_, n) => make(n))
 const NO_WORKERS = { status: 400, message: 'no workers available', retries: true }

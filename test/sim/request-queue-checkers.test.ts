@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type BalancedLines, LINE_LIMITS, LineChecker, type ProgramSight } from '../../sim/checks/line-checker.ts'
+import { type BalancedLines, LINE_LIMITS, LineChecker, type ProgramSight } from '../../sim/checks/request-queue-checker.ts'
 import type { TrafficLoad } from '../../src/core/balancing/traffic.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
-import { aBalanced, aTarget, ENDPOINT } from '../support/lines.ts'
+import { aBalanced, aTarget, ENDPOINT } from '../support/request-queues.ts'
 
 const idOf = (name: string) => name as WorkerId
 const WELL = { endpoint: ENDPOINT, firstWellMs: 0, wellSinceMs: 0, terminatedMs: null, endedMs: null } as const

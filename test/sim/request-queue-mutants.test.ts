@@ -1,7 +1,7 @@
 /** Lines with a mistake in them: a simulator that does not find it would not find it in ours either. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { BalancedLines } from '../../sim/checks/line-checker.ts'
+import type { BalancedLines } from '../../sim/checks/request-queue-checker.ts'
 import { settle } from '../../sim/run.ts'
 import type { BreakLines } from '../../sim/server.ts'
 import { runSeed } from '../../sim/simulation.ts'
