@@ -53,6 +53,8 @@ export interface FieldProblem {
   readonly field: FieldName
   /** What of the field is wrong, such as one item of a list. */
   readonly item?: string
+  /** The value of the field, where the sentence names it. */
+  readonly value?: string
   /** What is wrong with it, without the field's name. `{other}` stands for the name of `other`. */
   readonly problem: string
   /** The second field of a problem between two. */
@@ -73,16 +75,19 @@ export function pairProblem(field: FieldName, other: FieldName, problem: string)
 export type FieldNames = Readonly<Partial<Record<FieldName, string>>>
 
 /** A problem as a sentence that begins with the name of the field. */
-export function problemSentence({ field, item, problem, other }: FieldProblem, names: FieldNames = {}): string {
+export function problemSentence(found: FieldProblem, names: FieldNames = {}): string {
+  const { field, item, value, problem, other } = found
   const name = names[field] ?? field
+  const subject = value === undefined ? name : `${name} (${value})`
   const text = withOther(problem, other, names)
-  return item === undefined ? `${name} ${text}` : `${name}: ${item} ${text}`
+  return item === undefined ? `${subject} ${text}` : `${name}: ${item} ${text}`
 }
 
 /** A problem without the name of its field, for surfaces that put a path in front. */
-export function problemWithoutField({ item, problem, other }: FieldProblem, names: FieldNames = {}): string {
-  const text = withOther(problem, other, names)
-  return item === undefined ? text : `${item} ${text}`
+export function problemWithoutField(found: FieldProblem, names: FieldNames = {}): string {
+  const subject = found.item ?? found.value
+  const text = withOther(found.problem, found.other, names)
+  return subject === undefined ? text : `${subject} ${text}`
 }
 
 /** Problems without those that say the same. */

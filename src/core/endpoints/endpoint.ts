@@ -214,9 +214,7 @@ function workerProblems(config: Partial<EndpointConfig>): FieldProblem[] {
   const problems: (FieldProblem | null)[] = [
     isIntegerIn(min, 0, MAX_WORKERS) ? null : fieldProblem('workersMin', inRange),
     isIntegerIn(max, 0, MAX_WORKERS) ? null : fieldProblem('workersMax', inRange),
-    both
-      ? { ...pairProblem('workersMin', 'workersMax', `must not exceed {other}, which is ${max}`), item: `${min}` }
-      : null,
+    both ? { ...pairProblem('workersMin', 'workersMax', `must not exceed {other} (${max})`), value: `${min}` } : null,
     isIntegerIn(idleTimeoutS, 1, 3600)
       ? null
       : fieldProblem('idleTimeoutS', 'must be an integer from 1 to 3600 seconds'),

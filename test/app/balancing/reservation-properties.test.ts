@@ -5,8 +5,8 @@ import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import type { TargetState } from '../../../src/core/workers/socket-address.ts'
 import type { RequestOutcome } from '../../../src/gateway/queue/reservation.ts'
-import { type Asked, aTarget, LinesRig } from '../../support/request-queues.ts'
 import { randomSeed } from '../../support/random-seed.ts'
+import { type Asked, aTarget, LinesRig } from '../../support/request-queues.ts'
 
 const NAMES = ['a', 'b', 'c'] as const
 type Name = (typeof NAMES)[number]

@@ -126,8 +126,8 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'more workers at least than at most',
-    rest: [{ workers: { min: 2, max: 1 } }, /^\$\.workers\.min: 2 must not exceed workers\.max, which is 1$/],
-    graphql: [{ workersMin: 2, workersMax: 1 }, /^workersMin: 2 must not exceed workersMax, which is 1$/],
+    rest: [{ workers: { min: 2, max: 1 } }, /^\$\.workers\.min: 2 must not exceed workers\.max \(1\)$/],
+    graphql: [{ workersMin: 2, workersMax: 1 }, /^workersMin \(2\) must not exceed workersMax \(1\)$/],
   },
   {
     what: 'no idle time',

@@ -42,7 +42,7 @@ test('everything wrong with an endpoint and its own template is said at once, in
   await assert.rejects(endpoints.createWithOwnTemplate(ME, config, { image: ' ', diskGb: 0 }), {
     code: 'invalid',
     failures: [
-      ...['name must not be empty', 'workersMin: 3 must not exceed workersMax, which is 1', 'image must not be empty'],
+      ...['name must not be empty', 'workersMin (3) must not exceed workersMax (1)', 'image must not be empty'],
       'diskGb must be an integer of at least 1',
     ],
   })

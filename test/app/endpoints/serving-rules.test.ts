@@ -77,10 +77,7 @@ test('all of it is refused at once where a load-balancing endpoint comes about, 
   })
   assert.deepEqual(
     created.toSorted(),
-    [
-      '$.workers.min: 2 must not exceed workers.max, which is 1',
-      ...SENTENCES.map(sentence => `$.env: ${sentence}`),
-    ].toSorted(),
+    ['$.workers.min: 2 must not exceed workers.max (1)', ...SENTENCES.map(sentence => `$.env: ${sentence}`)].toSorted(),
   )
   const input = { name: 'e', ...LB, instanceIds: ['cpu3g-2-8'] }
   const template = { imageName: 'image:1', containerDiskInGb: 0, env: pairs(ALL_WRONG) }

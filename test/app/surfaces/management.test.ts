@@ -56,7 +56,7 @@ test('everything wrong with an endpoint is said at once, and nothing is saved', 
   const input = { name: '', template, gpuIds: 'NOPE', idleTimeout: 0, workersMin: 5, workersMax: 2, scalerValue: 0.1 }
   const wrong = await refusal(rig, SAVE, { input })
   for (const sentence of [
-    ...['name must not be empty', 'workersMin: 5 must not exceed workersMax, which is 2'],
+    ...['name must not be empty', 'workersMin (5) must not exceed workersMax (2)'],
     ...['idleTimeout must be an integer from 1 to 3600 seconds', 'scalerValue must be at least 0.5 seconds'],
     "'NOPE' is not a GPU pool",
   ]) {

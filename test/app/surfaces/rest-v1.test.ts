@@ -63,7 +63,7 @@ test('a refused field has the name that this version gives it', async t => {
     [
       400,
       [
-        'workersMin: 3 must not exceed workersMax, which is 2',
+        'workersMin (3) must not exceed workersMax (2)',
         'scalerValue must be an integer of at least 1 for REQUEST_COUNT',
       ],
     ],

@@ -43,7 +43,7 @@ const wrong: [fields: Partial<Endpoint>, failures: string[]][] = [
   [{ workersMin: -1 }, ['workersMin must be an integer from 0 to 1000']],
   [{ workersMin: 0.5 }, ['workersMin must be an integer from 0 to 1000']],
   [{ workersMax: 1_001 }, ['workersMax must be an integer from 0 to 1000']],
-  [{ workersMin: 2, workersMax: 1 }, ['workersMin: 2 must not exceed workersMax, which is 1']],
+  [{ workersMin: 2, workersMax: 1 }, ['workersMin (2) must not exceed workersMax (1)']],
   [{ idleTimeoutS: 0 }, ['idleTimeout must be an integer from 1 to 3600 seconds']],
   [{ idleTimeoutS: 3_601 }, ['idleTimeout must be an integer from 1 to 3600 seconds']],
   [{ idleTimeoutS: 1.5 }, ['idleTimeout must be an integer from 1 to 3600 seconds']],
@@ -140,14 +140,14 @@ test('problems name fields of the model, and each surface shows them with its ow
   const fields = anEndpoint({ workersMin: 2, workersMax: 1, idleTimeoutS: 0, ...delay(0) })
   const problems = endpointProblems(fields)
   assert.deepEqual(problems, [
-    { field: 'workersMin', other: 'workersMax', item: '2', problem: 'must not exceed {other}, which is 1' },
+    { field: 'workersMin', other: 'workersMax', value: '2', problem: 'must not exceed {other} (1)' },
     { field: 'idleTimeoutS', problem: 'must be an integer from 1 to 3600 seconds' },
     { field: 'scaler.queueDelayS', problem: 'must be at least 0.5 seconds for QUEUE_DELAY' },
   ])
   assert.deepEqual(
     problems.map(problem => restSentence(problem)),
     [
-      '$.workers.min: 2 must not exceed workers.max, which is 1',
+      '$.workers.min: 2 must not exceed workers.max (1)',
       '$.workers.idleTimeout: must be an integer from 1 to 3600 seconds',
       '$.scaling.queueDelay: must be at least 0.5 seconds for QUEUE_DELAY',
     ],
