@@ -9,7 +9,11 @@ import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import type { Targets, Traffic } from '../src/ports/targets.ts'
 import { fencedDriver, fencedStore } from '../src/system/coordination/leader-fence.ts'
-import { type BalancedLines, LINE_LIMITS, type LineChecker } from './checks/request-queue-checker.ts'
+import {
+  type BalancedRequestQueues,
+  REQUEST_QUEUE_LIMITS,
+  type RequestQueueChecker,
+} from './checks/request-queue-checker.ts'
 import { createFaultyLeader } from './faults/leader.ts'
 import { createFaultyNotifier } from './faults/notifier.ts'
 import type { Receiver } from './faults/receiver.ts'
@@ -32,7 +36,7 @@ const DWELL_MS = 5_000
 /** Puts a mistake into the lines of load-balancing endpoints. */
 export interface BreakLines {
   readonly limits?: Partial<RequestQueueLimits>
-  readonly wrap?: (lines: BalancedLines) => BalancedLines
+  readonly wrap?: (lines: BalancedRequestQueues) => BalancedRequestQueues
 }
 
 /** What stays when a server ends. */
@@ -46,7 +50,7 @@ export interface Remains {
   readonly logs: Ports['logs']
   readonly receiver: Receiver
   readonly programs: Programs
-  readonly lines: LineChecker
+  readonly lines: RequestQueueChecker
   readonly breakLines: BreakLines | undefined
   readonly emit: Emit
   /** A server has ended without a word. */
@@ -59,7 +63,7 @@ interface Run {
   readonly gate: StoreGate
   readonly driver: MockDriver
   readonly notifier: Notifier
-  readonly lines: BalancedLines
+  readonly lines: BalancedRequestQueues
 }
 
 /** The server: the real application, started again over the same store whenever it has ended. */
@@ -195,11 +199,11 @@ export class Server {
       load: id => lines.load(id),
       busyMs: (id, worker) => lines.busyMs(id, worker),
     }
-    const limits = { ...LINE_LIMITS, ...breakLines?.limits }
+    const limits = { ...REQUEST_QUEUE_LIMITS, ...breakLines?.limits }
     const placing = { dwellMs: DWELL_MS }
     const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, requestQueueLimits: limits }
     const app = createApp(ports, config, loops)
-    const lines: BalancedLines = checker.watch(breakLines?.wrap?.(app.requestQueues) ?? app.requestQueues)
+    const lines: BalancedRequestQueues = checker.watch(breakLines?.wrap?.(app.requestQueues) ?? app.requestQueues)
     return { life, app, gate, driver, notifier, lines }
   }
 }

@@ -16,11 +16,11 @@ import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from
 import { HoldChecker } from './hold-checker.ts'
 import { JobChecker } from './job-checker.ts'
 import { queuedWorkers, remains, strayWorkers } from './leftovers.ts'
-import { LINE_LIMITS, LineChecker } from './request-queue-checker.ts'
 import { OrderChecker } from './order-checker.ts'
 import { PlaceChecker } from './place-checker.ts'
 import { PurgeChecker } from './purge-checker.ts'
 import { QuotaChecker } from './quota-checker.ts'
+import { REQUEST_QUEUE_LIMITS, RequestQueueChecker } from './request-queue-checker.ts'
 import { RunChecker, type WorkerSight } from './run-checker.ts'
 import { WebhookChecker } from './webhook-checker.ts'
 import { WhyChecker } from './why-checker.ts'
@@ -71,7 +71,7 @@ export class Checks {
   readonly purges: PurgeChecker
   readonly webhooks: WebhookChecker
   readonly places: PlaceChecker
-  readonly lines: LineChecker
+  readonly lines: RequestQueueChecker
   /** Whether the account has limits. */
   readonly isLimited: boolean
   /** The number of the last change of a job. */
@@ -119,10 +119,10 @@ export class Checks {
       maxWorkers: MACHINE_WORKERS,
       requests: endpoint => this.lines.requests(endpoint),
     })
-    this.lines = new LineChecker(report, {
+    this.lines = new RequestQueueChecker(report, {
       nowMs: () => clock.monotonic(),
       program: worker => programs.find(worker),
-      limits: LINE_LIMITS,
+      limits: REQUEST_QUEUE_LIMITS,
       count: name => world.count(name),
     })
     this.#programs = programs

@@ -1,5 +1,5 @@
 import type { Answered, Call } from '../network.ts'
-import { LINE_LIMITS } from './request-queue-checker.ts'
+import { REQUEST_QUEUE_LIMITS } from './request-queue-checker.ts'
 
 /** What an answer may take beyond the time for which its request may be held. */
 const SLACK_MS = 3_000
@@ -44,7 +44,7 @@ function holdOf({ url, headers }: Call): number {
   const operation = pathname.split('/')[3] ?? ''
   const wait = searchParams.get('wait')
   // It may wait twice, and for one worker longer than for any.
-  if (pathname.startsWith('/lb/')) return 2 * LINE_LIMITS.namedWaitMs + SERVING_MS
+  if (pathname.startsWith('/lb/')) return 2 * REQUEST_QUEUE_LIMITS.namedWaitMs + SERVING_MS
   if (operation === 'openai' || headers.accept === 'text/event-stream') return Number.POSITIVE_INFINITY
   if (operation.startsWith('job-take') || operation === 'job-stop') return 25_000
   if (operation === 'runsync') return Number(wait ?? 90_000)

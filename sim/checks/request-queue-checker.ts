@@ -6,10 +6,15 @@ import type { RequestOutcome, Reservation, Reservations, WorkerRequest } from '.
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 
 /** Few requests may wait, and not for long, so that lines get full and waits end within a run. */
-export const LINE_LIMITS: RequestQueueLimits = { perEndpoint: 12, inAll: 20, waitMs: 25_000, namedWaitMs: 35_000 }
+export const REQUEST_QUEUE_LIMITS: RequestQueueLimits = {
+  perEndpoint: 12,
+  inAll: 20,
+  waitMs: 25_000,
+  namedWaitMs: 35_000,
+}
 
 /** What the checker looks through: the lines of one run of the server. */
-export type BalancedLines = Targets & Traffic & Reservations
+export type BalancedRequestQueues = Targets & Traffic & Reservations
 
 /** What is true of the program of a worker, whatever the server believes. */
 export interface ProgramSight {
@@ -22,7 +27,7 @@ export interface ProgramSight {
 }
 
 /** What the checker looks at besides the lines. */
-export interface LineSight {
+export interface RequestQueueSight {
   readonly nowMs: () => number
   readonly program: (worker: WorkerId) => ProgramSight | undefined
   readonly count: (name: string) => void
@@ -64,20 +69,20 @@ const REFUSALS: Readonly<Record<number, RegExp>> = {
 }
 
 /** Reports lines that are unfair, unbounded or lose somebody, and requests that are sent where they should not be. */
-export class LineChecker {
+export class RequestQueueChecker {
   readonly #report: (problem: string) => void
-  readonly #sight: LineSight
-  #run: LineRun | null = null
+  readonly #sight: RequestQueueSight
+  #run: RequestQueueRun | null = null
 
   /** @param report is given one sentence per problem */
-  constructor(report: (problem: string) => void, sight: LineSight) {
+  constructor(report: (problem: string) => void, sight: RequestQueueSight) {
     this.#report = report
     this.#sight = sight
   }
 
   /** The lines of a server that starts, as everybody is to use them from now on. */
-  watch(lines: BalancedLines): BalancedLines {
-    const run = new LineRun(this.#report, this.#sight, lines)
+  watch(lines: BalancedRequestQueues): BalancedRequestQueues {
+    const run = new RequestQueueRun(this.#report, this.#sight, lines)
     this.#run = run
     return run
   }
@@ -115,10 +120,10 @@ export class LineChecker {
 }
 
 /** One run of the server, seen from outside: who waits, and what is in flight where. */
-class LineRun implements BalancedLines {
+class RequestQueueRun implements BalancedRequestQueues {
   readonly #report: (problem: string) => void
-  readonly #sight: LineSight
-  readonly #lines: BalancedLines
+  readonly #sight: RequestQueueSight
+  readonly #lines: BalancedRequestQueues
   readonly #startMs: number
   readonly #waiting = new Map<EndpointId, Set<Asked>>()
   readonly #inFlight = new Map<WorkerId, number>()
@@ -127,7 +132,7 @@ class LineRun implements BalancedLines {
   #count = 0
   #over = false
 
-  constructor(report: (problem: string) => void, sight: LineSight, lines: BalancedLines) {
+  constructor(report: (problem: string) => void, sight: RequestQueueSight, lines: BalancedRequestQueues) {
     this.#report = problem => {
       if (!this.#over) report(problem)
     }

@@ -1,5 +1,5 @@
 import type { EndpointId } from '../../src/core/ids.ts'
-import type { LineChecker } from '../checks/request-queue-checker.ts'
+import type { RequestQueueChecker } from '../checks/request-queue-checker.ts'
 import { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
@@ -10,7 +10,7 @@ import type { World } from '../world.ts'
 export interface WebClientParts {
   readonly world: World
   readonly network: Network
-  readonly lines: LineChecker
+  readonly lines: RequestQueueChecker
   /** The load-balancing endpoints that there are at the moment. */
   readonly endpoints: () => readonly EndpointId[]
   /** Whether nothing goes wrong any more. */

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type BalancedLines, LINE_LIMITS, LineChecker, type ProgramSight } from '../../sim/checks/request-queue-checker.ts'
+import {
+  type BalancedRequestQueues,
+  type ProgramSight,
+  REQUEST_QUEUE_LIMITS,
+  RequestQueueChecker,
+} from '../../sim/checks/request-queue-checker.ts'
 import type { TrafficLoad } from '../../src/core/balancing/traffic.ts'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
@@ -16,7 +21,7 @@ function seen() {
   const state = { nowMs: 0, load: null as TrafficLoad | null }
   const program: { -readonly [Field in keyof ProgramSight]: ProgramSight[Field] } = { id: idOf('a'), ...WELL }
   const counts = new Map<string, number>()
-  const lines: BalancedLines = {
+  const lines: BalancedRequestQueues = {
     keep() {},
     setCircuit() {},
     forget() {},
@@ -28,10 +33,10 @@ function seen() {
         waiting.push(worker => resolve({ workerId: idOf(worker), servedAt, waitedMs: 0, release: () => {} }))
       }),
   }
-  const checker = new LineChecker(problem => problems.push(problem), {
+  const checker = new RequestQueueChecker(problem => problems.push(problem), {
     nowMs: () => state.nowMs,
     program: () => program,
-    limits: LINE_LIMITS,
+    limits: REQUEST_QUEUE_LIMITS,
     count: name => counts.set(name, (counts.get(name) ?? 0) + 1),
   })
   const watched = checker.watch(lines)
@@ -138,7 +143,7 @@ test('whoever waits although a worker has room, for too long, or for a paused en
   seeing.checker.settled()
   seeing.checker.settled()
   assert.deepEqual(seeing.problems, ['request 1 of endpoint endpoint waits although worker a is ready and has room'])
-  seeing.state.nowMs = LINE_LIMITS.waitMs + 2_000
+  seeing.state.nowMs = REQUEST_QUEUE_LIMITS.waitMs + 2_000
   seeing.checker.settled()
   assert.match(seeing.problems.at(-1)!, /request 2 .* waits for 27000 ms/)
   const paused = seen()
@@ -161,7 +166,7 @@ test('a worker of which a request has failed may be out of the rotation for a wh
 
 test('a line that is too long, and counts that are wrong, are reported', () => {
   const seeing = seen()
-  for (let n = 0; n <= LINE_LIMITS.perEndpoint; n += 1) void seeing.ask()
+  for (let n = 0; n <= REQUEST_QUEUE_LIMITS.perEndpoint; n += 1) void seeing.ask()
   seeing.checker.settled()
   assert.match(seeing.problems.join(), /13 requests wait at endpoint endpoint, and no more than 12 may/)
   const other = seen()

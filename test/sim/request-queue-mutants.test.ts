@@ -1,7 +1,7 @@
 /** Lines with a mistake in them: a simulator that does not find it would not find it in ours either. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { BalancedLines } from '../../sim/checks/request-queue-checker.ts'
+import type { BalancedRequestQueues } from '../../sim/checks/request-queue-checker.ts'
 import { settle } from '../../sim/run.ts'
 import type { BreakLines } from '../../sim/server.ts'
 import { runSeed } from '../../sim/simulation.ts'
@@ -21,7 +21,7 @@ interface Mutant {
 }
 
 /** Lines with another part. */
-function withPart(lines: BalancedLines, part: Partial<BalancedLines>): BalancedLines {
+function withPart(lines: BalancedRequestQueues, part: Partial<BalancedRequestQueues>): BalancedRequestQueues {
   return {
     keep: lines.keep.bind(lines),
     setCircuit: lines.setCircuit.bind(lines),
@@ -33,10 +33,10 @@ function withPart(lines: BalancedLines, part: Partial<BalancedLines>): BalancedL
   }
 }
 
-const withTargets = (lines: BalancedLines, change: (target: Target) => Target) =>
+const withTargets = (lines: BalancedRequestQueues, change: (target: Target) => Target) =>
   withPart(lines, { keep: (endpoint, targets) => lines.keep(endpoint, targets.map(change)) })
 
-const withReserve = (lines: BalancedLines, reserve: Reservations['reserve']) => withPart(lines, { reserve })
+const withReserve = (lines: BalancedRequestQueues, reserve: Reservations['reserve']) => withPart(lines, { reserve })
 
 /** Whether this is one of every `nth` calls. */
 function everyNth(nth: number): () => boolean {
@@ -48,7 +48,7 @@ function everyNth(nth: number): () => boolean {
 }
 
 /** Whoever came last gets the worker of whoever is served. */
-const backwards = (lines: BalancedLines): BalancedLines => {
+const backwards = (lines: BalancedRequestQueues): BalancedRequestQueues => {
   const pending: { readonly endpointId: string; readonly resolve: (reservation: Reservation) => void }[] = []
   return withReserve(lines, wanted => {
     if (wanted.affinity !== null) return lines.reserve(wanted)
@@ -67,7 +67,7 @@ const MUTANTS: readonly Mutant[] = [
     name: 'send one request too many to a worker',
     break: {
       wrap: lines => {
-        const keep: BalancedLines['keep'] = (endpoint, targets) => {
+        const keep: BalancedRequestQueues['keep'] = (endpoint, targets) => {
           const max = endpoint.maxConcurrency
           lines.keep({ ...endpoint, maxConcurrency: max === null ? null : max + 1 }, targets)
         }
@@ -163,7 +163,7 @@ const MUTANTS: readonly Mutant[] = [
     break: {
       wrap: lines => {
         const known = new Map<string, Target>()
-        const keep: BalancedLines['keep'] = (endpoint, targets) => {
+        const keep: BalancedRequestQueues['keep'] = (endpoint, targets) => {
           for (const target of targets) known.set(target.workerId, target)
           const ended = [...known.values()].filter(
             ({ workerId }) => !targets.some(target => target.workerId === workerId),
