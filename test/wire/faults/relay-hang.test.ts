@@ -21,10 +21,11 @@ function stopRelay(server: Server): number {
 }
 
 /** A server that finds a relay which can be made to hang. */
-async function startWithRelay(): Promise<{ server: Server; hangRelay: () => () => Promise<void> }> {
+async function startWithRelay(): Promise<{ server: Server; hangRelay: () => Promise<() => Promise<void>> }> {
   const dataDir = temporaryFolder()
+  const mark = join(temporaryFolder(), 'hangs')
   const child = spawn(process.execPath, [`${root}/src/relay/program.ts`, dataDir, '0'], {
-    env: { NODE_OPTIONS: `--import=${root}/test/wire/support/hang-on-signal.ts` },
+    env: { NODE_OPTIONS: `--import=${root}/test/wire/support/hang-on-signal.ts`, HANG_MARK: mark },
     stdio: 'ignore',
   })
   atEnd(() => child.kill('SIGKILL'))
@@ -37,8 +38,9 @@ async function startWithRelay(): Promise<{ server: Server; hangRelay: () => () =
     await until('another relay', () => relayPid(dataDir) !== pid && relayProcesses(dataDir).length === 1)
     assert.equal(server.events('relay.hung').length, 1)
   }
-  const hangRelay = () => {
+  const hangRelay = async () => {
     process.kill(pid, 'SIGUSR2')
+    await until('the relay to hang', () => existsSync(mark), START_MS, 5)
     return whenReplaced
   }
   return { server, hangRelay }
@@ -116,7 +118,7 @@ describe('a relay that hangs', { concurrency: 2 }, () => {
     const id = await submit(server, endpoint, { sleep: 2 })
     const next = await submit(server, endpoint, {})
     await begun(id)
-    const whenReplaced = hangRelay()
+    const whenReplaced = await hangRelay()
     await whenReplaced()
     for (const job of [id, next]) assert.equal((await whenFinal(server, endpoint, job, START_MS)).status, 'COMPLETED')
     // Its SDK throws a result away whose connection is cut.
@@ -130,7 +132,7 @@ describe('a relay that hangs', { concurrency: 2 }, () => {
   test('a job on its way to a worker is handed out again, uncounted, and its worker stays', async () => {
     const { server, hangRelay } = await startWithRelay()
     const { endpoint, workerId } = await makeNode(server)
-    const whenReplaced = hangRelay()
+    const whenReplaced = await hangRelay()
     const id = await submit(server, endpoint, { name: 'Ada' })
     await whenStatus(server, endpoint, id, ['IN_PROGRESS'])
     await whenReplaced()
@@ -143,7 +145,7 @@ describe('a relay that hangs', { concurrency: 2 }, () => {
     const { endpoint, workerId } = await makeNode(server)
     const id = await submit(server, endpoint, { sleepMs: 1_000 })
     await whenStatus(server, endpoint, id, ['IN_PROGRESS'])
-    const whenReplaced = hangRelay()
+    const whenReplaced = await hangRelay()
     await whenReplaced()
     await isServedOn(server, endpoint, [id], workerId)
     assert.deepEqual(await server.stop(), { code: 0, signal: null })
