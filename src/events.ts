@@ -78,7 +78,7 @@ export interface Events {
   'worker.start_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   /** Something is wrong with a worker: it reports so itself, or a rule of core/workers/worker-liveness finds it. */
   'worker.problem': { endpointId: EndpointId; workerId: WorkerId; problem: string }
-  /** A worker is ejected: so many requests failed in a row that it gets none for a while, as long as others are ready. */
+  /** A worker is ejected: too many requests failed in a row, and it gets none for a while as long as others are ready. */
   'worker.avoided': { endpointId: EndpointId; workerId: WorkerId; failures: number; forMs: number }
   /** A worker that was ejected serves requests again. */
   'worker.trusted': { endpointId: EndpointId; workerId: WorkerId }

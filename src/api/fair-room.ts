@@ -1,4 +1,4 @@
-/** A bounded number of bytes that accounts share. The account that holds most gives way first. */
+/** A bounded number of bytes that accounts share. The account with the largest share yields first. */
 
 /** The bytes that one body holds. */
 export interface RoomClaim {

@@ -9,7 +9,7 @@ import { SHARING_RULES, Sharing } from '../services/accounts/sharing.ts'
 import { Billing } from '../services/billing/billing.ts'
 import type { AppConfig } from './config.ts'
 
-/** Who calls, what they may do and have, and what it costs. */
+/** Callers, their rights and quotas, and billing. */
 export interface AccountServices {
   readonly access: Access
   readonly sharing: Sharing

@@ -25,7 +25,7 @@ export interface AppConfig {
   readonly bodyBytes?: number
   /** What hardware costs; nothing when left out. */
   readonly prices?: PriceList | undefined
-  /** Who is admitted to load-balancing endpoints without a key, and which proxies are trusted; nobody when left out. */
+  /** Whether load-balancing endpoints admit requests without a key, and trusted proxies; none unless given. */
   readonly admission?: AdmissionRules
   /** How many requests for load-balancing endpoints may wait, and how long; the rest is as in REQUEST_QUEUE_LIMITS. */
   readonly requestQueueLimits?: Partial<RequestQueueLimits>

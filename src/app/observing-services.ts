@@ -7,7 +7,7 @@ import type { BalancingServices } from './balancing-services.ts'
 import type { AppConfig, Stopping } from './config.ts'
 import type { WorkerServices } from './worker-services.ts'
 
-/** What tells people how things are, and whether the server is ready. */
+/** Services that explain and show the state, and whether the server is ready. */
 export interface ObservingServices {
   readonly explaining: Explainer
   readonly workers: WorkerReading

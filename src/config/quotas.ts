@@ -1,4 +1,4 @@
-import { ACCOUNT_LIMITS, type AccountLimitName, MOST_LIMIT } from '../core/accounts/quotas.ts'
+import { ACCOUNT_LIMITS, type AccountLimitName, MAX_LIMIT } from '../core/accounts/quotas.ts'
 import { type Setting, setting, type ValueKind } from './setting.ts'
 
 /** The settings of what each account besides the operator's may have that has no limits of its own. */
@@ -24,9 +24,9 @@ function limit(name: AccountLimitName, option: string, argument: string, what: s
 function numberOrOff(): ValueKind<number | null> {
   return {
     check: text =>
-      text === 'off' || (/^\d{1,10}$/.test(text) && Number(text) <= MOST_LIMIT)
+      text === 'off' || (/^\d{1,10}$/.test(text) && Number(text) <= MAX_LIMIT)
         ? null
-        : `must be off or a whole number up to ${MOST_LIMIT}`,
+        : `must be off or a whole number up to ${MAX_LIMIT}`,
     parse: text => (text === 'off' ? null : Number(text)),
   }
 }

@@ -5,7 +5,7 @@ import { type FieldProblem, fieldProblem } from './field-problem.ts'
 export interface PageRequest {
   /** Where the page before ended, as it said; null or left out for the first page. */
   readonly cursor?: string | null | undefined
-  /** Most items, 1 to what a page of the list may have, {@link MAX_PAGE} mostly; that many when left out. */
+  /** Maximum number of items, 1 to the limit of the list, mostly {@link MAX_PAGE}; that limit when left out. */
   readonly limit?: number | undefined
 }
 

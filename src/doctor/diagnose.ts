@@ -9,37 +9,37 @@ import { connectEngine } from '../drivers/docker/connection.ts'
 import { checkFile, checkPostgres } from '../store/database-check.ts'
 import { knownInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
-import { lookAtEngine } from './engine.ts'
-import { lookAtDataDir, lookAtGpus, lookAtMemory, lookAtPort } from './machine.ts'
+import { inspectEngine } from './engine.ts'
+import { inspectDataDir, inspectGpus, inspectMemory, inspectPort } from './machine.ts'
 import { type Probed, probeReach } from './probe.ts'
 
-/** What is looked at, and with what. */
+/** What is checked, and how. */
 export interface DiagnoseOptions {
   readonly config: Pick<
     Config,
     'dataDir' | 'host' | 'port' | 'databaseUrl' | 'docker' | 'dockerNetwork' | 'dockerWorkerAddress' | 'workerNetwork'
   >
-  /** The image that the container is of which calls this machine; null for a small one that is there. */
+  /** Image of the container that calls this machine; null for a small one that is present. */
   readonly image: string | null
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Looks at one thing after the other and says what it found. Changes nothing that stays. */
+/** Runs the checks in turn and yields what they find. Leaves nothing changed. */
 export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncGenerator<diagnosis.Finding> {
   const { dataDir, host, port, databaseUrl } = config
   yield diagnosis.ofNode(process.versions.node)
-  yield* diagnosis.ofDataDir(lookAtDataDir(dataDir))
-  yield diagnosis.ofMemory(lookAtMemory())
+  yield* diagnosis.ofDataDir(inspectDataDir(dataDir))
+  yield diagnosis.ofMemory(inspectMemory())
   yield diagnosis.ofOpenFiles(openFileLimit())
   const cage = tryCage()
   yield diagnosis.ofCage('problem' in cage ? cage : null, describeLimits(findLimits()))
   if ('bwrap' in cage) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
-  yield diagnosis.ofPort(await lookAtPort(dataDir, host, port))
+  yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
   yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
   const connection = connectEngine(config.docker, env)
-  const engine = connection === null ? null : await lookAtEngine(connection)
+  const engine = connection === null ? null : await inspectEngine(connection)
   yield* diagnosis.ofEngine(engine)
-  yield diagnosis.ofGpus(await lookAtGpus(env), engine)
+  yield diagnosis.ofGpus(await inspectGpus(env), engine)
   if (connection === null || engine === null || engine.problem !== null) return
   const probed = await probeReach(connection, {
     installation: knownInstallation(dataDir),
@@ -57,8 +57,8 @@ function ofProbed({ reach, network, problem, outcome }: Probed): diagnosis.Findi
 async function databaseFacts(dataDir: string, url: string | null): Promise<diagnosis.DatabaseFacts> {
   if (url === null) return { kind: 'file', ...checkFile(join(dataDir, 'runyard.sqlite')), skewMs: null }
   const before = Date.now()
-  const { nowMs, ...look } = await checkPostgres(url)
-  return { kind: 'PostgreSQL', ...look, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
+  const { nowMs, ...found } = await checkPostgres(url)
+  return { kind: 'PostgreSQL', ...found, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
 }
 
 function workerNetworkHere(wanted: Config['workerNetwork'], bwrap: string): diagnosis.Finding {

@@ -1,4 +1,4 @@
-/** What a container engine says of itself. */
+/** The state of a container engine. */
 import type { EngineState } from '../core/observing/diagnosis.ts'
 import type { EngineConnection } from '../drivers/docker/connection.ts'
 import { freeBytesOf } from './machine.ts'
@@ -29,8 +29,8 @@ const UNKNOWN: Omit<EngineState, 'address' | 'problem'> = {
   hasNvidiaRuntime: false,
 }
 
-/** Asks an engine about itself. */
-export async function lookAtEngine({ engine, address, local }: EngineConnection): Promise<EngineState> {
+/** Reads the version, limits and storage of an engine. */
+export async function inspectEngine({ engine, address, local }: EngineConnection): Promise<EngineState> {
   try {
     const before = Date.now()
     const info = (await engine.info()) as Info

@@ -1,4 +1,4 @@
-/** What this machine has, seen without a server and without an engine. */
+/** Checks of this machine that need no server and no engine. */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { freemem, totalmem } from 'node:os'
@@ -11,7 +11,7 @@ import { portHolder } from '../system/hardware/port-holder.ts'
 const ANSWER_MS = 2_000
 
 /** The data directory and its disk. */
-export function lookAtDataDir(path: string): DataDirFacts {
+export function inspectDataDir(path: string): DataDirFacts {
   const found = nearest(path)
   const stats = existsSync(path) ? statSync(path) : null
   const kind = stats === null ? 'missing' : stats.isDirectory() ? 'folder' : 'other'
@@ -24,7 +24,7 @@ export function lookAtDataDir(path: string): DataDirFacts {
   }
 }
 
-/** How much of the disk of a folder this user may still fill; null where that cannot be seen. */
+/** Bytes that this user may still write to the disk of a folder; null if unknown. */
 export function freeBytesOf(folder: string): number | null {
   try {
     const { bavail, bsize } = statfsSync(folder)
@@ -34,22 +34,22 @@ export function freeBytesOf(folder: string): number | null {
   }
 }
 
-/** Memory that this process may use, where a control group limits it too. */
-export function lookAtMemory(): { totalBytes: number; freeBytes: number } {
+/** Memory that this process may use, within its control group. */
+export function inspectMemory(): { totalBytes: number; freeBytes: number } {
   const limit = process.constrainedMemory()
   const totalBytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
   return { totalBytes, freeBytes: Math.min(freemem(), limit > 0 ? process.availableMemory() : freemem()) }
 }
 
-/** Whether the server runs, and if not, whether it could listen. */
-export async function lookAtPort(dataDir: string, host: string, port: number): Promise<PortFacts> {
+/** Whether the server runs and, if not, whether it could listen. */
+export async function inspectPort(dataDir: string, host: string, port: number): Promise<PortFacts> {
   const serverUrl = await runningServer(dataDir)
   const problem = serverUrl === null ? await bindingProblem(host, port) : null
   return { host, port, serverUrl, problem, holder: problem === 'EADDRINUSE' ? portHolder(port) : null }
 }
 
-/** Cards as the server reads them, and drivers as the system shows them. */
-export async function lookAtGpus(env: Readonly<Record<string, string | undefined>>): Promise<GpuFacts> {
+/** GPUs as the server reads them, and drivers as the system shows them. */
+export async function inspectGpus(env: Readonly<Record<string, string | undefined>>): Promise<GpuFacts> {
   const machine = createMachine({ clock: systemClock, notifier: { publish: () => {} }, emit: () => {}, env })
   const { gpus, problem } = await machine.parts()
   return {
@@ -80,7 +80,7 @@ function bindingProblem(host: string, port: number): Promise<string | null> {
   })
 }
 
-/** The folder itself, or the one that it would be made in. */
+/** The folder, or its nearest parent that exists. */
 function nearest(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearest(dirname(path))
 }

@@ -10,19 +10,19 @@ import type { EngineConnection } from '../drivers/docker/connection.ts'
 import { createContainerNetwork, INSTALLATION_LABEL } from '../drivers/docker/network.ts'
 import type { FoundNetwork } from '../ports/container-network.ts'
 
-/** How the probe is made. */
+/** Options of the probe. */
 export interface ProbeOptions {
-  /** Null for an installation that has not been started yet. */
+  /** Null for an installation that was never started. */
   readonly installation: string | null
-  /** A network that somebody chose; null for the installation's own. */
+  /** The configured network; null for the installation's own. */
   readonly network: string | null
-  /** An address that somebody chose; null for what can be found out. */
+  /** The configured address; null to find one. */
   readonly address: string | null
-  /** The image to run; null for small ones that are there. */
+  /** The image to run; null for small ones that are present. */
   readonly image: string | null
 }
 
-/** What came of it. */
+/** The result of the probe. */
 export interface Probed {
   readonly network: FoundNetwork | null
   /** Why there is no network; null when there is one. */
@@ -32,11 +32,11 @@ export interface Probed {
 }
 
 const WAIT_MS = 20_000
-/** Other images are tried when one has no shell or no program that can call. */
+/** Limit of images to try: one may lack a shell, or a program that can call. */
 const MAX_IMAGES = 5
 const NO_TOOL = 9
 
-/** With whichever program the image has. The last one prints more than the answer, and is searched for it. */
+/** Calls with the first program that the image has. The last one prints the head of the response too. */
 const SCRIPT = `
 u="http://$PROBE_HOST:$PROBE_PORT/"
 if command -v wget >/dev/null 2>&1; then exec wget -q -T 5 -O - "$u"; fi
@@ -47,7 +47,7 @@ if command -v bash >/dev/null 2>&1; then exec bash -c "exec 3<>/dev/tcp/$PROBE_H
 exit ${NO_TOOL}
 `
 
-/** Tries it. What it makes it takes away again. */
+/** Runs the probe, and removes what it made. */
 export async function probeReach({ engine, local }: EngineConnection, options: ProbeOptions): Promise<Probed> {
   const own = options.installation ?? `doctor${randomBytes(3).toString('hex')}`
   const networks = createContainerNetwork({ engine, local, installation: own, given: options.network })

@@ -3,7 +3,7 @@ import type { Driver } from '../ports/driver.ts'
 
 /**
  * A driver for installations that may not run workers, such as a server that others can reach and that was given no
- * process root. Endpoints and jobs can be made; the reason shows wherever somebody asks why they wait.
+ * process root. Endpoints and jobs can be made; every explanation of why they wait has the reason.
  */
 export function createNoDriver(reason: StartFailure): Driver {
   return {

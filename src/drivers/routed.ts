@@ -11,7 +11,7 @@ export interface RoutedDriverOptions {
   readonly folders: Driver
   /** Runs everything else. */
   readonly containers: Driver
-  /** Most workers of both together. */
+  /** Limit of the workers of both together. */
   readonly maxWorkers: number
 }
 

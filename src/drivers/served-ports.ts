@@ -61,7 +61,7 @@ export class FreePorts {
       const port = this.#next
       this.#next = port >= last ? first : port + 1
       if (this.#held.has(port)) continue
-      // Held before it is tried: another start may look meanwhile.
+      // Held before it is tried: another start may check meanwhile.
       this.#held.add(port)
       if (await isFree(port)) return port
       this.#held.delete(port)

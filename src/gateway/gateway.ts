@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
-import type { GatewayPassing } from '../ports/metrics.ts'
+import type { GatewayLoad } from '../ports/metrics.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Traffic } from '../ports/targets.ts'
 import type { Access } from '../services/accounts/access.ts'
@@ -69,7 +69,7 @@ export class Gateway implements Entrance {
   }
 
   /** Requests, sockets and busy workers of an endpoint at this moment. */
-  passing(id: EndpointId): GatewayPassing {
+  passing(id: EndpointId): GatewayLoad {
     const { waiting, workers } = this.#parts.traffic.load(id)
     const busyWorkers = workers.filter(({ inFlight }) => inFlight > 0).length
     return { ...(this.#passing.get(id) ?? NONE_PASSING), waiting, busyWorkers }

@@ -30,7 +30,7 @@ export class StartError extends Error {}
 
 type Log = ReturnType<typeof createLog>
 
-/** What goes wrong here is told, and workers then get the address of the server itself. */
+/** Emits what fails; workers then get the address of the server itself. */
 export async function openRelay(config: Config, log: Log): Promise<RelaySupervisor | null> {
   try {
     return await superviseRelay({
@@ -47,7 +47,7 @@ export async function openRelay(config: Config, log: Log): Promise<RelaySupervis
 const TROUBLE: ReadonlySet<RelayNote> = new Set(['relay.lost', 'relay.silent', 'relay.hung', 'relay.failed'])
 const NO_RELAY = 'workers call the server itself, and results that come while it is away may be lost'
 
-/** What is told of the relay. */
+/** Reports the events of the relay. */
 interface RelayParts {
   /** Hears when answers to workers were lost with a relay. */
   readonly app: App
@@ -56,7 +56,7 @@ interface RelayParts {
   readonly log: Log
 }
 
-/** Connects to the relay, and tells it of the workers. */
+/** Connects to the relay, and sends it the tokens of workers. */
 export async function connected(
   relay: RelaySupervisor | null,
   server: string,
@@ -98,10 +98,10 @@ async function openWorkerSocket(
 
 const NO_SOCKET = 'workers in networks of their own cannot call the server'
 
-/** How often at most it is logged that there are too many connections. */
+/** Minimum interval between log lines about too many connections. */
 const FULL_LOG_MS = 60_000
 
-/** Most connections of a listener for management alone. */
+/** Limit of connections of a listener for management alone. */
 const ADMIN_CONNECTIONS = 1_000
 /** What the public listener has where management has one of its own. */
 const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker']
@@ -188,7 +188,7 @@ async function listenAt(
   }
 }
 
-/** Half of all is the most of one address, account or endpoint unless something else is given. */
+/** One address, account or endpoint gets at most half unless a limit is given. */
 function countsOf(config: Config): ConnectionCounts {
   const maxConnections = connectionLimit(config)
   const half = Math.floor(maxConnections / 2)

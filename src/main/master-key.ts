@@ -19,7 +19,7 @@ export interface Rotated extends ReEncryption {
  * Replaces the encryption key of a server that is stopped: all that is sealed is sealed with a new key, in small steps, and
  * then the old one is dropped. When it ends before that, both keys stay and the next call goes on. A key that comes from
  * RUNYARD_MASTER_KEY is replaced there; this then seals everything with the first of its keys.
- * @param report is told how far it has come
+ * @param report called with the progress
  * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
  */
 export async function rotateMasterKey(config: Config, report: (so: ReEncryption) => void): Promise<Rotated> {

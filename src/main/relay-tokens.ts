@@ -8,7 +8,7 @@ import type { createLog } from '../system/observing/log.ts'
 
 type Log = ReturnType<typeof createLog>
 
-/** Tells the relay which tokens are those of workers, from what happens to workers. */
+/** Sends the relay the tokens of workers, and each change of them. */
 export class RelayTokens {
   readonly #log: Log
   #feed: TokenFeed | null = null
@@ -23,10 +23,10 @@ export class RelayTokens {
     this.#feed?.changed((fields as { workerId: WorkerId }).workerId)
   }
 
-  /** Tells a relay that the server has just connected to all of them; later ones after it {@link again}. */
+  /** Sends all tokens to a relay that the server has just connected to; for a replacement, {@link again}. */
   async begin(relay: RelaySupervisor, { workers }: Store): Promise<void> {
     const feed = new TokenFeed(
-      news => relay.tell(news),
+      news => relay.sendTokens(news),
       error => this.#log.warn({ problem: String(error) }, 'relay.untold'),
     )
     this.#feed = feed

@@ -166,7 +166,7 @@ async function openServer(config: Config, sampleFolder: string, opened: AsyncDis
   })
   tellOthers(lock, leader, managementUrl)
   prepareDocuments(app)
-  await warnOfStrangers(app, config, log)
+  await warnOfExposure(app, config, log)
   const stop = async (hurry: AbortSignal) => {
     await app.stop(hurry)
     relayTokens.end()
@@ -217,7 +217,7 @@ function addressesOf({ open, admin }: Listeners, { host }: Config) {
   return { url: open.url, managementUrl: admin?.url ?? open.url, direct: originOf(host, open.port) }
 }
 
-/** Who finds the data directory or the database taken is told by whom. */
+/** The error for a data directory or database that another server has: it names that server. */
 function tellOthers(lock: DataDirLock, leader: PostgresLeader | null, url: string): void {
   lock.publish({ pid: process.pid, url })
   leader?.listensAt(new URL(url).host)
@@ -229,8 +229,8 @@ function originsOf({ publicUrl, queueUrl, lbDomain }: Config, url: string, manag
   return { publicUrl: publicUrl ?? managementUrl, queueUrl: queueUrl ?? origin, balancedUrl: origin, lbDomain }
 }
 
-/** Who can reach the server, or what is another's. */
-async function warnOfStrangers({ services }: App, { host, adminHost, adminPort }: Config, log: Log): Promise<void> {
+/** Warnings about who can reach the server. */
+async function warnOfExposure({ services }: App, { host, adminHost, adminPort }: Config, log: Log): Promise<void> {
   if (adminPort !== null && !isLoopback(adminHost))
     log.warn({ host: adminHost }, 'management can be reached from outside; put TLS in front of it')
   if (!isLoopback(host)) log.warn({ host }, 'the server can be reached from outside; put TLS in front of it')
@@ -253,7 +253,7 @@ function appConfigOf(config: Config): AppConfig {
   return { ...management, drainTimeoutMs, metricsPublic, bodyBytes, accountLimits, sharing, ...chosen }
 }
 
-/** Who reads what happens, and where it is told. */
+/** The readers of the event stream: log, metrics and the listeners of the library. */
 function readersOf(log: Log) {
   const metrics = createMetrics({ clock: systemClock, ofProcess: true })
   const relayTokens = new RelayTokens(log)

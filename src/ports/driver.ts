@@ -66,7 +66,7 @@ export interface StartWatch {
 export type Observation = { readonly state: 'running' } | { readonly state: 'exited'; readonly exit: ObservedExit }
 
 /**
- * Runs workers. A driver only does and observes; it decides nothing. It tells that something changed by publishing the
+ * Runs workers. A driver only acts and observes; it decides nothing. It reports a change by publishing the
  * topic `fleet`. All methods may be called again for the same worker.
  */
 export interface Driver {

@@ -8,7 +8,7 @@ export interface Exposition {
 }
 
 /** What one load-balancing endpoint has in the gateway now. */
-export interface GatewayPassing {
+export interface GatewayLoad {
   /** Requests that were admitted and have not ended, including those that wait. */
   readonly requests: number
   /** The same for WebSockets and other upgraded connections. */
@@ -23,7 +23,7 @@ export interface GatewayPassing {
 export interface Metrics {
   /**
    * @param loads the present state of all endpoints; null when it could not be read, which shows as `runyard_store_up 0`
-   * @param passing what an endpoint has in the gateway
+   * @param gatewayLoad what an endpoint has in the gateway
    */
-  expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => GatewayPassing): Promise<Exposition>
+  expose(loads: readonly EndpointLoad[] | null, gatewayLoad: (id: EndpointId) => GatewayLoad): Promise<Exposition>
 }

@@ -6,7 +6,7 @@ import { HOLD_MS } from '../core/workers/worker-liveness.ts'
 import { endpointOf } from './calls.ts'
 import type { KnownTokens } from './known-tokens.ts'
 import type { Sharer } from './shares.ts'
-import type { Ask, Upstream } from './upstream.ts'
+import type { Upstream, UpstreamRequest } from './upstream.ts'
 
 /** Limit of concurrent calls with unknown tokens; each is a small request to the server. */
 const MAX_UNKNOWN = 256
@@ -17,7 +17,7 @@ const NEVER_MS = 999_999_999_999_999
 const PAUSE_MS = 100
 
 /** An empty report of undelivered jobs: any server responds to it, and it changes nothing. */
-export function questionOf(request: IncomingMessage, sharer: Sharer): Ask {
+export function questionOf(request: IncomingMessage, sharer: Sharer): UpstreamRequest {
   const path = `/v2/${endpointOf(request.url)}/job-take/w`
   const headers = ['Authorization', request.headers.authorization ?? '']
   const added = [RELAY_HEADERS.undeliveredSince, String(NEVER_MS)]

@@ -4,17 +4,17 @@ import { RelayShares, type Sharer } from './shares.ts'
 /** Connections of workers that are known, and calls that are open. */
 const MAX_CONNECTIONS = 16_000
 const MAX_CALLS = 16_000
-/** Connections over which no known token has come yet; the oldest make room. */
+/** Limit of connections without a known token; the oldest are closed first. */
 const MAX_NEW = 2_000
 
-/** Which connections and open calls there are, and whose they are. */
+/** The connections and open calls, by worker. */
 export class Callers {
   readonly #connections = new RelayShares(MAX_CONNECTIONS)
   readonly #calls = new RelayShares(MAX_CALLS)
   readonly #new = new Set<Socket>()
   readonly #known = new WeakSet<Socket>()
 
-  /** Somebody connected. */
+  /** Records a new connection. */
   connected(socket: Socket): void {
     this.#new.add(socket)
     socket.once('close', () => this.#new.delete(socket))

@@ -1,4 +1,4 @@
-/** What a relay makes of a request: only the six calls of the worker protocol are passed on. */
+/** Classifies requests: only the six calls of the worker protocol are passed on. */
 
 /** How a call is treated while the server is away. */
 export type Kind =

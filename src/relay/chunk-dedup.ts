@@ -1,6 +1,6 @@
 import { MAX_COPIES } from '../core/workers/relay-headers.ts'
 
-/** Streams of which the last chunk is remembered. */
+/** Limit of streams of which the last chunk is remembered. */
 const MAX_STREAMS = 10_000
 
 /**
@@ -20,7 +20,7 @@ export class ChunkDedup {
     if (this.#last.size > MAX_STREAMS) this.#last.delete(oldest!)
   }
 
-  /** How many copies in a row there are if this chunk was kept by a call that nobody saw the answer of. */
+  /** The number of copies in a row if this chunk was stored by a call whose response was lost. */
   ifKept(stream: string, digest: string): number {
     const last = this.#last.get(stream)
     return 1 + (last?.digest === digest ? last.count : 0)

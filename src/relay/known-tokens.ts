@@ -11,7 +11,7 @@ const MAX_TOKENS = 100_000
 const WRITE_PAUSE_MS = 1_000
 
 /** One part of a server's list of the tokens of workers, as SHA-256 in hexadecimal digits. */
-export interface TokenNews {
+export interface TokenUpdate {
   /** Whether it begins a whole list. Tokens that the whole list does not have are of ended workers. */
   readonly first: boolean
   readonly last: boolean
@@ -58,7 +58,7 @@ export class KnownTokens {
   }
 
   /** Applies one part of a server's list. */
-  update({ first, last, live, ended }: TokenNews): void {
+  update({ first, last, live, ended }: TokenUpdate): void {
     if (first) this.#draft = new Set()
     for (const [digest, owner] of live) {
       this.#known.delete(digest)
@@ -120,9 +120,9 @@ function isOver({ endedAtMs }: Known): boolean {
 const MAX_TOKENS_IN_PART = 2_000
 
 /** A part of a server's list; null where it has the wrong form. */
-export function tokenNewsIn(text: string): TokenNews | null {
+export function readTokenUpdate(text: string): TokenUpdate | null {
   try {
-    const { first, last, live, ended } = JSON.parse(text) as TokenNews
+    const { first, last, live, ended } = JSON.parse(text) as TokenUpdate
     const isSound =
       live.length <= MAX_TOKENS_IN_PART &&
       ended.length <= MAX_TOKENS_IN_PART &&

@@ -13,11 +13,11 @@ import { type Kept, type Spool, SpoolFull } from './spool.ts'
 import { UndeliveredTakes } from './undelivered-takes.ts'
 import type { Upstream, UpstreamAnswer } from './upstream.ts'
 
-/** How long a call is passed on when its worker may be gone. */
+/** How long a call is passed on after its worker may have gone. */
 const ORPHAN_MS = 600_000
-/** Between two tries while the server seems to be there. */
+/** Interval between attempts while the server seems to be up. */
 const PAUSE_MS = 100
-/** Somewhat more than the server reads, so that it sees that a body is too large. */
+/** More than the server reads, so that it sees that a body is too large. */
 const MAX_BODY_BYTES = 104_857_600 + 65_536
 
 /** One call of a worker, received wholly. */

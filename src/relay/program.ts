@@ -1,6 +1,6 @@
 /**
  * The program of the relay: `program.ts <data directory> <port> [beside]`, 0 for any port; `beside` another that hangs on that port.
- * It writes relay.json, then one line, and ends when a server says so, when its file is gone or another's, or when nobody has needed it for ten minutes.
+ * It writes relay.json, then one line. It ends on the command of a server, when its file is gone or another's, or after ten minutes without use.
  */
 import { randomBytes } from 'node:crypto'
 import { readBootId, readProcess } from '../drivers/process/process-table.ts'
@@ -17,7 +17,7 @@ import {
 
 const LOOK_MS = 2_000
 const IDLE_MS = 600_000
-/** For how long a port that is still taken is waited for. */
+/** Maximum wait for a port that is still in use. */
 const PORT_MS = 3_000
 const PORT_PAUSE_MS = 50
 

@@ -1,35 +1,35 @@
-/** When a relay that does not answer hangs, rather than being slow or on a machine that is. All times are of a clock that only grows, in ms. */
+/** Decides when a relay that does not respond hangs, and is not slow or on a slow machine. All times are of a monotonic clock, in ms. */
 
-/** How long a relay has for an answer to whether it is well. */
+/** Timeout of a health check of the relay. */
 export const ANSWER_MS = 2_000
-/** Between an answer and the next question. */
+/** Interval between a response and the next check. */
 export const EVERY_MS = 1_000
-/** A deadline that is noticed so much too late was missed by whoever asks: the machine is overloaded, or has slept. */
+/** Lateness of a deadline after which the machine is overloaded or slept, and the relay is not to blame. */
 const LATE_MS = 500
-/** Questions in a row without an answer. */
+/** Limit of unanswered checks in a row. */
 const MISSES = 3
-/** The same of a relay that works, or waits for a processor. */
+/** The same for a relay that works or waits for a processor. */
 const BUSY_MISSES = 20
-/** A relay that lasts so long has got over what made the one before it hang. */
+/** Uptime after which a relay counts as recovered from what made the one before it hang. */
 const CALM_MS = 600_000
-const MOST_DOUBLINGS = 4
+const MAX_DOUBLINGS = 4
 
-/** What the process of a relay did while a question was open; null where the system does not tell. */
+/** What the process of a relay did during a check; null where the system does not show it. */
 export interface Effort {
   /** It waits for a processor. */
   readonly runnable: boolean
-  /** Processor time that it has used so far, in any unit. */
+  /** Processor time used so far, in any unit. */
   readonly used: number
 }
 
-/** Counts the questions that a relay leaves open. */
+/** Counts the checks that a relay does not answer. */
 export class Pulse {
   #misses = 0
   #busyMisses = 0
   #doublings = 0
   #replacedAtMs = Number.NEGATIVE_INFINITY
 
-  /** It has answered. */
+  /** Records a response. */
   answered(nowMs: number): void {
     this.#misses = 0
     this.#busyMisses = 0
@@ -37,8 +37,8 @@ export class Pulse {
   }
 
   /**
-   * It has not answered a question.
-   * @param askedAtMs when it was asked
+   * Records a check without a response.
+   * @param askedAtMs when the check began
    * @returns whether it is to be replaced
    */
   missed(askedAtMs: number, nowMs: number, before: Effort | null, after: Effort | null): boolean {
@@ -50,11 +50,11 @@ export class Pulse {
     return this.#misses >= MISSES * patience || this.#busyMisses >= BUSY_MISSES * patience
   }
 
-  /** Another one has taken its place: each replacement soon after another takes twice as long to come about. */
+  /** Records a replacement. Each one soon after another waits twice as long. */
   replaced(nowMs: number): void {
     this.#misses = 0
     this.#busyMisses = 0
-    this.#doublings = Math.min(this.#doublings + 1, MOST_DOUBLINGS)
+    this.#doublings = Math.min(this.#doublings + 1, MAX_DOUBLINGS)
     this.#replacedAtMs = nowMs
   }
 }

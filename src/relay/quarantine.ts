@@ -1,10 +1,10 @@
-/** Bodies under way when a server ended are passed on alone from then on, to find out which of them it died of. */
+/** Bodies that a server had when it ended are passed on alone from then on, to find the one that ended it. */
 
-/** Workers of which it is remembered that a server ended while it had a body of theirs. */
+/** Limit of remembered workers of which a server had a body when it ended. */
 const MAX_SUSPECTS = 10_000
-/** So often may a server end while it has a body alone. */
+/** Limit of ends of a server while it has a body alone. */
 const ALONE_DEATHS = 3
-/** From this size on a body is a suspect at once. A server that is killed by hand has many smaller ones, and keeps them only for a moment. */
+/** Minimum size of a body that is a suspect at once. A server that is killed by hand has many smaller ones, each for a moment only. */
 const LARGE_BYTES = 65_536
 const SMALL_DEATHS = 3
 

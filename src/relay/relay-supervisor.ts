@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
-import type { TokenNews } from './known-tokens.ts'
+import type { TokenUpdate } from './known-tokens.ts'
 import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
 import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, TOKENS_PATH, WELL_PATH } from './relay.ts'
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
@@ -49,9 +49,9 @@ export interface SupervisorOptions {
  * @throws when none can be started
  */
 export async function superviseRelay(options: SupervisorOptions): Promise<RelaySupervisor> {
-  const keeper = new RelaySupervisor(options)
-  await keeper.find()
-  return keeper
+  const supervisor = new RelaySupervisor(options)
+  await supervisor.find()
+  return supervisor
 }
 
 /** A supervised relay. */
@@ -154,8 +154,8 @@ export class RelaySupervisor {
    * Sends tokens to the relay. A relay of an earlier version gets none.
    * @throws when it does not respond
    */
-  async tell(news: TokenNews): Promise<void> {
-    const { status } = await answerOf(command(this.#info!, TOKENS_PATH, {}, JSON.stringify(news)))
+  async sendTokens(update: TokenUpdate): Promise<void> {
+    const { status } = await answerOf(command(this.#info!, TOKENS_PATH, {}, JSON.stringify(update)))
     if (status >= 500) throw new Error(`the relay answers ${status}`)
   }
 

@@ -11,7 +11,7 @@ import { listenAtFile } from '../disk/socket-file.ts'
 import { RelayAdmission } from './admission.ts'
 import { Callers } from './callers.ts'
 import { kindOf } from './calls.ts'
-import { KnownTokens, tokenNewsIn } from './known-tokens.ts'
+import { KnownTokens, readTokenUpdate } from './known-tokens.ts'
 import { CallPassing } from './passing.ts'
 import { respond } from './respond.ts'
 import { SetAside } from './set-aside.ts'
@@ -190,7 +190,7 @@ export class Relay {
   }
 
   async #hearOfTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const news = tokenNewsIn(await text(request).catch(() => ''))
+    const news = readTokenUpdate(await text(request).catch(() => ''))
     if (news !== null) this.#tokens.update(news)
     respond(response, news === null ? 400 : 200, '{}')
   }

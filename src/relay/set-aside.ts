@@ -12,7 +12,7 @@ const LEAST_BYTES = 1_048_576
 /** Of the first line, at most. */
 const HEAD_BYTES = 4_096
 
-/** Whose a body is, as the first line of its file says; after that comes the body. */
+/** The owner of a body: the first line of its file. The body follows. */
 export interface SetAsideHead {
   readonly owner: string
   /** Path and query of the call. */

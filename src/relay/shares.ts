@@ -1,4 +1,4 @@
-/** Who uses something of the relay: a worker, and the account that it belongs to. */
+/** A user of the relay: a worker and its account. */
 export interface Sharer {
   /** The hash of the worker's token. */
   readonly token: string

@@ -1,8 +1,8 @@
 /** The server's side of the relay's tokens: sends the whole list first, then changes. */
-import type { TokenNews } from './known-tokens.ts'
+import type { TokenUpdate } from './known-tokens.ts'
 
 /** Workers in one message to the relay. */
-const CONCURRENCY = 1_000
+const PAGE_SIZE = 1_000
 /** Limit of collected changes; with more of them the whole list is sent again. */
 const MAX_CHANGES = 10_000
 /** Interval between attempts. */
@@ -26,7 +26,7 @@ export interface TokenSource {
 
 /** Sends the tokens of workers to a relay. */
 export class TokenFeed {
-  readonly #send: (news: TokenNews) => Promise<void>
+  readonly #send: (update: TokenUpdate) => Promise<void>
   readonly #onError: (error: unknown) => void
   #source: TokenSource | null = null
   #changed = new Set<string>()
@@ -38,7 +38,7 @@ export class TokenFeed {
    * @param send sends one part to the relay
    * @param onError called for each failed attempt; another one follows
    */
-  constructor(send: (news: TokenNews) => Promise<void>, onError: (error: unknown) => void) {
+  constructor(send: (update: TokenUpdate) => Promise<void>, onError: (error: unknown) => void) {
     this.#send = send
     this.#onError = onError
   }
@@ -93,8 +93,8 @@ export class TokenFeed {
     this.#changed.clear()
     let after = ''
     for (let first = true; ; first = false) {
-      const page = await this.#source!.live(after, CONCURRENCY)
-      const last = page.length < CONCURRENCY
+      const page = await this.#source!.live(after, PAGE_SIZE)
+      const last = page.length < PAGE_SIZE
       await this.#send({ first, last, live: page.map(pairOf), ended: [] })
       if (last) return
       after = page.at(-1)!.id
@@ -102,7 +102,7 @@ export class TokenFeed {
   }
 
   async #sendChanges(): Promise<void> {
-    const ids = [...this.#changed].slice(0, CONCURRENCY)
+    const ids = [...this.#changed].slice(0, PAGE_SIZE)
     for (const id of ids) this.#changed.delete(id)
     const found = await this.#source!.of(ids)
     const live = found.filter(({ ended }) => !ended).map(pairOf)

@@ -11,7 +11,7 @@ export interface UpstreamAddress {
 }
 
 /** A request to the server. */
-export interface Ask {
+export interface UpstreamRequest {
   readonly method: string
   readonly path: string
   /** Names and values in turn. */
@@ -21,7 +21,7 @@ export interface Ask {
   readonly body: Kept | null
   /** Takes the request back; null when nothing does. */
   readonly signal: AbortSignal | null
-  /** Whose share the answer takes. */
+  /** The worker and account whose share the response takes. */
   readonly sharer: Sharer
 }
 
@@ -93,7 +93,7 @@ export class Upstream {
    * One request, with its whole answer.
    * @throws when the server did not answer wholly, whatever it did; SpoolFull when the answer has no room
    */
-  async ask({ method, path, headers, added, body, signal, sharer }: Ask): Promise<UpstreamAnswer> {
+  async ask({ method, path, headers, added, body, signal, sharer }: UpstreamRequest): Promise<UpstreamAnswer> {
     const address = this.#address
     if (address === null) throw new Error('the server is away')
     const length = body === null ? [] : ['Content-Length', String(body.bytes)]

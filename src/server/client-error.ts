@@ -1,4 +1,4 @@
-/** What a client is told whose request cannot be read. */
+/** The response to a request that cannot be read. */
 import { STATUS_CODES } from 'node:http'
 
 /** What the parser of requests says; see `clientError` of `node:http`. */

@@ -11,7 +11,7 @@ import { type ConnectionPlace, ConnectionShares } from './shares.ts'
 export interface ConnectionLimits {
   /** With a request that is worked on, or held; those that wait for one come from {@link reserved}, too. */
   readonly maxConnections: number
-  /** So many more for management and workers. */
+  /** Additional connections for management and workers. */
   readonly reserved: number
   readonly perAddress: number
   /** Whether many people come from this address, which has no bound then. */

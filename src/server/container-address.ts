@@ -59,7 +59,7 @@ export class ContainerAddress {
   #attached: Attached | null = null
   #problem: string | null = null
   /** The last log entry. */
-  #told: string | null = null
+  #reported: string | null = null
 
   constructor(parts: ContainerAddressParts) {
     this.#parts = parts
@@ -81,7 +81,7 @@ export class ContainerAddress {
         const problem = toAppError(thrown).message
         if (problem !== this.#problem) this.#parts.note('containers.unreachable', { problem })
         this.#problem = problem
-        this.#told = null
+        this.#reported = null
         throw thrown
       })
       .finally(() => {
@@ -176,8 +176,8 @@ export class ContainerAddress {
     const text = JSON.stringify(now)
     if (text !== JSON.stringify(this.#known)) writeDurably(this.#parts.file, `${text}\n`)
     this.#known = now
-    if (this.#told === text) return
-    this.#told = text
+    if (this.#reported === text) return
+    this.#reported = text
     this.#parts.note('containers.reachable', { url: now.url, network: name, how, isolated })
   }
 }

@@ -5,7 +5,7 @@ import { type EndpointId, isEndpointId } from '../core/ids.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
 
-/** What a listener that has load-balancing endpoints is told about them. */
+/** What a listener needs to serve load-balancing endpoints. */
 export interface Mount {
   readonly entrance: Entrance
   /** Endpoints are hosts below this domain; null for those below `localhost` alone. */
@@ -20,7 +20,7 @@ const PREFIX = '/lb/'
 export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
 
 /**
- * Tells for each request which endpoint it names; null for a request that is for the rest of the server. A host wins over
+ * Returns the endpoint that a request names; null for a request to the rest of the server. A host wins over
  * the path. Names of hosts are compared without case, port and a dot at the end.
  */
 export function routing({ domain, ownHosts }: Omit<Mount, 'entrance'>): (asked: Asked) => GatewayRoute | null {
@@ -54,7 +54,7 @@ function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
   return { endpointId: id, prefix: PREFIX + id, path: rest.startsWith('/') ? rest : `/${rest}` }
 }
 
-/** One client asks for the same host again and again, and most have the same. */
+/** A client sends the same host again and again, and most clients send the same one. */
 function remembered(find: (host: string) => EndpointId | null): (host: string) => EndpointId | null {
   let latest: { readonly host: string; readonly found: EndpointId | null } | null = null
   return host => {

@@ -1,4 +1,4 @@
-/** Who may have how many of the requests that a listener works on or holds at once. */
+/** Limits of the requests that a listener works on or holds at once, for each account. */
 import type { EndpointId } from '../core/ids.ts'
 
 /** The shares, each a number of requests at once; an upgraded connection is one for as long as it lives. */
@@ -54,7 +54,7 @@ export class ConnectionShares {
     return { endpointId, reserved: isFull, account: null }
   }
 
-  /** Whose request it is, once that is known. False when that account has too many: the request is to be refused. */
+  /** Records the account of the request once it is known. False: the account has too many, so the request is to be refused. */
   own(place: ConnectionPlace, account: string): boolean {
     if (place.account !== null) return true
     const { perAccount, reserved } = this.#limits

@@ -1,4 +1,4 @@
-/** Runs something for each item, only so many at a time; the results in the order of the items. */
+/** Maps items with limited concurrency; the results are in the order of the items. */
 export async function mapConcurrently<Item, Result>(
   items: readonly Item[],
   size: number,

@@ -2,7 +2,7 @@ import { MAX_PAGE, type Page, type PageRequest, type Position, pageOf, type Slic
 
 /**
  * One page of a list that the store gives in slices.
- * @param most how many items a page may have
+ * @param most maximum number of items of a page
  * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
  */
 export async function onePage<Item extends Position>(

@@ -12,7 +12,7 @@ export interface ServerInfo {
 /** A data directory that this process has for itself until it ends. */
 export interface DataDirLock {
   readonly held: false
-  /** Tells who holds it, once that is known. */
+  /** Records the holder, once it is known. */
   publish(info: ServerInfo): void
   /** Gives it back. */
   release(): void

@@ -1,11 +1,11 @@
-/** Looks at a database without changing anything in it, beside a server that may be running. */
+/** Checks a database without changing it, beside a server that may be running. */
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { connectionConfig } from './engines/postgres-connection.ts'
 import { migrations } from './schema/migrations.ts'
 
-/** What was seen. */
+/** The result of a check. */
 export interface DatabaseCheck {
   /** A sentence; null when all is well. */
   readonly problem: string | null
@@ -15,7 +15,7 @@ export interface DatabaseCheck {
   readonly nowMs: number | null
 }
 
-/** Looks at the file of an embedded database. */
+/** Checks the file of an embedded database. */
 export function checkFile(file: string): DatabaseCheck {
   if (!existsSync(file)) return { problem: null, version: null, nowMs: null }
   let database: DatabaseSync | null = null
@@ -34,13 +34,13 @@ export function checkFile(file: string): DatabaseCheck {
   }
 }
 
-/** Looks at a PostgreSQL. What it says may name a user, and never a password. */
+/** Checks a PostgreSQL. The result may name a user, but never a password. */
 export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   const client = new Client(connectionConfig(url))
   client.on('error', () => {})
   try {
     await client.connect()
-    const [row] = (await client.query<{ now: number; version: string; made: boolean }>(LOOK)).rows
+    const [row] = (await client.query<{ now: number; version: string; made: boolean }>(STATE_QUERY)).rows
     const found =
       row?.made === true
         ? await client.query<{ schema: number | null }>('SELECT max(version)::int AS schema FROM migrations')
@@ -54,7 +54,7 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
   }
 }
 
-const LOOK = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version,
+const STATE_QUERY = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, current_setting('server_version') AS version,
   to_regclass('migrations') IS NOT NULL AS made`
 
 function tooNew(schema: number): string | null {

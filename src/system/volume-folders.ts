@@ -14,13 +14,13 @@ const MAX_DEPTH = 1_000
 export interface VolumeFoldersOptions {
   /** Absolute path of the folder that holds all volumes; made when it is first needed. */
   readonly root: string
-  /** A word that differs each time. */
+  /** Returns a different word at each call. */
   readonly unique: () => string
-  /** Is told when a removed folder could not be emptied. The next start tries again. */
+  /** Called when a removed folder could not be emptied. The next start tries again. */
   readonly onError: (error: unknown) => void
 }
 
-/** Folders that look after themselves. */
+/** Folders of volumes, with the removal of their content in the background. */
 export interface DiskVolumeFolders extends VolumeFolders {
   /** Empties what is left, of an earlier run, too; resolves when that is done, never fails. */
   sweep(): Promise<void>

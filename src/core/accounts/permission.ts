@@ -19,7 +19,7 @@ export const FULL_SCOPE: KeyScope = { type: 'all' }
 /** Limit of endpoints that a restricted key can name. */
 export const MAX_SCOPE_ENDPOINTS = 1_000
 
-/** Who made a key: a person, the server for itself, or the server for one endpoint. */
+/** The maker of a key: a person, the server for itself, or the server for one endpoint. */
 export type KeyKind = 'user' | 'server' | 'endpoint'
 
 /** An API key as the store keeps it: the hash, never the key. */
@@ -46,7 +46,7 @@ export interface ApiKey {
 /** What its owner gets to see of a key. */
 export type KeyRecord = Omit<ApiKey, 'hash'>
 
-/** Who makes a request, after its key was checked. */
+/** The sender of a request, after its key was checked. */
 export interface Caller {
   readonly owner: OwnerId
   readonly keyId: KeyId

@@ -50,7 +50,7 @@ export const ACCOUNT_LIMITS: AccountLimits = {
 }
 
 /** The largest number that a limit can have. */
-export const MOST_LIMIT = 1_000_000_000
+export const MAX_LIMIT = 1_000_000_000
 
 /** The limits that count for an account. The operator's has those that it gave itself, and else none. */
 export function limitsFor(owner: OwnerId, given: GivenLimits, defaults: AccountLimits): AccountLimits {
@@ -61,9 +61,9 @@ export function limitsFor(owner: OwnerId, given: GivenLimits, defaults: AccountL
 export function limitProblems(limits: GivenLimits): FieldProblem[] {
   return Object.entries(limits).flatMap(([name, value]) => {
     if (!ACCOUNT_LIMIT_NAMES.some(known => known === name)) return [fieldProblem('limits', 'is not a limit', name)]
-    const isNumber = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MOST_LIMIT
+    const isNumber = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MAX_LIMIT
     if (value === null || isNumber) return []
-    return [fieldProblem('limits', `must be null or a whole number up to ${MOST_LIMIT}`, name)]
+    return [fieldProblem('limits', `must be null or a whole number up to ${MAX_LIMIT}`, name)]
   })
 }
 

@@ -14,7 +14,7 @@ export interface OpenCircuit {
   readonly retryAfterSeconds: number
 }
 
-/** So long requests wait for the end of a crash back-off: three crashes in a row. */
+/** Maximum crash back-off for which requests wait: that of three crashes in a row. */
 const SHORT_BACKOFF_MS = 5_000
 /** When to ask again where somebody has to change something. */
 const LASTING_S = 30

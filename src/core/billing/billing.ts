@@ -7,7 +7,7 @@ export const BUCKET_SIZES = ['hour', 'day', 'week', 'month', 'year'] as const
 /** One of {@link BUCKET_SIZES}. */
 export type BucketSize = (typeof BUCKET_SIZES)[number]
 
-/** Most buckets of one answer. */
+/** Limit of buckets of one response. */
 export const MAX_BUCKETS = 1_000
 /** What is asked for where nothing is said of time. */
 export const DEFAULT_DAYS = 30
@@ -39,7 +39,7 @@ export function bucketsAfter(startMs: number, size: BucketSize, count = 1): numb
 /** What time a bill is asked for: the last buckets, or from one instant to another; the last days where nothing is said. */
 export interface BillingTime {
   readonly size: BucketSize
-  /** So many buckets, the present one included. */
+  /** Number of buckets, with the present one. */
   readonly lastN?: number | undefined
   readonly startMs?: number | undefined
   readonly endMs?: number | undefined

@@ -22,7 +22,7 @@ export interface PriceList {
 }
 
 const MICROS = 1_000_000
-/** Most dollars for an hour. */
+/** Maximum price of an hour, in dollars. */
 const MAX_DOLLARS = 1_000_000
 /** Longer than any list of known pools and flavors can be. */
 const MAX_TEXT = 100_000

@@ -186,5 +186,5 @@ export function flavorOf(placement: Placement | null, compute: Compute): string 
   return config === undefined ? 'cpu:any' : `cpu:${config.flavor}:${config.vcpuCount}`
 }
 
-/** Most spans of time, and most sums, that are read at once. */
+/** Limits of the spans of time and of the sums that are read at once. */
 export const USAGE_READ = { spans: 1_000, sums: 10_000 } as const

@@ -1,6 +1,6 @@
 import { readJson } from '../json/json-text.ts'
 
-/** Most members and elements in a large body of a management API. What makes these large is a long text. */
+/** Limit of members and elements in a large body of a management API. Legitimate large bodies have long texts. */
 export const MAX_DOCUMENT_VALUES = 20_000
 
 /** The value of a body, or what is wrong with it as the end of a sentence. */

@@ -90,11 +90,11 @@ export function refusalToAdd(batch: Batch, more: number, unfinished: number): Ba
     const message = `batch ${batch.id} has ${batch.total} requests and may have ${BATCH.requests}, so ${more} more do not fit`
     return { code: 'conflict', message }
   }
-  return refusalOfLine(more, unfinished)
+  return refusalOfQueue(more, unfinished)
 }
 
 /** Why an endpoint cannot have so many more requests in batches; null when it can. See {@link refusalToAdd}. */
-export function refusalOfLine(more: number, unfinished: number): BatchRefusal | null {
+export function refusalOfQueue(more: number, unfinished: number): BatchRefusal | null {
   if (unfinished + more <= BATCH.unfinished) return null
   const limit = `the batches of the endpoint have ${unfinished} unfinished requests and may have ${BATCH.unfinished}`
   return { code: 'rate_limited', message: `${limit}; wait until some are done` }

@@ -25,7 +25,7 @@ export interface FairQueueTurns {
 }
 
 /**
- * Whose turn it is. A batch stands in the line as one job does. When it comes to the head, one of its requests is handed
+ * Decides whose turn it is. A batch waits in the queue as one job does. When it comes to the head, one of its requests is handed
  * out and the batch goes behind everybody who waits. So a job waits for at most one request of each batch that is before it,
  * batches take turns among themselves, and each batch comes to the head as surely as a job does (docs/adr/0009-batches.md).
  * @param limit at most this many in all

@@ -32,7 +32,7 @@ export interface PortFacts {
   readonly serverUrl: string | null
   /** Code of what keeps it from being bound; null when it is free. */
   readonly problem: string | null
-  /** Who has it, as "pid 1 (name)". */
+  /** The process that has it, as "pid 1 (name)". */
   readonly holder: string | null
 }
 

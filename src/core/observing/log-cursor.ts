@@ -12,7 +12,7 @@ export interface LogPlace {
   /** Bytes of its whole output. */
   readonly position: number
   /** Number of lines of its history. */
-  readonly told: number
+  readonly historyRead: number
 }
 
 /** How far each worker was read; one that is not in it was not read. */
@@ -25,8 +25,8 @@ export type LastEvent =
   | { readonly kind: 'instant'; readonly ms: number }
 
 /** Limit on the lines of a history that a reader gets. */
-export const MAX_TOLD = 99
-const TOLD_ROOM = MAX_TOLD + 1
+export const MAX_HISTORY = 99
+const HISTORY_ROOM = MAX_HISTORY + 1
 const MAX_WORKERS = 64
 
 /** The id of an event about one worker. @param tsMs the instant of its line */
@@ -61,10 +61,10 @@ export function readEventId(text: string): LastEvent | null {
   return { kind: 'places', places }
 }
 
-function numberOf({ position, told }: LogPlace): number {
-  return position * TOLD_ROOM + Math.min(told, MAX_TOLD)
+function numberOf({ position, historyRead }: LogPlace): number {
+  return position * HISTORY_ROOM + Math.min(historyRead, MAX_HISTORY)
 }
 
 function placeOf(number: number): LogPlace {
-  return { position: Math.floor(number / TOLD_ROOM), told: number % TOLD_ROOM }
+  return { position: Math.floor(number / HISTORY_ROOM), historyRead: number % HISTORY_ROOM }
 }

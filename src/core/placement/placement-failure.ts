@@ -23,10 +23,10 @@ export interface PlacementFailure {
 }
 
 type GpuCompute = Extract<Compute, { kind: 'gpu' }>
-/** Who asks: what others have is none of their business but for its amount. */
+/** The account that asks. It sees only amounts of what other accounts have. */
 type Asker = Pick<Tenant, 'id' | 'owner'>
 
-/** Most endpoints that are named in one reason. */
+/** Limit of endpoints that are named in one reason. */
 const MAX_NAMES = 5
 
 /** Why there is no room for a worker beside these others. To be asked only where there is none. */

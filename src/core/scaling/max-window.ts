@@ -1,8 +1,8 @@
 /** How many workers an endpoint has wanted at most lately: requests come and go faster than workers. */
 
-/** For so long at least fewer workers must have been enough before one that is in use ends. */
+/** Minimum time for which fewer workers must have been enough before one in use ends, in ms. */
 export const MAX_WINDOW_MS = 60_000
-/** Looks within this time count as one. */
+/** Samples within this time count as one. */
 const BUCKET_MS = 5_000
 
 interface Bucket {

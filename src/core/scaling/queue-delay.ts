@@ -2,7 +2,7 @@
 import { crashed, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
 
 /** What the rule looks at: the line of an endpoint at one instant, and its workers. */
-export interface DelayedLine {
+export interface DelayedQueue {
   /** Jobs in line, without those of low priority; at least one. */
   readonly queued: number
   readonly inProgress: number
@@ -31,7 +31,7 @@ export interface DelayDecision {
  * What is seen: when the head has waited for a delay although workers are up, one more than were busy when its wait began, and one
  * more for each further delay. Workers that come up later are those that were wanted for it, so they count as such.
  */
-export function workersForDelay(line: DelayedLine, delayMs: number, nowMs: number): DelayDecision {
+export function workersForDelay(line: DelayedQueue, delayMs: number, nowMs: number): DelayDecision {
   const slots = Math.max(1, ...line.workers.filter(takesJobs).map(worker => worker.capacity))
   const numbers = [forecast(line, slots, delayMs, nowMs), ...overdue(line, slots)]
   const desired = Math.max(...numbers.map(number => grown(number, delayMs, nowMs)))
@@ -55,7 +55,7 @@ function whenAbove(desired: number, { from, sinceMs }: Growing, delayMs: number)
   return sinceMs + (desired + 1 - from) * delayMs
 }
 
-function forecast(line: DelayedLine, slots: number, delayMs: number, nowMs: number): Growing {
+function forecast(line: DelayedQueue, slots: number, delayMs: number, nowMs: number): Growing {
   const work = line.queued + line.inProgress
   const sinceMs = line.headQueuedAtMs ?? nowMs
   if (line.averageExecutionMs === null) return { from: 1, most: Math.ceil(work / slots), sinceMs }
@@ -65,7 +65,7 @@ function forecast(line: DelayedLine, slots: number, delayMs: number, nowMs: numb
 }
 
 /** A worker that is idle or starts is about to take a job, so only busy ones are counted besides the jobs that wait. */
-function overdue(line: DelayedLine, slots: number): Growing[] {
+function overdue(line: DelayedQueue, slots: number): Growing[] {
   const sinceMs = waitsInSpiteOfWorkersSinceMs(line)
   if (sinceMs === null) return []
   const busy = line.workers.filter(worker => isUp(worker) && worker.held > 0)
@@ -77,7 +77,7 @@ function overdue(line: DelayedLine, slots: number): Growing[] {
  * Since when the head waits and a worker was up: nobody is to blame for the time in which the first one starts. One that was
  * asked to end meanwhile, such as after each job, counts too; one that crashed has not helped. Null while none is up.
  */
-function waitsInSpiteOfWorkersSinceMs({ headQueuedAtMs: head, workers, exits }: DelayedLine): number | null {
+function waitsInSpiteOfWorkersSinceMs({ headQueuedAtMs: head, workers, exits }: DelayedQueue): number | null {
   if (head === null || !workers.some(isUp)) return null
   const ended = exits.filter(worker => !crashed(worker) && (worker.stopRequestedAtMs ?? 0) > head)
   const upSince = [...workers.filter(isUp), ...ended].flatMap(({ readyAtMs }) =>

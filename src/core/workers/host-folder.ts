@@ -1,4 +1,4 @@
-/** Who may run folders of the server's machine, which is as much as running a shell as the server's user. */
+/** The right to run folders of the server's machine, which equals a shell as the server's user. */
 import type { EndpointConfig } from '../endpoints/endpoint.ts'
 import { isFolderImage, type Template } from '../endpoints/template.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'

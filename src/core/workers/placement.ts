@@ -53,5 +53,5 @@ export interface QueuedWorker {
   readonly reason: string
 }
 
-/** Most of them that are kept for an endpoint; more would say nothing new. */
+/** Limit for an endpoint; more would say nothing new. */
 export const MAX_QUEUED_WORKERS = 100

@@ -16,5 +16,5 @@ export const RELAY_HEADERS = {
   undeliveredSince: 'x-runyard-undelivered-since',
 } as const
 
-/** Most copies of a chunk in a row that are told apart. */
+/** Limit of copies of a chunk in a row that are counted. */
 export const MAX_COPIES = 50

@@ -22,7 +22,7 @@ export interface BalancedEndpoint {
   readonly version: number
   /** Requests in flight per worker above which more workers are wanted. */
   readonly requestCount: number
-  /** Most requests in flight per worker; null for no limit. */
+  /** Maximum number of requests in flight per worker; null for no limit. */
   readonly maxConcurrency: number | null
   /** Whether there is never a worker, since its max is 0: nothing waits, all is refused. */
   readonly paused: boolean

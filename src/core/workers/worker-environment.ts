@@ -2,7 +2,7 @@ import type { EndpointId, VolumeId, WorkerId } from '../ids.ts'
 import type { Placement } from './placement.ts'
 import { PING_MS } from './worker-liveness.ts'
 
-/** Who a worker is, and what it has. */
+/** The identity of a worker, and what it has. */
 export interface WorkerIdentity {
   readonly endpointId: EndpointId
   readonly workerId: WorkerId

@@ -17,7 +17,7 @@ export type CrashCause =
 
 /** Words in foreign text and what helps against what they tell of; `$1` stands for the first group. */
 interface Rule {
-  readonly tells: RegExp
+  readonly pattern: RegExp
   readonly advice: string
 }
 
@@ -142,65 +142,65 @@ function adviceOnPort(conflict: PortConflict | undefined, other: PortConflict['w
 /** Rules about the last lines that a worker printed. */
 const OUTPUT_RULES: readonly Rule[] = [
   {
-    tells: /No module named '([^']{1,200})'/,
+    pattern: /No module named '([^']{1,200})'/,
     advice:
       "install the Python module '$1' where the worker runs: in the image, or in the folder's .venv (python3 -m venv .venv && .venv/bin/pip install $1)",
   },
   {
-    tells: /Cannot find (?:package|module) '([^'./][^':]{0,200})'/,
+    pattern: /Cannot find (?:package|module) '([^'./][^':]{0,200})'/,
     advice: "install '$1' in the worker's folder (npm install $1)",
   },
   {
-    tells:
+    pattern:
       /CUDA out of memory|CUDA error: out of memory|OutOfMemoryError: CUDA|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory/,
     advice:
       'the model does not fit into the memory of the GPU: use a pool with larger cards, more of them (gpu.count), a smaller or quantized model, or a smaller batch',
   },
   {
-    tells: /MemoryError|heap out of memory|Cannot allocate memory|std::bad_alloc/,
+    pattern: /MemoryError|heap out of memory|Cannot allocate memory|std::bad_alloc/,
     advice: 'the worker has too little memory: choose a CPU flavor or machine with more, or load less at once',
   },
   {
-    tells: /EADDRINUSE|[Aa]ddress already in use/,
+    pattern: /EADDRINUSE|[Aa]ddress already in use/,
     advice: 'another process has the port: let the worker listen on the port in its variable PORT, or on another one',
   },
-  { tells: /[Ee]xec format error/, advice: START_REMEDIES.architecture.advice },
+  { pattern: /[Ee]xec format error/, advice: START_REMEDIES.architecture.advice },
   {
-    tells:
+    pattern:
       /NVIDIA driver on your system is too old|CUDA driver version is insufficient|no kernel image is available|unsupported display driver/,
     advice:
       'the CUDA version of the image does not fit the driver or the card: use an image for an older CUDA, update the driver, or set gpu.minCudaVersion',
   },
   {
-    tells: /Found no NVIDIA driver|No CUDA GPUs are available|CUDA-capable device|libcuda\.so/,
+    pattern: /Found no NVIDIA driver|No CUDA GPUs are available|CUDA-capable device|libcuda\.so/,
     advice: 'the worker sees no GPU: give the endpoint GPUs (gpu.pools), and check the machine with runyard doctor',
   },
   {
-    tells: /(lib[\w.+-]{1,80}\.so[\w.]{0,20}): cannot open shared object file/,
+    pattern: /(lib[\w.+-]{1,80}\.so[\w.]{0,20}): cannot open shared object file/,
     advice: 'the image lacks the system library $1: install the package that has it',
   },
   {
-    tells:
+    pattern:
       /GatedRepoError|gated repo|401 Client Error.{0,200}huggingface|Repository Not Found for url.{0,200}huggingface/,
     advice:
       'the model is private or gated: save a token as a secret and give it as HF_TOKEN={{ RUNPOD_SECRET_<name> }}, and accept the license of the model',
   },
   {
-    tells: /No space left on device|ENOSPC/,
+    pattern: /No space left on device|ENOSPC/,
     advice:
       'the disk is full: raise the container disk ("disk"), write to a network volume, or free space on the machine',
   },
   {
-    tells: /Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|Name or service not known/,
+    pattern: /Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|Name or service not known/,
     advice:
       'the worker cannot look up a host name: check the network of the machine, or put what it downloads into the image',
   },
   {
-    tells: /can't open file|No such file or directory|Cannot find module/,
+    pattern: /can't open file|No such file or directory|Cannot find module/,
     advice: 'check that the folder of the image and the command in args name files that exist',
   },
   {
-    tells: /[Pp]ermission denied|EACCES/,
+    pattern: /[Pp]ermission denied|EACCES/,
     advice: 'the worker may not read, write or run a file: check its owner and mode',
   },
 ]
@@ -238,8 +238,8 @@ export function adviceFor(exit: WorkerExit, problem: WorkerProblem | null): stri
 
 /** The advice of the first rule that fits. */
 function adviceIn(rules: readonly Rule[], text: string): string | null {
-  for (const { tells, advice } of rules) {
-    const match = tells.exec(text)
+  for (const { pattern, advice } of rules) {
+    const match = pattern.exec(text)
     if (match !== null) return advice.replaceAll('$1', () => match[1] ?? '')
   }
   return null

@@ -3,10 +3,10 @@ import { lstat, opendir, readdir, readFile, readlink, stat } from 'node:fs/promi
 import { join } from 'node:path'
 
 /** The most files and folders of one worker; each takes some of the disk by itself, and there are only so many. */
-export const MOST_FILES = 1_000_000
+export const MAX_FILES = 1_000_000
 const BLOCK = 512
 /** The most processes of the server's namespace, one below the other, that hold a cage. */
-const MOST_HOLDERS = 4
+const MAX_HOLDERS = 4
 
 /** What files take. */
 export interface DiskUse {
@@ -14,7 +14,7 @@ export interface DiskUse {
   readonly files: number
 }
 
-/** All files below some folders. Stops at {@link MOST_FILES}, and soon after `enoughBytes`. Folders that are not there are empty. */
+/** All files below some folders. Stops at {@link MAX_FILES}, and soon after `enoughBytes`. Folders that are not there are empty. */
 export async function filesBelow(folders: readonly string[], enoughBytes: number): Promise<DiskUse> {
   const waiting = [...folders]
   let bytes = 0
@@ -28,7 +28,7 @@ export async function filesBelow(folders: readonly string[], enoughBytes: number
       bytes += (found?.blocks ?? 0) * BLOCK
       files += 1
       if (entry.isDirectory()) waiting.push(path)
-      if (bytes > enoughBytes || files > MOST_FILES) return { bytes, files }
+      if (bytes > enoughBytes || files > MAX_FILES) return { bytes, files }
     }
   }
   return { bytes, files }
@@ -50,7 +50,7 @@ export async function namelessFiles(leader: number, folder: string): Promise<Dis
     for (const name of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const found = await stat(`/proc/${pid}/fd/${name}`).catch(() => null)
       use.files += 1
-      if (use.files > MOST_FILES) return use
+      if (use.files > MAX_FILES) return use
       if (found === null || !found.isFile() || found.nlink > 0 || found.dev !== dev || counted.has(found.ino)) continue
       counted.add(found.ino)
       use.bytes += found.blocks * BLOCK
@@ -63,7 +63,7 @@ export async function namelessFiles(leader: number, folder: string): Promise<Dis
 async function namespaceBelow(leader: number): Promise<string | null> {
   const own = await namespaceOf('self')
   let pid = String(leader)
-  for (let depth = 0; depth < MOST_HOLDERS; depth += 1) {
+  for (let depth = 0; depth < MAX_HOLDERS; depth += 1) {
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
     pid = children.trim().split(' ')[0] ?? ''
     const found = await namespaceOf(pid)

@@ -3,7 +3,7 @@ import { statfsSync } from 'node:fs'
 import type { WorkerId } from '../../core/ids.ts'
 import type { ExitCause } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
-import { filesBelow, MOST_FILES, namelessFiles } from './disk-use.ts'
+import { filesBelow, MAX_FILES, namelessFiles } from './disk-use.ts'
 
 const EVERY_MS = 5_000
 /** Loss of free bytes after which the use of each worker is measured. */
@@ -86,7 +86,7 @@ export class CageDisks {
       const named = await filesBelow(folders, most)
       const nameless = named.bytes > most ? NOTHING : await namelessFiles(pid, folder)
       if (this.#closed) return
-      if (Math.max(named.files, nameless.files) > MOST_FILES) end(worker, { kind: 'too_many_files', limit: MOST_FILES })
+      if (Math.max(named.files, nameless.files) > MAX_FILES) end(worker, { kind: 'too_many_files', limit: MAX_FILES })
       else if (named.bytes + nameless.bytes > most) {
         end(worker, { kind: 'disk_full', limitGb: this.#limitGb, of: 'cage' })
       }

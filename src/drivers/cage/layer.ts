@@ -24,7 +24,7 @@ export function shownAt({ folder }: Layer): string {
   return join(folder, 'merged')
 }
 
-const MOST_IN_MEMORY = '1g'
+const MAX_IN_MEMORY = '1g'
 const TRIAL_MS = 10_000
 /** These mean something in the options of a mount. */
 const SPECIAL = /[,:\\"\s]/
@@ -35,7 +35,7 @@ const SPECIAL = /[,:\\"\s]/
  */
 const START = `
 image=$1 folder=$2
-if [ "$3" = memory ]; then mount -t tmpfs -o size=${MOST_IN_MEMORY},mode=700 runyard "$folder" || exit 125; fi
+if [ "$3" = memory ]; then mount -t tmpfs -o size=${MAX_IN_MEMORY},mode=700 runyard "$folder" || exit 125; fi
 mkdir -p "$folder/upper" "$folder/work" "$folder/merged" || exit 125
 if ! mount -t overlay -o "lowerdir=$image,upperdir=$folder/upper,workdir=$folder/work,userxattr" runyard "$folder/merged" 2>/dev/null; then
   echo "runyard: this worker cannot write to its image: no overlay of it can be made" >&2

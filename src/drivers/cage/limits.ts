@@ -18,7 +18,7 @@ export interface Limits {
 export const NO_LIMITS: Limits = { memory: null, processes: null, cpu: null, unified: false }
 
 /** The most processes and threads of a worker. */
-const MOST_PROCESSES = 4_096
+const MAX_PROCESSES = 4_096
 /** What a worker without a limit of its own may use of the machine's memory. */
 const MEMORY_SHARE = 0.9
 const PERIOD_US = 100_000
@@ -69,7 +69,7 @@ export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, v
     if (parent !== null) writeFileSync(join(parent, name, file), `${value}`)
   }
   set(limits.memory, limits.unified ? 'memory.max' : 'memory.limit_in_bytes', memory)
-  set(limits.processes, 'pids.max', MOST_PROCESSES)
+  set(limits.processes, 'pids.max', MAX_PROCESSES)
   if (quota !== null) {
     if (limits.unified) set(limits.cpu, 'cpu.max', `${quota} ${PERIOD_US}`)
     else set(limits.cpu, 'cpu.cfs_quota_us', quota)

@@ -4,7 +4,7 @@ import type { Clock } from '../../ports/clock.ts'
 import { closeOutside } from './outside.ts'
 
 /** How often it is looked. */
-const LOOK_MS = 2_000
+const INTERVAL_MS = 2_000
 /** All addresses and routes of this machine. */
 const ROUTES = '/proc/net/fib_trie'
 
@@ -15,7 +15,7 @@ export interface NetworkWatchOptions {
   readonly leaders: () => readonly number[]
 }
 
-/** Looks as long as it is not stopped. The first look closes everything: much may have come while no server ran. */
+/** Watches until it is stopped. The first check closes everything: much may have happened while no server ran. */
 export class NetworkWatch {
   readonly #options: NetworkWatchOptions
   #known: string | null = null
@@ -24,18 +24,18 @@ export class NetworkWatch {
 
   constructor(options: NetworkWatchOptions) {
     this.#options = options
-    this.#cancel = options.clock.after(LOOK_MS, this.#look)
+    this.#cancel = options.clock.after(INTERVAL_MS, this.#check)
   }
 
-  /** Looks no more. */
+  /** Stops the watch. */
   stop(): void {
     this.#cancel()
     this.#stopped = true
   }
 
-  readonly #look = (): void => {
+  readonly #check = (): void => {
     void this.#close().finally(() => {
-      if (!this.#stopped) this.#cancel = this.#options.clock.after(LOOK_MS, this.#look)
+      if (!this.#stopped) this.#cancel = this.#options.clock.after(INTERVAL_MS, this.#check)
     })
   }
 
@@ -45,7 +45,7 @@ export class NetworkWatch {
     const now = readRoutes()
     if (now === this.#known) return
     const closed = await Promise.allSettled(leaders.map(closeFor))
-    // One that has just ended cannot be closed; what fails otherwise is tried again with the next look.
+    // One that has just ended cannot be closed; what fails otherwise is retried at the next check.
     const isLeft = closed.some(({ status }, at) => status === 'rejected' && holderOf(leaders[at] ?? 0) !== null)
     this.#known = isLeft ? null : now
   }

@@ -17,7 +17,7 @@ import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
 const PROGRAM = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './door.ts' : './door.js', import.meta.url))
 /** Its heap is small, and no thread of it compiles. */
 const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1', '--v8-pool-size=0']
-const TOLD_BYTES = 32
+const MAX_READY_BYTES = 32
 
 /** What {@link OwnNetwork} needs. */
 export interface OwnNetworkOptions {
@@ -140,12 +140,12 @@ async function attach(child: ChildProcess, led: Omit<LedNetwork, 'pid'>, clock: 
   const line = child.stdio[4] as Duplex | null | undefined
   if (line === null || line === undefined) return
   line.on('error', () => {})
-  let told = ''
+  let text = ''
   for await (const piece of line.iterator({ destroyOnReturn: false })) {
-    told += piece
-    if (told.endsWith('\n') || told.length > TOLD_BYTES) break
+    text += piece
+    if (text.endsWith('\n') || text.length > MAX_READY_BYTES) break
   }
-  const pid = /^(\d+)\n$/.exec(told)?.[1]
+  const pid = /^(\d+)\n$/.exec(text)?.[1]
   if (pid === undefined) {
     line.destroy()
     return

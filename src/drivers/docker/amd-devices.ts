@@ -1,4 +1,4 @@
-/** Which files of this machine are a GPU of AMD, as its kernel tells. */
+/** The device files of the AMD GPUs of this machine, from the kernel. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AssignedGpu } from '../../core/workers/placement.ts'

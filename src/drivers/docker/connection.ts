@@ -12,7 +12,7 @@ export interface EngineConnection {
   readonly local: boolean
 }
 
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 const require = createRequire(import.meta.url)
 
@@ -25,7 +25,7 @@ const require = createRequire(import.meta.url)
 export function connectEngine(
   setting: string,
   env: Readonly<Record<string, string | undefined>>,
-  timeout = PATIENCE_MS,
+  timeout = TIMEOUT_MS,
 ): EngineConnection | null {
   const addresses = setting === 'off' ? [] : engineAddresses(setting, env)
   const there = addresses.find(({ socket }) => socket === null || existsSync(socket))

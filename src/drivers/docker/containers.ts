@@ -39,7 +39,7 @@ const SIGNAL_MS = 15_000
 /** Maximum wait for the last output. */
 const LOG_MS = 5_000
 /** Maximum wait of a caller for a signal, which continues after it. */
-const PATIENCE_MS = 1_000
+const SIGNAL_WAIT_MS = 1_000
 
 /** A container that was started, here or by an earlier server. */
 export class Container {
@@ -105,9 +105,9 @@ export class Container {
     if (this.#sending.has(name) || (name === 'SIGTERM' && this.#terminated)) return
     this.#sending.add(name)
     const sent = this.#send(name).finally(() => this.#sending.delete(name))
-    const patience = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.after(PATIENCE_MS, patience.resolve)
-    await Promise.race([sent, patience.promise])
+    const waited = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(SIGNAL_WAIT_MS, waited.resolve)
+    await Promise.race([sent, waited.promise])
     cancel()
   }
 

@@ -14,7 +14,7 @@ export function diskFault(writtenBytes: number, limitGb: number): ExitCause | nu
 }
 
 /**
- * Containers whose disk the engine does not bound: whoever has written too much is ended before the disk of the machine is full.
+ * Containers whose disk the engine does not bound: one that wrote too much is ended before the disk of the machine is full.
  */
 export class DiskWatch {
   readonly #engine: Engine
@@ -40,11 +40,11 @@ export class DiskWatch {
   #soon(): void {
     if (this.#closed) return
     this.#cancel = this.#clock.after(EVERY_MS, () => {
-      void this.#look().finally(() => this.#soon())
+      void this.#check().finally(() => this.#soon())
     })
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     for (const container of [...this.#containers()]) {
       const mostGb = container.diskGb
       if (mostGb === null || container.exit !== null || this.#closed) continue

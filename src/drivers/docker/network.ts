@@ -78,9 +78,9 @@ class BridgeNetwork implements ContainerNetwork {
     this.#known = null
     const network = given === null ? await this.#ownOne(wanted, before?.id ?? null) : await this.#chosen(given)
     const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
-    const told = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
+    const reported = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
     // Some engines leave it out for their default network.
-    const gateway = told?.replace(/\/\d+$/, '') ?? firstOf(ranges[0]?.Subnet)
+    const gateway = reported?.replace(/\/\d+$/, '') ?? firstOf(ranges[0]?.Subnet)
     const known = before?.id === network.Id ? before : await this.#learn(network.Id, gateway)
     this.#known = known
     return {

@@ -18,7 +18,7 @@ export interface WorkerNetworksOptions {
   readonly workerDir: string
 }
 
-/** Tells where workers serve, and keeps their networks closed to this machine. */
+/** Finds where workers serve, and keeps their networks closed to this machine. */
 export class WorkerNetworks {
   readonly #workerDir: string
   readonly #watch: NetworkWatch | null
@@ -42,7 +42,7 @@ export class WorkerNetworks {
     return isNetworked(running) ? servedAt(ports, port => this.#socketOf(worker, port)) : servedAt(ports)
   }
 
-  /** Looks no more. */
+  /** Stops the watch. */
   close(): void {
     this.#watch?.stop()
     if (this.#folder !== null) closeSync(this.#folder)

@@ -84,7 +84,7 @@ async function targetOf(path: string): Promise<string | null> {
   }
 }
 
-/** Most users may not write there. */
+/** Most users have no right to write there. */
 async function made(target: string, path: string): Promise<boolean> {
   return symlink(target, path).then(
     () => true,

@@ -9,7 +9,7 @@ const STALE_MS = 300_000
 const MAX_ENTRIES = 1_000
 
 /**
- * Tells Runyard's API keys from the tokens of applications in requests to open endpoints. API keys are not forwarded to workers,
+ * Separates Runyard's API keys from the tokens of applications in requests to open endpoints. API keys are not forwarded to workers,
  * tokens are. Tokens come with each request, so that it is remembered for a while that they are not keys.
  */
 export class ApiKeyFilter {

@@ -13,9 +13,9 @@ export function noWorkers(retryAfterSeconds = 10): AppError {
   return new AppError('invalid', NO_WORKERS, { retryAfterSeconds })
 }
 
-/** The circuit breaker is open. @param isStranger whether the caller is not authenticated, and is not told the cause */
-export function cannotServe({ cause, retryAfterSeconds }: OpenCircuit, isStranger: boolean): AppError {
-  const message = isStranger ? NO_WORKERS : `${NO_WORKERS}: ${cause}`
+/** The circuit breaker is open. @param isAnonymous whether the caller is not authenticated, and is not told the cause */
+export function cannotServe({ cause, retryAfterSeconds }: OpenCircuit, isAnonymous: boolean): AppError {
+  const message = isAnonymous ? NO_WORKERS : `${NO_WORKERS}: ${cause}`
   return new AppError('invalid', message, { retryAfterSeconds: retrySeconds(retryAfterSeconds * 1_000) })
 }
 
@@ -45,11 +45,11 @@ export function serverFull(): AppError {
   return new AppError('rate_limited', 'too many requests are waiting on this server', { retryAfterSeconds: 5 })
 }
 
-/** The expected wait is longer than the request may wait. @param patienceMs maximum wait of the request, in milliseconds */
-export function tooSlow(expectedMs: number, patienceMs: number): AppError {
+/** The expected wait is longer than the request may wait. @param maxWaitMs maximum wait of the request, in milliseconds */
+export function tooSlow(expectedMs: number, maxWaitMs: number): AppError {
   const wait = `all workers are busy, and a worker is expected in ${Math.ceil(expectedMs / 1_000)} s`
-  const message = `${wait}, which is longer than the ${Math.floor(patienceMs / 1_000)} s that this request may wait`
-  return new AppError('rate_limited', message, { retryAfterSeconds: retrySeconds(expectedMs - patienceMs) })
+  const message = `${wait}, which is longer than the ${Math.floor(maxWaitMs / 1_000)} s that this request may wait`
+  return new AppError('rate_limited', message, { retryAfterSeconds: retrySeconds(expectedMs - maxWaitMs) })
 }
 
 /** The body of the request is too large. @param most its maximum size in bytes */
@@ -68,7 +68,7 @@ export function endpointGone(id: EndpointId): AppError {
 }
 
 /** A duration for people, in seconds. @param ms in milliseconds */
-export function inWords(ms: number): string {
+export function durationText(ms: number): string {
   return `${Math.round(ms / 100) / 10} s`
 }
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { type AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
-import { inWords, tooLarge } from '../entrance/refusal.ts'
+import { durationText, tooLarge } from '../entrance/refusal.ts'
 import { type RequestHead, requestHead } from '../http1/request-head.ts'
 import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
@@ -76,7 +76,7 @@ const OVER: State = { at: 'over' }
 /** One request, from its head to the last byte of its response. */
 export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly endpointId: EndpointId
-  readonly isStranger: boolean
+  readonly isAnonymous: boolean
   affinity: Affinity | null = null
   readonly avoid: WorkerId[] = []
   readonly #parts: ProxyExchangeParts
@@ -112,7 +112,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#upgrading = upgrading
     this.#method = incoming.method ?? 'GET'
     this.endpointId = request.endpointId
-    this.isStranger = request.isOpen === true
+    this.isAnonymous = request.isOpen === true
     this.#timings = new ExchangeTimings(parts.clock)
     this.#response = new ResponseWriter(incoming, outgoing)
   }
@@ -146,7 +146,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     if (state.at === 'connecting') {
       if (quietMs < connectMs) return
       state.connection.destroy()
-      const problem = `it did not accept the connection within ${inWords(connectMs)}`
+      const problem = `it did not accept the connection within ${durationText(connectMs)}`
       this.onLost({ kind: 'unreachable', problem, begun: false, reused: false })
     } else if (state.at === 'responding') {
       const isByClient = this.#response.checkUnread() || this.#upload?.waitsForClient === true
@@ -317,7 +317,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   }
 
   #respondTooLate(): void {
-    const after = inWords(this.#parts.limits.headersMs)
+    const after = durationText(this.#parts.limits.headersMs)
     const isByClient = this.#upload?.waitsForClient === true
     const workerId = this.#leaveWorker(isByClient ? 'aborted' : 'broken')
     if (isByClient) this.#fail(408, `nothing more came of the body of the request for ${after}`)

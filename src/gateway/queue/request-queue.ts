@@ -135,7 +135,7 @@ export class RequestQueue {
     this.#breaker.open(why)
     for (const queue of [this.#anyone, ...this.#named.values()]) {
       for (const queued of queue.all())
-        this.#refuse(queued, refusal.cannotServe(why, queued.request.isStranger === true))
+        this.#refuse(queued, refusal.cannotServe(why, queued.request.isAnonymous === true))
     }
   }
 
@@ -244,8 +244,8 @@ export class RequestQueue {
     const affinity = insistsOn(request)
     const { limits, ports } = this.#shared
     const longestMs = affinity === null ? limits.waitMs : limits.namedWaitMs
-    const patienceMs = Math.min(request.patienceMs ?? longestMs, longestMs)
-    const problem = this.#problem(found, request, patienceMs)
+    const maxWaitMs = Math.min(request.maxWaitMs ?? longestMs, longestMs)
+    const problem = this.#problem(found, request, maxWaitMs)
     if (problem !== null) {
       this.#discardIfGone()
       return Promise.reject(problem)
@@ -254,7 +254,7 @@ export class RequestQueue {
     this.#enter(queued, affinity)
     const { signal } = request
     const leave = () => this.#refuse(queued, signal.reason)
-    const cancelTimer = ports.clock.after(patienceMs, () => this.#refuse(queued, tooLong(affinity)))
+    const cancelTimer = ports.clock.after(maxWaitMs, () => this.#refuse(queued, tooLong(affinity)))
     signal.addEventListener('abort', leave, { once: true })
     queued.close = () => {
       cancelTimer()
@@ -266,21 +266,21 @@ export class RequestQueue {
   }
 
   /** Why a request may not wait; null where it may. */
-  #problem(found: NoWorker, request: WorkerRequest, patienceMs: number): AppError | null {
+  #problem(found: NoWorker, request: WorkerRequest, maxWaitMs: number): AppError | null {
     if (found === 'paused') return refusal.paused()
     if (found === 'gone') return refusal.workerGone()
     const affinity = insistsOn(request)
     const circuit = affinity === null ? this.#breaker.current : null
-    if (circuit !== null) return refusal.cannotServe(circuit, request.isStranger === true)
-    if (patienceMs <= 0) return tooLong(affinity)
+    if (circuit !== null) return refusal.cannotServe(circuit, request.isAnonymous === true)
+    if (maxWaitMs <= 0) return tooLong(affinity)
     const { limits, waiting } = this.#shared
     const isGrowing = this.#targets.some(({ state }) => state === 'starting')
     const expectedMs = isGrowing ? null : expectedWaitMs(this.#throughput, this.#anyone.size)
     if (this.#size() >= limits.perEndpoint)
       return refusal.queueFull(limits.perEndpoint, expectedWaitMs(this.#throughput, 0))
     if (waiting >= limits.inAll) return refusal.serverFull()
-    const isHopeless = affinity === null && isHopelessWait(expectedMs, patienceMs)
-    return isHopeless ? refusal.tooSlow(expectedMs!, patienceMs) : null
+    const isHopeless = affinity === null && isHopelessWait(expectedMs, maxWaitMs)
+    return isHopeless ? refusal.tooSlow(expectedMs!, maxWaitMs) : null
   }
 
   /** Whether there is a worker that is ready, or may soon be. */

@@ -13,9 +13,9 @@ export interface WorkerRequest {
   /** Workers that failed this request; chosen only when there is no other. */
   readonly avoid: readonly WorkerId[]
   /** Limit of its wait in the request queue, in milliseconds; the limit of the queue when left out or longer. */
-  readonly patienceMs?: number
+  readonly maxWaitMs?: number
   /** Whether the caller has no key, so that errors do not say what is wrong with the endpoint; false when left out. */
-  readonly isStranger?: boolean
+  readonly isAnonymous?: boolean
   /** Aborts when the client is gone: the request leaves the queue. */
   readonly signal: AbortSignal
 }

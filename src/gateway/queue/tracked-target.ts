@@ -18,7 +18,7 @@ export class TrackedTarget implements Candidate {
   ended = false
   /** When it became busy, monotonic; null while it is idle. */
   #busySinceMs: number | null = null
-  /** For how long it was busy before that. */
+  /** Busy time before that, in ms. */
   #busyMs = 0
   /** Cancels the timer that ends an ejection or a trial. */
   cancelTimer: () => void = () => {}
@@ -42,7 +42,7 @@ export class TrackedTarget implements Candidate {
     this.#busySinceMs = null
   }
 
-  /** For how long it has been busy, in all. */
+  /** Total busy time, in ms. */
   busyMs(nowMs: number): number {
     return this.#busyMs + (this.#busySinceMs === null ? 0 : nowMs - this.#busySinceMs)
   }

@@ -54,7 +54,7 @@ export interface UsageStore {
 /** What a worker that serves requests was about for a while. */
 export interface ServedTime {
   readonly id: WorkerId
-  /** For how long it had no request. */
+  /** Time without a request, in ms. */
   readonly idleMs: number
   /** Whether it has some now. */
   readonly isBusy: boolean

@@ -21,14 +21,14 @@ const CACHE_MS = 5_000
 /** How long a valid key is trusted while the store is unavailable. */
 const STALE_MS = 300_000
 const CACHE_SIZE = 1_000
-/** How often it is noted that a key is used. */
+/** Minimum interval between two records of the use of a key. */
 const USE_MS = 60_000
-/** How often the counts of the REST windows are kept. */
+/** Interval at which the counts of the REST windows are stored. */
 const SAVE_MS = 5_000
 
 /** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
 export class Access {
-  /** Those who guess keys. */
+  /** Counts of failed keys, by address. */
   readonly failedKeys: FailedKeys
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #windows: readonly RateWindow[]
@@ -163,7 +163,7 @@ export class Access {
    * Holds open what the caller begins, until it is let go or the key, or the right that it needs, ends: within a second here,
    * and on other servers.
    * @param requires throws when a caller lacks the right
-   * @param end told why, at most once
+   * @param end called with the reason, at most once
    * @returns lets go
    */
   hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
@@ -195,7 +195,7 @@ export class Access {
     } catch (error) {
       const away = error instanceof AppError && error.code === 'unavailable'
       if (!away || known === undefined || nowMs - known.readMs >= STALE_MS) throw error
-      // Who is known does not have to wait for the store again.
+      // A known caller does not wait for the store again.
       known.untilMs = nowMs + CACHE_MS
       return known.key
     }
@@ -216,7 +216,7 @@ export class Access {
   }
 }
 
-/** How a key begins: as much as tells it from others, and no more of a short one than a quarter. */
+/** The beginning of a key, by which people recognize it: 8 characters, and at most a quarter of a short key. */
 export function keyHint(key: string): string {
   return key.slice(0, Math.min(8, Math.floor(key.length / 4)))
 }

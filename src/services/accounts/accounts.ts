@@ -9,15 +9,15 @@ import { shortId } from '../short-id.ts'
 import type { Quotas } from './quotas.ts'
 import type { Sharing } from './sharing.ts'
 
-/** Accounts, which only the operator looks after. */
+/** Accounts, which only the operator manages. */
 export class Accounts {
   readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
   readonly #sharing: Sharing
   readonly #quotas: Pick<Quotas, 'setLimits' | 'readLimits'>
 
   /**
-   * @param sharing whether there may be a second account, and who is told of it
-   * @param quotas is told of changed limits, so that they count at once
+   * @param sharing whether there may be a second account; notified when there is one
+   * @param quotas applies changed limits at once
    */
   constructor(
     ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>,

@@ -4,7 +4,7 @@ import type { KeyFailure } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Limit of failed keys of one address within {@link WINDOW_MS} before it is slowed down. */
-const MOST_FAILURES = 20
+const MAX_FAILURES = 20
 const WINDOW_MS = 60_000
 /** How long failed keys of an address that is slowed down are answered 429. */
 const SLOWED_MS = 60_000
@@ -13,7 +13,7 @@ const MAX_ADDRESSES = 10_000
 /** Says where a request comes from, for those whose key fails; nobody else pays for finding out. */
 export type AddressOf = () => string
 
-/** A key is unknown, disabled or expired, which callers cannot tell from each other; or a token is that of no worker. */
+/** A key is unknown, disabled or expired, which look the same to callers; or no worker has the token. */
 export class InvalidKeyError extends AppError {
   readonly reason: KeyFailure
 
@@ -68,7 +68,7 @@ export class FailedKeys {
       return new AppError('rate_limited', message, { retryAfterSeconds })
     }
     known.count += count
-    if (known.count >= MOST_FAILURES) {
+    if (known.count >= MAX_FAILURES) {
       known.untilMs = nowMs + SLOWED_MS
       known.sinceMs = known.untilMs
       known.count = 0

@@ -13,7 +13,7 @@ import type { Ports } from '../../ports/ports.ts'
 
 /** How long a number of workers is taken for true. */
 const WORKERS_MS = 5_000
-/** Most endpoints and operations that are remembered while nobody calls them. */
+/** Limit of idle endpoints and operations in memory. */
 const MAX_KNOWN = 10_000
 
 const nothing = () => {}

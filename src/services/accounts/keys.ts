@@ -32,7 +32,7 @@ export interface KeyInput {
   readonly expiresAtMs?: number | null
   /** No REST windows; only an operator can give that. */
   readonly exempt?: boolean
-  /** Whose key it is to be, for operators; the caller's own account when left out. */
+  /** The account that gets the key, for operators; the caller's own unless given. */
   readonly account?: OwnerId
 }
 
@@ -52,7 +52,7 @@ export class Keys {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>
   readonly #access: Pick<Access, 'changed'>
 
-  /** @param access is told of changes, so that they count at once */
+  /** @param access drops a changed key from its cache at once */
   constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>, access: Pick<Access, 'changed'>) {
     this.#ports = ports
     this.#access = access

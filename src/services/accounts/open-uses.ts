@@ -11,7 +11,7 @@ const RETRY_MS = 2_000
 /** How long after a change of a key callers may still use what was read before the change. */
 const RECENT_MS = 60_000
 /** Limit of keys of which a recent change is remembered. */
-const MOST_RECENT = 1_000
+const MAX_RECENT = 1_000
 /** Limit of keys that are read at once. */
 const READS = 20
 
@@ -67,7 +67,7 @@ export class OpenUses {
 
   /** A key changed here: what it holds open is looked at everywhere, and so is what callers begin who were checked just before. */
   changed(keyId: KeyId): void {
-    if (this.#changedMs.size >= MOST_RECENT) this.#changedMs.clear()
+    if (this.#changedMs.size >= MAX_RECENT) this.#changedMs.clear()
     this.#changedMs.set(keyId, this.#ports.clock.monotonic())
     this.#ports.notifier.publish(`key:${keyId}`)
   }

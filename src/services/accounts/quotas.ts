@@ -16,7 +16,7 @@ import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Position } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** Jobs that one read of the store looks at; others are served between the reads. */
+/** Number of jobs of one read of the store; others are served between the reads. */
 const PART = 1_000
 /** What an account holds is read again after this time at the earliest, and after ten times what a read takes. */
 const AGAIN_MS = 1_000

@@ -250,7 +250,7 @@ export class Endpoints {
     const endpoint = await this.find(owner, id)
     if (!force && !(await this.#mayRemove(endpoint))) throw new AppError('conflict', stillRunning(id))
     const removed = await store.endpoints.remove(id, clock.now()).finally(() => {
-      // Whoever waits for one of its jobs; it may be gone even when the store has failed.
+      // For callers that wait for one of its jobs; it may be gone even if the store failed.
       notifier.publish(`deleted:${id}`)
       notifier.publish(`load:${id}`)
       notifier.publish('endpoints')

@@ -41,7 +41,7 @@ export async function ensureFolderEndpoint(
   { name, path, repository, type, tag }: WorkerFolder,
 ): Promise<Endpoint> {
   const { store, driver, endpoints, templates } = parts
-  // Who starts the server is the operator, and may choose folders of the machine.
+  // The person who starts the server is the operator, who may choose folders of the machine.
   const by = { owner, operator: true }
   const folder = `dir:${path}`
   const image = tag === null ? folder : `${repository}:${tag}`

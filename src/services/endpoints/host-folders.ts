@@ -3,7 +3,7 @@ import { AppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
 import { choosesFolderRun, type FolderRun, OPERATOR_FOLDERS, OPERATOR_KEYS } from '../../core/workers/host-folder.ts'
 
-/** Who makes or changes something: a caller, or an account alone, which then has no right to folders of the machine. */
+/** The author of a change: a caller, or an account alone, which has no right to folders of the machine. */
 export type Changer = OwnerId | Pick<Caller, 'owner' | 'operator'>
 
 /** The account in which something is made or changed. */

@@ -44,7 +44,7 @@ interface Entry {
   readonly changes: number
 }
 
-/** As {@link resolvedServing}, remembered until a secret changes: requests and looks at endpoints ask again and again. */
+/** As {@link resolvedServing}, cached until a secret changes: requests and views of endpoints need it again and again. */
 export class ServingVariables {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'clock'>
   readonly #entries = new Map<string, Entry>()

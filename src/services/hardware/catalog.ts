@@ -77,7 +77,7 @@ export class Catalog {
     return CPU_FLAVORS
   }
 
-  /** How many workers of a flavor with so many vCPUs this machine can run at once. */
+  /** Number of workers of a flavor with that many vCPUs that this machine can run at once. */
   async flavorAvailability(flavor: CpuFlavor, vcpuCount: number): Promise<Availability> {
     return cpuAvailability(flavor.id, vcpuCount, await this.#machine.parts())
   }

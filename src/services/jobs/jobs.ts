@@ -191,7 +191,7 @@ export class Jobs {
   }
 
   /**
-   * Ends a job that is not final. A running one is final at once; its worker is told to stop it.
+   * Ends a job that is not final. A running one is final at once, and its worker gets a stop for it.
    * @throws AppError `not_found`, or `conflict` when the job has another final state
    */
   async cancel(endpointId: EndpointId, jobId: JobId): Promise<CancelResult> {

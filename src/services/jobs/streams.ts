@@ -10,7 +10,7 @@ import type { Jobs } from './jobs.ts'
 const PART_BYTES = 4_194_304
 /** How long a client is held that asks again after the end of a job, so that one which never stops costs little. */
 const REPEAT_HOLD_MS = 4_000
-/** Maximum number of jobs whose end is remembered as told. */
+/** Limit of jobs whose end was reported and is remembered. */
 const MAX_REMEMBERED = 10_000
 
 /** The content of one response of a stream. */

@@ -65,10 +65,10 @@ export class Explainer {
     if (job === null) throw notFound('job', jobId)
     const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
     const explanation = explainJob(job, snapshot, context, batch)
-    const told = (await this.#ports.store.jobs.diagnostics(jobId)).map(
+    const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(
       ({ workerId, text }) => `worker ${workerId}: ${text}`,
     )
-    return { job, explanation: { ...explanation, notes: [...explanation.notes, ...told] } }
+    return { job, explanation: { ...explanation, notes: [...explanation.notes, ...diagnostics] } }
   }
 
   /**

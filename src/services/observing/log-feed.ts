@@ -1,11 +1,11 @@
 import type { WorkerId } from '../../core/ids.ts'
-import { type LogCursor, type LogPlace, MAX_TOLD } from '../../core/observing/log-cursor.ts'
+import { type LogCursor, type LogPlace, MAX_HISTORY } from '../../core/observing/log-cursor.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { type WorkerHistoryEntry, workerHistory } from '../../core/workers/worker-history.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LogReader, PlacedLine } from '../../ports/worker-logs.ts'
 
-/** Who wrote a line: the worker, or the server about the worker. */
+/** The writer of a line: the worker, or the server about the worker. */
 export type LogSource = 'container' | 'system'
 
 /** Which lines a reader wants. */
@@ -87,10 +87,16 @@ export class LogFeed {
   }
 
   #open(worker: Worker): WorkerFeed {
-    const place = this.#start.get(worker.id) ?? { position: 0, told: 0 }
+    const place = this.#start.get(worker.id) ?? { position: 0, historyRead: 0 }
     const { sources, unfinished } = this.#filter
     const reader = sources.has('container') ? this.#logs.reader(worker.id, place.position) : null
-    return new WorkerFeed(worker, { place, reader, tells: sources.has('system'), unfinished, matches: this.#matches })
+    return new WorkerFeed(worker, {
+      place,
+      reader,
+      hasHistory: sources.has('system'),
+      unfinished,
+      matches: this.#matches,
+    })
   }
 }
 
@@ -107,7 +113,7 @@ export function matcherOf({
 interface FeedParts {
   readonly place: LogPlace
   readonly reader: LogReader | null
-  readonly tells: boolean
+  readonly hasHistory: boolean
   readonly unfinished: boolean
   readonly matches: (line: string, jobId: string | null) => boolean
 }
@@ -156,9 +162,10 @@ class WorkerFeed {
     let printed = 0
     for (;;) {
       const written = this.#printed[printed]
-      const told = this.#told()
+      const entry = this.#nextEntry()
       const due = (ms: number | undefined) => ms !== undefined && ms <= untilMs
-      if (due(told?.atMs) && (written === undefined || told!.atMs < written.tsMs)) lines.push(...this.#tell(told!))
+      if (due(entry?.atMs) && (written === undefined || entry!.atMs < written.tsMs))
+        lines.push(...this.#entryLines(entry!))
       else if (written !== undefined && due(written.tsMs)) {
         printed += 1
         this.place = { ...this.place, position: written.position }
@@ -175,12 +182,14 @@ class WorkerFeed {
     return missed
   }
 
-  #told(): WorkerHistoryEntry | undefined {
-    return this.#parts.tells && this.place.told < MAX_TOLD ? this.#history[this.place.told] : undefined
+  #nextEntry(): WorkerHistoryEntry | undefined {
+    return this.#parts.hasHistory && this.place.historyRead < MAX_HISTORY
+      ? this.#history[this.place.historyRead]
+      : undefined
   }
 
-  #tell({ atMs, line }: WorkerHistoryEntry): FeedLine[] {
-    this.place = { ...this.place, told: this.place.told + 1 }
+  #entryLines({ atMs, line }: WorkerHistoryEntry): FeedLine[] {
+    this.place = { ...this.place, historyRead: this.place.historyRead + 1 }
     return this.#parts.matches(line, null) ? [this.#lineOf('system', atMs, line, null)] : []
   }
 

@@ -38,17 +38,17 @@ export async function startOf(
     const history = workerHistory(worker)
     const printed = await lastPrinted(logs, worker.id, { tail, fromMs, filter })
     found.push(...printed.found)
-    const told = history.flatMap(({ atMs, line }, index) =>
-      atMs >= fromMs && matches(line, null) ? [{ workerId: worker.id, tsMs: atMs, told: index }] : [],
+    const entries = history.flatMap(({ atMs, line }, index) =>
+      atMs >= fromMs && matches(line, null) ? [{ workerId: worker.id, tsMs: atMs, entry: index }] : [],
     )
-    if (filter.sources.has('system')) found.push(...told)
-    ends.set(worker.id, { position: printed.end, told: history.length })
+    if (filter.sources.has('system')) found.push(...entries)
+    ends.set(worker.id, { position: printed.end, historyRead: history.length })
   }
   found.sort((a, b) => a.tsMs - b.tsMs)
   // The wanted lines of a worker are its last ones, so the first of them is where to begin.
-  for (const { workerId, position, told } of found.slice(Math.max(0, found.length - tail)).reverse()) {
+  for (const { workerId, position, entry } of found.slice(Math.max(0, found.length - tail)).reverse()) {
     const end = ends.get(workerId)!
-    ends.set(workerId, { position: position ?? end.position, told: told ?? end.told })
+    ends.set(workerId, { position: position ?? end.position, historyRead: entry ?? end.historyRead })
   }
   return ends
 }
@@ -58,7 +58,7 @@ interface Candidate {
   readonly workerId: WorkerId
   readonly tsMs: number
   readonly position?: number
-  readonly told?: number
+  readonly entry?: number
 }
 
 async function lastPrinted(
@@ -96,6 +96,9 @@ async function placesAfter(logs: Ports['logs'], workers: readonly Worker[], afte
 
 /** The place behind all lines up to an instant. */
 async function placeAt(logs: Ports['logs'], worker: Worker, ms: number): Promise<LogPlace> {
-  const told = (line: WorkerHistoryEntry) => line.atMs <= ms
-  return { position: await logs.startOfTime(worker.id, ms + 1), told: workerHistory(worker).filter(told).length }
+  const isBefore = (line: WorkerHistoryEntry) => line.atMs <= ms
+  return {
+    position: await logs.startOfTime(worker.id, ms + 1),
+    historyRead: workerHistory(worker).filter(isBefore).length,
+  }
 }

@@ -82,7 +82,7 @@ export class LogStream {
   /** The event id of the lines that were returned so far, from which a reader can go on. */
   get id(): string {
     const { several } = this.#parts
-    const [place = { position: 0, told: 0 }] = this.#places.values()
+    const [place = { position: 0, historyRead: 0 }] = this.#places.values()
     return several ? eventIdOfMany(this.#openedAtMs, this.#places) : eventId(this.#openedAtMs, place)
   }
 

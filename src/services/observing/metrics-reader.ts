@@ -1,6 +1,6 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { EndpointLoad } from '../../core/scaling/scale.ts'
-import type { Exposition, GatewayPassing } from '../../ports/metrics.ts'
+import type { Exposition, GatewayLoad } from '../../ports/metrics.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Endpoints that one read of the store returns, and the maximum number of reads. */
@@ -11,11 +11,11 @@ const KEEP_MS = 1_000
 /** Reads the metrics of the server. The store is read at most once a second, however often they are scraped. */
 export class MetricsReader {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'metrics'>
-  readonly #passing: (id: EndpointId) => GatewayPassing
+  readonly #passing: (id: EndpointId) => GatewayLoad
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
   /** @param passing counts of requests that pass through the gateway to an endpoint */
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => GatewayPassing) {
+  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => GatewayLoad) {
     this.#ports = ports
     this.#passing = passing
   }

@@ -3,7 +3,7 @@ import { inputPlace, SEALED_MARK, variablePlace, webhookUrlPlace } from '../../c
 import type { SealPlace, Vault } from '../../ports/vault.ts'
 
 /** Limit of decrypted variables in the cache: endpoints are read with each request. */
-const MOST_OPENED = 1_000
+const MAX_OPENED = 1_000
 
 /** Seals payloads of the store and opens them: inputs of jobs, URLs of webhooks, and values of variables. */
 export class PayloadSeals {
@@ -72,7 +72,7 @@ export class PayloadSeals {
     const value = this.opened(stored, place)
     this.#opened.set(id, value)
     const [oldest] = this.#opened.keys()
-    if (this.#opened.size > MOST_OPENED) this.#opened.delete(oldest!)
+    if (this.#opened.size > MAX_OPENED) this.#opened.delete(oldest!)
     return value
   }
 }

@@ -41,7 +41,7 @@ export interface ReEncryption {
 /**
  * Seals all that is sealed with another key than the current one, or in an older form, once more, in small steps. Each step is kept by itself, so
  * this can end at any moment and be called again.
- * @param report is told after each step
+ * @param report called after each step
  */
 export async function reEncryptAll(
   { store, vault }: Pick<Ports, 'store' | 'vault'>,

@@ -145,7 +145,7 @@ export class Fleet {
     return shortId(this.#ports.random) as WorkerId
   }
 
-  /** Tells the worker to end: its long polls are answered, then it gets SIGTERM. */
+  /** Stops the worker: its long polls are answered, then it gets SIGTERM. */
   async stop(workerId: WorkerId, reason: StopReason): Promise<void> {
     await this.#retire(workerId, 'STOPPING', reason)
     await this.#ports.driver.terminate(workerId)

@@ -3,7 +3,7 @@ import type { StoreStats } from './sqlite-engine.ts'
 import type { InlineHost } from './sqlite-inline.ts'
 
 /**
- * An engine that runs inline until it is told to move to a thread. Both have the database open for a moment; what was asked for
+ * An engine that runs inline until it is moved to a thread. Both have the database open for a moment; what was asked for
  * inline is done before the first call goes to the thread.
  */
 export class MovingHost implements Host {
@@ -33,7 +33,7 @@ export class MovingHost implements Host {
   }
 
   /**
-   * Resolves when calls go to the thread; one that was told before waits for the same move.
+   * Resolves when calls go to the thread; a second call waits for the same move.
    * @throws AppError `unavailable` when it could not be opened there; then it stays inline, and the next call tries again
    */
   move(): Promise<void> {

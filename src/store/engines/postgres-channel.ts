@@ -9,14 +9,14 @@ export interface Channel {
   close(): Promise<void>
 }
 
-/** Told what comes over a channel. */
+/** Called with each message of a channel. */
 export interface ChannelListener {
   readonly message: (text: string) => void
   /** The connection is gone, and messages may be, too. Comes once, and not after `close`. */
   readonly lost: () => void
 }
 
-/** Most bytes of one message. */
+/** Maximum size of a message, in bytes. */
 export const MAX_MESSAGE_BYTES = 7_999
 
 /**

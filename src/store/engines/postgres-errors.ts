@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg'
 import { AppError } from '../../core/errors.ts'
 import { unavailable } from './sqlite-errors.ts'
 
-/** SQLSTATEs by which PostgreSQL says that it cannot work now, by their first characters, with what people are told. */
+/** Prefixes of the SQLSTATEs of a PostgreSQL that cannot work now, each with a phrase for people. */
 const UNAVAILABLE: readonly (readonly [code: string, reason: string])[] = [
   ['08', 'the connection to PostgreSQL was lost'],
   ['25006', 'PostgreSQL only lets it read'],

@@ -82,7 +82,7 @@ export async function takeServerLock(
   let session: SessionName
   try {
     await client.connect()
-    await tell(client, name)
+    await publishName(client, name)
     for (const [setting, value] of Object.entries(KEEP_ALIVE)) await client.query(`SET ${setting} = ${value}`)
     const [row] = (await client.query<SessionRow & { held: boolean }>(TAKE)).rows
     if (row?.held !== true) {
@@ -116,7 +116,7 @@ export async function takeServerLock(
         throw error
       }
     },
-    tell: known => tell(client, known),
+    tell: known => publishName(client, known),
     async release() {
       over = true
       await end()
@@ -124,7 +124,7 @@ export async function takeServerLock(
   }
 }
 
-async function tell(client: Client, name: ServerName): Promise<void> {
+async function publishName(client: Client, name: ServerName): Promise<void> {
   await client.query(`SELECT set_config('application_name', $1, false)`, [nameOf(name)])
 }
 

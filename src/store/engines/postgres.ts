@@ -13,18 +13,18 @@ import { unavailable } from './sqlite-errors.ts'
 export interface PostgresOptions {
   /** Such as `postgres://user:password@host:5432/database`. */
   readonly url: string
-  /** Most connections at once. */
+  /** Limit of connections. */
   readonly connections?: number
   /** The steps of the schema; all of them unless a test says otherwise. */
   readonly migrations?: readonly Migration[]
 }
 
 const CONNECTIONS = 10
-/** Most calls that wait for a connection. */
+/** Limit of calls that wait for a connection. */
 const MAX_WAITING = 10_000
-/** After so many calls it is tried again whether PostgreSQL allows as many connections as wanted. */
+/** Number of calls after which the pool tries again to grow to the configured number of connections. */
 const GROW_AFTER = 100
-/** How often an operation that collides with others is run in all. */
+/** Maximum number of attempts of an operation that collides with others. */
 const ATTEMPTS = 3
 
 /**

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts'
 
-/** Primary result codes of SQLite by which it says that it cannot work now, with what people are told. */
+/** Primary result codes of an SQLite that cannot work now, each with a phrase for people. */
 const UNAVAILABLE: Readonly<Record<number, string>> = {
   5: 'its database is locked by another process',
   6: 'its database is locked',

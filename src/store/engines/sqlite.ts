@@ -8,7 +8,7 @@ import { SqliteEngine, type StoreStats } from './sqlite-engine.ts'
 import { type Gather, InlineHost } from './sqlite-inline.ts'
 import { ThreadHost } from './thread-host.ts'
 
-/** Where the engine runs: in the caller's thread, or beside it; `moving` begins inline and can be told to move. */
+/** Where the engine runs: in the caller's thread, or beside it; `moving` begins inline and can move later. */
 export type StoreHost = 'inline' | 'thread' | 'moving'
 
 /** How to open a store on SQLite. */

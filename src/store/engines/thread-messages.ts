@@ -12,7 +12,7 @@ export interface NumberedCall extends HostCall {
   readonly id: number
 }
 
-/** How large answers are together. Those to reads and those to writes are counted apart, so that neither waits for the other. */
+/** Total size of results. Those of reads and of writes are counted apart, so that neither waits for the other. */
 export interface LargeAnswers {
   readonly to: 'reads' | 'writes'
   readonly characters: number
@@ -35,7 +35,7 @@ export type Response =
   | {
       readonly kind: 'outcomes'
       readonly outcomes: readonly NumberedOutcome[]
-      /** Of large answers: the main thread says when it has taken them, so that only so many are on their way at once. */
+      /** For large results: the main thread confirms that it has taken them, which bounds how many are on their way. */
       readonly large?: LargeAnswers
     }
   | { readonly kind: 'stats'; readonly id: number; readonly stats: StoreStats }

@@ -11,10 +11,10 @@ import {
   type Response,
 } from './thread-messages.ts'
 
-/** From this size, in characters, on answers go out at once and are counted until they are taken. */
+/** Size in characters from which results are sent at once, and counted until the main thread has taken them. */
 const LARGE = 256 * 1024
-/** So many characters of large answers to reads may be on their way, and as many to writes; more calls of that kind wait for those to be taken. */
-const MOST_UNTAKEN = 8 * 1024 * 1024
+/** Limit of characters of large results of reads on their way, and the same of writes; more calls of that kind wait until the main thread has taken some. */
+const MAX_UNTAKEN = 8 * 1024 * 1024
 
 /**
  * Answers the main thread's calls. Everything that has arrived is taken together: first the reads, which wait for no
@@ -32,7 +32,7 @@ export function serveStore(port: MessagePort, options: SqliteEngineOptions): voi
 class StoreServer {
   readonly #port: MessagePort
   readonly #engine: SqliteEngine
-  /** By whom they are about, who come in turn: many that read large things of one endpoint do not hold up others. */
+  /** By their first argument, in fair turns: many large reads of one endpoint do not hold up others. */
   readonly #reads = new Map<unknown, NumberedCall[]>()
   #writes: NumberedCall[] = []
   readonly #untaken = { reads: 0, writes: 0 }
@@ -57,7 +57,7 @@ class StoreServer {
       }
     }
     const closing = requests.some(request => request.kind === 'close')
-    const mostUntaken = closing ? Number.POSITIVE_INFINITY : MOST_UNTAKEN
+    const mostUntaken = closing ? Number.POSITIVE_INFINITY : MAX_UNTAKEN
     this.#answerReads(mostUntaken)
     this.#answerWrites(mostUntaken)
     for (const request of requests) {

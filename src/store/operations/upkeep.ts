@@ -2,7 +2,7 @@ import type { UpkeepStore } from '../../ports/store/store.ts'
 import * as sql from '../tables/usage.ts'
 import { type OperationsOf, query, queryOne, type Steps, write } from './operation.ts'
 
-/** Below so many free pages a file is left as it is; they are used again. */
+/** Number of free pages below which a file is left as it is; they are used again. */
 const FEW_PAGES = 1_024
 
 /** Care of the database itself. */

@@ -7,7 +7,7 @@ import type { Migration } from './migration.ts'
 export const migrations: readonly Migration[] = [initial]
 
 /**
- * Brings a database to the schema of this program, as one transaction of whoever runs it.
+ * Brings a database to the schema of this program, in one transaction of the caller.
  * @throws AppError `unavailable` for a database that a newer version made, or one from before the first release
  */
 export function* migrate(steps: readonly Migration[] = migrations): Steps<void> {

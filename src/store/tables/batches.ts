@@ -196,25 +196,25 @@ export const readRequests = `
   ORDER BY seq`
 
 /** $1 endpoint. A row when a batch takes turns in its queue. */
-export const anyInLine = `SELECT 1 AS found FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} LIMIT 1`
+export const anyQueuedBatch = `SELECT 1 AS found FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} LIMIT 1`
 
 /** $1 endpoint. */
-export const lockLine = `SELECT id FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY id {{lock}}`
+export const lockQueuedBatches = `SELECT id FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY id {{lock}}`
 
 /** $1 endpoint, $2 priority, $3 now, $4 how many matter. The batches in the queue, each with how many of its requests wait. */
-export const batchesInLine = `
+export const queuedBatches = `
   SELECT id, position, (SELECT COUNT(*) FROM (
       SELECT 1 FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = batches.id AND low_priority = $2
         AND expires_at_ms > $3 LIMIT $4) AS few) AS waiting
   FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY position, id`
 
 /** $1 endpoint, $2 priority, $3 now, $4 how many. The places of the first jobs that stand in the queue by themselves. */
-export const headsOfLine = `
+export const queueHeads = `
   SELECT position FROM jobs WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = '' AND low_priority = $2
     AND expires_at_ms > $3 ORDER BY position, id LIMIT $4`
 
 /** $1 endpoint, $2 priority. The place of the last of them. */
-export const tailOfLine = `
+export const queueTail = `
   SELECT MAX(position) AS position FROM jobs
   WHERE endpoint_id = $1 AND ${guard('claim')} AND queue = '' AND low_priority = $2`
 

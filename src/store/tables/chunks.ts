@@ -1,7 +1,7 @@
 /** Statements on the chunks of jobs. */
 import { RUNNING } from './guards.ts'
 
-/** $1 job, $2 worker, $3 bytes of the chunk, $4 the chunk, $5 most bytes of all chunks together. */
+/** $1 job, $2 worker, $3 bytes of the chunk, $4 the chunk, $5 maximum bytes of all chunks together. */
 export const appendChunk = `
   INSERT INTO chunks (job_id, seq, owner, total_bytes, chunk)
   SELECT jobs.id, COALESCE(last.seq, 0) + 1, jobs.owner, COALESCE(last.total_bytes, 0) + $3, $4
@@ -14,7 +14,7 @@ export const appendChunk = `
 /** $1 job, $2 how many; the last one first. */
 export const lastChunks = 'SELECT chunk FROM chunks WHERE job_id = $1 ORDER BY seq DESC LIMIT $2'
 
-/** $1 job, $2 after which chunk, $3 most bytes, $4 most chunks. Bytes are counted up, so a part is a range of them. */
+/** $1 job, $2 after which chunk, $3 maximum bytes, $4 maximum number of chunks. Bytes are counted up, so a part is a range of them. */
 export const readChunks = `
   SELECT seq, chunk FROM chunks
   WHERE job_id = $1 AND seq > $2 AND (seq = $2 + 1 OR total_bytes <= $3 +

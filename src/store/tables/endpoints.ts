@@ -84,7 +84,7 @@ export const countCompletion = `
   WHERE endpoint_id = $1`
 
 /** The queue as the autoscaler sees it; each number comes from an index alone. @param endpoint what it is the queue of */
-const lineOf = (endpoint: string) => `
+const loadOf = (endpoint: string) => `
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 0) AS queued,
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 1) AS low_priority,
     (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE'
@@ -104,11 +104,11 @@ const lineOf = (endpoint: string) => `
       WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = batches.id AND low_priority = 0)) AS batch_turn_at_ms`
 
 /** $1 endpoint. */
-export const queueLoad = `SELECT ${lineOf('$1')}`
+export const queueLoad = `SELECT ${loadOf('$1')}`
 
 /** $1 id, $2 how many. The queues of the endpoints after that id. */
 export const queueLoads = `
-  SELECT id, ${lineOf('endpoints.id')}
+  SELECT id, ${loadOf('endpoints.id')}
   FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2`
 
 /** $1 first id, $2 last id. The workers of these endpoints by state, with jobs and without. */
@@ -120,7 +120,7 @@ export const workerCounts = `
     FROM workers WHERE endpoint_id >= $1 AND endpoint_id <= $2 AND ${ALIVE}) AS each_worker
   GROUP BY endpoint_id, state, busy`
 
-/** A row of `endpoints`: what statements look at has columns, the rest of the configuration is one JSON text. */
+/** A row of `endpoints`: what statements compare has columns, the rest of the configuration is one JSON text. */
 export interface EndpointRow {
   readonly id: EndpointId
   readonly owner: OwnerId

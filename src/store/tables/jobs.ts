@@ -13,7 +13,7 @@ import type { SqlValue } from '../operations/operation.ts'
 import { ALIVE, ENDPOINT_THERE, guard, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 
 /**
- * The columns of a job in its own table. Its input only goes to workers: whoever waits for a job, or asks for its status, would
+ * The columns of a job in its own table. Its input only goes to workers: a call that waits for a job, or asks for its status, would
  * read and hold up to 20 MB for nothing.
  */
 const OWN_COLUMNS =
@@ -131,7 +131,7 @@ const HEAD = `${head('$4')}
 const ONE = `id = (${HEAD} LIMIT 1 {{skip_locked}})`
 const SOME = `id IN (${HEAD} LIMIT $5 {{skip_locked}})`
 
-/** That there are none in a state is one look into an index. A list of states would cost SQLite more than that. */
+/** One step into an index for each state. A list of states would cost SQLite more than that. */
 const noSuspectIn = (status: JobStatus) => `NOT EXISTS (SELECT 1 FROM jobs AS suspect
       WHERE suspect.endpoint_id = $1 AND suspect.status = '${status}' AND suspect.queue = '${SUSPECT_QUEUE}')`
 
@@ -217,7 +217,7 @@ export const dropChunks = 'DELETE FROM chunks WHERE job_id = $1'
 /** $1 job. Its diagnostics, oldest first. */
 export const diagnosticsOf = 'SELECT at_ms, worker_id, text FROM diagnostics WHERE job_id = $1 ORDER BY seq'
 
-/** $1 job, $2 when, $3 worker, $4 the text, $5 most diagnostics of one job. */
+/** $1 job, $2 when, $3 worker, $4 the text, $5 maximum number of diagnostics of one job. */
 export const addDiagnostic = `
   INSERT INTO diagnostics (job_id, seq, owner, at_ms, worker_id, text)
   SELECT id, (SELECT COUNT(*) FROM diagnostics WHERE job_id = $1) + 1, owner, $2, $3, $4

@@ -63,7 +63,7 @@ export const deleteUnlistedTemplate = `
   DELETE FROM templates WHERE id = $1 AND listed = 0
     AND NOT EXISTS (SELECT 1 FROM endpoints WHERE template_id = $1)`
 
-/** A row of `templates`: what statements look at has columns, the rest is one JSON text. */
+/** A row of `templates`: what statements compare has columns, the rest is one JSON text. */
 export interface TemplateRow {
   readonly id: TemplateId
   readonly owner: OwnerId

@@ -17,10 +17,10 @@ export const insertDelivery = `
   VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', $7, $8, $8, $9)`
 
 /** The first endpoint with a delivery that waits. */
-export const firstInLine = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING}`
+export const firstPendingEndpoint = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING}`
 
 /** $1 endpoint. The next one with a delivery that waits. */
-export const nextInLine = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING} AND endpoint_id > $1`
+export const nextPendingEndpoint = `SELECT MIN(endpoint_id) AS id FROM webhook_deliveries WHERE ${PENDING} AND endpoint_id > $1`
 
 /** $1 endpoint, $2 now, $3 how many. */
 export const dueDeliveries = `
@@ -112,7 +112,7 @@ export interface OpenRow extends DueRow {
 /** What is left of a row that was given up. */
 export type GivenUpRow = Pick<OpenRow, 'endpoint_id' | 'job_id' | 'tries'>
 
-/** A row of `webhook_deliveries` to look at. */
+/** A row of `webhook_deliveries` as lists show it. */
 export interface DeliveryRow {
   readonly id: DeliveryId
   readonly endpoint_id: EndpointId

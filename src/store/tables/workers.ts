@@ -165,7 +165,7 @@ export const evictWorker = `
   WHERE id = $1 AND state = 'READY' AND NOT ${holdsJobs('$1')} AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $1)
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 what is wrong with it, as JSON, $3 now. The first problem is the one to tell. */
+/** $1 worker, $2 what is wrong with it, as JSON, $3 now. The first problem is the one that is kept. */
 export const noteProblem = `
   UPDATE workers SET problem = $2, problem_at_ms = $3 WHERE id = $1 AND problem IS NULL AND ${ALIVE} RETURNING id`
 

@@ -12,7 +12,7 @@ export interface Reading {
   readonly rest: readonly unknown[]
 }
 
-/** What a thread is told: the pieces of a body, and then what to do with them, or with a text. */
+/** A message to a thread: the pieces of a body, and then what to do with them, or with a text. */
 export type ReadingRequest =
   | { readonly kind: 'piece'; readonly bytes: Uint8Array }
   | (Reading & { readonly kind: 'read'; readonly text?: string })

@@ -22,7 +22,7 @@ export function fencedStore(store: Store, leader: Leader): Store {
   return { ...(Object.fromEntries(fenced) as Omit<Store, 'close'>), close: () => close() }
 }
 
-/** A driver with which only a leader starts, adopts and ends workers; all may look. */
+/** A driver with which only a leader starts, adopts and ends workers; all servers may read. */
 export function fencedDriver(driver: Driver, leader: Leader): Driver {
   return {
     name: driver.name,

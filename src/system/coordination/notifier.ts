@@ -2,7 +2,7 @@ import type { Notifier, Topic } from '../../ports/notifier.ts'
 
 /** What {@link createNotifier} can be given. */
 export interface NotifierOptions {
-  /** Told what a listener has thrown; without it the error is dropped. */
+  /** Called with what a listener has thrown; without it the error is dropped. */
   readonly onError?: (thrown: unknown) => void
 }
 

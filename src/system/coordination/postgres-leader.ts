@@ -20,9 +20,9 @@ export interface PostgresLeaderOptions {
 
 /** A leader that holds a lock. */
 export interface PostgresLeader extends Leader {
-  /** Tells others where this server listens, as host and port. */
+  /** Publishes where this server listens, as host and port. */
   listensAt(address: string): void
-  /** Lets go of the lock, for whoever comes next. */
+  /** Releases the lock for the next server. */
   close(): Promise<void>
 }
 
@@ -30,7 +30,7 @@ export interface PostgresLeader extends Leader {
 const GRACE_MS = 5_000
 /** How often PostgreSQL is asked whether the lock is still held. */
 const BEAT_MS = 2_000
-/** So long after the last answer that was asked for, the lock counts as lost: well before PostgreSQL gives it to another. */
+/** Time without a response after which the lock counts as lost: well before PostgreSQL gives it to another server. */
 const SURE_MS = 10_000
 /** An answer that was asked for so long ago is good enough for a change. */
 const FRESH_MS = 1_000
@@ -139,7 +139,7 @@ class LockedLeader implements PostgresLeader {
       this.#timer = setTimeout(() => void this.#beat(), BEAT_MS)
   }
 
-  /** What fails is told by the lock itself. */
+  /** The lock itself reports failures. */
   #check(): Promise<void> {
     const asked = bothClocks()
     this.#checking ??= (this.#lock?.check() ?? Promise.resolve())
@@ -174,7 +174,7 @@ class LockedLeader implements PostgresLeader {
           break
         }
       } catch {
-        // Whoever waits is not kept waiting for a database that is away.
+        // Callers do not wait for a database that is away.
         this.#doubt?.resolve()
       }
       await pause(pauseMs)
@@ -205,17 +205,17 @@ function bothClocks(): { monotonicMs: number; clockMs: number } {
 }
 
 function refusal(url: string, other: LockHolder | null): string {
-  const holder = other === null ? 'another server' : inWords(other)
+  const holder = other === null ? 'another server' : holderText(other)
   const gone = `if its machine is gone, PostgreSQL lets go of it within ${GONE_AFTER_MS / 1_000} s`
   return `the database ${addressOf(url)} is in use by ${holder}; stop it or give another --database (${gone})`
 }
 
 function deposition(other: LockHolder): string {
-  return `${inWords(other)} has taken over the database while this one could not reach it; this one ends, and leaves its workers running`
+  return `${holderText(other)} has taken over the database while this one could not reach it; this one ends, and leaves its workers running`
 }
 
 /** The names of servers are for people; nothing depends on them. */
-function inWords({ session, server }: LockHolder): string {
+function holderText({ session, server }: LockHolder): string {
   if (server === null) return `another server (process ${session.pid} of PostgreSQL)`
   const { pid, host, address, sinceMs } = server
   const where = address === null ? 'which is starting' : `at ${address}`

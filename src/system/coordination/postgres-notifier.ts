@@ -7,7 +7,7 @@ export interface PostgresNotifierOptions {
   readonly url: string
   /** Notifies within this process. */
   readonly local: Notifier
-  /** Told once per outage why the others cannot be reached. */
+  /** Called once per outage with the reason why the others cannot be reached. */
   readonly onError?: (error: unknown) => void
 }
 
@@ -21,7 +21,7 @@ export interface PostgresNotifier extends Notifier {
 const CHANNEL = 'runyard'
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
-/** Most topics that are kept for others while they cannot be reached. */
+/** Limit of topics that are kept for others while they cannot be reached. */
 const MAX_PENDING = 10_000
 
 /**

@@ -1,4 +1,4 @@
-/** GPUs of AMD, as `amd-smi` or the older `rocm-smi` tells them. */
+/** GPUs of AMD, as `amd-smi` or the older `rocm-smi` reports them. */
 import type { MachineGpu } from '../../core/hardware/inventory.ts'
 import { type GpuReading, NO_TOOL } from './nvidia-gpus.ts'
 import { runTool, said, type ToolOptions } from './vendor-tool.ts'

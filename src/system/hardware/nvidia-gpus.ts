@@ -1,8 +1,8 @@
-/** GPUs of NVIDIA, as `nvidia-smi` tells them. */
+/** GPUs of NVIDIA, as `nvidia-smi` reports them. */
 import type { MachineGpu } from '../../core/hardware/inventory.ts'
 import { runTool, said, type ToolOptions } from './vendor-tool.ts'
 
-/** What a vendor's tool tells. */
+/** The output of a vendor's tool. */
 export interface GpuReading {
   /** `missing` where there is no such tool; `failed` where nothing can be known from what it says. */
   readonly state: 'missing' | 'failed' | 'read'
@@ -17,8 +17,8 @@ export interface GpuReading {
 export const NO_TOOL: GpuReading = { state: 'missing', gpus: [], lost: [], problem: null }
 
 const QUERY = ['--query-gpu=index,uuid,name,memory.total,driver_version', '--format=csv,noheader,nounits']
-/** What the tool prints where a card does not tell something. */
-const UNTOLD = /^\[?(N\/A|Not Supported)\]?$/i
+/** What the tool prints for a value that a card does not report. */
+const NOT_REPORTED = /^\[?(N\/A|Not Supported)\]?$/i
 /** What it prints in place of values of a card that does not answer any more. */
 const BROKEN = /ERR!|Unknown Error|GPU is lost|Unable to determine|requires reset/i
 
@@ -47,9 +47,9 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
   for (const line of text.split('\n').map(each => each.trim())) {
     const words = /^(\d+), *([^,]+), *(.+), *([^,]+), *([^,]+)$/.exec(line)
     const [, index = '', uuid = '', name = '', memory = '', driver = ''] = words ?? []
-    const unread = words === null || BROKEN.test(line) || UNTOLD.test(name) || !/^GPU-/.test(uuid)
+    const unread = words === null || BROKEN.test(line) || NOT_REPORTED.test(name) || !/^GPU-/.test(uuid)
     if (words === null && !BROKEN.test(line)) continue
-    if (unread || !(/^\d+$/.test(memory) || UNTOLD.test(memory))) {
+    if (unread || !(/^\d+$/.test(memory) || NOT_REPORTED.test(memory))) {
       lost.push(/^GPU-/.test(uuid) ? uuid : index === '' ? (/GPU ?([\w:.]*\w)/.exec(line)?.[1] ?? '?') : index)
       continue
     }
@@ -62,7 +62,7 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
       cuda: null,
       mig: null,
       problem: null,
-      memoryGb: UNTOLD.test(memory) ? hostMemoryGb : Math.round(Number(memory) / 1024),
+      memoryGb: NOT_REPORTED.test(memory) ? hostMemoryGb : Math.round(Number(memory) / 1024),
     })
   }
   return { gpus, lost }

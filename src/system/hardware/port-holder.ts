@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * Who listens on a TCP port of this machine, as far as this user may see it: "pid 123 (node)". Null when it cannot be
+ * The process that listens on a TCP port of this machine, as far as this user may see it: "pid 123 (node)". Null when it cannot be
  * found out, as on systems without /proc.
  */
 export function portHolder(port: number): string | null {

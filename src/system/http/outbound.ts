@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { SLICE_CHARACTERS, slicesOf } from '../../core/json/text-slices.ts'
 import type { Outbound, OutboundRequest, OutboundResult } from '../../ports/outbound.ts'
 
-/** How much of an answer's body is read, and thrown away, before the connection is cut. */
+/** Limit of bytes of a response body that are read and dropped before the connection is cut. */
 const MAX_BODY_BYTES = 64 * 1024
 
 /** Never called: link-local addresses, and those where clouds answer machines. The last rows are the same inside IPv6. */

@@ -114,7 +114,7 @@ function placeBytes({ kind, row }: SealPlace): Buffer {
   return Buffer.from(`runyard\0${kind}\0${row}`)
 }
 
-/** A vault that opens no text of an older form, once all were sealed anew: whoever can write the database could put one anywhere. */
+/** A vault that opens no text of an older form, once all were sealed anew: an attacker who can write to the database could put one anywhere. */
 export function boundVault(vault: Vault): Vault {
   return {
     ...vault,

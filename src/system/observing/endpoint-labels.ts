@@ -14,10 +14,10 @@ export class EndpointLabels {
   readonly #labels = new Set<EndpointId>()
   /** Missing from the latest list of endpoints; one that is missing twice is gone. */
   #missing = new Set<EndpointId>()
-  /** Deleted ones, about which late news may still come. */
+  /** Deleted endpoints, for which late events may still come. */
   readonly #gone = new Set<EndpointId>()
 
-  /** @param onDrop is told which series to remove */
+  /** @param onDrop called with each series to remove */
   constructor(max: number, onDrop: (label: string) => void) {
     this.#max = max
     this.#onDrop = onDrop

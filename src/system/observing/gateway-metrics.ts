@@ -1,5 +1,5 @@
 /**
- * The metrics of what passed the gateway. They are told of each request, so what they count lies ready for each endpoint;
+ * The metrics of requests through the gateway. Each request counts, so the counters of each endpoint are kept at hand;
  * the counters of prom-client look for it by the text of all labels each time.
  */
 import type { Metric, Registry } from 'prom-client'
@@ -26,7 +26,7 @@ interface Series {
 
 /** Times in seconds, by bucket. */
 class Times {
-  /** How many are at most as long as a bucket says and longer than the one before says. */
+  /** The number of times within each bucket and above the one before. */
   readonly counts = BUCKETS.map(() => 0)
   sum = 0
   count = 0

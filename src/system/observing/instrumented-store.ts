@@ -5,13 +5,13 @@ import type { Store } from '../../ports/store/store.ts'
 type Methods = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>
 
 /**
- * A store that tells how long each of its calls took.
- * @param told gets the name of the operation, such as `jobs.claim`, and whether the store could not do it
+ * A store that reports the duration of each call.
+ * @param report called with the name of the operation, such as `jobs.claim`, its duration in ms, and whether the store was unavailable
  */
 export function instrumentedStore(
   store: Store,
   clock: Clock,
-  told: (operation: string, tookMs: number, unavailable: boolean) => void,
+  report: (operation: string, tookMs: number, unavailable: boolean) => void,
 ): Store {
   const { close, ...parts } = store
   const measured =
@@ -20,10 +20,10 @@ export function instrumentedStore(
       const startMs = clock.monotonic()
       try {
         const value = await run?.(...args)
-        told(operation, clock.monotonic() - startMs, false)
+        report(operation, clock.monotonic() - startMs, false)
         return value
       } catch (error) {
-        told(operation, clock.monotonic() - startMs, error instanceof AppError && error.code === 'unavailable')
+        report(operation, clock.monotonic() - startMs, error instanceof AppError && error.code === 'unavailable')
         throw error
       }
     }

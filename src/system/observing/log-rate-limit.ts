@@ -1,4 +1,4 @@
-/** Calls back once after so many milliseconds. */
+/** Calls back once after a number of milliseconds. */
 export type Timer = (ms: number, callback: () => void) => void
 
 /** Writes one line. */

@@ -46,7 +46,7 @@ export function createLog(level: Level, readable: boolean): Logger {
 
 /** How the lines of the access log end: what an event is called comes last. */
 const ACCESS = `"msg":"${'gateway.request_finished' satisfies EventName}"}\n`
-const MOST_WAITING = 65_536
+const MAX_BUFFERED = 65_536
 
 /**
  * Writes lines at once, but for those of the access log: each request has one, and a call of the system for each of them would
@@ -65,7 +65,7 @@ export class LogLines {
     const waits = line.endsWith(ACCESS)
     if (this.#waiting === '' && waits) setImmediate(this.#flush)
     this.#waiting += line
-    if (!waits || this.#waiting.length > MOST_WAITING) this.#flush()
+    if (!waits || this.#waiting.length > MAX_BUFFERED) this.#flush()
   }
 
   readonly #flush = (): void => {
@@ -90,7 +90,7 @@ function rememberedTime(): () => string {
   }
 }
 
-/** What anybody can make happen as often as he likes has at most one line a minute for each of these. */
+/** Events that anybody can cause: at most one line a minute for each. */
 const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string } = {
   'key.failed': ({ address }) => address,
   'right.refused': ({ keyId }) => keyId,
@@ -103,7 +103,7 @@ function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
   return LEVELS[name] ?? 'info'
 }
 
-/** Writes each event into the log; those that strangers cause again and again in one line a minute, with their count. */
+/** Writes each event into the log; events that anybody can cause get one line a minute, with their count. */
 export function logEvents(log: Logger, after: Timer = startTimer): Emit {
   const sparse = new LogRateLimit<EventName>((name, fields) => write(name, fields), after)
   const write = (name: EventName, fields: object) => {

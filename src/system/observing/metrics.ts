@@ -8,7 +8,7 @@ import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { GatewayPassing, Metrics } from '../../ports/metrics.ts'
+import type { GatewayLoad, Metrics } from '../../ports/metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
 import { GatewayMetrics } from './gateway-metrics.ts'
 
@@ -17,11 +17,11 @@ export interface MetricsOptions {
   readonly clock: Clock
   /** Whether to show memory, CPU and event loop of this process. */
   readonly ofProcess: boolean
-  /** Most endpoints with series of their own. */
+  /** Limit of endpoints with series of their own. */
   readonly maxEndpoints?: number
 }
 
-/** Metrics that are told of everything they count. */
+/** Metrics, and the calls that feed them. */
 export interface CountingMetrics extends Metrics {
   /** A reader of the event stream. */
   readonly emit: Emit
@@ -57,7 +57,7 @@ class PrometheusMetrics implements CountingMetrics {
   readonly #labels: EndpointLabels
   /** Metrics with an endpoint, each with the names and values of its other label. */
   readonly #ofEndpoints: { metric: Labelled; label: string | null; values: readonly string[] }[] = []
-  readonly #passed: GatewayMetrics
+  readonly #gateway: GatewayMetrics
   readonly #readers: Readers
   readonly #up: Gauge
   readonly #storeCalls: Histogram
@@ -67,7 +67,7 @@ class PrometheusMetrics implements CountingMetrics {
     this.#clock = clock
     this.#labels = new EndpointLabels(maxEndpoints, endpoint => this.#remove(endpoint))
     if (ofProcess) collectDefaultMetrics({ register: this.#registry })
-    this.#passed = new GatewayMetrics(this.#registry)
+    this.#gateway = new GatewayMetrics(this.#registry)
     this.#readers = { ...this.#jobReaders(), ...this.#workerReaders(), ...this.#otherReaders() }
     const registers = [this.#registry]
     this.#up = new Gauge({
@@ -97,16 +97,16 @@ class PrometheusMetrics implements CountingMetrics {
     if (unavailable) this.#storeUnavailable.inc()
   }
 
-  async expose(loads: readonly EndpointLoad[] | null, passing: (id: EndpointId) => GatewayPassing) {
+  async expose(loads: readonly EndpointLoad[] | null, gatewayLoad: (id: EndpointId) => GatewayLoad) {
     this.#up.set(loads === null ? 0 : 1)
-    this.#gauges(loads ?? [], passing)
+    this.#gauges(loads ?? [], gatewayLoad)
     if (loads !== null) this.#labels.existing(new Set(loads.map(({ endpointId }) => endpointId)))
     return { contentType: this.#registry.contentType, text: await this.#registry.metrics() }
   }
 
-  readonly #gauges: (loads: readonly EndpointLoad[], passing: (id: EndpointId) => GatewayPassing) => void
+  readonly #gauges: (loads: readonly EndpointLoad[], gatewayLoad: (id: EndpointId) => GatewayLoad) => void
 
-  #createGauges(): (loads: readonly EndpointLoad[], passing: (id: EndpointId) => GatewayPassing) => void {
+  #createGauges(): (loads: readonly EndpointLoad[], gatewayLoad: (id: EndpointId) => GatewayLoad) => void {
     const jobs = this.#gauge('runyard_queue_jobs', 'Jobs that have not ended', 'state', QUEUE_STATES)
     const oldest = this.#gauge('runyard_queue_oldest_seconds', 'How long the first job in the queue has waited')
     const workers = this.#gauge('runyard_workers', 'Workers that have not ended', 'state', WORKER_STATES)
@@ -116,7 +116,7 @@ class PrometheusMetrics implements CountingMetrics {
       'state',
       PASSING_STATES,
     )
-    return (loads, passing) => {
+    return (loads, gatewayLoad) => {
       for (const gauge of [jobs, oldest, workers, nowPassing]) gauge.reset()
       const nowMs = this.#clock.now()
       const waits = new Map<string, number>()
@@ -126,13 +126,13 @@ class PrometheusMetrics implements CountingMetrics {
         for (const [index, count] of [queued, queuedLowPriority, inProgress].entries()) {
           jobs.inc({ endpoint, state: QUEUE_STATES[index]! }, count)
         }
-        const now = passing(load.endpointId)
+        const now = gatewayLoad(load.endpointId)
         const { idle, running, draining } = load.workers
         // Those that drain have some, or they would be stopped.
         const busy = Math.min(idle, Math.max(0, now.busyWorkers - draining))
         const states = { ...load.workers, idle: idle - busy, running: running + busy }
         for (const state of WORKER_STATES) workers.inc({ endpoint, state }, states[state])
-        if (this.#passed.has(load.endpointId) || now.requests + now.sockets > 0) {
+        if (this.#gateway.has(load.endpointId) || now.requests + now.sockets > 0) {
           for (const state of PASSING_STATES) nowPassing.inc({ endpoint, state }, now[state])
         }
         const wait = headQueuedAtMs === null ? 0 : Math.max(0, nowMs - headQueuedAtMs) / 1_000
@@ -249,7 +249,7 @@ class PrometheusMetrics implements CountingMetrics {
       'webhook.delivered': ({ endpointId }) =>
         hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'delivered' }),
       'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'failed' }),
-      'gateway.request_finished': passed => this.#passed.count(this.#labels.of(passed.endpointId), passed),
+      'gateway.request_finished': passed => this.#gateway.count(this.#labels.of(passed.endpointId), passed),
       'endpoint.deleted': ({ endpointId }) => this.#labels.drop(endpointId),
       'request.answered': ({ surface, status, tookMs }) => {
         requests.inc({ surface: surface ?? 'none', status: `${Math.floor(status / 100)}xx` })
@@ -282,7 +282,7 @@ class PrometheusMetrics implements CountingMetrics {
   }
 
   #remove(endpoint: EndpointId | string): void {
-    this.#passed.remove(endpoint)
+    this.#gateway.remove(endpoint)
     for (const { metric, label, values } of this.#ofEndpoints) {
       if (label === null) metric.remove({ endpoint })
       else for (const value of values) metric.remove({ endpoint, [label]: value })

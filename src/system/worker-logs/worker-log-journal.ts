@@ -9,7 +9,7 @@
  */
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 
-/** Most marks that are kept; the older half is made coarser when there are more. */
+/** Limit of marks; past it the older half is made coarser. */
 const MAX_MARKS = 8_192
 
 /** Positions in the whole output. */

@@ -83,7 +83,7 @@ export class LineAssembler {
   }
 }
 
-/** One byte more than is shown, so that a line that is too long can be told from one that just fits. */
+/** One byte more than is shown, to recognize a line that is too long. */
 function capped(bytes: Buffer): Buffer {
   return bytes.length > MAX_LINE_BYTES + 1 ? Buffer.from(bytes.subarray(0, MAX_LINE_BYTES + 1)) : bytes
 }

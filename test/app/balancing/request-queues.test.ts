@@ -71,7 +71,7 @@ test('where a secret is missing, requests are refused at once with the cause, an
   assert.deepEqual(await refused(rig, id, { affinity: resume('gone' as WorkerId) }), [
     '404 affinity_worker_gone (undefined s)',
   ])
-  assert.deepEqual(await refused(rig, id, { isStranger: true }), ['400 no workers available (30 s)'])
+  assert.deepEqual(await refused(rig, id, { isAnonymous: true }), ['400 no workers available (30 s)'])
   assert.equal(rig.lines.waiting, 0)
   const { cause, summary } = await rig.why(id)
   assert.deepEqual([cause, NO_SECRET.includes(summary)], ['secret_missing', true])

@@ -112,7 +112,7 @@ test('who has waited for two minutes is told that no workers are available', asy
   await rig.keep({})
   const first = rig.ask()
   await rig.clock.advance(60_000)
-  const [second, hasty] = [rig.ask(), rig.ask({ patienceMs: 5_000 })]
+  const [second, hasty] = [rig.ask(), rig.ask({ maxWaitMs: 5_000 })]
   await rig.clock.advance(59_999)
   assert.equal(first.error, null)
   assert.deepEqual(refusalOf(hasty), NO_WORKERS)
@@ -125,7 +125,7 @@ test('who has waited for two minutes is told that no workers are available', asy
 test('a request that may not wait is refused at once where it would have to', async () => {
   const rig = new LinesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
-  const asked = many(2, () => rig.ask({ patienceMs: 0 }))
+  const asked = many(2, () => rig.ask({ maxWaitMs: 0 }))
   await rig.clock.settle()
   assert.ok(asked[0]!.reservation !== null)
   assert.deepEqual(refusalOf(asked[1]!), NO_WORKERS)
@@ -141,14 +141,14 @@ test('a request that cannot make it is refused at once, with the time when it ma
   }
   await rig.clock.settle()
   // 39 wait, and one is served every 5 s: the next would wait for 200 s.
-  const [patient, hasty] = [rig.ask(), rig.ask({ patienceMs: 60_000 })]
+  const [patient, hasty] = [rig.ask(), rig.ask({ maxWaitMs: 60_000 })]
   await rig.clock.settle()
   assert.equal(patient.error, null, 'it is not sure that 120 s are too short')
   assert.match(refusalOf(hasty).message, /expected in 205 s, which is longer than the 60 s/)
   assert.equal(refusalOf(hasty).status, 429)
   assert.ok(refusalOf(hasty).retries)
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'), aTarget('b', { state: 'starting' }))
-  const hopeful = rig.ask({ patienceMs: 60_000 })
+  const hopeful = rig.ask({ maxWaitMs: 60_000 })
   await rig.clock.settle()
   assert.equal(hopeful.error, null, 'with one more worker it goes faster, and nobody knows how much')
 })

@@ -7,17 +7,17 @@ import { eventId, eventIdOfMany, readEventId } from '../../../src/core/observing
 const MS = Date.UTC(2026, 5, 1, 12, 5, 4)
 
 test('the id of an event is its instant and a number of at least 12 digits, and is read back', () => {
-  const place = { position: 123, told: 4 }
+  const place = { position: 123, historyRead: 4 }
   assert.equal(eventId(MS, place), '2026-06-01T12:05:04.000Z/000000012304')
   assert.deepEqual(readEventId(eventId(MS, place)), { kind: 'place', place })
-  const far = { position: 9_000_000_000_000, told: 99 }
+  const far = { position: 9_000_000_000_000, historyRead: 99 }
   assert.deepEqual(readEventId(eventId(MS, far)), { kind: 'place', place: far })
 })
 
 test('the id of an event about several workers says how far each was read', () => {
   const places = new Map([
-    ['a' as WorkerId, { position: 0, told: 1 }],
-    ['b2' as WorkerId, { position: 70, told: 0 }],
+    ['a' as WorkerId, { position: 0, historyRead: 1 }],
+    ['b2' as WorkerId, { position: 70, historyRead: 0 }],
   ])
   const id = eventIdOfMany(MS, places)
   assert.equal(id, '2026-06-01T12:05:04.000Z/a.1,b2.7000')

@@ -335,7 +335,7 @@ describe('a line that is asked for a worker', () => {
       await add(gateway, 'w1', answering(PLAIN))
       await rawClient(gateway.port).send(get([])).untilEnd()
       assert.deepEqual(
-        gateway.reservations.wanted.map(({ isStranger }) => isStranger),
+        gateway.reservations.wanted.map(({ isAnonymous }) => isAnonymous),
         [isOpen],
       )
     })

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/accounts/account.ts'
-import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MOST_LIMIT } from '../../../core/accounts/quotas.ts'
+import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MAX_LIMIT } from '../../../core/accounts/quotas.ts'
 import { DATA_CENTERS } from '../../../core/hardware/catalog-types.ts'
 import { MAX_CREDENTIAL } from '../../../core/secrets/registry.ts'
 import { DateTime, Id, listed, Name, PageQuery, Pagination, text } from './common.ts'
@@ -147,7 +147,7 @@ export const UpdateKey = {
   disabled: z.boolean().optional(),
 }
 
-const Limit = z.number().int().min(0).max(MOST_LIMIT).nullable()
+const Limit = z.number().int().min(0).max(MAX_LIMIT).nullable()
 /** Limits of an account; null for none. */
 const Limits = z.strictObject(
   Object.fromEntries(ACCOUNT_LIMIT_NAMES.map(name => [name, Limit.optional()])) as GivenLimitShape,

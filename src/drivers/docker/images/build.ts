@@ -24,7 +24,7 @@ export interface Build {
   readonly noCache?: boolean
   /** Whether newer base images are downloaded. */
   readonly pull?: boolean
-  /** Told what the engine prints, as it prints it. */
+  /** Called with the output of the engine as it comes. */
   readonly onOutput?: (text: string) => void
 }
 

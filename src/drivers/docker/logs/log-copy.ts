@@ -58,14 +58,14 @@ export class LogCopy {
   async finish(forMs: number): Promise<void> {
     this.#over = true
     this.#wake()
-    const patience = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.after(forMs, patience.resolve)
-    await Promise.race([this.#finished, patience.promise])
+    const waited = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(forMs, waited.resolve)
+    await Promise.race([this.#finished, waited.promise])
     cancel()
     void this.close()
   }
 
-  /** Looks for the output again, after the engine was away. */
+  /** Reads the output again after the engine was away. */
   resume(): void {
     this.#wake()
   }

@@ -132,7 +132,7 @@ export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps
   }
 }
 
-/** What {@link countJobUsage} looks at. */
+/** What {@link countJobUsage} counts. */
 export type UsedMove = Pick<JobMove, 'usage'> & { readonly job: { endpointId: EndpointId; owner: OwnerId } }
 
 /**

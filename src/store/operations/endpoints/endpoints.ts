@@ -119,7 +119,7 @@ export const endpoints = {
     if (known === null) return null
     yield* lock(lockTemplate, [known.template_id])
     yield* lock(sql.lockEndpoint, [id])
-    // Who adds a job or a batch has come to its end.
+    // Waits for operations that add a job or a batch.
     yield* lock(sql.lockEndpointId, [id])
     const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
     if (row === null) return null

@@ -18,7 +18,7 @@ export const removals = {
     const cancelled: JobMove[] = []
     let rows = 0
     if ((yield* queryOne(sql.deletedEndpoint, [endpointId])) === null) return { cancelled, rows, more: false }
-    // Those that workers are at first, so that they are told soon.
+    // Running jobs first, so that their workers get a stop soon.
     for (const statement of [sql.runningJobsLeft, sql.jobsLeft]) {
       const found = yield* query<RemovedRow>(statement, [endpointId, limit - rows])
       const removed = yield* removeJobs(found, nowMs)
@@ -30,7 +30,7 @@ export const removals = {
       rows += yield* removeMore(endpointId, limit - rows)
       if (rows >= limit) return { cancelled, rows, more: true }
     }
-    // Whoever adds something to it at this moment has come to its end, and is seen by the next statement.
+    // Waits for operations that add something to it; the next statement sees what they added.
     yield* lock(lockEndpointId, [endpointId])
     const gone = (yield* query(sql.deleteEndpointId, [endpointId])).length > 0
     return { cancelled, rows, more: !gone }

@@ -8,7 +8,7 @@ import * as sql from '../../tables/volumes.ts'
 import { ofVolume, toVolume, type VolumeRow } from '../../tables/volumes.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
 
-/** Most endpoints that are named when a volume cannot be removed. */
+/** Limit of endpoints that are named when a volume cannot be removed. */
 const NAMED = 10
 
 /** Network volumes. */

@@ -4,7 +4,7 @@ import {
   type Batch,
   type BatchRefusal,
   type BatchRequest,
-  refusalOfLine,
+  refusalOfQueue,
   refusalToAdd,
   refusalToCancel,
   refusalToCreate,
@@ -34,9 +34,9 @@ import { countInBatches, tellEnd } from './batch-counts.ts'
 import { endMove } from './job-outcomes.ts'
 import { addDeliveries } from './webhooks.ts'
 
-/** Most characters of requests that become jobs in one transaction; a request that is larger goes alone. */
+/** Limit of characters of the requests that become jobs in one transaction; a larger request goes alone. */
 const RELEASE_CHARACTERS = 16 * 1024 * 1024
-/** How many expired batches one transaction looks at. */
+/** Limit of expired batches of one transaction. */
 const EXPIRED_AT_ONCE = 20
 
 /** Batches and their requests. */
@@ -53,7 +53,7 @@ export const batches = {
     if (first !== null)
       return yield* answerOf(endpointId, first, nowMs, `batch ${first} of this Idempotency-Key is gone`)
     const { active, unfinished } = yield* loadOf(endpointId, nowMs)
-    const refused = refusalToCreate(active) ?? refusalOfLine(requests.length, unfinished)
+    const refused = refusalToCreate(active) ?? refusalOfQueue(requests.length, unfinished)
     if (refused !== null) return { refused }
     const inserted = yield* query(sql.insertBatch, [id, owner, endpointId, name, webhook, nowMs, nowMs + BATCH.draftMs])
     if (inserted.length === 0) return null
@@ -259,7 +259,7 @@ interface Sized {
   readonly bytes: number
 }
 
-/** The last place of those that have at most so many bytes together; the first one in any case. */
+/** The last place of the first requests that fit into a number of bytes; at least the first one. */
 function lastWithin(sizes: readonly Sized[], most: number, whenAllFit: number): number {
   let sum = 0
   for (const [index, { bytes }] of sizes.entries()) {

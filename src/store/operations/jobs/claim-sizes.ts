@@ -14,7 +14,7 @@ export function* fittingLimit(queue: string, { endpointId, nowMs, limit }: Claim
   return fitting === sizes.length ? limit : fitting
 }
 
-/** Whether so many jobs are claimed that no other queue is looked at. */
+/** Whether the claim is full, so that no other queue is read. */
 export function isFull(claimed: readonly { readonly input: string }[]): boolean {
   return claimed.reduce((sum, { input }) => sum + input.length, 0) >= CLAIMED_BYTES
 }

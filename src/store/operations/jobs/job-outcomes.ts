@@ -196,7 +196,7 @@ function* count(moves: readonly JobMove[], as: 'failed' | 'retried'): Steps<void
   }
 }
 
-/** Removes what attempts that are over told of their progress. */
+/** Removes the progress of attempts that are over. */
 function* dropProgress(rows: readonly Pick<MovedRow, 'id' | 'has_progress'>[]): Steps<void> {
   for (const { id, has_progress } of rows) if (has_progress > 0) yield* query(deleteProgress, [id])
 }

@@ -2,7 +2,7 @@ import type { EndpointId, JobId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import { JOB_STATUSES, type Job } from '../../../core/jobs/job.ts'
 import type { Claim, ClaimRequest } from '../../../ports/store/claims.ts'
 import type { Diagnostic, JobListPart, JobListRequest, JobStore, RunningJob } from '../../../ports/store/store.ts'
-import { lockLine } from '../../tables/batches.ts'
+import { lockQueuedBatches } from '../../tables/batches.ts'
 import { findStops } from '../../tables/job-outcomes.ts'
 import * as sql from '../../tables/jobs.ts'
 import {
@@ -18,8 +18,8 @@ import {
 } from '../../tables/jobs.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
 import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
-import { claimLine } from './suspects.ts'
-import { anyBatchInLine } from './turns.ts'
+import { claimFromQueue } from './suspects.ts'
+import { hasQueuedBatch } from './turns.ts'
 
 const MAX_DIAGNOSTICS = 20
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
@@ -65,13 +65,13 @@ export const jobs = {
   claim: write(function* (request: ClaimRequest): Steps<Claim> {
     const { endpointId, workerId, limit, nowMs } = request
     if (limit < 1) return NOTHING
-    const inTurns = yield* anyBatchInLine(endpointId)
+    const inTurns = yield* hasQueuedBatch(endpointId)
     // Before its worker, as where jobs are counted in their batches.
-    if (inTurns) yield* lock(lockLine, [endpointId])
+    if (inTurns) yield* lock(lockQueuedBatches, [endpointId])
     // Before the jobs: a worker that is retired meanwhile gets none. Jobs that others have locked are not waited for.
     yield* lock(lockWorker, [workerId])
     if (request.letGoFirst === true && (yield* queryOne(findStops, [workerId])) !== null) return HELD_BACK
-    const { rows, ...how } = yield* claimLine(request, inTurns)
+    const { rows, ...how } = yield* claimFromQueue(request, inTurns)
     if (rows.length === 0) return { ...how, jobs: [] }
     yield* query(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {

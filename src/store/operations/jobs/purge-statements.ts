@@ -1,4 +1,4 @@
-/** Statements that look for what a purge takes. */
+/** Statements that find what a purge takes. */
 import { guard } from '../../tables/guards.ts'
 
 /** $1 endpoint, $2 and $3 the queue and the priority behind which it stands. The next queue in which a job waits. */

@@ -46,7 +46,7 @@ export function* removeJobs(found: readonly RemovedRow[], nowMs: number): Steps<
   return { expired, cancelled, rows: rows.length }
 }
 
-/** How many of the first have about so many bytes together, at least one. */
+/** The number of first items that fit into a number of bytes, at least one. */
 export function lengthWithin(sizes: readonly number[], maxBytes: number): number {
   let bytes = 0
   const beyond = sizes.findIndex(size => {

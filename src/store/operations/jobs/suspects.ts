@@ -5,7 +5,7 @@ import { query, queryOne, type Steps } from '../operation.ts'
 import { type BesideSuspects, claimInTurns, claimOf } from './turns.ts'
 
 /** How long a suspect waits for a worker to start or to become free before one is let run empty for it all the same. */
-const PATIENCE_MS = 30_000
+const MAX_SUSPECT_WAIT_MS = 30_000
 
 type Found = Omit<Claim, 'jobs'> & { readonly rows: readonly ClaimedRow[] }
 
@@ -13,7 +13,7 @@ type Found = Omit<Claim, 'jobs'> & { readonly rows: readonly ClaimedRow[] }
  * The first jobs for a worker that is locked, so that no other claim of it is decided at the same time. Where there are suspects
  * (core/job), whether it gets one, others, or nothing for now.
  */
-export function* claimLine(request: ClaimRequest, inTurns: boolean): Steps<Found> {
+export function* claimFromQueue(request: ClaimRequest, inTurns: boolean): Steps<Found> {
   // Turns take several statements, of which none should be in vain.
   if (inTurns && (yield* anySuspect(request))) return yield* claimAmongSuspects(request, inTurns)
   // This hands out nothing where there are suspects, so without them it is all that there is.
@@ -35,7 +35,7 @@ function* claimAmongSuspects(request: ClaimRequest, inTurns: boolean): Steps<Fou
     const alone = yield* query<ClaimedRow>(sql.claimSuspect, [endpointId, workerId, nowMs])
     if (alone.length > 0) return found(alone)
   } else if (waitingSinceMs !== null) {
-    const isLate = nowMs - waitingSinceMs >= PATIENCE_MS ? 1 : 0
+    const isLate = nowMs - waitingSinceMs >= MAX_SUSPECT_WAIT_MS ? 1 : 0
     const runsEmpty = (yield* queryOne(sql.runsEmpty, [endpointId, workerId, isLate])) !== null
     if (runsEmpty) return found([], { holdsBack: true, leavesSuspect: true })
   }

@@ -1,18 +1,18 @@
 import type { BatchId, EndpointId } from '../../../core/ids.ts'
 import { planTurns } from '../../../core/jobs/fair-queue.ts'
 import type { ClaimRequest } from '../../../ports/store/claims.ts'
-import { anyInLine, batchesInLine, headsOfLine, passTurn, tailOfLine } from '../../tables/batches.ts'
+import { anyQueuedBatch, passTurn, queuedBatches, queueHeads, queueTail } from '../../tables/batches.ts'
 import type { ClaimedRow } from '../../tables/jobs.ts'
 import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../../tables/jobs.ts'
 import { query, queryOne, type Steps } from '../operation.ts'
 import { fittingLimit, isFull } from './claim-sizes.ts'
 
-/** How often the queue is looked at again after others took what was decided on. */
-const LOOKS = 3
+/** Limit of attempts to claim: others may take what was decided on. */
+const MAX_TRIES = 3
 
 /** Whether batches take turns in the queue of an endpoint; without any a claim is one statement. */
-export function* anyBatchInLine(endpointId: EndpointId): Steps<boolean> {
-  return (yield* queryOne(anyInLine, [endpointId])) !== null
+export function* hasQueuedBatch(endpointId: EndpointId): Steps<boolean> {
+  return (yield* queryOne(anyQueuedBatch, [endpointId])) !== null
 }
 
 /** Whether jobs are handed out although the endpoint has suspects: it is known that this worker may have others. */
@@ -30,14 +30,14 @@ export function* claimOf(
   const some = beside ? claimJobsBesideSuspects : claimJobs
   const fitting = yield* fittingLimit(queue, request)
   const rows = yield* query<ClaimedRow>(some, [endpointId, workerId, nowMs, queue, fitting])
-  return [...rows].sort(byPlaceInLine)
+  return [...rows].sort(byPosition)
 }
 
 /** As {@link claimOf}, where batches take turns: jobs of low priority come after all others, those of batches too. */
 export function* claimInTurns(request: ClaimRequest, beside: BesideSuspects): Steps<readonly ClaimedRow[]> {
   const claimed: ClaimedRow[] = []
   for (const priority of [0, 1]) {
-    for (let look = 0; look < LOOKS && claimed.length < request.limit && !isFull(claimed); look += 1) {
+    for (let tries = 0; tries < MAX_TRIES && claimed.length < request.limit && !isFull(claimed); tries += 1) {
       const more = yield* claimDecided({ ...request, limit: request.limit - claimed.length }, priority, beside)
       if (more === null) break
       claimed.push(...more)
@@ -53,11 +53,11 @@ function* claimDecided(
   beside: BesideSuspects,
 ): Steps<readonly ClaimedRow[] | null> {
   const { endpointId, nowMs, limit } = request
-  const batches = yield* query<{ id: BatchId; position: number; waiting: number }>(batchesInLine, [
+  const batches = yield* query<{ id: BatchId; position: number; waiting: number }>(queuedBatches, [
     ...[endpointId, priority, nowMs, limit],
   ])
-  const heads = yield* query<{ position: number }>(headsOfLine, [endpointId, priority, nowMs, limit])
-  const tail = yield* queryOne<{ position: number | null }>(tailOfLine, [endpointId, priority])
+  const heads = yield* query<{ position: number }>(queueHeads, [endpointId, priority, nowMs, limit])
+  const tail = yield* queryOne<{ position: number | null }>(queueTail, [endpointId, priority])
   const queue = { heads: heads.map(({ position }) => position), tail: tail?.position ?? null, batches }
   const turns = planTurns(queue, limit)
   if (turns.single === 0 && turns.batches.length === 0) return null
@@ -73,6 +73,6 @@ function* claimDecided(
 }
 
 /** RETURNING keeps no order. */
-function byPlaceInLine(a: ClaimedRow, b: ClaimedRow): number {
+function byPosition(a: ClaimedRow, b: ClaimedRow): number {
   return a.low_priority - b.low_priority || a.position - b.position || (a.id < b.id ? -1 : 1)
 }

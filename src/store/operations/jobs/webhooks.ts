@@ -22,10 +22,10 @@ import { type OperationsOf, query, queryOne, read, type Steps, write } from '../
 export const webhooks = {
   due: read(function* (nowMs: number, perEndpoint: number, limit: number): Steps<DueWebhook[]> {
     const found: DueRow[] = []
-    let endpoint = yield* queryOne<{ id: string | null }>(sql.firstInLine)
+    let endpoint = yield* queryOne<{ id: string | null }>(sql.firstPendingEndpoint)
     while (typeof endpoint?.id === 'string') {
       found.push(...(yield* query<DueRow>(sql.dueDeliveries, [endpoint.id, nowMs, perEndpoint])))
-      endpoint = yield* queryOne<{ id: string | null }>(sql.nextInLine, [endpoint.id])
+      endpoint = yield* queryOne<{ id: string | null }>(sql.nextPendingEndpoint, [endpoint.id])
     }
     return found.sort(byDue).slice(0, limit).map(toDue)
   }),
@@ -93,13 +93,13 @@ export function* addDeliveries(jobs: readonly Job[], nowMs: number): Steps<void>
   }
 }
 
-/** What a receiver is told, and of what: a job, or a batch. */
+/** The message for a receiver, about a job or a batch. */
 type Message = Pick<Job, 'owner' | 'endpointId' | 'status' | 'webhook'> & {
   readonly id: JobId | BatchId
   readonly payload: string
 }
 
-/** A delivery, unless nobody is to be told. */
+/** Adds a delivery if there is a receiver. */
 export function* addDelivery(
   { id: about, owner, endpointId, status, webhook, payload }: Message,
   nowMs: number,

@@ -1,4 +1,4 @@
-/** Statements on all that is sealed, wherever it is. */
+/** Statements on all sealed values. */
 import { PAYLOAD_KINDS, type PayloadKind } from '../../../core/secrets/payload-seal.ts'
 import { SEALED_MARK } from '../../../core/secrets/seal-place.ts'
 import type { SealKind } from '../../../ports/store/management-store.ts'

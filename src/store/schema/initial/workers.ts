@@ -65,7 +65,7 @@ export const workers = [
   `CREATE INDEX workers_by_exit ON workers (exited_at_ms) WHERE state = 'EXITED'`,
 ]
 
-/** Jobs that a worker still has to be told to stop. */
+/** Jobs that a worker has yet to stop. */
 export const stops = `CREATE TABLE stops (
   worker_id TEXT NOT NULL REFERENCES workers (id) ON DELETE CASCADE,
   job_id TEXT NOT NULL,
