@@ -63,7 +63,8 @@ describe('the process of the relay', { concurrency: 2 }, () => {
     const dataDir = temporaryFolder()
     const server = await startServer({ dataDir })
     await server.kill9()
-    rmSync(`${dataDir}/relay`, { recursive: true })
+    // The relay may be writing into it at this moment.
+    rmSync(`${dataDir}/relay`, { recursive: true, maxRetries: 20, retryDelay: 20 })
     await until('its end', () => relayProcesses(dataDir).length === 0, 8_000)
   })
 
