@@ -20,13 +20,13 @@ export const ERROR_CODES = {
 /** A key of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES
 
-/** What an {@link AppError} may say beyond its message. */
+/** Data of an {@link AppError} besides its message. */
 export interface ErrorExtras {
   /** One sentence per failed check, when a request failed several at once. */
   readonly failures?: readonly string[]
   /** The failed checks as data, for surfaces that render them with their own names of fields. */
   readonly problems?: readonly FieldProblem[]
-  /** Whole seconds after which trying again makes sense; becomes `Retry-After`. */
+  /** Whole seconds after which a retry makes sense; becomes `Retry-After`. */
   readonly retryAfterSeconds?: number
   /** The methods that the path does take; becomes `Allow`. */
   readonly allow?: readonly string[]
@@ -87,7 +87,7 @@ export function notFound(kind: string, id: string): AppError {
   return new AppError('not_found', `${kind} ${id} not found`)
 }
 
-/** Any thrown value as an AppError: an unknown one becomes `internal` with a message that gives nothing away. */
+/** Any thrown value as an AppError: an unknown one becomes `internal` with a message without details. */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   return new AppError('internal', 'an internal error occurred; the server log has the details', { cause: thrown })

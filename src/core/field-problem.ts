@@ -1,4 +1,4 @@
-/** Fields that problems name, in the words of the model. Each surface has a table of those that it calls otherwise. */
+/** Fields that problems name, in the words of the model. Each surface has a table of the fields that it names differently. */
 export type FieldName =
   | 'name'
   | 'type'
@@ -71,7 +71,7 @@ export function pairProblem(field: FieldName, other: FieldName, problem: string)
   return { field, other, problem }
 }
 
-/** What a surface calls the fields; those that are left out keep the model's name. */
+/** Names of fields on a surface; those that are left out keep the model's name. */
 export type FieldNames = Readonly<Partial<Record<FieldName, string>>>
 
 /** A problem as a sentence that begins with the name of the field. */

@@ -1,4 +1,4 @@
-/** A string that only the place that makes or checks such ids may produce; two brands never mix. */
+/** A string that only the code that makes or checks such ids may produce; two brands never mix. */
 export type Brand<Name extends string> = string & { readonly __brand: Name }
 
 /** An account: every stored object belongs to exactly one. */
@@ -20,7 +20,7 @@ export type SecretId = Brand<'secret'>
 export type RegistryId = Brand<'registry'>
 /** A network volume: lower-case letters and digits, since it is also the name of a folder. */
 export type VolumeId = Brand<'volume'>
-/** A batch: requests that are handed over together and become jobs together. */
+/** A batch: requests that become jobs together. */
 export type BatchId = Brand<'batch'>
 
 /** A delivery of a webhook; also its message id, so it has no dot. */
@@ -53,5 +53,5 @@ export function isJobId(text: string): text is JobId {
   return /^[A-Za-z0-9_-]{1,128}$/.test(text)
 }
 
-/** The first account: the operator's, who looks after all others. */
+/** The first account: the operator's, who manages all others. */
 export const DEFAULT_OWNER = 'owner' as OwnerId

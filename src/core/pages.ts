@@ -1,9 +1,9 @@
 import { invalidFields } from './errors.ts'
 import { type FieldProblem, fieldProblem } from './field-problem.ts'
 
-/** Which part of a list is asked for. */
+/** The requested part of a list. */
 export interface PageRequest {
-  /** Where the page before ended, as it said; null or left out for the first page. */
+  /** The cursor of the page before; null or left out for the first page. */
   readonly cursor?: string | null | undefined
   /** Maximum number of items, 1 to the limit of the list, mostly {@link MAX_PAGE}; that limit when left out. */
   readonly limit?: number | undefined
@@ -12,7 +12,7 @@ export interface PageRequest {
 /** A part of a list, in its order. */
 export interface Page<Item> {
   readonly items: readonly Item[]
-  /** What to ask for the next page with; null on the last one. */
+  /** The cursor of the next page; null on the last one. */
   readonly nextCursor: string | null
 }
 
@@ -47,7 +47,7 @@ export function pageProblems({ cursor, limit = 1 }: PageRequest, most = MAX_PAGE
 export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
 
 /**
- * The slice that holds a page and one item more, which tells whether there is a next page.
+ * The slice that holds a page and one more item, which shows whether there is a next page.
  * @param most how many items a page of this list may have, and has where no limit is asked for
  * @throws AppError `invalid` for a limit out of bounds and for a cursor that no page had
  */
@@ -70,7 +70,7 @@ export function pageOf<Item extends Position>(found: readonly Item[], slice: Sli
   return { items, nextCursor: more ? cursorOf(last) : null }
 }
 
-/** What asks for the page behind a place. */
+/** The cursor of the page after a place. */
 export function cursorOf({ createdAtMs, id }: Position): string {
   return `${createdAtMs.toString(36)}-${id}`
 }

@@ -2,14 +2,14 @@ import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import type { OwnerId } from '../ids.ts'
 import type { GivenLimits } from './quotas.ts'
 
-/** Somebody whose objects nobody else sees. The first account, which the server makes, is its operator's. */
+/** An owner of objects that no other account sees. The first account, which the server makes, is its operator's. */
 export interface Account {
   readonly id: OwnerId
   readonly name: string
   readonly createdAtMs: number
   /** Whether its endpoints can be deleted through GraphQL while workersMin or workersMax is not 0. */
   readonly deleteRunningEndpoints: boolean
-  /** Limits of its own; see core/quotas.ts. */
+  /** Limits of its own; see core/accounts/quotas.ts. */
   readonly limits: GivenLimits
 }
 
@@ -23,7 +23,7 @@ export const MAX_ACCOUNTS = 1_000
 export const MAX_SSH_KEYS = 100
 /** Limit of characters of a public SSH key. */
 export const MAX_SSH_KEY = 16_384
-/** The form of a public SSH key; whether it is one matters to nobody here. */
+/** The form of a public SSH key; its content is not checked. */
 export const SSH_KEY = /^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$/
 
 /** Everything wrong with a list of public SSH keys. */

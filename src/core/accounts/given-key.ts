@@ -1,10 +1,10 @@
-/** Fewer characters can be guessed or tried out. */
-const LEAST = 20
-const MOST = 256
+/** Minimum length: fewer characters can be guessed. */
+const MIN_LENGTH = 20
+const MAX_LENGTH = 256
 
-/** What is wrong with an API key that somebody chose for the server, as the rest of a sentence each; empty when nothing is. */
+/** The problems of an API key that was chosen for the server, each as the rest of a sentence; empty for a good key. */
 export function givenKeyProblems(key: string): string[] {
-  return /^[\x21-\x7e]+$/.test(key) && key.length >= LEAST && key.length <= MOST
+  return /^[\x21-\x7e]+$/.test(key) && key.length >= MIN_LENGTH && key.length <= MAX_LENGTH
     ? []
-    : [`must have ${LEAST} to ${MOST} visible ASCII characters`]
+    : [`must have ${MIN_LENGTH} to ${MAX_LENGTH} visible ASCII characters`]
 }

@@ -43,7 +43,7 @@ export interface ApiKey {
   readonly endpointId: EndpointId | null
 }
 
-/** What its owner gets to see of a key. */
+/** A key as its owner sees it. */
 export type KeyRecord = Omit<ApiKey, 'hash'>
 
 /** The sender of a request, after its key was checked. */
@@ -54,16 +54,16 @@ export interface Caller {
   readonly exempt: boolean
   /** Whether it may manage accounts: a key of the first account with all rights. */
   readonly operator: boolean
-  /** Until when its key is valid; null for ever. */
+  /** When its key expires; null for never. */
   readonly expiresAtMs: number | null
 }
 
-/** Whether a key has all rights of the operator, and nobody has to renew it in time. One such key must always be there. */
+/** Whether a key has all rights of the operator and never expires. One such key must always exist. */
 export function isLastingOperatorKey({ owner, scope, disabled, expiresAtMs }: ApiKey): boolean {
   return owner === DEFAULT_OWNER && scope.type === 'all' && !disabled && expiresAtMs === null
 }
 
-/** Whether a key opens anything at this time. */
+/** Whether a key is valid at a time. */
 export function isValidAt({ disabled, expiresAtMs }: Pick<ApiKey, 'disabled' | 'expiresAtMs'>, nowMs: number): boolean {
   return !disabled && (expiresAtMs === null || expiresAtMs > nowMs)
 }

@@ -1,4 +1,4 @@
-/** What one account may have of an installation, so that the others keep their part. */
+/** Limits of one account, so that one account cannot use up an installation. */
 
 import { AppError } from '../errors.ts'
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
@@ -27,7 +27,7 @@ export type AccountLimits = Readonly<Record<AccountLimitName, number | null>>
 /** Limits that an operator gave an account; what is left out is that of the installation. */
 export type GivenLimits = Partial<AccountLimits>
 
-/** No limit at all. */
+/** Without any limit. */
 export const NO_LIMITS: AccountLimits = {
   objects: null,
   workersMin: null,
@@ -38,7 +38,7 @@ export const NO_LIMITS: AccountLimits = {
   storedMb: null,
 }
 
-/** What accounts beside the operator's have unless the installation says otherwise. */
+/** The default limits of accounts other than the operator's. */
 export const ACCOUNT_LIMITS: AccountLimits = {
   objects: 1_000,
   workersMin: 8,
@@ -82,10 +82,10 @@ export interface HeldJobs {
   readonly storedBytes: number
 }
 
-/** Nothing. */
+/** No jobs. */
 export const NOTHING_HELD: HeldJobs = { queuedJobs: 0, queuedBytes: 0, storedBytes: 0 }
 
-/** The sum of both. */
+/** The sum of two. */
 export function addHeld(a: HeldJobs, b: HeldJobs): HeldJobs {
   return {
     queuedJobs: a.queuedJobs + b.queuedJobs,

@@ -13,7 +13,7 @@ export const DEFAULT_WINDOWS: readonly RateWindow[] = [
 ]
 
 const MAX_QUOTA = 1_000_000_000
-/** What is wrong with a text that {@link readWindows} does not understand. */
+/** The problem of a text that {@link readWindows} cannot read. */
 export const WINDOWS_PROBLEM = `must be off, or quotas from 1 to ${MAX_QUOTA} such as minute=1200,hour=36000,day=500000`
 
 /** The windows that a text such as `minute=100,day=5000` gives: those it leaves out keep their quota, `off` is none. Null when it is wrong. */

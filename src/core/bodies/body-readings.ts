@@ -9,10 +9,10 @@ import { errorObjectOf, failureAnswer, failureOf, openAiAnswer, readOpenAiCall }
 import { isJson, itemsOfChunks, itemsOfOutput } from '../openai/openai-stream.ts'
 import { readDocument } from './document-size.ts'
 
-/** From so many bytes on a body is not decoded and not parsed in the loop: the worst JSON of this size takes it some 10 ms. */
+/** Size in bytes from which a body is decoded and parsed outside the loop: the worst JSON of this size takes some 10 ms. */
 export const LARGE_BODY_BYTES = 131_072
 
-/** A body as it was read: its text, or the pieces of its bytes when it is large, which nobody has put together. */
+/** A body as it was read: its text, or the pieces of its bytes when it is large. */
 export type Body = string | Pieces
 /** The bytes of a large body, as they came in. */
 export type Pieces = readonly Uint8Array[]
@@ -40,11 +40,11 @@ export const READINGS = {
 export type Readings = typeof READINGS
 /** One of the names of {@link READINGS}. */
 export type ReadingName = keyof Readings
-/** What a reading is given beside the text. */
+/** The arguments of a reading besides the text. */
 export type ReadingRest<Name extends ReadingName> =
   Parameters<Readings[Name]> extends [string, ...infer Rest] ? Rest : never
 
-/** The text of a body, decoded here and now when it is large. */
+/** The text of a body, decoded synchronously. */
 export function textOf(body: Body): string {
   if (typeof body === 'string') return body
   const decoder = new TextDecoder()

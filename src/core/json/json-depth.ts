@@ -1,13 +1,13 @@
-/** Deepest nesting of lists and objects in JSON that comes in. Nobody writes more, and code that follows it would run out of stack. */
+/** Maximum nesting of lists and objects in JSON input: deeper text could exhaust the stack of a recursive reader. */
 export const MAX_JSON_DEPTH = 1_000
 
-/** What is said of a text that is deeper. */
+/** The problem of a deeper text. */
 export const TOO_DEEP = `it has more than ${MAX_JSON_DEPTH} levels of lists and objects`
 
 const QUOTE = 0x22
 
 /**
- * Whether lists and objects nest deeper than {@link MAX_JSON_DEPTH} in a text that may be JSON. One pass, before anything parses
+ * Whether lists and objects nest deeper than {@link MAX_JSON_DEPTH} in a text that may be JSON. One pass before anything parses
  * it; texts that are too short to be that deep cost nothing.
  */
 export function isTooDeep(text: string): boolean {

@@ -26,13 +26,13 @@ export function readJson(text: string, lenient = false): JsonReading {
   }
 }
 
-/** What the parser says without the piece of the text that it quotes, in which a secret may be. */
+/** The message of the parser without its quote of the text, which may contain a secret. */
 function jsonProblem(error: unknown): string {
   return (error as Error).message.replace(/, (?:\.\.\.)?"[\s\S]* is not valid JSON$/, '')
 }
 
 /**
- * The text of each top-level member of a JSON object, character for character as it stands there.
+ * The text of each top-level member of a JSON object, character for character.
  * @param text a valid JSON text whose value is an object, without leading or trailing rubbish
  * @returns name to text; a repeated name keeps its last value, as JSON.parse does
  */
@@ -52,7 +52,7 @@ export function memberTexts(text: string): Map<string, string> {
 }
 
 /**
- * The text of each element of a JSON array, character for character as it stands there.
+ * The text of each element of a JSON array, character for character.
  * @param text a valid JSON text whose value is an array, without leading or trailing rubbish
  */
 export function elementTexts(text: string): string[] {
@@ -86,7 +86,7 @@ function replaceNonFinite(text: string): { text: string; replaced: number } {
   return { text: pieces.join('') + text.slice(from), replaced: pieces.length / 2 }
 }
 
-/** Where the blanks that begin at `from` end. */
+/** The end of the blanks that begin at `from`. */
 export function skipBlank(text: string, from: number): number {
   let at = from
   while (text[at] === ' ' || text[at] === '\n' || text[at] === '\r' || text[at] === '\t') at += 1

@@ -114,7 +114,7 @@ class Reader {
     }
   }
 
-  /** What stands behind a backslash. An unknown one keeps the backslash, as in Python. */
+  /** The character of an escape. An unknown escape keeps the backslash, as in Python. */
   #escape(): string {
     const plain = PLAIN_ESCAPES[this.#text[this.#at] ?? '']
     if (plain !== undefined) {

@@ -1,4 +1,4 @@
-/** Long texts, cut so that nobody encodes them at once. */
+/** Cuts long texts into slices, so that one turn of the loop encodes a bounded part. */
 
 /** Characters that are encoded in one turn. */
 export const SLICE_CHARACTERS = 262_144

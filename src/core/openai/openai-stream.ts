@@ -1,4 +1,4 @@
-/** From the chunks of a job to the server-sent events of an OpenAI stream. */
+/** Makes the server-sent events of an OpenAI stream from the chunks of a job. */
 
 import { CHUNK_BYTES } from '../jobs/result.ts'
 import { isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
@@ -75,7 +75,7 @@ export class PieceReader {
   }
 }
 
-/** Characters of the end of a stream in which its last line is looked for. */
+/** Number of characters at the end of a stream that are searched for its last line. */
 const TAIL = 256
 const DONE_LINE = /[\r\n]data: ?\[DONE\][ \t]*(?:[\r\n]|$)/
 
@@ -93,12 +93,12 @@ export class EventWriter {
     return DONE_LINE.test(this.#tail)
   }
 
-  /** The text that ends a stream well: `[DONE]`, unless the worker has said so itself. */
+  /** The text that ends a complete stream: `[DONE]`, unless the worker has sent it. */
   done(): string {
     return this.isDone ? '' : this.#event('[DONE]')
   }
 
-  /** The text that ends a stream badly. */
+  /** The text that ends a failed stream. */
   failed(error: unknown): string {
     return this.#event(JSON.stringify({ error }))
   }

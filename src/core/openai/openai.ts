@@ -1,11 +1,11 @@
-/** What the OpenAI route says in HTTP: refusals, and what the outcome of a job means to an OpenAI client. */
+/** The HTTP responses of the OpenAI route: refusals, and outcomes of jobs in the form of OpenAI's API. */
 import { AppError, type ErrorCode } from '../errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Submission } from '../jobs/submission.ts'
 import { isJsonObject, readJson } from '../json/json-text.ts'
 import { readPythonLiteral } from '../json/python-literal.ts'
 
-/** An answer before it is a Response. */
+/** A response as data. */
 export interface OpenAiAnswer {
   readonly status: number
   readonly contentType: string
@@ -20,7 +20,7 @@ export interface OpenAiError {
   readonly param?: unknown
 }
 
-/** What a request to the route asks for. */
+/** A request to the route. */
 export interface OpenAiCall {
   readonly submission: Submission
   /** Whether the client wants server-sent events. */
@@ -38,7 +38,7 @@ const TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
 }
 
 /**
- * The job of a request: workers read `openai_route`, which is what stands behind `/openai` in the path, and `openai_input`,
+ * The job of a request: workers read `openai_route`, the path after `/openai`, and `openai_input`,
  * the body character for character.
  * @throws AppError `invalid` when the body is not JSON
  */
@@ -60,12 +60,12 @@ export function openAiRefusal(error: AppError): OpenAiAnswer {
   return errorAnswer(error.status, { message: error.message, type: TYPES[error.code] ?? 'invalid_request_error', code })
 }
 
-/** The answer of a final job, whose output is `output`: never a job envelope. */
+/** The response for a final job, whose output is `output`: never a job envelope. */
 export function openAiAnswer(job: Job, output: string | null): OpenAiAnswer {
   return job.status === 'COMPLETED' ? outputAnswer(output) : failureAnswer(job)
 }
 
-/** The answer of a job that ended without a usable output. */
+/** The response for a job that ended without a usable output. */
 export function failureAnswer(job: Job): OpenAiAnswer {
   if (job.status === 'CANCELLED') {
     return errorAnswer(499, { message: 'the job was cancelled', type: 'cancelled_error', code: 'cancelled' })
@@ -77,13 +77,13 @@ export function failureAnswer(job: Job): OpenAiAnswer {
   return workerErrorAnswer(job.error ?? 'the job failed')
 }
 
-/** The same as one `error` object, for a stream whose status is out already. */
+/** The same as one `error` object, for a stream whose status was sent. */
 export function failureOf(job: Job): unknown {
   const { value } = readJson(failureAnswer(job).text) as { value: Record<string, unknown> }
   return value.error ?? value
 }
 
-/** The answer for the error text of a FAILED job; workers write JSON, Python literals and plain sentences. */
+/** The response for the error text of a FAILED job; workers write JSON, Python literals and plain sentences. */
 export function workerErrorAnswer(text: string): OpenAiAnswer {
   const value = meaningOf(text)
   const fields = isJsonObject(value) ? (isJsonObject(value.error) ? value.error : value) : {}
@@ -96,7 +96,7 @@ export function workerErrorAnswer(text: string): OpenAiAnswer {
   return fieldsAnswer(fields)
 }
 
-/** The answer for a value that a worker gave as its output and that says `"object": "error"`; null for any other value. */
+/** The response for an output with `"object": "error"`; null for any other value. */
 export function errorObjectAnswer(value: unknown): OpenAiAnswer | null {
   return isJsonObject(value) && value.object === 'error' ? fieldsAnswer(value) : null
 }

@@ -33,7 +33,7 @@ export function inputPlace(jobId: string) {
   return { kind: 'inputs', row: jobId }
 }
 
-/** The URL that is told of the end of a job or a batch; deliveries have it from there. */
+/** The webhook URL of a job or a batch; deliveries copy it. */
 export function webhookUrlPlace(about: string) {
   return { kind: 'webhookUrls', row: about }
 }

@@ -50,7 +50,7 @@ export function secretNames(env: Readonly<Record<string, string>>): string[] {
 }
 
 /**
- * The environment with each `{{ RUNPOD_SECRET_name }}` replaced. The caller has made sure that all names are known.
+ * The environment with each `{{ RUNPOD_SECRET_name }}` replaced. All names must be known.
  * @param values secret name to value
  */
 export function resolveSecrets(

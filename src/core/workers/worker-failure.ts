@@ -15,7 +15,7 @@ export type CrashCause =
   | 'unhealthy'
   | 'never_healthy'
 
-/** Words in foreign text and what helps against what they tell of; `$1` stands for the first group. */
+/** Patterns in foreign text, each with a remedy; `$1` stands for the first group. */
 interface Rule {
   readonly pattern: RegExp
   readonly advice: string

@@ -71,7 +71,7 @@ export class Access {
     throw from === undefined ? error : this.failedKeys.refusal(from(), error)
   }
 
-  /** The same at once, for valid keys that were looked up a moment ago; null for all others, which are to be authenticated. */
+  /** The same at once, for valid keys in the cache; null for all others, which have to be authenticated. */
   recall(key: string): Caller | null {
     const hash = this.#ports.vault.hash(key)
     const known = this.#cached(hash)
@@ -102,8 +102,8 @@ export class Access {
   }
 
   /**
-   * Counts one REST request of the caller; null for callers without limits. What was counted is kept in the store every
-   * few seconds, so that a restart of the server forgives no more than those.
+   * Counts one REST request of the caller; null for callers without limits. The counts are stored every
+   * few seconds, so a restart of the server loses only the latest ones.
    */
   async count(caller: Caller): Promise<RateDecision | null> {
     if (caller.exempt) return null
@@ -122,7 +122,7 @@ export class Access {
     return decision
   }
 
-  /** Keeps what was counted and is not kept yet, for a server that stops. A store that fails costs no more than that. */
+  /** Stores the latest counts, for a server that stops. If the store fails, only those are lost. */
   async saveCounts(): Promise<void> {
     const { keys } = this.#ports.store
     const all = [...this.#counts].map(([owner, { counts }]) => keys.saveWindowCounts(owner, counts))
@@ -131,7 +131,7 @@ export class Access {
 
   /**
    * Counts one call of a job operation that begins, where this installation limits them.
-   * @returns what is to be called once when the call has ended
+   * @returns a function to call once when the call has ended
    * @throws AppError `rate_limited`
    */
   countJobs(caller: Caller, endpoint: EndpointId, operation: LimitedOperation): Promise<() => void> {
@@ -160,11 +160,11 @@ export class Access {
   }
 
   /**
-   * Holds open what the caller begins, until it is let go or the key, or the right that it needs, ends: within a second here,
+   * Holds open a use of the caller until it is released, or the key or the required right ends: within a second here
    * and on other servers.
    * @param requires throws when a caller lacks the right
    * @param end called with the reason, at most once
-   * @returns lets go
+   * @returns releases the use
    */
   hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
     return this.#uses.hold(caller, requires, end)
@@ -206,7 +206,7 @@ export class Access {
     return key
   }
 
-  /** The request does not wait for it, and a store that fails costs no more than the note. */
+  /** The request does not wait for it. If the store fails, only this record is lost. */
   #noteUse({ id, lastUsedAtMs }: ApiKey): void {
     const nowMs = this.#ports.clock.now()
     if (nowMs - (this.#used.get(id) ?? lastUsedAtMs ?? 0) < USE_MS) return

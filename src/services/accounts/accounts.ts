@@ -65,7 +65,7 @@ export class Accounts {
   }
 
   /**
-   * An operator finds all accounts, everybody else the own one.
+   * An operator finds all accounts, other callers only their own.
    * @throws AppError `not_found`
    */
   async find(caller: Caller, id: OwnerId): Promise<Account> {
@@ -75,7 +75,7 @@ export class Accounts {
   }
 
   /**
-   * Changes what is given and keeps the rest. An operator changes all accounts, everybody else what the own one has chosen;
+   * Changes what is given and keeps the rest. An operator changes all accounts, other callers only the choices of their own;
    * names and limits are the operator's.
    * @throws AppError `not_found`, `forbidden` for a name or limits unless the caller is an operator, `invalid`
    */

@@ -10,7 +10,7 @@ const WINDOW_MS = 60_000
 const SLOWED_MS = 60_000
 const MAX_ADDRESSES = 10_000
 
-/** Says where a request comes from, for those whose key fails; nobody else pays for finding out. */
+/** Finds the address of a request. Called only for requests whose key fails. */
 export type AddressOf = () => string
 
 /** A key is unknown, disabled or expired, which look the same to callers; or no worker has the token. */
@@ -37,8 +37,8 @@ interface Failures {
 }
 
 /**
- * Counts keys that fail by the address that they come from, and slows down those who guess. Only failures are slowed down: a
- * valid key works from each address at any time, so that nobody can lock out others behind the same address.
+ * Counts keys that fail by the address that they come from, and slows down addresses that guess. Only failures are slowed down: a
+ * valid key works from each address at any time, so a caller cannot lock out others behind the same address.
  */
 export class FailedKeys {
   readonly #ports: Pick<Ports, 'clock' | 'emit'>
@@ -94,7 +94,7 @@ export class FailedKeys {
   }
 }
 
-/** What of an address is one sender: all of an IPv4 address, the first 64 bits of an IPv6 address, whose rest is free to choose. */
+/** The part of an address that identifies a sender: all of an IPv4 address, the first 64 bits of an IPv6 address. */
 export function addressBlock(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (!plain.includes(':')) return plain

@@ -11,7 +11,7 @@ import {
 } from '../../core/jobs/job-limits.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** How long a number of workers is taken for true. */
+/** How long a number of workers is cached. */
 const WORKERS_MS = 5_000
 /** Limit of idle endpoints and operations in memory. */
 const MAX_KNOWN = 10_000
@@ -25,7 +25,7 @@ export class JobLimiting {
   readonly #counts = new Map<string, JobCount>()
   readonly #workers = new Map<EndpointId, { count: number; untilMs: number }>()
 
-  /** @param on without limits it counts nothing */
+  /** @param on false: nothing is counted */
   constructor(ports: Pick<Ports, 'store' | 'clock'>, on: boolean) {
     this.#ports = ports
     this.#on = on
@@ -33,7 +33,7 @@ export class JobLimiting {
 
   /**
    * Counts a call that begins.
-   * @returns what the caller calls once when the call has ended
+   * @returns a function to call once when the call has ended
    * @throws AppError `rate_limited` when the endpoint takes no more of these now
    */
   async begin(caller: Caller, endpointId: EndpointId, operation: LimitedOperation): Promise<() => void> {

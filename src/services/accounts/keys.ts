@@ -47,7 +47,7 @@ export interface NewKey {
   readonly record: KeyRecord
 }
 
-/** API keys: who gets which rights. Nobody gives more than the own rights, and none of what has more can be changed. */
+/** API keys and their rights. A caller gives no more than its own rights, and changes no key with more. */
 export class Keys {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>
   readonly #access: Pick<Access, 'changed'>
@@ -194,7 +194,7 @@ export class Keys {
     return { items: items.map(shown), nextCursor }
   }
 
-  /** The record stays, so that nobody who asks for the key of the endpoint makes a new one. */
+  /** The record stays, so that a request for the key of the endpoint makes no new one. */
   async #revokeOfEndpoint(caller: Caller, key: ApiKey): Promise<void> {
     if (key.disabled) return
     const outcome = await this.#ports.store.keys.update({ ...key, disabled: true }, key)
@@ -280,7 +280,7 @@ export class Keys {
   }
 }
 
-/** Whether a caller may have the key of an endpoint, which has no end. */
+/** Whether a caller may have the key of an endpoint, which never expires. */
 function mayHave(caller: Caller, { id, owner }: Endpoint): boolean {
   return caller.owner === owner && caller.expiresAtMs === null && mayUseJobs(caller, 'write', id)
 }

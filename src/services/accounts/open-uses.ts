@@ -4,9 +4,9 @@ import type { KeyId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { failureOf, InvalidKeyError } from './failed-keys.ts'
 
-/** How often uses are compared with the clock, and keys of new uses with the store; a second is promised. */
+/** Interval of checks of uses against the clock, and of keys of new uses against the store. The promise is a second. */
 const CHECK_MS = 500
-/** Pause before a store that did not answer is asked again. */
+/** Delay of the next read after the store did not respond. */
 const RETRY_MS = 2_000
 /** How long after a change of a key callers may still use what was read before the change. */
 const RECENT_MS = 60_000
@@ -44,11 +44,11 @@ export class OpenUses {
   }
 
   /**
-   * Holds something open until it is let go. The key was checked before; it is read again only for uses that last.
+   * Holds a use open until it is released. The key was checked before; it is read again only for uses that last.
    * @param requires throws when a caller lacks the right that the use needs
    * @param end called at most once, never in the call of `hold`: with `unauthorized` when the key is no longer valid, with
    *   what `requires` throws when it lost the right
-   * @returns lets go; may be called more than once
+   * @returns releases the use; may be called more than once
    */
   hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
     const { keyId, expiresAtMs } = caller
@@ -65,7 +65,7 @@ export class OpenUses {
     return () => this.#letGo(keyId, use)
   }
 
-  /** A key changed here: what it holds open is looked at everywhere, and so is what callers begin who were checked just before. */
+  /** A key changed here: every server checks what it holds open, and what callers begin who were checked just before. */
   changed(keyId: KeyId): void {
     if (this.#changedMs.size >= MAX_RECENT) this.#changedMs.clear()
     this.#changedMs.set(keyId, this.#ports.clock.monotonic())
@@ -145,7 +145,7 @@ export class OpenUses {
       const caller = callerOf(key)
       this.#end(keyId, ({ requires }) => refusalOf(() => requires(caller)))
     } catch {
-      // What was valid stays so while the store is away.
+      // Valid keys stay valid while the store is unavailable.
       held.readAtMs ??= clock.monotonic() + RETRY_MS
     }
   }

@@ -34,7 +34,7 @@ export interface QuotaUse {
 /** What an account holds: never less than is true but for retries, since what ends is noticed by the next reading only. */
 interface Ledger {
   held: HeldJobs
-  /** From when on it is worth reading again, of the monotonic clock. */
+  /** Earliest time of the next reading, of the monotonic clock. */
   readAgainMs: number
   /** False until what it held before this start is known. */
   isRead: boolean
@@ -63,7 +63,7 @@ export class Quotas {
     for (const { id, limits } of await this.#ports.store.accounts.list()) this.setLimits(id, limits)
   }
 
-  /** From now on an account has these of its own. */
+  /** Sets the account's own limits. */
   setLimits(owner: OwnerId, given: GivenLimits): void {
     this.#given.set(owner, given)
   }
@@ -90,7 +90,7 @@ export class Quotas {
     return null
   }
 
-  /** Counts what the end of an attempt left; it is kept whatever the limit. */
+  /** Counts the output of an attempt, which is kept whatever the limit. */
   noteResult(owner: OwnerId, { outputBytes, streamBytes }: JobUsage): void {
     const ledger = this.#ledgers.get(owner)
     if (ledger === undefined || outputBytes + streamBytes === 0) return
@@ -126,7 +126,7 @@ export class Quotas {
     return save()
   }
 
-  /** Does something when what the account began before is done, so that two cannot take the same last place. */
+  /** Runs a step after the earlier steps of the account, so that two cannot take the same last place. */
   async inTurn<Done>(owner: OwnerId, act: () => Promise<Done>): Promise<Done> {
     const before = this.#turns.get(owner) ?? Promise.resolve()
     const done = before.then(act, act)

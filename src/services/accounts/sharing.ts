@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** What an installation says about several accounts on one machine. */
+/** Settings for several accounts on one machine. */
 export interface SharingRules {
   /** Whether there may be a second account although workers are not kept apart. */
   readonly acceptSharedHost: boolean
@@ -9,14 +9,14 @@ export interface SharingRules {
   readonly webhookPrivate: 'auto' | 'on' | 'off'
 }
 
-/** How a server behaves about which nothing is said. */
+/** The defaults. */
 export const SHARING_RULES: SharingRules = { acceptSharedHost: false, webhookPrivate: 'auto' }
 
-/** Whether several accounts share this installation, and what follows from that. */
+/** Whether several accounts share this installation, and the rules for that. */
 export class Sharing {
   readonly #ports: Pick<Ports, 'store' | 'driver'>
   readonly #rules: SharingRules
-  /** No account is ever removed, so that yes stays true. */
+  /** Accounts are never removed, so true stays true. */
   #shared = false
   #read: Promise<boolean> | null = null
 
@@ -44,12 +44,12 @@ export class Sharing {
     return reason !== null && (await this.#isShared()) ? reason : null
   }
 
-  /** From now on webhooks and the like know of the account that was just made. */
+  /** Records that an account was just made. */
   accountMade(): void {
     this.#shared = true
   }
 
-  /** Whether webhooks are called at public addresses alone. */
+  /** Whether webhooks may only go to public addresses. */
   async webhooksPublicOnly(): Promise<boolean> {
     const { webhookPrivate } = this.#rules
     return webhookPrivate === 'auto' ? this.#isShared() : webhookPrivate === 'off'

@@ -29,7 +29,7 @@ import { savedTemplateProblems } from './templates.ts'
 const FEW = 3
 /** Limit of parallel reads where each template is read on its own. */
 const CONCURRENCY = 16
-/** Disk of an endpoint's own template where its creator says nothing, in GB. */
+/** Default disk of an endpoint's own template, in GB. */
 const DISK_GB = 10
 
 /** Changes to an endpoint; what is left out is kept. */
@@ -44,13 +44,13 @@ export interface WithTemplate {
 /** What an endpoint with a template of its own runs; what is left out gets the default. */
 export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
 
-/** A value, or what makes it of the endpoint and its template as they are at that moment. */
+/** A value, or a function of the current endpoint and template that returns it. */
 export type GivenEndpoint<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
 
-/** As {@link GivenEndpoint}, of the endpoint alone. */
+/** As {@link GivenEndpoint}, from the endpoint alone. */
 export type GivenChanges = EndpointChanges | ((endpoint: Endpoint) => EndpointChanges)
 
-/** What {@link Endpoints} asks of the workers of an endpoint; the fleet does it. */
+/** Operations of {@link Endpoints} on workers; the fleet implements them. */
 export interface EndpointWorkers {
   /** Gives a worker no more work; it is stopped when it holds none. */
   drain(id: WorkerId, reason: StopReason): Promise<void>
@@ -58,7 +58,7 @@ export interface EndpointWorkers {
   kill(id: WorkerId, reason: StopReason): Promise<void>
 }
 
-/** Endpoints: what is run, for whom, and between which numbers of workers. */
+/** Endpoints: what they run, for which account, and with how many workers. */
 export class Endpoints {
   readonly #ports: Ports
   readonly #workers: EndpointWorkers
@@ -78,7 +78,7 @@ export class Endpoints {
   /**
    * Makes an endpoint that is linked to a template: each change of the template is a change of the endpoint.
    * @param wantedId the id to use, unless it is taken; a new random one otherwise
-   * @throws AppError `invalid` with all failures, an unknown template among them; `forbidden` as services/host-folders.ts says
+   * @throws AppError `invalid` with all failures, an unknown template among them; `forbidden` as services/endpoints/host-folders.ts says
    */
   async create(by: Changer, given: EndpointConfig, templateId: TemplateId, wantedId?: EndpointId): Promise<Endpoint> {
     const config = tidied(given)
@@ -96,7 +96,7 @@ export class Endpoints {
   /**
    * Makes an endpoint with a template of its own, which no list shows and which goes with the endpoint. Both come
    * about in one step. The template is a serverless one. Its name is made here, unless one is given that is free.
-   * @throws AppError `invalid` with all failures of both; `forbidden` as services/host-folders.ts says
+   * @throws AppError `invalid` with all failures of both; `forbidden` as services/endpoints/host-folders.ts says
    */
   async createWithOwnTemplate(by: Changer, given: EndpointConfig, content: OwnTemplate): Promise<Endpoint> {
     const config = tidied(given)
@@ -115,7 +115,7 @@ export class Endpoints {
   /**
    * Changes what is given and keeps the rest; makes a new version when workers must see the change.
    * @throws AppError `not_found`, `invalid` with all failures, `conflict` when others keep changing it meanwhile or its
-   *   type would change while jobs are unfinished, `forbidden` as services/host-folders.ts says
+   *   type would change while jobs are unfinished, `forbidden` as services/endpoints/host-folders.ts says
    */
   async update(by: Changer, id: EndpointId, given: GivenChanges): Promise<Endpoint> {
     const owner = ownerOf(by)
@@ -240,8 +240,8 @@ export class Endpoints {
   }
 
   /**
-   * Removes an endpoint and a template of its own: its jobs are CANCELLED and who waits for them is answered, its workers are ended. Their
-   * rows and their webhooks follow, however many they are; see control/remover.ts.
+   * Removes an endpoint and a template of its own: its jobs are CANCELLED, calls that wait for them get a response, and its workers are ended. Their
+   * rows and their webhooks follow in steps; see control/remover.ts.
    * @throws AppError `not_found`, or `conflict` while workersMin or workersMax is not 0, unless `force`, the server or the
    *   account lets such endpoints be removed
    */

@@ -12,7 +12,7 @@ export function ownerOf(by: Changer): OwnerId {
 }
 
 /**
- * Refuses who chooses what a folder of the machine runs and is not the operator.
+ * Refuses an author who chooses a folder of the machine and is not the operator.
  * @param before null for what is new
  * @throws AppError `forbidden`
  */

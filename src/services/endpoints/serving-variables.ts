@@ -40,7 +40,7 @@ export async function resolvedServing(
 interface Entry {
   readonly values: Record<string, string>
   readonly readMs: number
-  /** How many changes had been heard of when it was read. */
+  /** The number of changes at the time of the read. */
   readonly changes: number
 }
 
@@ -74,7 +74,7 @@ export class ServingVariables {
     return values
   }
 
-  /** Listens to no changes any more. */
+  /** Stops listening to changes. */
   close(): void {
     this.#unsubscribe()
   }

@@ -16,7 +16,7 @@ import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
 /** Limit of parallel reads where each endpoint is read on its own. */
 const CONCURRENCY = 16
 
-/** Changes to a template, or what makes them of it as it is at that moment; what is left out is kept. */
+/** Changes to a template, or a function of the current template that returns them; what is left out is kept. */
 export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
 
 /** Templates: what workers run. */
@@ -31,7 +31,7 @@ export class Templates {
 
   /**
    * @throws AppError `invalid` with all failures, the taken name among them; `conflict` past a limit of the account; `forbidden`
-   *   as services/host-folders.ts says
+   *   as services/endpoints/host-folders.ts says
    */
   async create(by: Changer, input: TemplateInput, listed = true): Promise<Template> {
     const { store, random, clock } = this.#ports
@@ -48,7 +48,7 @@ export class Templates {
 
   /**
    * Changes what is given and keeps the rest. Every endpoint that uses the template gets a new version.
-   * @throws AppError `not_found`, `invalid` with all failures, `forbidden` as services/host-folders.ts says, or `conflict` when
+   * @throws AppError `not_found`, `invalid` with all failures, `forbidden` as services/endpoints/host-folders.ts says, or `conflict` when
    *   others keep changing it
    */
   async update(by: Changer, id: TemplateId, changes: TemplateChanges): Promise<Template> {

@@ -31,7 +31,7 @@ export class Volumes {
     const { name, sizeGb, dataCenter, type = 'STANDARD' } = input
     const id = shortId(random) as VolumeId
     const volume: NetworkVolume = { id, owner, name, sizeGb, dataCenter, type, createdAtMs: clock.now() }
-    // The folder first: a volume that is there has one, and an empty folder too many does no harm.
+    // The folder first: every volume has one, and an extra empty folder does no harm.
     await this.#quotas.adding(owner, 'volumes', async () => {
       await volumes.create(id)
       await store.volumes.insert(volume)

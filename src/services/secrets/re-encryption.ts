@@ -4,7 +4,7 @@ import type { Ports } from '../../ports/ports.ts'
 import { SEAL_KINDS, type SealedText, type SealKind } from '../../ports/store/management-store.ts'
 import { PayloadSeals } from './payload-seals.ts'
 
-/** How many texts are taken at once: of those that may be large, few. */
+/** Number of texts of one step: few of those that may be large. */
 const STEP: Readonly<Record<SealKind, number>> = {
   secrets: 1,
   webhookKeys: 100,
@@ -26,7 +26,7 @@ const LASTING = [
 ] as const
 const MAX_NAMED = 20
 
-/** What became of all sealed texts. */
+/** The outcome for all sealed texts. */
 export interface ReEncryption {
   /** How many are sealed with the current key now and were not before. */
   readonly resealed: number

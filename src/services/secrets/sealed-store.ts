@@ -7,7 +7,7 @@ import type { Store } from '../../ports/store/store.ts'
 import type { PayloadSeals } from './payload-seals.ts'
 
 /**
- * A store whose payloads are sealed where {@link PayloadSeals.on} says so, and opened in any case. Nothing else knows of it: the store itself
+ * A store whose payloads are sealed where {@link PayloadSeals.on} says so, and opened in any case. Only this class knows of it: the store itself
  * looks into none of them. The webhooks of jobs that it gives stay sealed, since only that there are some matters.
  */
 export function sealedStore(store: Store, seals: PayloadSeals): Store {
@@ -106,7 +106,7 @@ function opened<Kind extends Holder>(seals: PayloadSeals, holder: Kind): Kind {
   return env === holder.env ? holder : { ...holder, env }
 }
 
-/** How the store has what somebody has read, so that it sees whether that has changed since. @param now what the store has */
+/** A read value in the form of the store, so that the store sees whether it has changed since. @param now what the store has */
 function asStored<Kind extends Holder>(seals: PayloadSeals, read: Kind, now: Kind | null): Kind {
   if (now === null) return read
   const isSame = JSON.stringify(seals.openedVariables(now.owner, now.env)) === JSON.stringify(read.env)

@@ -79,7 +79,7 @@ export class Secrets {
     if (secret === null) throw notFound('secret', id)
     if (value !== undefined) {
       notifier.publish('endpoints')
-      // The value is changed; where this fails, the endpoints are looked at with their next request.
+      // The value is changed; if this fails, the endpoints are refreshed at their next request.
       await this.#lookAgain(secret).catch(() => {})
     }
     return secret
@@ -91,7 +91,7 @@ export class Secrets {
     this.#ports.notifier.publish('endpoints')
   }
 
-  /** Load-balancing endpoints whose variables of serving have the secret are looked at: their limit may be another one now. */
+  /** Refreshes load-balancing endpoints whose serving variables have the secret: their limit may have changed. */
   async #lookAgain({ owner, name }: Secret): Promise<void> {
     const { store, notifier } = this.#ports
     const serving = (await store.endpoints.list(owner)).filter(({ type }) => type === 'LOAD_BALANCER')
