@@ -10,7 +10,7 @@ import type { WorkerWatchdog } from './worker-watchdog.ts'
 
 /** How long a worker may go on with a job that has ended before the worker is replaced. */
 export const STOP_GRACE_MS = 5_000
-/** How long a worker may take to end after it was told to. Longer than the pauses of 1 s in the loops of the Python SDK. */
+/** Maximum time of a worker to end after its stop. Longer than the pauses of 1 s in the loops of the Python SDK. */
 export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 

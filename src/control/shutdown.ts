@@ -38,7 +38,7 @@ export async function drainAll(
 }
 
 /**
- * Kills the workers that are left and gives their jobs back; the attempts do not count. Workers that serve requests are told to end before,
+ * Kills the workers that are left and gives their jobs back; the attempts do not count. Workers that serve requests get a signal to end before,
  * so that they can close their sockets properly, unless `hurry` aborts. A worker whose exit is not observed in time is left to the next start.
  */
 export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): Promise<void> {
@@ -50,7 +50,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   }
   const alive = await store.workers.alive()
   const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)
-  // Workers that are stopping were told before.
+  // Workers that are stopping got it before.
   for (const { id, state } of serving) if (state !== 'STOPPING') await fleet.stop(id, 'server_stopped')
   await Promise.all(serving.map(({ id }) => hasEnded(id, GOODBYE_MS, [hurry])))
   for (const { id } of alive) await fleet.kill(id, 'server_stopped')

@@ -8,7 +8,7 @@ const TRIM_MS = 2_000
 const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
-/** How often the driver is told which workers and images are in use. */
+/** Interval at which the driver gets the workers and images in use. */
 const TIDY_MS = 10 * 60_000
 /** Maximum number of workers that one step counts, and of rows of each kind that it removes. */
 const MAX = { workers: 100, rows: 500 }

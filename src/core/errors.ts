@@ -82,7 +82,7 @@ export function renderFields(error: AppError, render: (problem: FieldProblem) =>
   return error.problems.length === 0 ? error : invalidRequest(error.problems.map(render))
 }
 
-/** An error that says which thing of which kind does not exist; the words "not found" are what clients look for. */
+/** The error for something that does not exist, with its kind and name; clients search for the words "not found". */
 export function notFound(kind: string, id: string): AppError {
   return new AppError('not_found', `${kind} ${id} not found`)
 }

@@ -10,14 +10,14 @@ export interface ServedPorts {
 }
 
 /**
- * Where ports are looked for: above those that programs are usually given, below those that the operating system gives to outgoing
+ * The range of ports: above those that programs are usually given, below those that the operating system gives to outgoing
  * connections, and below those that Kubernetes catches on its nodes.
  */
 export const PORT_RANGE = { first: 20_000, last: 29_999 } as const
 
 const HOST = '127.0.0.1'
 
-/** Finds ports that nobody uses, and gives none to two workers. */
+/** Finds free ports, and gives none to two workers. */
 export class FreePorts {
   readonly #held = new Set<number>()
   #next: number

@@ -6,7 +6,7 @@ const DELAY_MS = 2_000
 const PATHS = ['/v2/openapi.json', '/v2/docs', '/graphql']
 const ENV: SurfaceEnv = { delivery: { onSettled() {} } }
 
-/** Makes the documents that everybody may read before somebody asks: each holds the event loop for about 0.1 s, once. */
+/** Makes the public documents before the first request for them: each holds the event loop for about 0.1 s, once. */
 export function prepareDocuments(app: App): void {
   setTimeout(() => void prepare(app), DELAY_MS).unref()
 }

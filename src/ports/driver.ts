@@ -119,7 +119,7 @@ export interface Driver {
   /** How many more workers fit. */
   capacity(): Promise<Capacity>
   /**
-   * Removes what nobody needs any more. Called from time to time, after all workers of earlier runs were adopted.
+   * Removes what is no longer needed. Called from time to time, after all workers of earlier runs were adopted.
    * @param alive all workers that have not ended
    * @param images references of images that endpoints run now or ran in the release before, as templates name them or exact
    */

@@ -6,7 +6,7 @@ import type { MachineParts } from '../core/hardware/inventory.ts'
 export interface Machine {
   /**
    * What it has, as far as it can be seen. The first answer may take some seconds; later ones come at once, with what
-   * was read last, and lead to another look where that is old. Never rejects: what cannot be read is told in it.
+   * was read last, and lead to another read where that is old. Never rejects: the result has the problem.
    */
   parts(): Promise<MachineParts>
 }

@@ -15,7 +15,7 @@ export interface PlacedLine extends LogLine {
   /** The position behind the line, unique among its lines; reading from there goes on with the next one. */
   readonly position: number
   /**
-   * When it was written, as far as that is known, in epoch milliseconds: within moments while somebody looks at the output, else
+   * When it was written, as far as that is known, in epoch milliseconds: within moments while a reader watches the output, else
    * no later than when its file was last written to. Never less than that of the line before.
    */
   readonly tsMs: number

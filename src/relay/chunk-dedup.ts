@@ -5,7 +5,7 @@ const MAX_STREAMS = 10_000
 
 /**
  * How often the last chunk of each stream was kept in a row. Chunks have no numbers, and language models say the same thing twice; so
- * only the count tells whether a chunk that is sent again is there already.
+ * only the count shows whether a chunk that is sent again was stored.
  */
 export class ChunkDedup {
   readonly #last = new Map<string, { digest: string; count: number }>()

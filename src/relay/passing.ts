@@ -322,7 +322,7 @@ export class CallPassing {
   }
 }
 
-/** Refuses a call so that a worker retries it. The rest of a worker's body is discarded; the body of a stranger is not read. */
+/** Refuses a call so that a worker retries it. The rest of a worker's body is discarded; the body of an unknown caller is not read. */
 function turnAway(
   kind: Kind,
   request: IncomingMessage,

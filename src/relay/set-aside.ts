@@ -34,7 +34,7 @@ export class SetAside {
   }
 
   /**
-   * Keeps a body on stable storage until somebody removes its file.
+   * Keeps a body on stable storage until a person removes its file.
    * @param url path and query of the call that brought it
    * @returns the name of the file; null when there is no room for it, or the disk does not take it
    */
@@ -80,7 +80,7 @@ async function* piecesOf(head: SetAsideHead, body: Kept): AsyncGenerator<Uint8Ar
   else yield* content
 }
 
-/** The account of a file; empty where it cannot be told. */
+/** The account of a file; empty if unknown. */
 async function ownerIn(path: string): Promise<string> {
   let head = ''
   for await (const piece of createReadStream(path, { end: HEAD_BYTES - 1, encoding: 'utf8' })) head += piece

@@ -9,7 +9,7 @@ export interface Sharer {
 const TIMES_FREE = { token: 1, owner: 3 } as const
 
 /**
- * A room of which nobody takes all: a worker may use as much as is free, an account three times as much. So one worker alone comes to half
+ * A room that no user can take whole: a worker may use as much as is free, an account three times as much. So one worker alone comes to half
  * of it, one account alone to three quarters, and each who fills its share leaves some for the next.
  */
 export class RelayShares {

@@ -25,7 +25,7 @@ export class UndeliveredTakes {
     return take
   }
 
-  /** A take is over: its worker has its jobs, there were none, or nobody knows. */
+  /** A take is over: its worker has its jobs, there were none, or that is unknown. */
   end(take: OpenTake, outcome: 'delivered' | 'nothing' | 'lost', nowMs: number): void {
     const taker = this.#of(take.token)
     taker.open.delete(take)
@@ -51,7 +51,7 @@ export class UndeliveredTakes {
     return taker.undeliveredSinceMs
   }
 
-  /** The report is over; the server has it, or has to be told again. */
+  /** The report is over; the server has it, or it has to be sent again. */
   endReport(token: string, told: boolean): void {
     const taker = this.#of(token)
     taker.reporting = false

@@ -1,6 +1,6 @@
 /**
- * Which names this server goes by. A page of a stranger whose name is made to point at this machine (DNS rebinding) calls it
- * by that name, and the browser takes both for one origin; so names that nobody gave the server get no answer.
+ * The host names of this server. A foreign page whose host name points at this machine (DNS rebinding) calls the server
+ * by that name, and the browser takes both for one origin; so unknown names get no response.
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'

@@ -25,7 +25,7 @@ export interface HeldDataDir {
 }
 
 const BUSY = 5
-/** A database that nobody refers to is closed some time, and the lock would end with it. */
+/** A database without a reference is closed by the garbage collector, and the lock would end with it. */
 const kept = new Set<DatabaseSync>()
 
 /**

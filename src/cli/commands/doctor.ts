@@ -14,7 +14,7 @@ const TAKEN = ['port', 'host', 'dataDir', 'database', 'docker', 'dockerNetwork',
 export function addDoctor(program: Command): void {
   const command = program
     .command('doctor')
-    .description('look at this machine and its container engine, and say what to do; ends with 1 when something fails')
+    .description('check this machine and its container engine, and say what to do; exits with 1 when a check fails')
   for (const name of TAKEN) {
     const { flag, argument, help } = SETTINGS[name]!
     command.option(`${flag} ${argument}`, help)

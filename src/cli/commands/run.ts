@@ -49,7 +49,7 @@ export function withSubmission(command: Command): Command {
   return command
     .requiredOption('-i, --input <json>', 'the input as JSON, @file or - for standard input')
     .option('--timeout <ms>', 'execution timeout of the job')
-    .option('--webhook <url>', 'address that is told of its end')
+    .option('--webhook <url>', 'URL to call when the job ends')
     .option('--low-priority', 'after all other jobs, and without starting a worker')
 }
 

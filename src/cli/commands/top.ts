@@ -21,7 +21,7 @@ export function addTop(program: Command): void {
     .command('top')
     .argument('[endpoint]', 'the id of one endpoint; all without it')
     .option('-i, --interval <seconds>', 'how often it is refreshed', seconds, 2)
-    .option('-c, --count <times>', 'end after so many refreshes', times)
+    .option('-c, --count <times>', 'number of refreshes before the end', times)
   withConnection(command)
     .description('watch endpoints and workers: phases, GPUs, jobs and how long they are held; q ends it')
     .action(top)

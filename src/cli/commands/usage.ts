@@ -19,7 +19,7 @@ export function addUsage(program: Command): void {
     .command('usage')
     .argument('[endpoint]', 'one endpoint, also one that is gone; all without it')
     .addOption(new Option('-b, --bucket <size>', 'spans to sum, in UTC').choices(BUCKET_SIZES).default('day'))
-    .option('-n, --last <count>', 'the last so many spans, the present one included')
+    .option('-n, --last <count>', 'number of spans, with the present one')
     .option('--from <time>', 'from when, as 2026-05-01 or 2026-05-01T12:00:00Z (default: 30 days ago)')
     .option('--to <time>', 'until when (default: now)')
     .option('--limits', 'what the account has now, beside its limits')

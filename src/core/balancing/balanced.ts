@@ -1,5 +1,5 @@
 /**
- * Load-balancing endpoints in the words of all others: requests that wait are the line, requests and sockets in flight are what
+ * Load-balancing endpoints in the words of all others: requests that wait are the queue, requests and sockets in flight are what
  * workers hold. So scaling, placing, showing and explaining need to know little of them.
  */
 
@@ -53,7 +53,7 @@ export function balancedEndpoint(
 /** An endpoint with its requests. */
 export type BalancedSnapshot = EndpointSnapshot & { readonly requests: RequestFacts }
 
-/** An endpoint with its requests as the line and as what workers hold. */
+/** An endpoint with its requests as the queue and as what workers hold. */
 export function withTraffic(
   snapshot: EndpointSnapshot,
   traffic: TrafficLoad,

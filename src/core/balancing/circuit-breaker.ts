@@ -6,7 +6,7 @@ import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
 import { takesJobs } from '../workers/worker.ts'
 import { isLastingStartFailure } from '../workers/worker-failure.ts'
 
-/** Why nobody can serve the requests of an endpoint. */
+/** Why no worker can serve the requests of an endpoint. */
 export interface OpenCircuit {
   /** The sentence that {@link explainEndpoint} says of it. It may name secrets, images and folders of the endpoint's owner. */
   readonly cause: string
@@ -16,7 +16,7 @@ export interface OpenCircuit {
 
 /** Maximum crash back-off for which requests wait: that of three crashes in a row. */
 const SHORT_BACKOFF_MS = 5_000
-/** When to ask again where somebody has to change something. */
+/** Retry-After where a person has to change something. */
 const LASTING_S = 30
 const MAX_CAUSE = 500
 
@@ -34,7 +34,7 @@ export function openCircuitOf(
   const retryAfterMs = hopelessForMs(snapshot, startFailure, nowMs)
   if (retryAfterMs === null) return null
   const { queue } = snapshot
-  // Those that insist on a worker are in no line, and have the same cause.
+  // Requests with affinity are in no queue, and have the same cause.
   const asked = { ...snapshot, queue: { ...queue, queued: Math.max(1, queue.queued) } }
   const capacity = { freeWorkers: null, bound: '' }
   const { summary } = explainEndpoint(asked, { capacity, startFailure, nowMs })

@@ -3,7 +3,7 @@
  * Twice as long each time, as in Envoy and other proxies.
  */
 
-/** How a request ended, as far as it tells something about its worker; `unreachable`: the connection could not be made. */
+/** How a request ended, as far as it says something about its worker; `unreachable`: the connection could not be made. */
 export type RequestOutcome = 'answered' | 'broken' | 'unreachable' | 'aborted'
 
 /** Number of requests in a row that fail before a worker is ejected. */

@@ -15,24 +15,24 @@ export const NO_THROUGHPUT: QueueThroughput = { everyMs: 0, measured: 0 }
 const ENOUGH = 10
 /** How much the latest measurement counts. */
 const WEIGHT = 0.1
-/** Somebody is refused only if the line would have to move so much faster than it does. */
+/** A request is refused only if the queue would have to move this many times faster than it does. */
 const MARGIN = 2
 
-/** The pace after a place became free so long after the one before. */
+/** The throughput after a place became free that long after the one before. */
 export function throughputAfter(pace: QueueThroughput, sinceLastMs: number): QueueThroughput {
   const weight = Math.max(WEIGHT, 1 / (pace.measured + 1))
   return { everyMs: pace.everyMs + weight * (sinceLastMs - pace.everyMs), measured: pace.measured + 1 }
 }
 
 /**
- * How long it will take until whoever comes now has a place, in milliseconds; null while that is not known.
+ * The expected wait of a new request for a place, in milliseconds; null while unknown.
  * @param ahead how many wait already
  */
 export function expectedWaitMs(pace: QueueThroughput, ahead: number): number | null {
   return pace.measured < ENOUGH ? null : pace.everyMs * (ahead + 1)
 }
 
-/** Whether somebody who can wait for so long will surely have no place by then. */
+/** Whether a request with that maximum wait will surely get no place in time. */
 export function isHopelessWait(expectedMs: number | null, patienceMs: number): boolean {
   return expectedMs !== null && expectedMs > MARGIN * patienceMs
 }

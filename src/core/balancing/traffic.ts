@@ -14,11 +14,11 @@ export interface WorkerTraffic {
 
 /** The requests of one load-balancing endpoint at one instant. */
 export interface TrafficLoad {
-  /** Requests in the line, which have no worker yet; without those that wait for one worker by name, whom others do not help. */
+  /** Requests in the queue, without those that wait for one worker by name, which other workers do not help. */
   readonly waiting: number
   /** Since when the first of them waits; null when none does. */
   readonly waitingSinceMs: number | null
-  /** Every worker that the gateway was told of; where the endpoint is gone, those with something in flight. */
+  /** Every worker that the gateway knows; where the endpoint is gone, those with something in flight. */
   readonly workers: readonly WorkerTraffic[]
   /** Workers that have ended and that requests wait for by name (`strict-resume`). */
   readonly resumed: readonly WorkerId[]

@@ -33,7 +33,7 @@ export const JOB_FIGURES = [
 ] as const
 
 /**
- * Sums over jobs; times in milliseconds. `queuedMs` are waits in the line that ended, `executionMs` attempts that ended
+ * Sums over jobs; times in milliseconds. `queuedMs` are waits in the queue that ended, `executionMs` attempts that ended
  * with their job and `lostMs` those that were lost, `inputBytes` inputs by the attempt, `streamBytes` chunks that were
  * kept. `attempts` counts the lost ones too; `retried` counts requests to retry, not attempts.
  */
@@ -47,7 +47,7 @@ export function addJobUsage(a: JobUsage, b: JobUsage): JobUsage {
   return Object.fromEntries(JOB_FIGURES.map(name => [name, a[name] + b[name]])) as unknown as JobUsage
 }
 
-/** What has to be known of a job before it leaves the line, or its worker, without being handed out. */
+/** What is read of a job before it leaves the queue, or its worker, without a dispatch. */
 export interface UsageSpan {
   /** Since when it waits, or waited for the attempt that ends. */
   readonly waitingSinceMs: number

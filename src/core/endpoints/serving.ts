@@ -63,7 +63,7 @@ export function isHealthPath(text: string): boolean {
   return isPath(text) && secretNames({ text }).length === 0
 }
 
-/** The path of the health check as a part of an address that anybody may see: a secret in it stays a reference, encoded. */
+/** The path of the health check as a part of an address that every caller may see: a secret in it stays a reference, encoded. */
 export function shownHealthPath(env: Environment): string {
   const { healthPath } = servingOf(env)
   if (secretNames({ healthPath }).length === 0) return healthPath

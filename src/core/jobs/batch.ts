@@ -34,7 +34,7 @@ export interface Batch {
   readonly endpointId: EndpointId
   readonly status: StoredBatchStatus
   readonly name: string | null
-  /** Receiver that is told when it is finished or cancelled. */
+  /** Receiver of a call when it is finished or cancelled. */
   readonly webhook: string | null
   readonly total: number
   readonly inProgress: number
@@ -93,7 +93,7 @@ export function refusalToAdd(batch: Batch, more: number, unfinished: number): Ba
   return refusalOfQueue(more, unfinished)
 }
 
-/** Why an endpoint cannot have so many more requests in batches; null when it can. See {@link refusalToAdd}. */
+/** Why an endpoint cannot have that many more requests in batches; null when it can. See {@link refusalToAdd}. */
 export function refusalOfQueue(more: number, unfinished: number): BatchRefusal | null {
   if (unfinished + more <= BATCH.unfinished) return null
   const limit = `the batches of the endpoint have ${unfinished} unfinished requests and may have ${BATCH.unfinished}`

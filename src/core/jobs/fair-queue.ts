@@ -3,7 +3,7 @@ import type { BatchId } from '../ids.ts'
 /** A batch in the line of its endpoint: it stands there as one job, however many requests it has. */
 export interface BatchTurn {
   readonly id: BatchId
-  /** Place in line; smaller is earlier. */
+  /** Position in the queue; smaller is earlier. */
   readonly position: number
   /** How many of its requests wait. */
   readonly waiting: number

@@ -12,7 +12,7 @@ export interface JobListing {
 /** Limit of jobs that one request reads: a page of some states may be short and yet not the last. */
 export const MAX_JOBS_READ = 5_000
 
-/** Jobs of a page where nobody says how many. */
+/** Default number of jobs of a page. */
 const DEFAULT_LIMIT = 100
 
 /** The parameters of a list as they came in a query. */

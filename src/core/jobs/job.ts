@@ -10,7 +10,7 @@ export const JOB_STATUSES = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED', '
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 /**
- * What may happen to a job. `finish` from IN_QUEUE is for the last holder only, while nobody has claimed the job since:
+ * What may happen to a job. `finish` from IN_QUEUE is for the last holder only, while no other worker has claimed the job since:
  * its late result counts (docs/adr/0005-late-results.md).
  */
 export const TRANSITIONS = {

@@ -38,7 +38,7 @@ export interface WebhookDelivery {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
   readonly jobId: JobId
-  /** The final state that it tells of. */
+  /** The final state that it reports. */
   readonly jobStatus: JobStatus
   readonly state: DeliveryState
   readonly createdAtMs: number

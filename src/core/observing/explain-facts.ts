@@ -16,7 +16,7 @@ export function currentWorkers({ workers, endpoint }: EndpointSnapshot): WorkerL
 /** Download progress of a worker's image in percent; null when that is not known. */
 export type PullPercent = (id: WorkerId) => number | null
 
-/** Limit on the facts that are told one by one. */
+/** Limit of facts that are listed one by one. */
 const MAX_FACTS = 5
 
 /** A number with its noun: "1 job", "3 jobs". */
@@ -49,7 +49,7 @@ const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
   exited: 'has ended',
 }
 
-/** The phases that are told differently for a worker that serves requests. */
+/** The phases with other words for a worker that serves requests. */
 const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
   initializing: 'runs and has not said that it is well yet',
   draining: 'finishes its requests and ends',

@@ -57,7 +57,7 @@ export interface ExplainContext {
   readonly noGpus?: boolean
 }
 
-/** Age from which a start that is not healthy yet is told with advice. Most starts just take a while. */
+/** Age from which a start that is not healthy yet gets advice. Most starts just take a while. */
 const LATE_MS = 20_000
 
 /** Why the jobs or requests of an endpoint wait, or that none does. Exactly one cause: the first whose repair would change something. */

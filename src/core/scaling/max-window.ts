@@ -18,7 +18,7 @@ export class MaxWindow {
   /**
    * Notes what is wanted now.
    * @param windowMs how far back it is remembered, at least {@link MAX_WINDOW_MS}
-   * @returns the most that was wanted within that time; null when it was not watched for so long
+   * @returns the most that was wanted within that time; null when it was not watched for that long
    */
   note(wanted: number, windowMs: number, nowMs: number): number | null {
     const spanMs = Math.max(MAX_WINDOW_MS, windowMs)

@@ -1,12 +1,12 @@
-/** How many workers a queue needs so that nobody waits in it for longer than its QUEUE_DELAY. */
+/** The number of workers with which no job of a queue waits longer than its QUEUE_DELAY. */
 import { crashed, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
 
-/** What the rule looks at: the line of an endpoint at one instant, and its workers. */
+/** The input of the rule: the queue of an endpoint at one instant, and its workers. */
 export interface DelayedQueue {
-  /** Jobs in line, without those of low priority; at least one. */
+  /** Jobs in the queue, without those of low priority; at least one. */
   readonly queued: number
   readonly inProgress: number
-  /** Since when the head of the line waits; null where that is not known. */
+  /** Since when the head of the queue waits; null if unknown. */
   readonly headQueuedAtMs: number | null
   /** Null while no job was measured. */
   readonly averageExecutionMs: number | null
@@ -25,7 +25,7 @@ export interface DelayDecision {
 /**
  * The larger of two numbers, never more than there are jobs to run.
  *
- * The forecast: with measured execution times the fewest workers with which the last job in line waits less than the delay, when
+ * The forecast: with measured execution times the fewest workers with which the last job in the queue waits less than the delay, when
  * each round of `slots` jobs takes the average time. Without: one more each time the head has waited another delay.
  *
  * What is seen: when the head has waited for a delay although workers are up, one more than were busy when its wait began, and one

@@ -48,7 +48,7 @@ const GIVE_ADDRESS = 'give --docker-worker-address an address of this machine th
 
 /**
  * How containers of an engine reach this server.
- * @param given address or name that somebody chose; null for what can be found out
+ * @param given configured address or name; null to find one
  */
 export function containerReach(facts: EngineFacts, given: string | null): ContainerReach {
   if (given !== null) return givenWay(facts, given)

@@ -10,11 +10,11 @@ export interface FolderRun {
   readonly config: Pick<EndpointConfig, 'type' | 'env' | 'networkVolumeIds'> | null
 }
 
-/** What another account is told. */
+/** The refusal for another account. */
 export const OPERATOR_FOLDERS =
   "folders of this machine (images dir:...) are run only for the operator's account; use the image of a container"
 
-/** What a key with fewer rights is told. */
+/** The refusal for a key with fewer rights. */
 export const OPERATOR_KEYS =
   "what a folder of this machine (an image dir:...) runs is chosen only with a key of the operator's account that has all rights"
 

@@ -5,7 +5,7 @@ export const RELAY_HEADERS = {
    * there are then.
    */
   again: 'x-runyard-again',
-  /** On a result or chunk without its body, which had so many bytes: servers have died of it, and it is not passed on. */
+  /** On a result or chunk without its body, with its size in bytes: servers have died of it, and it is not passed on. */
   dropped: 'x-runyard-dropped',
   /** Beside it, the name of the file in which the body is kept; absent where there was no room. */
   setAside: 'x-runyard-set-aside',

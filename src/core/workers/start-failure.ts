@@ -83,7 +83,7 @@ export interface EngineAbsence {
   readonly said: string
 }
 
-/** Why an image could not be downloaded; `unknown` where only the text of the engine tells. */
+/** Why an image could not be downloaded; `unknown` where only the text of the engine says it. */
 export type PullProblem =
   | 'disk_full'
   | 'download_limit'
@@ -338,7 +338,7 @@ export function startFailureText(failure: StartFailure): string {
   return (text as (failure: StartFailure) => string)(failure)
 }
 
-/** What helps against a failure, and the cause that people are told. */
+/** The remedy for a failure, and the cause for people. */
 export function startRemedy(failure: StartFailure): (typeof START_REMEDIES)[StartRemedy] {
   const [, remedy] = RULES[failure.kind]
   const name = typeof remedy === 'string' ? remedy : (remedy as (failure: StartFailure) => StartRemedy)(failure)

@@ -1,4 +1,4 @@
-/** What helps where no worker can be started, and the cause that people are told. */
+/** The remedy where no worker can be started, and the cause for people. */
 
 /** Why no worker can be started, as one word of {@link WAIT_CAUSES}. */
 export type StartCause = 'image_error' | 'engine_away' | 'secret_missing' | 'volume_missing' | 'settings_invalid'
@@ -6,7 +6,7 @@ export type StartCause = 'image_error' | 'engine_away' | 'secret_missing' | 'vol
 interface Remedy {
   readonly cause: StartCause
   readonly advice: string
-  /** Whether a retry is of no use before somebody has changed something. */
+  /** Whether a retry is of no use before a person has changed something. */
   readonly lasts: boolean
 }
 

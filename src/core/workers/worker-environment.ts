@@ -23,7 +23,7 @@ export interface WorkerEnvironment extends WorkerIdentity {
   readonly baseUrl: string
 }
 
-/** The variables that tell a worker who it is and what it has: all of them for one that serves requests and asks for no jobs. */
+/** The variables with the identity of a worker and what it has: all of them for one that serves requests and asks for no jobs. */
 export function identityEnv({
   endpointId,
   workerId,
@@ -45,7 +45,7 @@ export function identityEnv({
 }
 
 /**
- * The variables that tell a worker where to get jobs and who it is. Each URL already has a query, because the SDK
+ * The variables with the URLs of jobs and the identity of a worker. Each URL already has a query, because the SDK
  * appends `&name=value` without looking; `$ID` stays, since it means the worker in one URL and the job in the others.
  */
 export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {

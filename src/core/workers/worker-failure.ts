@@ -31,7 +31,7 @@ function startFailureOfWorker(worker: Worker): StartFailure | null {
   return cause?.kind === 'not_started' && neverStarted(worker) ? cause.failure : null
 }
 
-/** Whether a worker could not be started for a reason that lasts until somebody changes something, such as an image that is not there. */
+/** Whether a worker could not be started for a reason that lasts until a person changes something, such as an image that is not there. */
 export function isLastingStartFailure(worker: Worker): boolean {
   const failure = startFailureOfWorker(worker)
   return failure !== null && startRemedy(failure).lasts
@@ -63,7 +63,7 @@ export function adviceForProblem(problem: WorkerProblem): string {
   return adviceOf(problem) ?? READ_OUTPUT
 }
 
-/** Null where the problem alone does not tell what helps. */
+/** Null where the problem alone shows no remedy. */
 function adviceOf(problem: WorkerProblem): string | null {
   switch (problem.kind) {
     case 'check_failed':
@@ -109,7 +109,7 @@ function adviceOnStatus(status: number): string {
   return 'look at its output (runyard logs <worker>): the path in HEALTH_CHECK_PATH has to answer 200 when it is well'
 }
 
-/** What helps against the cause of an end; null where the cause alone does not tell. */
+/** The remedy for the cause of an end; null where the cause alone shows none. */
 function adviceOnCause(cause: ExitCause): string | null {
   switch (cause.kind) {
     case 'engine_stopped':
@@ -129,7 +129,7 @@ function adviceOnCause(cause: ExitCause): string | null {
 
 /**
  * What helps where a worker and another one want the same port. Another program may be a service that the worker uses, so that its
- * port says nothing: that counts where nothing else tells what helps.
+ * port says nothing: that counts where nothing else shows a remedy.
  */
 function adviceOnPort(conflict: PortConflict | undefined, other: PortConflict['with']): string | null {
   if (conflict?.with !== other) return null

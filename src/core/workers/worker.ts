@@ -129,7 +129,7 @@ const BACKOFF_MAX_MS = 300_000
 /** As long as jobs of the endpoint's version get done, jobs that end their workers are no reason to start none for long. */
 const BACKOFF_WORKING_MS = 8_000
 
-/** How long a worker that serves requests must have been ready to count as one that has worked: nobody counts its requests. */
+/** How long a worker that serves requests must have been ready to count as one that has worked: its requests are not counted. */
 const WORKED_MS = 60_000
 
 /** Whether a worker that has ended was of use: it finished jobs, or served requests for a minute. */

@@ -1,4 +1,4 @@
-/** What bubblewrap is told about one worker. A pure function, so that everything a worker can see is in one place and tested. */
+/** The arguments of bubblewrap for one worker. A pure function, so that everything a worker can see is in one place and tested. */
 
 import { type Layer, shownAt } from './layer.ts'
 

@@ -1,6 +1,6 @@
 /** What a worker with a network of its own does not reach, although it reaches the outside. */
 
-/** Where clouds and hosters tell a machine who it is, with credentials; and what is no address of another machine. */
+/** Addresses of cloud metadata, which have credentials, and addresses that belong to no other machine. */
 const NEVER: readonly string[] = [
   // Link-local, with 169.254.169.254 of most clouds and 169.254.170.2 of Amazon's containers.
   '169.254.0.0/16',

@@ -2,7 +2,7 @@
 import { lstat, opendir, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** The most files and folders of one worker; each takes some of the disk by itself, and there are only so many. */
+/** Limit of files and folders of one worker; each takes some of the disk by itself, and a disk has a limited number. */
 export const MAX_FILES = 1_000_000
 const BLOCK = 512
 /** The most processes of the server's namespace, one below the other, that hold a cage. */
@@ -73,7 +73,7 @@ async function namespaceBelow(leader: number): Promise<string | null> {
   return null
 }
 
-/** Processes end while they are looked at. */
+/** A process may end while it is read. */
 function namespaceOf(pid: string): Promise<string> {
   return readlink(`/proc/${pid}/ns/pid`).catch(() => '')
 }

@@ -1,4 +1,4 @@
-/** What the driver tells the program that holds the network of a worker. */
+/** The settings of the program that holds the network of a worker. */
 
 /** The name of the processes that hold networks of workers; at most 15 characters. */
 export const DOOR_PROGRAM = 'runyard-door'

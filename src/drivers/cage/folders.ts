@@ -33,7 +33,7 @@ const ETC = [
 ].map(name => `/etc/${name}`)
 
 const PROGRAM_FOLDERS = new Set(['bin', 'sbin', 'shims'])
-/** The most entries of one `node_modules` that are looked at for links that lead out of it. */
+/** Limit of entries of one `node_modules` that are checked for links that lead out of it. */
 const MAX_MODULES = 10_000
 
 /** The system's own folders and links to them, the same for all workers. */

@@ -46,7 +46,7 @@ exec "$@"
 `
 
 /**
- * The layer of a worker; null where its path cannot be told to the kernel.
+ * The layer of a worker; null where its path cannot be given to the kernel.
  * @param image its real path
  * @param folders where the layer may be, in the order of preference; they do not need to be there, and the first can be made
  */
@@ -108,7 +108,7 @@ export function tryLayer(
   }
 }
 
-/** The kernel leaves a folder in it that nobody but root may look into. */
+/** The kernel leaves a folder in it that only root may read. */
 function removeTrial(trial: string): void {
   const left = join(trial, 'layer', 'work', 'work')
   if (existsSync(left)) chmodSync(left, 0o700)

@@ -27,7 +27,7 @@ const JOIN =
   'ulimit -c 0; n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
 const MB = 1024 * 1024
 
-/** Finds out where this server may make groups. Version 2 is used where somebody has delegated a group with controllers that are on. */
+/** Finds where this server may make control groups. Version 2 needs a delegated group with active controllers. */
 export function findLimits(root = '/sys/fs/cgroup', own = readOwn()): Limits {
   const paths = ownPaths(own)
   const unified = paths.get('')

@@ -19,7 +19,7 @@ export interface NetworkLack {
 }
 
 /**
- * Makes a cage in a network of its own, and looks for what leads it to the outside.
+ * Makes a cage in a network of its own, and finds what leads it to the outside.
  * @param bwrap the program that makes cages here
  * @param open whether it is to lead to the outside
  * @param path where programs of the system lie

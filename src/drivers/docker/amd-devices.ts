@@ -26,7 +26,7 @@ const SHARED = 'dev/kfd'
 const FIRST_RENDER_MINOR = 128
 
 /**
- * The devices of GPUs: found by their id where the tool that counted them told one, else by their place in the kernel's list.
+ * The devices of GPUs: found by their id where the tool that counted them reported one, else by their place in the kernel's list.
  * @param root of the file system
  * @throws WorkerStartError for a GPU that the kernel does not list
  */

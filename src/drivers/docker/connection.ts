@@ -29,7 +29,7 @@ export function connectEngine(
 ): EngineConnection | null {
   const addresses = setting === 'off' ? [] : engineAddresses(setting, env)
   const there = addresses.find(({ socket }) => socket === null || existsSync(socket))
-  // One that somebody has named is taken at their word.
+  // A configured one is used as it is.
   const found = there ?? (addresses.length === 1 ? addresses[0] : undefined)
   if (found === undefined) return null
   const { connection, text: address, socket } = found

@@ -53,7 +53,7 @@ export class ContainerCalls {
     }
   }
 
-  /** Starts it, and tells what it is like then. @throws EngineError */
+  /** Starts it, and returns its state. @throws EngineError */
   async start(container: string): Promise<InspectedContainer> {
     await this.#engine.call({ method: 'POST', path: `/containers/${container}/start`, deadlineMs: CREATE_MS })
     return this.#inspect(container)

@@ -17,7 +17,7 @@ export interface EngineAddress {
 const NO_CONNECTION = { host: undefined, port: undefined, socketPath: undefined, protocol: 'http', pathPrefix: '/' }
 
 /**
- * The places to look at, in order.
+ * The places to try, in order.
  * @param setting `auto` or an address
  */
 export function engineAddresses(setting: string, env: HostEnvironment): readonly EngineAddress[] {

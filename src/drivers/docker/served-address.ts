@@ -1,4 +1,4 @@
-/** Where a container that serves by itself is reached, told by what its engine says of it. */
+/** The address of a container that serves by itself, from the report of its engine. */
 import type { ServedAt, SocketAddress } from '../../core/workers/socket-address.ts'
 import { LABELS } from './container-spec.ts'
 import type { InspectedContainer } from './inspected-container.ts'

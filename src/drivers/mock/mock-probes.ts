@@ -34,5 +34,5 @@ export class MockProbes implements Probes {
   }
 }
 
-/** What is answered where nobody listens. */
+/** The result where no server listens. */
 export const REFUSED: HealthAnswer = { problem: 'nothing listens there', refused: true }

@@ -34,7 +34,7 @@ export interface MockFleet {
   running(): WorkerId[]
   /** Those that have ended and were not released: what they left behind is still there. */
   left(): WorkerId[]
-  /** Lets a worker end by itself, with code 0 unless told otherwise. Does nothing when it has ended. */
+  /** Ends a worker by itself, with code 0 unless given. Does nothing when it has ended. */
   exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
   /** The next start, and only that, fails for this reason. */
   failNextStart(failure: StartFailure): void

@@ -15,7 +15,7 @@ export interface CommandSources {
   readonly nodePath: string
 }
 
-/** A command before its program was looked for. */
+/** A command before its program is found. */
 export interface Command {
   /** The folder's real path. */
   readonly folder: string
@@ -42,7 +42,7 @@ export async function resolveCommand(
   const words = parseArgs(args)
   const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
   const python = join(folder, '.venv', 'bin')
-  // Looked at all at once: somebody waits for each look at the disk.
+  // All at once: a caller waits for each read of the disk.
   const [hasPython, file] = await Promise.all([isProgram(join(python, 'python')), findFile(folder, FILES[purpose])])
   const pythonFolder = hasPython ? python : null
   if (words.length > 0 && words[0] === '') throw argsInvalid('args begins with an empty word')

@@ -43,7 +43,7 @@ export function buildEnvironment(spec: WorkerSpec, sources: EnvironmentSources):
     XDG_CACHE_HOME: cache,
     HF_HOME: hostEnv.HF_HOME || join(cache, 'huggingface'),
     PYTHONUNBUFFERED: '1',
-    // They look at the machine's disk and network, which say nothing about a process on it.
+    // They measure the machine's disk and network, which say nothing about a process on it.
     RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true',
     ...spec.env,
     ...visibleGpus(spec),

@@ -12,7 +12,7 @@ export function killOrphanedGroup(pid: number): void {
   if (found === null || !found.living) signal(-pid, 'SIGKILL')
 }
 
-/** Kills what a worker started and what has left its group, as far as it can be told. */
+/** Kills what a worker started and what has left its group, as far as it can be found. */
 export async function killStrays(worker: WorkerId): Promise<void> {
   const killed = new Set<string>()
   for (;;) {

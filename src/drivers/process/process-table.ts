@@ -1,6 +1,6 @@
 /**
  * The operating system's processes. A pid alone names no process for long, since it is used again; a pid, the time at
- * which its process started and the boot of the machine do. Linux tells it in /proc, macOS through `ps`.
+ * which its process started and the boot of the machine do. Linux has it in /proc, macOS in `ps`.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -74,7 +74,7 @@ export async function findByVariable(name: string, value: string): Promise<Proce
   return found.sort((a, b) => Number(a.startTime) - Number(b.startTime))
 }
 
-/** The living processes of a group, with the names of their programs; none where the system does not tell. */
+/** The living processes of a group, with the names of their programs; none where the system does not show them. */
 export function membersOf(group: number): { readonly pid: number; readonly name: string }[] {
   if (!onLinux) return []
   return readdirSync('/proc').flatMap(entry => {
@@ -96,7 +96,7 @@ export async function readVariables(pid: number): Promise<Record<string, string>
 
 /**
  * How much a process works: whether it waits for a processor now, and the processor time that it has used, in ticks.
- * Null where the system does not tell.
+ * Null where the system does not show it.
  */
 export function readEffort(pid: number): { readonly runnable: boolean; readonly used: number } | null {
   if (!onLinux) return null

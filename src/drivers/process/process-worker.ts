@@ -84,7 +84,7 @@ export async function suspicionOf(own: WorkerId, named: readonly NamedPort[]): P
   return first === undefined ? null : conflictOf(first)
 }
 
-/** How a process ended that nobody saw end. */
+/** The exit of a process that ended unseen. */
 export const UNKNOWN_EXIT: ObservedExit = {
   code: null,
   signal: null,

@@ -13,7 +13,7 @@ export function noWorkers(retryAfterSeconds = 10): AppError {
   return new AppError('invalid', NO_WORKERS, { retryAfterSeconds })
 }
 
-/** The circuit breaker is open. @param isAnonymous whether the caller is not authenticated, and is not told the cause */
+/** The circuit breaker is open. @param isAnonymous whether the caller is not authenticated; the cause is then left out */
 export function cannotServe({ cause, retryAfterSeconds }: OpenCircuit, isAnonymous: boolean): AppError {
   const message = isAnonymous ? NO_WORKERS : `${NO_WORKERS}: ${cause}`
   return new AppError('invalid', message, { retryAfterSeconds: retrySeconds(retryAfterSeconds * 1_000) })

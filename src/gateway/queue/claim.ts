@@ -12,7 +12,7 @@ export class TargetClaim implements Reservation {
   readonly #released: (target: TrackedTarget, outcome: RequestOutcome) => void
   #isOver = false
 
-  /** @param released is told once, when the request is over */
+  /** @param released called once, when the request is over */
   constructor(
     target: TrackedTarget,
     waitedMs: number,

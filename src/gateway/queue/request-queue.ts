@@ -70,7 +70,7 @@ export class RequestQueue {
   readonly #id: EndpointId
   readonly #shared: Shared
   readonly #loadNotifier: LoadNotifier
-  /** Null until the control loops have told of it, and after it was forgotten. */
+  /** Null until the control loops have reported it, and after it was forgotten. */
   #endpoint: BalancedEndpoint | null = null
   /** Workers that have not ended. */
   #targets: TrackedTarget[] = []

@@ -28,7 +28,7 @@ export interface RequestQueuesOptions {
 
 /**
  * The requests for load-balancing endpoints of this server: an exact table of what is in flight at which worker, and a request
- * queue for each endpoint. The control loops tell it which workers there are, and it tells them what they have to do.
+ * queue for each endpoint. The control loops report the workers, and get events about what to do.
  */
 export class RequestQueues implements Targets, Traffic, Reservations {
   readonly #queues = new Map<EndpointId, RequestQueue>()

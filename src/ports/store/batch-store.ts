@@ -64,7 +64,7 @@ export interface RemovedJob {
 
 /**
  * Batches. Requests of a draft are no jobs. When it is finalized they become jobs in parts, each a transaction of its own;
- * whoever finds a finalized batch with requests left goes on. What counts its requests (ends of jobs, their expiry) is done in
+ * a server that finds a finalized batch with requests left goes on. What counts its requests (ends of jobs, their expiry) is done in
  * the same transaction as what it counts.
  */
 export interface BatchStore {

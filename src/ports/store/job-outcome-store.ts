@@ -36,7 +36,7 @@ export interface FinishRequest {
 
 /** Ends and steps back of jobs: each a guarded change that returns what moved. */
 export interface JobOutcomeStore {
-  /** Takes a result from the holder, or from the last holder while nobody claimed the job since; else null. */
+  /** Takes a result from the holder, or from the last holder while no other worker has claimed the job since; else null. */
   finish(request: FinishRequest): Promise<JobMove | null>
   /** Null when the job is final already or gone. */
   cancel(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<JobMove | null>
@@ -81,6 +81,6 @@ export interface QueuePart {
 /** What one step of a purge led to. */
 export interface PurgedPart {
   readonly moves: readonly JobMove[]
-  /** What the next step has to look at; nothing at the end. */
+  /** What is left for the next step; nothing at the end. */
   readonly left: readonly QueuePart[]
 }

@@ -57,7 +57,7 @@ export interface ReleaseStore {
   /** The exact image that the workers of a version run; null before the first of them was started. */
   image(endpointId: EndpointId, version: number): Promise<string | null>
   /**
-   * Settles which image the workers of a version run, unless somebody else was faster.
+   * Settles which image the workers of a version run, unless another call was faster.
    * @param replaced what {@link image} gave, when that can no longer be had; null when it gave nothing
    * @returns what is settled now; null when there is no such release
    */

@@ -2,7 +2,7 @@ import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { QueuedWorker } from '../../core/workers/placement.ts'
 
 /**
- * Workers that are wanted and have no place on the machine. They end as workers of the same id, when somebody wants them no
+ * Workers that are wanted and have no place on the machine. They end as workers of the same id, when they are wanted no
  * longer, or with their endpoint. A snapshot of an endpoint has those of its version.
  */
 export interface QueuedWorkerStore {

@@ -2,7 +2,7 @@ import type { HeldJobs, ObjectCounts } from '../../core/accounts/quotas.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Position } from '../../core/pages.ts'
 
-/** What a look at some jobs of an endpoint found. */
+/** What one read of some jobs of an endpoint found. */
 export interface HeldPart {
   readonly held: HeldJobs
   /** Where to go on; null after the last job. */

@@ -257,7 +257,7 @@ export interface EndpointStore {
    */
   insert(endpoint: Endpoint, own?: Template): Promise<void>
   /**
-   * Replaces what there is when that is still `before`; false when somebody was faster. An unlisted template that no
+   * Replaces what there is when that is still `before`; false when another call was faster. An unlisted template that no
    * endpoint has any more goes. A new version gets its release.
    * @param own the endpoint's template: a new one, or the changed one that it has
    */
@@ -286,7 +286,7 @@ export interface WorkerMove {
   readonly from: WorkerState
 }
 
-/** What somebody has to know of a worker to recognize its calls. */
+/** What identifies the calls of a worker. */
 export interface WorkerToken {
   readonly id: WorkerId
   readonly owner: OwnerId
@@ -317,7 +317,7 @@ export interface WorkerStore {
   list(endpointId: EndpointId): Promise<Worker[]>
   /** Notes that its process runs, and how to find it again. */
   started(id: WorkerId, handle: string, nowMs: number): Promise<void>
-  /** Records when the download of its image began or ended, the first time that it is told. */
+  /** Records when the download of its image began or ended, once for each. */
   pulling(id: WorkerId, what: 'started' | 'ended', nowMs: number): Promise<void>
   /** Notes a request for jobs: makes a STARTING worker READY and keeps its capacity and SDK. */
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
@@ -334,7 +334,7 @@ export interface WorkerStore {
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**
    * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}.
-   * @param seen false when it ended while nobody looked: then its time since the last count is not counted
+   * @param seen false when it ended unobserved: then its time since the last count is not counted
    */
   exited(id: WorkerId, exit: WorkerExit, nowMs: number, seen?: boolean): Promise<WorkerMove | null>
   /** The ids of those that ended last, the last one first. */
@@ -377,7 +377,7 @@ export interface KeyStore {
   remove(owner: OwnerId, id: KeyId): Promise<'removed' | 'absent' | 'last_key'>
   /** What {@link saveWindowCounts} kept last; empty before that. */
   windowCounts(owner: OwnerId): Promise<WindowCount[]>
-  /** Keeps what was counted, so that a restart forgives nobody more than a moment. */
+  /** Stores the counts, so that a restart loses only the latest ones. */
   saveWindowCounts(owner: OwnerId, counts: readonly WindowCount[]): Promise<void>
 }
 

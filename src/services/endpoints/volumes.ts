@@ -67,7 +67,7 @@ export class Volumes {
     if (problems.length > 0) throw invalidFields(problems)
     const volume = await this.#ports.store.volumes.update(owner, id, changes)
     if (volume !== null) return volume
-    // Gone, or made larger by somebody else at the same moment.
+    // Gone, or made larger by another call at the same moment.
     const smaller = await shrink()
     throw smaller.length > 0 ? invalidFields(smaller) : new AppError('conflict', `network volume ${id} has changed`)
   }

@@ -71,7 +71,7 @@ export class Webhooks {
   }
 
   /**
-   * Calls the receiver once and stores nothing yet. Accounts other than the operator's are not told why a receiver without a
+   * Calls the receiver once and stores nothing yet. Accounts other than the operator's do not see why a receiver without a
    * public address failed, not even by the time that it took: such an attempt ends when the slowest would.
    * @param signal gives the attempt up, as if it had not been made
    * @returns null when there is nothing to store: the delivery is over, or the attempt was given up

@@ -211,7 +211,7 @@ export class Fleet {
     }
   }
 
-  /** @param worker null when its exit was recorded and told before */
+  /** @param worker null when its exit was recorded and published before */
   async #forget(workerId: WorkerId, worker: Worker | null): Promise<void> {
     const { driver, emit, notifier } = this.#ports
     await driver.release(workerId)
@@ -225,7 +225,7 @@ export class Fleet {
   }
 
   /**
-   * Ends the workers of a deleted endpoint that its deletion did not end. Workers that serve requests are told to end, so
+   * Ends the workers of a deleted endpoint that its deletion did not end. Workers that serve requests get a signal to end, so
    * that they can close their sockets properly.
    * @param isBusy whether a serving worker has requests and may finish them
    * @returns how many workers may

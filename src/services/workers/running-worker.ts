@@ -45,7 +45,7 @@ const CHUNK_RETRY_MS = 6_000
  * | launching | `Fleet.start`, before the worker's row is written | its process is being started; the reaper does not take it for ended |
  * | running | its process was started; or the first call or inspection of a worker that an earlier run left | everything below changes |
  * | ended | `Fleet.recordExit`, when its exit is observed | it claims nothing; its jobs are given back |
- * | forgotten | its end is recorded and told; or two inspections in a row do not find it among the living | |
+ * | forgotten | its end is recorded and published; or two inspections in a row do not find it among the living | |
  *
  * A worker whose start failed is launching and ended until its end is recorded.
  *
@@ -60,7 +60,7 @@ export class RunningWorker {
   readonly #clock: Clock
   /** Its process is being started. `percent` of its image is downloaded, null when that is not known or not being done. */
   #launch: { percent: number | null } | null = null
-  /** Its exit is observed, and its end not yet recorded and told. */
+  /** Its exit is observed, and its end not yet recorded and published. */
   hasEnded = false
   /** Since when it is known to be unhealthy, in monotonic milliseconds. */
   unhealthySinceMs: number | null = null

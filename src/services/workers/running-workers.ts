@@ -46,19 +46,19 @@ export class RunningWorkers {
     return worker
   }
 
-  /** Forgets a worker: it was never recorded, or its end is recorded and told. */
+  /** Forgets a worker: it was never recorded, or its end is recorded and published. */
   forget(id: WorkerId): void {
     this.#workers.delete(id)
     this.#missed.delete(id)
   }
 
-  /** Those whose exit is observed and whose end is not told yet. */
+  /** Those whose exit is observed and whose end is not published yet. */
   ended(): WorkerId[] {
     return [...this.#workers.values()].filter(({ hasEnded }) => hasEnded).map(({ id }) => id)
   }
 
   /**
-   * Forgets those that two calls in a row do not name: a call of a worker may have come just after its end was told, and a new worker may
+   * Forgets those that two calls in a row do not name: a call of a worker may have come just after its end was published, and a new worker may
    * not have been read yet.
    * @param alive workers that have not ended
    */

@@ -80,7 +80,7 @@ const SLOW_FLUSH_MS = 1
 /**
  * Where the engine should run on a disk with this flush time. Inline saves the way to another thread and back, which
  * costs more than a quick flush does; during a slow flush everything else in the process would stand still, so it goes
- * to a thread. `bench/store.ts` measures both. What is large holds the caller's thread on any disk: whoever hears of it moves
+ * to a thread. `bench/store.ts` measures both. What is large holds the caller's thread on any disk: the caller that sees it moves
  * the engine (docs/adr/0031-scanning-large-bodies.md).
  */
 export function chooseHost(flushMs: number): StoreHost {

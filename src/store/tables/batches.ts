@@ -52,7 +52,7 @@ export const growBatch = `
   WHERE id = $1 AND status = 'DRAFT'
   RETURNING last_seq`
 
-/** Requests are added so many at once: a statement for each would cost PostgreSQL a round trip. */
+/** Numbers of requests that one statement adds: a statement for each would cost PostgreSQL a round trip. */
 export const REQUESTS_AT_ONCE = [100, 10, 1] as const
 
 const REQUEST_COLUMNS =

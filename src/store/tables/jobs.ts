@@ -135,7 +135,7 @@ const SOME = `id IN (${HEAD} LIMIT $5 {{skip_locked}})`
 const noSuspectIn = (status: JobStatus) => `NOT EXISTS (SELECT 1 FROM jobs AS suspect
       WHERE suspect.endpoint_id = $1 AND suspect.status = '${status}' AND suspect.queue = '${SUSPECT_QUEUE}')`
 
-/** Where suspects wait or run, more has to be looked at before a worker gets jobs. */
+/** Where suspects wait or run, more is checked before a worker gets jobs. */
 const NO_SUSPECT = `
     AND ${noSuspectIn('IN_QUEUE')}
     AND ${noSuspectIn('IN_PROGRESS')}`

@@ -32,7 +32,7 @@ const GRACE_MS = 5_000
 const BEAT_MS = 2_000
 /** Time without a response after which the lock counts as lost: well before PostgreSQL gives it to another server. */
 const SURE_MS = 10_000
-/** An answer that was asked for so long ago is good enough for a change. */
+/** Maximum age of a response that a change may rely on. */
 const FRESH_MS = 1_000
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000

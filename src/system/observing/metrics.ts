@@ -1,5 +1,5 @@
 /**
- * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set when somebody asks. The
+ * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set when they are scraped. The
  * names and labels are those of docs/reference/metrics.md; a test compares the two.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'

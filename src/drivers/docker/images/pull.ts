@@ -34,7 +34,7 @@ interface SharedPull {
   waiting: number
 }
 
-/** A download that reports nothing for so long is given up. */
+/** Maximum time without progress of a download, in ms. */
 const STALL_MS = 5 * 60_000
 
 /** The downloads that are under way. */

@@ -14,7 +14,7 @@ export interface PulledImage {
   readonly usedAtMs: number
 }
 
-/** How long an image is kept that nobody uses, and how long while the disk is nearly full. */
+/** How long an unused image is kept, and how long while the disk is nearly full. */
 const KEEP_MS = { usual: 24 * 3_600_000, full: 3_600_000 }
 /** Of this disk less than this share is free: it counts as nearly full. */
 const FULL_BELOW = 0.1
@@ -65,7 +65,7 @@ export class PulledImages {
     }
   }
 
-  /** Those that nobody wants and that have not been used for long enough. */
+  /** Those that are not wanted and have been unused for long enough. */
   unused(keep: ReadonlySet<string>): readonly PulledImage[] {
     const free = this.#options.freeShare()
     const keepMs = free !== null && free < FULL_BELOW ? KEEP_MS.full : KEEP_MS.usual

@@ -27,7 +27,7 @@ export interface LogCopyOptions {
 
 const NOTE_MS = 200
 const AGAIN_MS = 500
-/** How much of the last output is looked at for what the init says of a program that it could not start. */
+/** Size of the end of the output that is searched for the message of an init that could not start a program. */
 const TAIL_BYTES = 1_024
 
 /** The copying of one output; goes on until the container has ended, across absences of the engine. */
@@ -54,7 +54,7 @@ export class LogCopy {
     return this.#tail.toString()
   }
 
-  /** The container has ended: resolves when all of its output is copied, after so long at the latest. */
+  /** The container has ended: resolves when all of its output is copied, after that time at the latest. */
   async finish(forMs: number): Promise<void> {
     this.#over = true
     this.#wake()

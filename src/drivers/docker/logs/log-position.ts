@@ -29,7 +29,7 @@ interface Second {
 
 /** Entries of a stream come at most so much later than newer ones of the other, as far as they are whole lines. */
 const SLACK_S = 2
-/** A line that never ends does not hold the position back for longer than so many seconds with output. */
+/** Maximum number of seconds with output for which a line without an end holds the position back. */
 const MAX_SECONDS = 1_000
 
 /** Follows an output, over several times of asking for it. */
@@ -68,7 +68,7 @@ export class LogPosition {
     this.#unfinished.clear()
   }
 
-  /** Whether an entry was not read before. Has to be told all entries in their order. */
+  /** Whether an entry was not read before. Must get all entries in their order. */
   isNew(entry: LogEntry): boolean {
     const { count: known, first, last } = this.#asked
     this.#come += 1

@@ -96,7 +96,7 @@ function* isLastKey({ id, owner }: ApiKey): Steps<boolean> {
   return keys.length === 1 && keys[0]?.id === id
 }
 
-/** Whether nobody has changed it; how often it is used changes nothing. */
+/** Whether it is unchanged; its last use does not matter. */
 function sameKey(a: ApiKey, b: ApiKey): boolean {
   return JSON.stringify(ofChangedKey(a)) === JSON.stringify(ofChangedKey(b))
 }

@@ -131,7 +131,7 @@ export const endpoints = {
   }),
 } satisfies OperationsOf<EndpointStore>
 
-/** Whether nobody has changed it; the order of members is what the store has made of it. */
+/** Whether it is unchanged, in the order of members that the store writes. */
 function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return JSON.stringify(ofEndpoint(a)) === JSON.stringify(ofEndpoint(b))
 }

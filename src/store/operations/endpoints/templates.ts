@@ -93,7 +93,7 @@ export function* replaceTemplate(template: Template, nowMs: number, except?: End
   return users.map(({ id }) => id)
 }
 
-/** Whether nobody has changed it; the order of members is what the store has made of it. */
+/** Whether it is unchanged, in the order of members that the store writes. */
 function sameTemplate(a: Template, b: Template): boolean {
   return JSON.stringify(ofTemplate(a)) === JSON.stringify(ofTemplate(b))
 }

@@ -46,7 +46,7 @@ export function* claimInTurns(request: ClaimRequest, beside: BesideSuspects): St
   return claimed
 }
 
-/** Null when nobody waits. */
+/** Null when no job waits. */
 function* claimDecided(
   request: ClaimRequest,
   priority: number,
