@@ -7,6 +7,7 @@ import { endpointCases } from './store-endpoints.ts'
 import { jobCases } from './store-jobs.ts'
 import { managementCases } from './store-management.ts'
 import { outcomeCases } from './store-outcomes.ts'
+import { queueCountCases } from './store-queue-counts.ts'
 import { queuedWorkerCases } from './store-queued-workers.ts'
 import { quotaCases } from './store-quotas.ts'
 import { recordCases } from './store-records.ts'
@@ -25,6 +26,7 @@ const parts: readonly Cases[] = [
   suspectCases,
   outcomeCases,
   transitionCases,
+  queueCountCases,
   endpointCases,
   workerCases,
   queuedWorkerCases,

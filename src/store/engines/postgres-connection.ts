@@ -25,6 +25,17 @@ export function connectionConfig(url: string): PoolConfig {
   }
 }
 
+/**
+ * Gives a connection the first number that no other connection to this schema has, for as long as it lives. It is the row to which it adds
+ * in sums that many change at once, such as `queue_counts`.
+ */
+export const takeShard: Statement = {
+  sql: `SELECT set_config('runyard.shard', COALESCE((
+      SELECT number::text FROM generate_series(0, 1023) AS number
+      WHERE pg_try_advisory_lock(hashtext('runyard shard ' || current_schema()), number) LIMIT 1), '0'), false)`,
+  params: [],
+}
+
 /** Where a database is, without user, password and options. */
 export function addressOf(url: string): string {
   if (!URL.canParse(url)) return 'the given address'

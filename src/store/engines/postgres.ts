@@ -5,7 +5,7 @@ import type { Row, Statement, Steps } from '../operations/operation.ts'
 import { operationOf, storeOf } from '../operations/table.ts'
 import type { Migration } from '../schema/migration.ts'
 import { migrate } from '../schema/migrations.ts'
-import { addressOf, answer, connectionConfig, execute } from './postgres-connection.ts'
+import { addressOf, answer, connectionConfig, execute, takeShard } from './postgres-connection.ts'
 import { afterCollisions, fromPostgres, isCollision, isTooManyConnections } from './postgres-errors.ts'
 import { unavailable } from './sqlite-errors.ts'
 
@@ -69,6 +69,8 @@ class PostgresEngine {
     this.#pool.on('connect', client => {
       client.on('error', () => {})
       this.#live.add(client)
+      // Before the first statement of whoever gets it. Without a number it shares a row with others.
+      execute(client, takeShard).catch(() => {})
     })
     this.#pool.on('remove', client => void this.#live.delete(client))
   }
@@ -83,7 +85,7 @@ class PostgresEngine {
       }
       await begin(client)
       await execute(client, { sql: LOCK_SCHEMA, params: [] })
-      await drive(migrate(migrations), statement => execute(client, statement))
+      await drive(migrate('postgres', migrations), statement => execute(client, statement))
       await commit(client)
     })
   }

@@ -147,7 +147,7 @@ export class SqliteEngine {
     this.#expect('foreign_keys', 1)
     this.database.exec('BEGIN IMMEDIATE')
     try {
-      runSteps(migrate(migrations), statement => this.#answer(statement))
+      runSteps(migrate('sqlite', migrations), statement => this.#answer(statement))
       this.database.exec('COMMIT')
     } finally {
       this.#rollBack()

@@ -2,6 +2,7 @@
 import { accounts, apiKeys, rateWindows } from './initial/accounts.ts'
 import { endpointCounters, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
 import { batches, batchRequests, chunks, diagnostics, idempotencyKeys, jobPayloads, jobs } from './initial/jobs.ts'
+import { queueCounts } from './initial/queue-counts.ts'
 import { networkVolumes, registries, secrets, templates } from './initial/resources.ts'
 import { jobHours, workerHours } from './initial/usage.ts'
 import { webhookDeliveries, webhookKeys, webhookTries } from './initial/webhooks.ts'
@@ -25,6 +26,7 @@ export const initial: Migration = {
     releases,
     endpointCounters,
     jobs,
+    queueCounts,
     jobPayloads,
     chunks,
     diagnostics,

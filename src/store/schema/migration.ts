@@ -1,7 +1,13 @@
+/** Statements that the two databases do not share. */
+export interface DialectStatements {
+  readonly sqlite: readonly string[]
+  readonly postgres: readonly string[]
+}
+
 /** A step of the schema. One that was released is never changed again. */
 export interface Migration {
   /** From 1, without gaps. */
   readonly version: number
   readonly name: string
-  readonly statements: readonly string[]
+  readonly statements: readonly (string | DialectStatements)[]
 }

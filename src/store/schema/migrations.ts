@@ -1,16 +1,17 @@
 import { AppError } from '../../core/errors.ts'
 import { query, type Steps } from '../operations/operation.ts'
 import { initial } from './0001-initial.ts'
-import type { Migration } from './migration.ts'
+import type { DialectStatements, Migration } from './migration.ts'
 
 /** All steps, in order. */
 export const migrations: readonly Migration[] = [initial]
 
 /**
  * Brings a database to the schema of this program, in one transaction of the caller.
+ * @param dialect the database that it is
  * @throws AppError `unavailable` for a database that a newer version made, or one from before the first release
  */
-export function* migrate(steps: readonly Migration[] = migrations): Steps<void> {
+export function* migrate(dialect: keyof DialectStatements, steps: readonly Migration[] = migrations): Steps<void> {
   yield* query('CREATE TABLE IF NOT EXISTS migrations (version {{integer}} PRIMARY KEY, name TEXT NOT NULL) {{strict}}')
   const rows = yield* query<{ version: number; name: string }>('SELECT version, name FROM migrations ORDER BY version')
   if (rows[0] !== undefined && rows[0].name !== steps[0]?.name) {
@@ -32,7 +33,9 @@ export function* migrate(steps: readonly Migration[] = migrations): Steps<void> 
   }
   for (const { version, name, statements } of steps) {
     if (done.has(version)) continue
-    for (const statement of statements) yield* query(statement)
+    for (const statement of statements) {
+      for (const own of typeof statement === 'string' ? [statement] : statement[dialect]) yield* query(own)
+    }
     yield* query('INSERT INTO migrations (version, name) VALUES ($1, $2)', [version, name])
   }
 }

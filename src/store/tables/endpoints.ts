@@ -83,33 +83,43 @@ export const countCompletion = `
     average_execution_ms = COALESCE(average_execution_ms * 0.8 + CAST($2 AS {{real}}) * 0.2, CAST($2 AS {{real}}))
   WHERE endpoint_id = $1`
 
-/** The queue as the autoscaler sees it; each number comes from an index alone. @param endpoint what it is the queue of */
-const loadOf = (endpoint: string) => `
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 0) AS queued,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND low_priority = 1) AS low_priority,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE'
-      AND queue NOT IN ('', '${SUSPECT_QUEUE}')) AS of_batches,
-    (SELECT COUNT(*) FROM jobs
-      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}' AND low_priority = 0) AS suspects_queued,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING} AND queue = '${SUSPECT_QUEUE}') AS suspects_in_progress,
-    (SELECT queued_at_ms FROM jobs
-      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}' AND low_priority = 0
-      ORDER BY position, id LIMIT 1) AS suspect_queued_at_ms,
-    (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ${endpoint} AND ${RUNNING}) AS in_progress,
-    (SELECT queued_at_ms FROM jobs
-      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = '' AND low_priority = 0
-      ORDER BY position, id LIMIT 1) AS head_queued_at_ms,
+/** Where the jobs of an endpoint that wait at the head of a queue are; each is one step into an index. */
+const headOf = (endpoint: string, queue: string) => `(SELECT queued_at_ms FROM jobs
+      WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = ${queue} AND low_priority = 0
+      ORDER BY position, id LIMIT 1)`
+
+const sumOf = (name: string) => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) AS ${name}`
+
+/** The queue as the autoscaler sees it. Its counts are kept, see schema/initial/queue-counts.ts. @param endpoint what it is the queue of */
+const loadOf = (endpoint: string) => `counts.*,
+    ${headOf(endpoint, `'${SUSPECT_QUEUE}'`)} AS suspect_queued_at_ms,
+    ${headOf(endpoint, `''`)} AS head_queued_at_ms,
     (SELECT MIN(turn_at_ms) FROM batches WHERE endpoint_id = ${endpoint} AND ${TAKES_TURNS} AND EXISTS (
       SELECT 1 FROM jobs
       WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = batches.id AND low_priority = 0)) AS batch_turn_at_ms`
 
+const COUNT_SUMS = [
+  'queued',
+  'queued_low_priority',
+  'queued_of_batches',
+  'suspects_queued',
+  'in_progress',
+  'suspects_in_progress',
+]
+  .map(sumOf)
+  .join(', ')
+
 /** $1 endpoint. */
-export const queueLoad = `SELECT ${loadOf('$1')}`
+export const queueLoad = `
+  SELECT ${loadOf('$1')} FROM (SELECT ${COUNT_SUMS} FROM queue_counts WHERE endpoint_id = $1) AS counts`
 
 /** $1 id, $2 how many. The queues of the endpoints after that id. */
 export const queueLoads = `
-  SELECT id, ${loadOf('endpoints.id')}
-  FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2`
+  SELECT ${loadOf('counts.id')} FROM (
+    SELECT page.id, ${COUNT_SUMS}
+    FROM (SELECT id FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2) AS page
+    LEFT JOIN queue_counts ON queue_counts.endpoint_id = page.id GROUP BY page.id) AS counts
+  ORDER BY counts.id`
 
 /** $1 first id, $2 last id. The workers of these endpoints by state, with jobs and without. */
 export const workerCounts = `
@@ -206,8 +216,8 @@ export function toCounters(row: CountersRow | null): EndpointCounters {
 /** What `queueLoad` returns. */
 export interface QueueRow {
   readonly queued: number
-  readonly low_priority: number
-  readonly of_batches: number
+  readonly queued_low_priority: number
+  readonly queued_of_batches: number
   readonly in_progress: number
   readonly suspects_queued: number
   readonly suspects_in_progress: number
@@ -220,8 +230,8 @@ export interface QueueRow {
 export function toQueueLoad(row: QueueRow): QueueLoad {
   return {
     queued: row.queued,
-    queuedLowPriority: row.low_priority,
-    queuedOfBatches: row.of_batches,
+    queuedLowPriority: row.queued_low_priority,
+    queuedOfBatches: row.queued_of_batches,
     inProgress: row.in_progress,
     suspectsQueued: row.suspects_queued,
     suspectsInProgress: row.suspects_in_progress,
