@@ -55,7 +55,7 @@ export const batchEndCases: Cases = {
     await jobOutcomes.retry(E1, jobId('x'), T0 + 7, T0 + 600)
     const { failed, finishedAtMs, expiresAtMs } = await look(world, 'b', T0 + 600)
     assert.deepEqual([failed, finishedAtMs, expiresAtMs], [0, null, null])
-    assert.equal(await batches.before(jobId('x')), null)
+    assert.equal(await batches.before(jobId('x'), 9), null)
     batchOf(await batches.cancel(E1, batchId('b'), T0 + 600))
     assert.deepEqual(await unsettled(world), [], 'a cancelled batch leaves it alone')
     assert.equal((await world.claim(W1, 1, T0 + 700))[0]?.id, 'x')

@@ -147,7 +147,7 @@ export const suspectCases: Cases = {
     const { batches } = world.store
     await running(world, 'b', ['x', 'y'])
     await loseTwice(world, 'x', 'y')
-    assert.equal(await batches.before(jobId('x')), null)
+    assert.equal(await batches.before(jobId('x'), 9), null)
     assert.equal((await world.snapshot()).queue.queuedOfBatches, 0)
     await world.worker(W1)
     assert.deepEqual(ids(await world.claim(W1, 9)), ['x'])

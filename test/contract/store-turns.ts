@@ -97,11 +97,12 @@ export const turnCases: Cases = {
     await world.worker()
     await world.jobs('single')
     await running(world, 'b', ['x', 'y', 'z'])
-    assert.deepEqual(await batches.before(jobId('z')), { batchId: 'b', before: 2 })
+    assert.deepEqual(await batches.before(jobId('z'), 9), { batchId: 'b', before: 2 })
+    assert.deepEqual(await batches.before(jobId('z'), 1), { batchId: 'b', before: 1 }, 'counted to the limit')
     await order(world, 2)
-    assert.deepEqual(await batches.before(jobId('z')), { batchId: 'b', before: 1 })
-    assert.equal(await batches.before(jobId('x')), null)
-    assert.equal(await batches.before(jobId('single')), null)
+    assert.deepEqual(await batches.before(jobId('z'), 9), { batchId: 'b', before: 1 })
+    assert.equal(await batches.before(jobId('x'), 9), null)
+    assert.equal(await batches.before(jobId('single'), 9), null)
   },
 
   'the autoscaler sees what waits in batches, and since when a batch waits for its turn': async world => {

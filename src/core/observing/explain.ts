@@ -102,7 +102,10 @@ function runsAlone(reason: Explanation, alone: string): Explanation {
 
 const BUSY: ReadonlySet<WaitCause> = new Set(['max_reached', 'throttled', 'running'])
 
-/** The batch for whose turn a job waits, and how many of its requests come before the job. */
+/** Limit to which the requests of a batch that come before a job are counted: a batch may have a million. */
+export const MAX_REQUESTS_BEFORE = 1_000
+
+/** The batch for whose turn a job waits, and how many of its requests come before the job, counted to {@link MAX_REQUESTS_BEFORE}. */
 export interface BatchWait {
   readonly batchId: BatchId
   readonly before: number
@@ -140,7 +143,8 @@ export function explainJob(
 /** Where workers work, the job waits for its batch. What keeps workers from working is the same for all jobs. */
 function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
-  const before = `${batch.before} of its requests come before this one`
+  const count = batch.before < MAX_REQUESTS_BEFORE ? batch.before : `at least ${MAX_REQUESTS_BEFORE}`
+  const before = `${count} of its requests come before this one`
   const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${before}`
   return { ...reason, cause: 'batch_turn', summary }
 }

@@ -106,6 +106,6 @@ export interface BatchStore {
   unsettled(limit: number): Promise<Pick<Batch, 'id' | 'endpointId'>[]>
   /** Removes jobs and requests of expired batches, at most `limit` of each, and batches of which nothing is left. */
   removeExpired(nowMs: number, limit: number): Promise<{ jobs: RemovedJob[]; more: boolean }>
-  /** The batch for whose turn a job waits, and how many of its requests come before; null when it waits for none. */
-  before(jobId: JobId): Promise<{ batchId: BatchId; before: number } | null>
+  /** The batch for whose turn a job waits, and how many of its requests come before, counted to `limit`; null when it waits for none. */
+  before(jobId: JobId, limit: number): Promise<{ batchId: BatchId; before: number } | null>
 }

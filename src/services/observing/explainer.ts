@@ -2,7 +2,13 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Job } from '../../core/jobs/job.ts'
-import { type ExplainContext, type Explanation, explainEndpoint, explainJob } from '../../core/observing/explain.ts'
+import {
+  type ExplainContext,
+  type Explanation,
+  explainEndpoint,
+  explainJob,
+  MAX_REQUESTS_BEFORE,
+} from '../../core/observing/explain.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { withoutGpus } from '../../core/placement/placement-fit.ts'
 import { PLACEMENT_RULES, type PlacementRules } from '../../core/placement/placement-input.ts'
@@ -63,7 +69,7 @@ export class Explainer {
     const { snapshot, context } = await this.#snapshotOf(endpointId)
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
-    const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId)
+    const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId, MAX_REQUESTS_BEFORE)
     const explanation = explainJob(job, snapshot, context, batch)
     const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(
       ({ workerId, text }) => `worker ${workerId}: ${text}`,

@@ -8,6 +8,7 @@ import {
   type ExplainContext,
   explainEndpoint,
   explainJob,
+  MAX_REQUESTS_BEFORE,
   WAIT_CAUSES,
   type WaitCause,
 } from '../../../src/core/observing/explain.ts'
@@ -320,6 +321,12 @@ test('a request of a batch waits for the turn of its batch where workers work, a
   assert.equal(explain({ workers: [{ held: 1 }] }).cause, 'batch_turn')
   assert.equal(explain({ endpoint: { workersMax: 0 } }).cause, 'paused')
   assert.equal(explain({ workers: [{ state: 'STARTING' }] }).cause, 'worker_starting')
+  const many = { ...batch, before: MAX_REQUESTS_BEFORE }
+  const working = aSnapshot({ queue: one, workers: [{ held: 1 }] })
+  assert.match(
+    explainJob(aJob(), working, context(), many).summary,
+    /and at least 1000 of its requests come before this one$/,
+  )
 })
 
 test('of several causes the one is named whose mending would change something', () => {

@@ -204,8 +204,8 @@ export const batches = {
     return { jobs, more: left <= 0 || expired.length === EXPIRED_AT_ONCE }
   }),
 
-  before: read(function* (jobId: JobId): Steps<{ batchId: BatchId; before: number } | null> {
-    const row = yield* queryOne<{ batch_id: BatchId; before: number }>(sql.requestsBefore, [jobId])
+  before: read(function* (jobId: JobId, limit: number): Steps<{ batchId: BatchId; before: number } | null> {
+    const row = yield* queryOne<{ batch_id: BatchId; before: number }>(sql.requestsBefore, [jobId, limit])
     return row === null ? null : { batchId: row.batch_id, before: row.before }
   }),
 } satisfies OperationsOf<BatchStore>
