@@ -1,6 +1,6 @@
 import type { Clock } from '../src/ports/clock.ts'
 
-/** The instant at which every simulation begins. */
+/** Epoch milliseconds at which every simulation begins. */
 export const EPOCH_MS = 1_767_225_600_000
 
 interface Timer {
@@ -10,8 +10,8 @@ interface Timer {
 }
 
 /**
- * Time that passes only when it is told to: a heap of timers, of which the earliest fires next. What the clock on the wall
- * shows can be set, as on a real machine; timers do not care.
+ * Time that advances only on request: a heap of timers, of which the earliest fires next. The wall clock
+ * can be set, as on a real machine; timers ignore that.
  */
 export class VirtualClock implements Clock {
   #sinceStartMs = 0
@@ -22,12 +22,12 @@ export class VirtualClock implements Clock {
   #fired = 0
   readonly #heap: Timer[] = []
 
-  /** How many timers have fired. */
+  /** Number of timers that have fired. */
   get fired(): number {
     return this.#fired
   }
 
-  /** How many timers were ever set. */
+  /** Number of timers that were ever set. */
   get set(): number {
     return this.#order
   }
@@ -37,20 +37,20 @@ export class VirtualClock implements Clock {
     return EPOCH_MS + this.#sinceStartMs + this.#setByMs
   }
 
-  /** The latest that the clock on the wall has ever shown. */
+  /** The latest time that the wall clock has ever shown. */
   latest(): number {
     this.#latestMs = Math.max(this.#latestMs, this.now())
     return this.#latestMs
   }
 
-  /** Sets the clock on the wall, forwards or backwards. */
+  /** Sets the wall clock forwards or backwards. */
   jump(byMs: number): void {
     this.latest()
     this.#setByMs += byMs
     if (byMs < 0) this.#setBackMs -= byMs
   }
 
-  /** By how much the clock on the wall was set back in all. */
+  /** Total by which the wall clock was set back. */
   get setBackMs(): number {
     return this.#setBackMs
   }
@@ -71,7 +71,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** Moves to the next timer and fires it, unless it lies after `limitMs`. False when there was none to fire. */
+  /** Advances to the next timer and fires it, unless it is due after `limitMs`. Returns false when none was due. */
   advance(limitMs: number): boolean {
     for (;;) {
       const next = this.#heap[0]

@@ -7,8 +7,8 @@ import type { SeededRandom } from './random.ts'
 import type { Server } from './server.ts'
 import { NO_FAULTS, type World } from './world.ts'
 
-/** Whom a director directs. */
-export interface Cast {
+/** What a director controls. */
+export interface DirectorParts {
   readonly server: Server
   readonly operator: Operator
   readonly checks: Checks
@@ -18,50 +18,51 @@ export interface Cast {
   readonly kill: (worker: WorkerId) => void
 }
 
-/** Says when what goes wrong: first all is well, then faults and restarts come, then all is well again and must become so. */
+/** Schedules the faults of a run: first none, then faults and restarts, then none again, so that all work must get done. */
 export class Director {
-  /** Whether the faults are over and everything that the director has disturbed is as it was. */
+  /** Whether the faults are over and all that the director disturbed is restored. */
   calm = false
   readonly #world: World
-  readonly #cast: Cast
+  readonly #parts: DirectorParts
   readonly #random: SeededRandom
-  /** Apart, so that all else stays as it is for a seed. */
+  /** Separate, so that the other draws of a seed stay the same. */
   readonly #leads: SeededRandom
   readonly #life: Life
   #faultsOver = false
 
-  constructor(world: World, cast: Cast) {
+  constructor(world: World, parts: DirectorParts) {
     this.#world = world
-    this.#cast = cast
+    this.#parts = parts
     this.#random = world.random('director')
     this.#leads = world.random('leads')
     this.#life = new Life(world.clock)
   }
 
-  /** The whole play. @param curtain called when the endpoints are there and the clients may come */
-  async play(curtain: () => void): Promise<void> {
-    const { server, operator } = this.#cast
+  /** Runs all stages. @param onReady called when the endpoints exist and the clients may start */
+  async run(onReady: () => void): Promise<void> {
+    const { server, operator } = this.#parts
     const random = this.#random
     if (!(await server.start())) throw new Error('the server does not start in a world without faults')
     await operator.setUp(random.int(2, 4))
     await operator.setUpBalanced(random.int(0, 2))
-    this.#unleash()
-    curtain()
-    const playMs = random.int(150_000, 230_000)
+    this.#drawFaults()
+    onReady()
+    const faultsMs = random.int(150_000, 230_000)
     for (let n = random.int(1, 2); n > 0; n -= 1) {
-      this.#life.after(random.int(10_000, playMs - 20_000), () => this.#endServer())
+      this.#life.after(random.int(10_000, faultsMs - 20_000), () => this.#endServer())
     }
     for (let n = random.int(1, 4); n > 0; n -= 1) {
-      this.#life.after(random.int(5_000, playMs - 40_000), () => void operator.disturb())
+      this.#life.after(random.int(5_000, faultsMs - 40_000), () => void operator.disturb())
     }
-    if (random.chance(0.4)) this.#life.after(random.int(5_000, playMs - 60_000), () => void this.#breakImages())
+    if (random.chance(0.4)) this.#life.after(random.int(5_000, faultsMs - 60_000), () => void this.#breakImages())
     for (let n = random.int(0, 2); n > 0; n -= 1) {
-      this.#life.after(random.int(5_000, playMs - 30_000), () => void this.#troubleStore())
+      this.#life.after(random.int(5_000, faultsMs - 30_000), () => void this.#degradeStore())
     }
-    for (let n = random.int(0, 2); n > 0; n -= 1) this.#life.after(random.int(5_000, playMs), () => this.#setClock())
-    if (random.chance(0.4)) this.#life.after(random.int(5_000, playMs - 60_000), () => void this.#breakCard())
-    if (this.#leads.chance(0.5)) this.#life.after(this.#leads.int(5_000, playMs - 40_000), () => void this.#loseLead())
-    await this.#life.sleep(playMs)
+    for (let n = random.int(0, 2); n > 0; n -= 1) this.#life.after(random.int(5_000, faultsMs), () => this.#setClock())
+    if (random.chance(0.4)) this.#life.after(random.int(5_000, faultsMs - 60_000), () => void this.#breakGpu())
+    if (this.#leads.chance(0.5))
+      this.#life.after(this.#leads.int(5_000, faultsMs - 40_000), () => void this.#loseLead())
+    await this.#life.sleep(faultsMs)
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
     this.#world.trace.add('director', 'the faults are over')
@@ -69,30 +70,30 @@ export class Director {
     this.calm = true
   }
 
-  /** The server has ended; somebody will start it again. */
+  /** The server ended. Starts it again later. */
   restartLater(): void {
     const random = this.#random
-    this.#cast.checks.serverGone()
+    this.#parts.checks.serverEnded()
     const downMs = random.chance(0.2) ? random.int(10_000, 40_000) : random.int(300, 5_000)
     this.#life.after(downMs, () => void this.#startServer())
     if (random.chance(0.3)) this.#life.after(Math.floor(downMs / 2), () => this.#loseWorkers())
   }
 
   async #startServer(): Promise<void> {
-    const { server } = this.#cast
+    const { server } = this.#parts
     if (server.up) return
     if (!this.#faultsOver && this.#random.chance(0.15)) server.workerUrl = `http://server-${server.starts + 1}.sim`
     const started = server.start()
-    // Sometimes it falls again on its first steps.
+    // Sometimes it crashes again while it starts.
     if (!this.#faultsOver && this.#random.chance(0.2))
       server.crashAt({ writes: this.#random.int(1, 12), when: 'after' })
     if (!(await started)) this.#life.after(1_000, () => void this.#startServer())
   }
 
-  #unleash(): void {
+  #drawFaults(): void {
     const random = this.#random
     const harshness = random.chance(0.2) ? 4 : 1
-    const upTo = (most: number) => (random.chance(0.3) ? 0 : Math.min(0.9, harshness * random.fraction() * most))
+    const upTo = (maximum: number) => (random.chance(0.3) ? 0 : Math.min(0.9, harshness * random.fraction() * maximum))
     this.#world.faults = {
       lostRequest: upTo(0.03),
       lostAnswer: upTo(0.03),
@@ -112,7 +113,7 @@ export class Director {
   }
 
   #endServer(): void {
-    const { server } = this.#cast
+    const { server } = this.#parts
     const roll = this.#random.fraction()
     if (roll < 0.25) void server.stop()
     else if (roll < 0.4) server.crash()
@@ -126,17 +127,17 @@ export class Director {
     this.#world.crashLoop = false
   }
 
-  /** A busy disk, or one that fails for a while. */
-  async #troubleStore(): Promise<void> {
+  /** Makes the disk slow or broken for a while. */
+  async #degradeStore(): Promise<void> {
     const random = this.#random
     const isBroken = random.chance(0.4)
     this.#world.count(isBroken ? 'failures of the disk' : 'busy disks')
-    this.#world.troubleStore(isBroken ? 0 : random.int(5, 30), isBroken)
+    this.#world.degradeStore(isBroken ? 0 : random.int(5, 30), isBroken)
     await this.#life.sleep(isBroken ? random.int(500, 6_000) : random.int(3_000, 10_000))
-    this.#world.troubleStore(0, false)
+    this.#world.degradeStore(0, false)
   }
 
-  /** The connection that holds the lead breaks, and is made again. */
+  /** Breaks the connection that holds the lead, and restores it. */
   async #loseLead(): Promise<void> {
     this.#world.count('losses of the lead')
     this.#world.lead(false)
@@ -144,17 +145,17 @@ export class Director {
     this.#world.lead(true)
   }
 
-  /** A card falls off, and comes back after a restart of its driver. */
-  async #breakCard(): Promise<void> {
-    const { machine, server } = this.#cast
-    machine.breakCard()
+  /** Makes a GPU fail, and restores it later. */
+  async #breakGpu(): Promise<void> {
+    const { machine, server } = this.#parts
+    machine.breakGpu()
     server.machineChanged()
     await this.#life.sleep(this.#random.int(5_000, 40_000))
-    machine.mend()
+    machine.repair()
     server.machineChanged()
   }
 
-  /** Somebody sets the clock of the machine: forwards by minutes, or backwards by a little. */
+  /** Sets the wall clock: forwards by minutes, or backwards by seconds. */
   #setClock(): void {
     const random = this.#random
     const byMs = random.chance(0.5) ? random.int(10_000, 300_000) : -random.int(50, 20_000)
@@ -163,12 +164,12 @@ export class Director {
     this.#world.clock.jump(byMs)
   }
 
-  /** While nobody looks. */
+  /** Kills workers while the server is down. */
   #loseWorkers(): void {
-    for (const worker of this.#cast.running()) {
+    for (const worker of this.#parts.running()) {
       if (!this.#random.chance(0.5)) continue
       this.#world.count('workers lost while the server was away')
-      this.#cast.kill(worker)
+      this.#parts.kill(worker)
     }
   }
 }

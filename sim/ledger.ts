@@ -1,7 +1,7 @@
 import type { BatchId, EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
 import type { JobStatus } from '../src/core/jobs/job.ts'
 
-/** What a commit has done to one job, as triggers of the database have seen it. */
+/** What a commit did to one job, recorded by triggers of the database. */
 export interface Change {
   /** Grows with each change. */
   readonly n: number
@@ -25,19 +25,19 @@ export interface Change {
   readonly input: string
   readonly output: string | null
   readonly error: string | null
-  /** Whose request it is; null for a job that was submitted by itself. */
+  /** The batch of its request; null for a job that was submitted alone. */
   readonly batch: BatchId | null
-  /** The batch in whose queue it waits; empty for the queue of the endpoint. */
+  /** The batch whose queue it is in; empty for the queue of the endpoint. */
   readonly queue: BatchId | ''
-  /** Whether the endpoint of the job was there still. */
+  /** Whether the endpoint of the job still existed. */
   readonly endpoint_there: 0 | 1
 }
 
 /** One commit that changed jobs. */
 export interface Commit {
   readonly changes: readonly Change[]
-  /** Whether the server was told of its success; it cannot tell anybody of what it does not know. */
-  readonly told: boolean
+  /** Whether the server learned of its success. Without that it publishes no events for it. */
+  readonly acknowledged: boolean
 }
 
 const COLUMNS = `kind, job, endpoint, was, now, was_worker, worker, was_attempt, attempt, was_lost, lost, low,
@@ -48,8 +48,8 @@ const rest = (row: 'NEW' | 'OLD') => `${row}.low_priority, ${row}.queued_at_ms, 
   (SELECT COUNT(*) FROM endpoints WHERE id = ${row}.endpoint_id)`
 
 /**
- * A journal that the database keeps by itself, so that it knows nothing of the code which writes. It is rolled back with
- * what it tells of.
+ * A journal that triggers of the database write, independent of the code under test. It is rolled back with
+ * the changes that it records.
  */
 export const LEDGER = `
   CREATE TEMP TABLE ledger (n INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, job TEXT, endpoint TEXT, was TEXT, now TEXT,
@@ -74,5 +74,5 @@ export const LEDGER = `
       OLD.lost_attempts, OLD.lost_attempts, ${rest('OLD')});
   END`
 
-/** The changes after the last that was read. */
+/** Selects the changes after a given one. */
 export const UNREAD = 'SELECT * FROM temp.ledger WHERE n > ? ORDER BY n'

@@ -1,8 +1,8 @@
 import type { VirtualClock } from './clock.ts'
 
 /**
- * The time between the start and the end of a process. What it waits for when it ends never comes: its timers do not
- * fire and its promises do not settle, as if its code had stopped in the middle of a line.
+ * The lifetime of a simulated process. After its end its timers do not
+ * fire and its promises do not settle, as if its code had stopped.
  */
 export class Life {
   readonly #clock: VirtualClock
@@ -18,7 +18,7 @@ export class Life {
     return this.#over
   }
 
-  /** A timer that fires only while the process lives. */
+  /** Sets a timer that fires only while the process is alive. */
   after(ms: number, callback: () => void): () => void {
     if (this.#over) return () => {}
     const cancel = this.#clock.after(ms, () => {
@@ -32,12 +32,12 @@ export class Life {
     }
   }
 
-  /** Waits; never returns in a process that has ended. */
+  /** Waits. Never resolves once the process has ended. */
   sleep(ms: number): Promise<void> {
     return new Promise(resolve => this.after(ms, resolve))
   }
 
-  /** What the promise gives, as long as the process lives. */
+  /** The result of the promise. Never settles once the process has ended. */
   async guard<Value>(promise: Promise<Value>): Promise<Value> {
     const never = () => new Promise<never>(() => {})
     try {
@@ -49,14 +49,14 @@ export class Life {
     }
   }
 
-  /** Calls back when the process ends, unless the returned function was called before. */
+  /** Calls `callback` when the process ends. The returned function removes it. */
   onEnd(callback: () => void): () => void {
     if (this.#over) callback()
     else this.#endings.add(callback)
     return () => this.#endings.delete(callback)
   }
 
-  /** Ends the process; once. */
+  /** Ends the process. */
   end(): void {
     if (this.#over) return
     this.#over = true

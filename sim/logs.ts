@@ -3,13 +3,13 @@ import type { LogLine, LogPage, LogReader, PlacedLine, WorkerLogs } from '../src
 
 const PAGE_LINES = 100
 
-/** The output of simulated workers, in memory; like the files that it stands for, it outlives the server. A line is a position. */
+/** The output of simulated workers in memory. It outlives the server, like the real files. A position is the number of a line. */
 export class SimLogs implements WorkerLogs {
   readonly #now: () => number
   readonly #outputs = new Map<WorkerId, PlacedLine[]>()
   readonly #watches = new Map<WorkerId, Set<() => void>>()
 
-  /** @param now the instant of a line that is printed */
+  /** @param now the time of a printed line */
   constructor(now: () => number) {
     this.#now = now
   }
@@ -22,17 +22,17 @@ export class SimLogs implements WorkerLogs {
     for (const listener of [...(this.#watches.get(worker) ?? [])]) listener()
   }
 
-  /** Keeps the last lines of an output only, as one that has grown too long is cut. */
+  /** Keeps only the last lines of an output, like the cut of a long file. */
   cut(worker: WorkerId, keep: number): void {
     this.#outputs.set(worker, this.#of(worker).slice(-keep))
   }
 
-  /** The workers whose output is kept. */
+  /** The workers that have an output. */
   workers(): WorkerId[] {
     return [...this.#outputs.keys()]
   }
 
-  /** How many watch an output. */
+  /** Number of listeners on all outputs. */
   watching(): number {
     return [...this.#watches.values()].reduce((sum, { size }) => sum + size, 0)
   }

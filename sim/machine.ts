@@ -2,12 +2,12 @@ import type { MachineGpu, MachineParts } from '../src/core/hardware/inventory.ts
 import type { SeededRandom } from './random.ts'
 import type { World } from './world.ts'
 
-/** Most workers on the simulated machine. */
+/** Maximum number of workers on the simulated machine. */
 export const MACHINE_WORKERS = 14
 
 const NAMES = { ADA_24: 'NVIDIA GeForce RTX 4090', AMPERE_24: 'NVIDIA L4' } as const
 
-/** The machine that all workers run on. It has a few GPUs, of which one may fail for a while. */
+/** The machine of all workers. It has a few GPUs, of which one may fail for a while. */
 export class SimMachine {
   readonly #world: World
   readonly #random: SeededRandom
@@ -23,26 +23,26 @@ export class SimMachine {
     )
   }
 
-  /** What it has now. */
+  /** Its current parts. */
   get parts(): MachineParts {
     return { vcpus: 8, memoryGb: 24, gpus: this.#gpus, hadGpus: true, problem: null }
   }
 
-  /** How many GPUs a pool has. */
+  /** Number of GPUs of a pool. */
   countOf(pool: keyof typeof NAMES): number {
     return this.#gpus.filter(({ name }) => name === NAMES[pool]).length
   }
 
-  /** One card does not answer any more. */
-  breakCard(): void {
+  /** Makes one GPU fail. */
+  breakGpu(): void {
     const { index } = this.#random.pick(this.#gpus)
     this.#world.count('failures of cards')
     this.#world.trace.add('machine', `GPU ${index} fails`)
     this.#gpus = this.#gpus.map(gpu => (gpu.index === index ? { ...gpu, problem: 'it does not answer' } : gpu))
   }
 
-  /** All cards are well again. */
-  mend(): void {
+  /** Repairs all GPUs. */
+  repair(): void {
     this.#world.trace.add('machine', 'all GPUs are well')
     this.#gpus = this.#gpus.map(gpu => ({ ...gpu, problem: null }))
   }

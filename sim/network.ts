@@ -3,33 +3,33 @@ import type { Life } from './life.ts'
 import type { SeededRandom } from './random.ts'
 import type { World } from './world.ts'
 
-/** What a listener calls: all surfaces as one function. */
+/** The request handler of the server for all surfaces. */
 export type Surface = ReturnType<App['fetch']>
 
-/** A request, as its caller sees it. */
+/** A request of a caller. */
 export interface Call {
-  /** Who calls, for the trace. */
+  /** Name of the caller in the trace. */
   readonly who: string
   readonly method: 'GET' | 'POST'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** When its process ends, the connection goes with it. */
+  /** The calling process. The connection closes when it ends. */
   readonly life: Life
-  /** How long the caller waits for the answer. */
+  /** How long the caller waits for the response. */
   readonly timeoutMs: number
-  /** Has left its process for good once it is sent, and arrives even when that process ends. */
+  /** The request arrives even when its process ends after it was sent. */
   readonly outlives?: true
-  /** Further time on its way to the server. */
+  /** Additional delay on the way to the server. */
   readonly extraMs?: number
-  /** Is given the answer piece by piece as it comes, and how disturbed the world was when the server was asked for it. */
+  /** Called with each part of the response. @param mark number of disturbances when the part was requested from the server */
   readonly onPart?: (text: string, mark: number) => void
 }
 
-/** What becomes of a request and its answer. Those who call cannot know it; checkers may. */
+/** What happens to a request or its response on the way. Callers cannot know it; checkers can. */
 export type Loss = 'none' | 'request' | 'answer' | 'vanished' | 'doubted'
 
-/** An answer, or why there is none. */
+/** A response, or why there is none. */
 export type Reply =
   | {
       readonly ok: true
@@ -37,33 +37,33 @@ export type Reply =
       readonly text: string
       readonly headers: Headers
       readonly loss: Loss
-      /** Grows with each answer that the server gives. */
+      /** Grows with each response of the server. */
       readonly order: number
     }
   | { readonly ok: false; readonly why: 'refused' | 'reset' | 'timeout'; readonly loss: Loss }
 
-/** An answer at the instant at which the server has it. */
-export interface Answered {
+/** A request and its response, at the instant at which the response is ready. */
+export interface Exchange {
   readonly call: Call
   readonly status: number
   readonly text: string
-  /** When the request came and when its answer was ready, in monotonic milliseconds. */
+  /** When the request arrived and when its response was ready, in monotonic milliseconds. */
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** Who looks at requests on their way. */
+/** Observes requests and responses. */
 export interface NetworkWatch {
   readonly arrived: (call: Call) => void
-  readonly answered: (answered: Answered) => void
+  readonly answered: (answered: Exchange) => void
 }
 
-/** What will happen to one request. */
+/** What will happen to one request and its response. */
 interface Fate {
   readonly thereMs: number
   readonly backMs: number
   readonly loss: Loss
-  /** A stream whose answer gets lost breaks after so many pieces. */
+  /** Number of parts after which a stream with a loss breaks. */
   readonly parts: number
 }
 
@@ -73,14 +73,14 @@ interface Connection {
   readonly flights: Set<Flight>
 }
 
-/** A request on its way, at the server, or on its way back. */
+/** A request that is under way, at the server, or on its way back. */
 class Flight {
   readonly controller = new AbortController()
   readonly settled: ((delivered: boolean) => void)[] = []
-  /** Kept, because a request that nobody holds loses the tie to its signal. */
+  /** Kept here: a request that is garbage-collected loses its signal. */
   request: Request | null = null
-  /** The caller has hung up. */
-  left = false
+  /** Whether the caller closed the connection. */
+  isClosed = false
   answered = false
   fromMs = 0
   reply: ((reply: Reply) => void) | null
@@ -93,23 +93,23 @@ class Flight {
     this.reply = reply
   }
 
-  /** Hands over a piece, unless the caller has hung up. */
+  /** Delivers a part of the response, unless the request has ended. */
   part(text: string, mark: number): void {
     if (this.reply !== null) this.call.onPart?.(text, mark)
   }
 
-  /** The caller gets no answer. */
+  /** Ends the request without a response. */
   fail(why: 'refused' | 'reset' | 'timeout'): void {
     this.end({ ok: false, why, loss: this.loss })
   }
 
-  /** Tells the caller; only the first call counts. */
+  /** Ends the request with a reply; only the first call counts. */
   end(reply: Reply): void {
     this.reply?.(reply)
     this.reply = null
   }
 
-  /** Tells the server what became of its answer. */
+  /** Tells the server whether its response was delivered. */
   settle(delivered: boolean): void {
     for (const callback of this.settled.splice(0)) callback(delivered)
   }
@@ -118,13 +118,13 @@ class Flight {
 /** A body that ends with an error. */
 const BROKEN = { done: true, value: new Uint8Array() } as const
 
-/** Carries requests to the server that runs at the moment, and loses some. */
+/** Delivers requests to the current server, and loses some. */
 export class Network {
   readonly #world: World
   readonly #random: SeededRandom
   readonly #watch: NetworkWatch
   #connection: Connection | null = null
-  #answers = 0
+  #responses = 0
 
   constructor(world: World, watch: NetworkWatch) {
     this.#world = world
@@ -132,24 +132,24 @@ export class Network {
     this.#watch = watch
   }
 
-  /** Requests that have reached the server and have no answer yet, with the instant of their arrival. */
+  /** Requests that arrived at the server and have no response yet, with the time of their arrival. */
   open(): { readonly call: Call; readonly fromMs: number }[] {
     return [...(this.#connection?.flights ?? [])]
   }
 
-  /** A server listens from now on. */
+  /** Connects a server that listens. */
   connect(surface: Surface, life: Life): void {
     this.#connection = { surface, life, flights: new Set() }
   }
 
-  /** The server is gone: all open connections break, and new ones are refused. */
+  /** The server has ended: all open connections break, and new ones are refused. */
   disconnect(): void {
     const flights = this.#connection?.flights ?? new Set()
     this.#connection = null
     for (const flight of [...flights]) flight.fail('reset')
   }
 
-  /** Sends a request. Never rejects; in a process that has ended it does not return. */
+  /** Sends a request. Never rejects. Never resolves once the calling process has ended. */
   async send(call: Call): Promise<Reply> {
     const { clock, trace } = this.#world
     const fate = this.#draw()
@@ -195,7 +195,7 @@ export class Network {
   #hangUp(flight: Flight, fate: Fate, outlives: boolean): void {
     flight.fail('timeout')
     if (outlives) return
-    flight.left = true
+    flight.isClosed = true
     this.#world.clock.after(fate.thereMs, () => {
       if (!flight.answered) flight.controller.abort()
     })
@@ -203,7 +203,7 @@ export class Network {
 
   #arrive(call: Call, flight: Flight, fate: Fate): void {
     const connection = this.#connection
-    if (flight.left && call.life.over) return
+    if (flight.isClosed && call.life.over) return
     if (fate.loss === 'request') this.#world.count('lost requests')
     if (fate.loss === 'request' || connection === null) {
       flight.fail(fate.loss === 'request' ? 'reset' : 'refused')
@@ -227,19 +227,19 @@ export class Network {
     if (isStream && response.body !== null) return this.#stream(connection, flight, fate, response)
     const text = await life.guard(response.text())
     this.#done(connection, flight, status, text)
-    this.#answer(flight, fate, { ok: true, status, text, headers, loss: fate.loss, order: this.#answers })
+    this.#respond(flight, fate, { ok: true, status, text, headers, loss: fate.loss, order: this.#responses })
   }
 
   #done(connection: Connection, flight: Flight, status: number, text: string): void {
     this.#world.activity += 1
-    this.#answers += 1
+    this.#responses += 1
     flight.answered = true
     connection.flights.delete(flight)
     const toMs = this.#world.clock.monotonic()
     this.#watch.answered({ call: flight.call, status, text, fromMs: flight.fromMs, toMs })
   }
 
-  /** Pieces go out one by one; the next is asked for when the one before has gone. */
+  /** Sends the parts of a stream one by one; each is requested from the server after the one before was sent. */
   async #stream(connection: Connection, flight: Flight, fate: Fate, response: Response): Promise<void> {
     const { clock } = this.#world
     const { signal } = flight.controller
@@ -247,12 +247,12 @@ export class Network {
     const decoder = new TextDecoder()
     const cutAt = fate.loss === 'none' ? Number.POSITIVE_INFINITY : fate.parts
     signal.addEventListener('abort', () => void reader.cancel().catch(() => {}))
-    let text = ''
+    let whole = ''
     for (let part = 0; ; part += 1) {
       const mark = this.#world.disturbances
       const { done, value } = await connection.life.guard(reader.read().catch(() => BROKEN))
       this.#world.activity += 1
-      // The status is out: all that a server can do about a failure is to break the connection.
+      // The response head was sent: the server can only break the connection after a failure.
       if (value === BROKEN.value) {
         this.#world.count('streams broken by the server')
         flight.fail('reset')
@@ -264,19 +264,19 @@ export class Network {
         flight.controller.abort()
         break
       }
-      const piece = decoder.decode(value)
-      text += piece
-      clock.after(fate.backMs, () => flight.part(piece, mark))
+      const text = decoder.decode(value)
+      whole += text
+      clock.after(fate.backMs, () => flight.part(text, mark))
       await connection.life.sleep(1)
     }
-    this.#done(connection, flight, response.status, text)
+    this.#done(connection, flight, response.status, whole)
     flight.settle(!signal.aborted)
     const { status, headers } = response
-    const order = this.#answers
-    clock.after(fate.backMs, () => flight.end({ ok: true, status, text, headers, loss: fate.loss, order }))
+    const order = this.#responses
+    clock.after(fate.backMs, () => flight.end({ ok: true, status, text: whole, headers, loss: fate.loss, order }))
   }
 
-  #answer(flight: Flight, fate: Fate, reply: Reply): void {
+  #respond(flight: Flight, fate: Fate, reply: Reply): void {
     const { clock } = this.#world
     if (flight.controller.signal.aborted) {
       flight.settle(false)

@@ -6,16 +6,16 @@ import type { SeededRandom } from './random.ts'
 import { API_KEY } from './server.ts'
 import type { World } from './world.ts'
 
-interface Managed {
+interface ManagedEndpoint {
   readonly id: EndpointId
   readonly type: 'QB' | 'LB'
   readonly name: string
   readonly templateId: string
   readonly workersMin: number
   readonly workersMax: number
-  /** Its variables, which all changes keep. */
+  /** Its environment variables, which all changes keep. */
   readonly env: readonly { readonly key: string; readonly value: string }[]
-  /** What it was made from. */
+  /** The input of its mutation. */
   readonly input: object
 }
 
@@ -23,9 +23,9 @@ const SAVE_TEMPLATE = 'mutation($input: SaveTemplateInput) { saveTemplate(input:
 const DELETE_ENDPOINT = 'mutation($input: String!) { deleteEndpoint(id: $input) }'
 const SAVE_ENDPOINT = 'mutation($input: EndpointInput!) { saveEndpoint(input: $input) { id version workersMax } }'
 
-/** Whoever owns the endpoints: makes them through GraphQL, and changes them while they work. */
+/** The owner of the endpoints: creates them through GraphQL, and changes them while they serve. */
 export class Operator {
-  #endpoints: readonly Managed[] = []
+  #endpoints: readonly ManagedEndpoint[] = []
   readonly #world: World
   readonly #network: Network
   readonly #machine: SimMachine
@@ -36,7 +36,7 @@ export class Operator {
   readonly #busy = new Set<EndpointId>()
   readonly #deleting: (endpoint: EndpointId) => void
 
-  /** @param deleting is told of an endpoint before it goes */
+  /** @param deleting called before an endpoint is deleted */
   constructor(world: World, network: Network, machine: SimMachine, deleting: (endpoint: EndpointId) => void) {
     this.#deleting = deleting
     this.#world = world
@@ -46,20 +46,21 @@ export class Operator {
     this.#life = new Life(world.clock)
   }
 
-  /** The endpoints that take jobs, and those that balance requests. */
+  /** The queue endpoints. */
   get queues(): readonly EndpointId[] {
     return this.#of('QB')
   }
 
+  /** The load-balancing endpoints. */
   get balanced(): readonly EndpointId[] {
     return this.#of('LB')
   }
 
-  #of(type: Managed['type']): EndpointId[] {
+  #of(type: ManagedEndpoint['type']): EndpointId[] {
     return this.#endpoints.flatMap(endpoint => (endpoint.type === type ? [endpoint.id] : []))
   }
 
-  /** Makes endpoints of different kinds. */
+  /** Creates queue endpoints of different kinds. */
   async setUp(count: number): Promise<void> {
     const random = this.#random
     for (let number = 1; number <= count; number += 1) {
@@ -74,7 +75,7 @@ export class Operator {
       })
       const workersMax = random.int(1, 6)
       const gpus = random.chance(0.5) ? this.#drawGpus() : null
-      // Of GPUs there may be fewer than endpoints that would keep one.
+      // The machine may have fewer GPUs than endpoints.
       const workersMin = gpus === null && random.chance(0.25) ? 1 : 0
       const scaler = random.chance(0.5)
         ? { scalerType: 'QUEUE_DELAY', scalerValue: random.int(1, 6) }
@@ -93,13 +94,13 @@ export class Operator {
     }
   }
 
-  /** Makes endpoints whose workers serve requests. */
+  /** Creates load-balancing endpoints. */
   async setUpBalanced(count: number): Promise<void> {
     const random = this.#world.random('operator of applications')
     for (let number = 1; number <= count; number += 1) {
       const name = `application ${number}`
       const limit = random.chance(0.5) ? [{ key: 'RUNYARD_MAX_CONCURRENCY', value: String(random.int(1, 4)) }] : []
-      // One that is never well is found out within a run.
+      // A short limit, so that a worker that is never healthy is detected within a run.
       const env = [...limit, { key: 'RUNPOD_INIT_TIMEOUT', value: '30' }]
       const template = await this.#mutate('saveTemplate', SAVE_TEMPLATE, {
         name: `${name} template`,
@@ -118,7 +119,7 @@ export class Operator {
     }
   }
 
-  /** GPUs that the machine has. */
+  /** Draws GPUs that the machine has. */
   #drawGpus(): { gpuIds: string; gpuCount: number } {
     const random = this.#random
     const pool = random.pick(['ADA_24', 'AMPERE_24'] as const)
@@ -129,12 +130,12 @@ export class Operator {
     }
   }
 
-  async #create(wanted: Omit<Managed, 'id'>): Promise<void> {
+  async #create(wanted: Omit<ManagedEndpoint, 'id'>): Promise<void> {
     const { id } = await this.#mutate('saveEndpoint', SAVE_ENDPOINT, wanted.input)
     this.#endpoints = [...this.#endpoints, { ...wanted, id: id as EndpointId }]
   }
 
-  /** Changes one endpoint in a way that workers or their number must follow. */
+  /** Changes one endpoint so that its workers must be replaced or their number must change. */
   async disturb(): Promise<void> {
     const endpoint = this.#random.pick(this.#endpoints)
     if (this.#busy.has(endpoint.id)) return
@@ -155,12 +156,12 @@ export class Operator {
       await this.#life.sleep(this.#random.int(2_000, 30_000))
       const { workersMin, workersMax } = endpoint
       await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin, workersMax })
-    } else await this.#replace(endpoint)
+    } else await this.#replaceEndpoint(endpoint)
     this.#busy.delete(endpoint.id)
   }
 
-  /** Deletes an endpoint with all that it has, and makes another like it. */
-  async #replace(endpoint: Managed): Promise<void> {
+  /** Deletes an endpoint with its jobs and workers, and creates another like it. */
+  async #replaceEndpoint(endpoint: ManagedEndpoint): Promise<void> {
     const { id, name } = endpoint
     this.#world.count('deleted endpoints')
     await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin: 0, workersMax: 0 })
@@ -176,32 +177,32 @@ export class Operator {
     return this.#busy.size === 0
   }
 
-  /** Tries until it is done; all its changes can be made twice. */
+  /** Sends a mutation until it succeeds; all of them can be repeated. */
   async #mutate(field: string, query: string, input: object | string): Promise<{ readonly id: string }> {
     const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ query, variables: { input } })
     const target = { who: 'operator', method: 'POST', url: 'http://server.sim/graphql', headers, body } as const
     for (;;) {
       const reply = await this.#network.send({ ...target, life: this.#life, timeoutMs: 30_000 })
-      const answer = reply.ok ? (JSON.parse(reply.text) as Answer) : null
-      if (answer?.data?.[field] != null) return answer.data[field]
-      if (field === 'deleteEndpoint' && answer !== null && isDone(answer)) return { id: '' }
-      if (reply.ok && reply.status < 500 && answer?.errors?.some(({ message }) => !EXPECTED.test(message)) === true)
-        this.#world.report(`${field} was answered with ${reply.text}`)
+      const response = reply.ok ? (JSON.parse(reply.text) as GraphqlResponse) : null
+      if (response?.data?.[field] != null) return response.data[field]
+      if (field === 'deleteEndpoint' && response !== null && isDone(response)) return { id: '' }
+      if (reply.ok && reply.status < 500 && response?.errors?.some(({ message }) => !EXPECTED.test(message)) === true)
+        this.#world.report(`${field} got ${reply.text}`)
       await this.#life.sleep(this.#random.int(500, 2_000))
     }
   }
 }
 
-/** A deletion answers null; one that is asked for again finds nothing. */
-function isDone({ errors = [] }: Answer): boolean {
+/** Whether a deletion is done. Its response is null; a repeated one finds no endpoint. */
+function isDone({ errors = [] }: GraphqlResponse): boolean {
   return errors.length === 0 || errors.some(({ message }) => /not found/.test(message))
 }
 
-/** A refusal that an operator meets when the store fails or the server stops. */
+/** Errors that are expected when the store fails or the server stops. */
 const EXPECTED = /store|try again|stopping|unavailable/i
 
-interface Answer {
+interface GraphqlResponse {
   readonly data?: Readonly<Record<string, { readonly id: string } | null>> | null
   readonly errors?: readonly { readonly message: string }[]
 }

@@ -3,27 +3,27 @@ import type { WorkerId } from '../src/core/ids.ts'
 import type { SocketAddress } from '../src/core/workers/socket-address.ts'
 import type { WorkerSpec } from '../src/ports/driver.ts'
 import type { Probes } from '../src/ports/probe.ts'
-import { WebProgram, type WebSurroundings } from './workers/web-program.ts'
+import { WebProgram, type WebProgramParts } from './workers/web-program.ts'
 
 const NOBODY_LISTENS: HealthAnswer = { problem: 'nothing listens there', refused: true }
-/** A health check takes this long. */
+/** Duration of a health check, in milliseconds. */
 const PROBE_MS = 2
-/** The mock driver gives its worker number n two ports from here on. */
+/** First of the ports of the mock driver, which gives two to each worker. */
 const FIRST_PORT = 20_000
 
-/** The programs of workers that serve requests, and who listens where. */
+/** The programs of workers that serve requests, by worker and by port. */
 export class Programs implements Probes {
-  readonly #around: WebSurroundings
+  readonly #parts: WebProgramParts
   readonly #started: () => readonly WorkerSpec[]
   readonly #programs = new Map<WorkerId, WebProgram>()
 
-  /** @param started every worker that was ever started, in order */
-  constructor(around: WebSurroundings, started: () => readonly WorkerSpec[]) {
-    this.#around = around
+  /** @param started all workers that were ever started, in order */
+  constructor(parts: WebProgramParts, started: () => readonly WorkerSpec[]) {
+    this.#parts = parts
     this.#started = started
   }
 
-  /** Every program that was ever started; of a worker that was started again the last one. */
+  /** The last program of each worker that was ever started. */
   get all(): readonly WebProgram[] {
     return [...this.#programs.values()]
   }
@@ -35,17 +35,17 @@ export class Programs implements Probes {
 
   /** The process of a worker starts. */
   start(spec: WorkerSpec): void {
-    this.#programs.set(spec.workerId, new WebProgram(this.#around, spec))
+    this.#programs.set(spec.workerId, new WebProgram(this.#parts, spec))
   }
 
-  /** The program that listens at an address, or did. */
+  /** The program that listens at an address or did so. */
   at({ port }: SocketAddress): WebProgram | undefined {
     const spec = this.#started()[Math.floor((port - FIRST_PORT) / 2)]
     return spec === undefined ? undefined : this.#programs.get(spec.workerId)
   }
 
   async probe(address: SocketAddress): Promise<HealthAnswer> {
-    await new Promise<void>(resolve => this.#around.world.clock.after(PROBE_MS, resolve))
+    await new Promise<void>(resolve => this.#parts.world.clock.after(PROBE_MS, resolve))
     return this.at(address)?.health() ?? NOBODY_LISTENS
   }
 }

@@ -8,8 +8,8 @@ export function fnv1a(text: string, start = 0x811c9dc5): number {
 }
 
 /**
- * A repeatable sequence (sfc32). Each actor has one of its own, named after it, so that a further actor moves nobody
- * else's.
+ * A repeatable random sequence (sfc32). Each actor has its own sequence, seeded with its name, so that a further actor
+ * changes no other sequence.
  */
 export class SeededRandom implements Random {
   #a: number
@@ -17,7 +17,7 @@ export class SeededRandom implements Random {
   #c: number
   #counter = 1
 
-  /** @param name whose sequence it is */
+  /** @param name name of the actor */
   constructor(seed: number, name: string) {
     this.#a = seed >>> 0
     this.#b = fnv1a(name)
@@ -37,7 +37,7 @@ export class SeededRandom implements Random {
     return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
   }
 
-  /** From 0 up to, but not, 1. */
+  /** A number from 0 (included) to 1 (not included). */
   fraction(): number {
     return this.#next() / 2 ** 32
   }

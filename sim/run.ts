@@ -1,17 +1,17 @@
 /**
- * Runs seeds of the simulator, each twice unless `--once`, and says how to run those again that fail:
+ * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
  * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once]`, or `--seed <seed> [--verbose]` for one with its
  * trace.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
 
-/** Turns of the event loop in which nothing may happen before the virtual clock moves. */
+/** Number of idle turns of the event loop before the virtual clock advances. */
 const QUIET_TURNS = 2
 
 /**
- * Resolves when everything that the last timer led to is over. A turn of the event loop drains all microtasks; bodies
- * of requests and answers may need several turns, so it waits until `activity` stands still.
+ * Resolves when all work that the last timer caused is done. A turn of the event loop drains all microtasks; bodies
+ * of requests and responses may need several turns, so it waits until `activity` no longer changes.
  */
 export async function settle(activity: () => number): Promise<void> {
   let last = activity()
@@ -23,12 +23,12 @@ export async function settle(activity: () => number): Promise<void> {
   }
 }
 
-/** Runs a seed twice; two different traces are a problem like any other. */
+/** Runs a seed twice. Different traces are a problem. */
 export async function runTwice(seed: number): Promise<SeedResult> {
   const first = await runSeed(seed, { settle })
   const second = await runSeed(seed, { settle })
   if (first.hash === second.hash) return first
-  const problem = `a second run had the trace ${second.hash} instead of ${first.hash}`
+  const problem = `the second run has the trace ${second.hash} instead of ${first.hash}`
   return { ...first, problems: [...first.problems, problem] }
 }
 

@@ -23,24 +23,24 @@ import { Life } from './life.ts'
 import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Programs } from './programs.ts'
-import { isForApplication, WayIn } from './way-in.ts'
+import { isForApplication, SimGateway } from './sim-gateway.ts'
 import type { World } from './world.ts'
 
-/** The key of all clients. */
+/** The API key of all clients. */
 export const API_KEY = 'rpa_simulated'
-/** How long workers may finish their jobs when the server stops. */
+/** Drain timeout of the server, in milliseconds. */
 const DRAIN_MS = 8_000
-/** A worker that is ready stays so long before it makes room; short, so that turns come within a run. */
+/** How long a ready worker stays before it is evicted for others; short, so that evictions happen within a run. */
 const DWELL_MS = 5_000
 
-/** Puts a mistake into the lines of load-balancing endpoints. */
-export interface BreakLines {
+/** A mistake in the request queues, to test the checkers. */
+export interface RequestQueueMutation {
   readonly limits?: Partial<RequestQueueLimits>
-  readonly wrap?: (lines: BalancedRequestQueues) => BalancedRequestQueues
+  readonly wrap?: (requestQueues: BalancedRequestQueues) => BalancedRequestQueues
 }
 
-/** What stays when a server ends. */
-export interface Remains {
+/** What a server uses; it outlives each run of the server. */
+export interface ServerParts {
   readonly store: Store
   readonly fleet: MockFleet
   readonly machine: SimMachine
@@ -50,10 +50,10 @@ export interface Remains {
   readonly logs: Ports['logs']
   readonly receiver: Receiver
   readonly programs: Programs
-  readonly lines: RequestQueueChecker
-  readonly breakLines: BreakLines | undefined
+  readonly requestQueues: RequestQueueChecker
+  readonly mutateRequestQueues: RequestQueueMutation | undefined
   readonly emit: Emit
-  /** A server has ended without a word. */
+  /** Called when the server has ended. */
   readonly crashed: () => void
 }
 
@@ -63,31 +63,31 @@ interface Run {
   readonly gate: StoreGate
   readonly driver: MockDriver
   readonly notifier: Notifier
-  readonly lines: BalancedRequestQueues
+  readonly requestQueues: BalancedRequestQueues
 }
 
-/** The server: the real application, started again over the same store whenever it has ended. */
+/** The server: the real application, started again on the same store after each end. */
 export class Server {
   readonly #world: World
-  readonly #remains: Remains
+  readonly #parts: ServerParts
   #run: Run | null = null
   /** Whether it has finished starting. */
   ready = false
   starts = 0
-  /** The origin that workers are told to call. */
+  /** The origin that workers call. */
   workerUrl = 'http://server-1.sim'
 
-  constructor(world: World, remains: Remains) {
+  constructor(world: World, parts: ServerParts) {
     this.#world = world
-    this.#remains = remains
+    this.#parts = parts
   }
 
-  /** Whether it runs, be it only to stop. */
+  /** Whether it runs or is stopping. */
   get up(): boolean {
     return this.#run !== null
   }
 
-  /** Starts it; false when it could not or ended meanwhile. */
+  /** Starts it. Returns false when the start failed or the server ended meanwhile. */
   async start(): Promise<boolean> {
     const run = this.#open()
     this.#run = run
@@ -96,10 +96,14 @@ export class Server {
     try {
       await run.app.services.access.ensureKey(DEFAULT_OWNER, 'main', API_KEY)
       const surface = run.app.fetch()
-      const { programs, network } = this.#remains
-      const wayIn = new WayIn({ reservations: run.lines, life: run.life, at: address => programs.at(address) })
+      const { programs, network } = this.#parts
+      const gateway = new SimGateway({
+        reservations: run.requestQueues,
+        life: run.life,
+        at: address => programs.at(address),
+      })
       network.connect(
-        (request, env) => (isForApplication(request.url) ? wayIn.serve(request) : surface(request, env)),
+        (request, env) => (isForApplication(request.url) ? gateway.serve(request) : surface(request, env)),
         run.life,
       )
       await run.app.start({ publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl: this.workerUrl })
@@ -108,31 +112,31 @@ export class Server {
     } catch (error) {
       this.#world.trace.add('server', `start failed: ${error}`)
       this.#end(run)
-      // Somebody starts it again; see the director.
+      // The director starts it again.
       return false
     }
   }
 
-  /** Ends it at a change of the store that is yet to come. */
+  /** Crashes it at a later change of the store. */
   crashAt(point: CrashPoint): void {
     this.#run?.gate.crashAt(point)
   }
 
-  /** The machine has something else than before, and the server finds out. */
+  /** Notifies the server that the parts of the machine changed. */
   machineChanged(): void {
     this.#run?.notifier.publish('machine')
   }
 
-  /** Ends it now, without a word to anybody. */
+  /** Crashes it now. */
   crash(): void {
     if (this.#run === null) return
     this.#world.trace.add('server', 'crash')
     this.#world.disturb('crashes')
     this.#end(this.#run)
-    this.#remains.crashed()
+    this.#parts.crashed()
   }
 
-  /** Stops it in order. */
+  /** Stops it gracefully. */
   async stop(): Promise<void> {
     const run = this.#run
     if (run === null) return
@@ -147,7 +151,7 @@ export class Server {
     }
     this.#world.disturbances += 1
     this.#end(run)
-    this.#remains.crashed()
+    this.#parts.crashed()
   }
 
   #end(run: Run): void {
@@ -155,13 +159,13 @@ export class Server {
     this.ready = false
     run.life.end()
     run.driver.close()
-    this.#remains.network.disconnect()
-    this.#remains.lines.serverGone()
+    this.#parts.network.disconnect()
+    this.#parts.requestQueues.serverEnded()
   }
 
   #open(): Run {
-    const { store, fleet, machine, random, vault, logs, receiver, emit, programs } = this.#remains
-    const { lines: checker, breakLines } = this.#remains
+    const { store, fleet, machine, random, vault, logs, receiver, emit, programs } = this.#parts
+    const { requestQueues: checker, mutateRequestQueues } = this.#parts
     const { clock } = this.#world
     const life = new Life(clock)
     const gate = new StoreGate(this.#world, store, life, () => this.crash())
@@ -191,20 +195,22 @@ export class Server {
         if (!life.over) emit(name, fields)
       },
     }
-    // The checker sees what the loops tell the request queues, and what they read there.
+    // The checker observes the calls of the control loops to the request queues.
     const loops: Targets & Traffic = {
-      keep: (endpoint, targets) => lines.keep(endpoint, targets),
-      setCircuit: (id, outage) => lines.setCircuit(id, outage),
-      forget: id => lines.forget(id),
-      load: id => lines.load(id),
-      busyMs: (id, worker) => lines.busyMs(id, worker),
+      keep: (endpoint, targets) => requestQueues.keep(endpoint, targets),
+      setCircuit: (id, circuit) => requestQueues.setCircuit(id, circuit),
+      forget: id => requestQueues.forget(id),
+      load: id => requestQueues.load(id),
+      busyMs: (id, worker) => requestQueues.busyMs(id, worker),
     }
-    const limits = { ...REQUEST_QUEUE_LIMITS, ...breakLines?.limits }
+    const limits = { ...REQUEST_QUEUE_LIMITS, ...mutateRequestQueues?.limits }
     const placing = { dwellMs: DWELL_MS }
     const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, requestQueueLimits: limits }
     const app = createApp(ports, config, loops)
-    const lines: BalancedRequestQueues = checker.watch(breakLines?.wrap?.(app.requestQueues) ?? app.requestQueues)
-    return { life, app, gate, driver, notifier, lines }
+    const requestQueues: BalancedRequestQueues = checker.watch(
+      mutateRequestQueues?.wrap?.(app.requestQueues) ?? app.requestQueues,
+    )
+    return { life, app, gate, driver, notifier, requestQueues }
   }
 }
 

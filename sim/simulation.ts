@@ -4,7 +4,7 @@ import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
 import type { Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import { Checks } from './checks/checks.ts'
-import type { PlaceChecker } from './checks/place-checker.ts'
+import type { PlacementChecker } from './checks/placement-checker.ts'
 import { nonceOf } from './checks/run-checker.ts'
 import { BatchClient } from './clients/batch-client.ts'
 import { SimClient } from './clients/client.ts'
@@ -18,20 +18,20 @@ import { SimMachine } from './machine.ts'
 import { type Call, Network } from './network.ts'
 import { Operator } from './operator.ts'
 import { Programs } from './programs.ts'
-import { type BreakLines, Server } from './server.ts'
+import { type RequestQueueMutation, Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
 import { createSimVault } from './vault.ts'
-import { SimWorker, type Surroundings } from './workers/worker.ts'
+import { SimWorker, type WorkerParts } from './workers/worker.ts'
 import { World } from './world.ts'
 
-/** What a run came to. */
+/** The result of a run. */
 export interface SeedResult {
   readonly seed: number
-  /** The same whenever this seed is run. */
+  /** Hash of the trace; the same in each run of a seed. */
   readonly hash: string
-  /** Timers that have fired. */
+  /** Number of timers that fired. */
   readonly steps: number
-  /** Mistakes of the system under test; none is good. */
+  /** Mistakes of the system under test. */
   readonly problems: readonly string[]
   readonly stats: {
     readonly jobs: number
@@ -39,26 +39,26 @@ export interface SeedResult {
     readonly faults: number
     readonly restarts: number
     readonly virtualS: number
-    /** Everything that was counted, by name. */
+    /** All counts, by name. */
     readonly counts: Readonly<Record<string, number>>
   }
 }
 
-/** What a run needs from outside, and what a test may change about it. */
+/** Options of a run. */
 export interface RunOptions {
-  /** Resolves when nothing is left to happen before the clock moves; `activity` tells whether something still does. */
+  /** Resolves when all work is done that does not wait for the clock. @param activity grows with each piece of work */
   readonly settle: (activity: () => number) => Promise<void>
-  /** Is given every line of the trace. */
+  /** Receives every line of the trace. */
   readonly listen?: (line: string) => void
-  /** Puts a mistake into the store, to see whether the checkers find it. */
-  readonly breakStore?: (database: Database) => Store
-  /** Puts a mistake into the lines of load-balancing endpoints. */
-  readonly breakLines?: BreakLines
-  /** Ends the run as soon as it says so of the problems that were found. */
+  /** Puts a mistake into the store, to test the checkers. */
+  readonly mutateStore?: (database: Database) => Store
+  /** Puts a mistake into the request queues, to test the checkers. */
+  readonly mutateRequestQueues?: RequestQueueMutation
+  /** Ends the run when it returns true for the problems found so far. */
   readonly enough?: (problems: readonly string[]) => boolean
 }
 
-/** Runs one seed from the first request to the last worker's end. */
+/** Runs one seed from the first request to the end of the last worker. */
 export async function runSeed(seed: number, options: RunOptions): Promise<SeedResult> {
   const world = new World(seed, options.listen)
   const database = openDatabase(world)
@@ -70,7 +70,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     programs,
     network,
     runs: checks.runs,
-    places: checks.places,
+    placements: checks.placements,
     serverRun: () => server.starts,
   }))
   const programs: Programs = new Programs(
@@ -94,13 +94,13 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     vault: createSimVault(),
     receiver: new Receiver(world, received => checks.webhooks.received(received)),
     programs,
-    lines: checks.lines,
-    breakLines: options.breakLines,
-    store: options.breakStore?.(database) ?? database.store,
+    requestQueues: checks.requestQueues,
+    mutateRequestQueues: options.mutateRequestQueues,
+    store: options.mutateStore?.(database) ?? database.store,
     emit: (name, fields) => {
       world.activity += 1
       checks.event(name, fields as Events[typeof name])
-      if (name === 'job.moved') noteVainTimeOut(world, workers, fields as Events['job.moved'])
+      if (name === 'job.moved') countUndeliveredTimeOut(world, workers, fields as Events['job.moved'])
     },
     crashed: () => director.restartLater(),
   })
@@ -118,7 +118,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     },
   })
   await limitAccount(database.store, limits)
-  void director.play(() => {
+  void director.run(() => {
     const endpoints = () => operator.queues
     const random = world.random('clients')
     const count = random.int(4, 7)
@@ -128,30 +128,30 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     if (operator.balanced.length > 0) clients.push(...webClients(world, network, checks, operator, director))
     new Inspector(world, network, checks, endpoints)
   })
-  const scene = () => ({
+  const runState = () => ({
     serverReady: server.ready,
     calm: director.calm,
     clientsDone: clients.every(client => client.done),
     open: network.open(),
   })
-  const look = () => (options.enough?.(world.problems) === true ? 'enough' : checks.look(scene()))
-  await passTime(world, options.settle, checks, look)
+  const inspect = () => (options.enough?.(world.problems) === true ? 'enough' : checks.inspect(runState()))
+  await passTime(world, options.settle, checks, inspect)
   await database.store.close()
   return resultOf(world, checks, server)
 }
 
-/** The account that the server would make itself, with limits. */
+/** Creates the account that the server would create itself, with limits. */
 async function limitAccount(store: Store, limits: GivenLimits): Promise<void> {
   const chosen = { deleteRunningEndpoints: false, limits }
   await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: 0, ...chosen })
 }
 
-/** The world goes on until the checks have seen enough, or found that it does not get there. */
+/** Advances the clock until the checks end the run. */
 async function passTime(
   world: World,
   settle: RunOptions['settle'],
   checks: Checks,
-  look: () => 'go on' | 'enough',
+  inspect: () => 'go on' | 'enough',
 ): Promise<void> {
   const activity = () => world.activity + world.clock.set
   await settle(activity)
@@ -160,7 +160,7 @@ async function passTime(
       await settle(activity)
       checks.settled()
     }
-    if (look() === 'enough') return
+    if (inspect() === 'enough') return
   }
 }
 
@@ -168,23 +168,23 @@ function createFleet(
   world: World,
   workers: Map<WorkerId, SimWorker>,
   logs: SimLogs,
-  around: () => Pick<Surroundings, 'network' | 'runs' | 'serverRun'> & {
-    readonly places: PlaceChecker
+  parts: () => Pick<WorkerParts, 'network' | 'runs' | 'serverRun'> & {
+    readonly placements: PlacementChecker
     readonly programs: Programs
   },
 ): MockFleet {
   const random = world.random('machine')
   const fleet: MockFleet = createMockFleet({
     onStart: async spec => {
-      const { places, programs, ...rest } = around()
-      places.started(spec)
-      const surroundings = {
+      const { placements, programs, ...rest } = parts()
+      placements.started(spec)
+      const workerParts = {
         world,
         ...rest,
         exit: (worker: WorkerId, code: number) => fleet.exit(worker, { code }),
         print: logs.append.bind(logs),
       }
-      if (spec.serves === null) workers.set(spec.workerId, new SimWorker(surroundings, spec))
+      if (spec.serves === null) workers.set(spec.workerId, new SimWorker(workerParts, spec))
       else programs.start(spec)
       if (random.chance(world.faults.start)) {
         world.count('failed starts')
@@ -194,17 +194,17 @@ function createFleet(
     },
     onTerminate: worker => {
       workers.get(worker)?.terminate()
-      around().programs.find(worker)?.terminate()
+      parts().programs.find(worker)?.terminate()
     },
     onKill: worker => {
       workers.get(worker)?.die()
-      around().programs.find(worker)?.die()
+      parts().programs.find(worker)?.die()
     },
   })
   return fleet
 }
 
-/** Those who use the applications. */
+/** The clients of the applications. */
 function webClients(
   world: World,
   network: Network,
@@ -213,14 +213,20 @@ function webClients(
   director: Director,
 ): WebClient[] {
   const random = world.random('clients of applications')
-  const parts = { world, network, lines: checks.lines, endpoints: () => operator.balanced, calm: () => director.calm }
+  const parts = {
+    world,
+    network,
+    requestQueues: checks.requestQueues,
+    endpoints: () => operator.balanced,
+    calm: () => director.calm,
+  }
   return Array.from(
     { length: random.int(2, 4) },
     (_, n) => new WebClient(parts, `web client ${n + 1}`, random.int(8, 20)),
   )
 }
 
-/** Remembers who has posted a final result for which job. */
+/** Tells the checkers which worker posted a final result for which job. */
 function noteResult(checks: Checks, { url, body }: Call): void {
   const [, , , call, worker, job] = new URL(url).pathname.split('/')
   if (call !== 'job-done' || body === undefined || !isJobId(job ?? '')) return
@@ -230,8 +236,8 @@ function noteResult(checks: Checks, { url, body }: Call): void {
   if (run !== undefined) run.posted = true
 }
 
-/** A job that was claimed for an answer which did not arrive waits for its execution timeout in vain. */
-function noteVainTimeOut(world: World, workers: Map<WorkerId, SimWorker>, move: Events['job.moved']): void {
+/** Counts time-outs of jobs whose claim never arrived at a worker. */
+function countUndeliveredTimeOut(world: World, workers: Map<WorkerId, SimWorker>, move: Events['job.moved']): void {
   const { transition, workerId, jobId } = move
   if (transition !== 'timeOut' || workerId === null) return
   if (workers.get(workerId)?.hasTaken(jobId) !== true) world.count('time-outs of jobs that no worker had')

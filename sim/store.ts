@@ -8,13 +8,13 @@ import type { World } from './world.ts'
 /** The database of a simulation, which outlives its servers. */
 export interface Database {
   readonly store: Store
-  /** The rows of a query, for checkers that look beneath the store. */
+  /** The rows of a query, for checkers that read the database itself. */
   query<Row>(sql: string, ...values: readonly (string | number)[]): Row[]
-  /** Is told of each commit that changed jobs, right after it. */
+  /** Called after each commit that changed jobs. */
   onCommit: (commit: Commit) => void
 }
 
-/** An empty database in memory whose commits fail as the world's faults say, some of them after they were made. */
+/** An empty database in memory. Its commits fail with the probabilities of the world's faults, some after they were made. */
 export function openDatabase(world: World): Database {
   const random = world.random('disk')
   const engine = new SqliteEngine({ file: ':memory:', aroundCommit: commit => around(commit) })
@@ -22,10 +22,10 @@ export function openDatabase(world: World): Database {
   const unread = engine.database.prepare(UNREAD)
   const statements = new Map<string, ReturnType<typeof engine.database.prepare>>()
   let lastRead = 0
-  const tell = (told: boolean) => {
+  const publish = (acknowledged: boolean) => {
     const changes = unread.all(lastRead) as unknown as Change[]
     lastRead = changes.at(-1)?.n ?? lastRead
-    if (changes.length > 0) database.onCommit({ changes, told })
+    if (changes.length > 0) database.onCommit({ changes, acknowledged })
   }
   const around = (commit: () => void) => {
     const { commit: before, commitAfter: after } = world.faults
@@ -35,9 +35,9 @@ export function openDatabase(world: World): Database {
       throw new Error('the simulated disk is full')
     }
     commit()
-    const silent = roll < before + after
-    tell(!silent)
-    if (!silent) return
+    const isFailedAfter = roll < before + after
+    publish(!isFailedAfter)
+    if (!isFailedAfter) return
     world.disturb('commits that failed after they were made')
     throw new Error('the simulated disk was lost after the commit')
   }

@@ -1,7 +1,7 @@
 import type { VirtualClock } from './clock.ts'
 import { fnv1a } from './random.ts'
 
-/** Everything that can be seen of a run, in its order, as one hash: two runs of a seed must have the same. */
+/** All visible steps of a run in order, as one hash. Two runs of a seed must have the same. */
 export class Trace {
   readonly #clock: VirtualClock
   readonly #listen: ((line: string) => void) | undefined
@@ -9,23 +9,23 @@ export class Trace {
   #high = 0x9e3779b9
   #lines = 0
 
-  /** @param listen is given every line */
+  /** @param listen receives every line */
   constructor(clock: VirtualClock, listen?: (line: string) => void) {
     this.#clock = clock
     this.#listen = listen
   }
 
-  /** How many things were seen. */
+  /** Number of lines. */
   get lines(): number {
     return this.#lines
   }
 
-  /** Sixteen hexadecimal digits. */
+  /** The hash as sixteen hexadecimal digits. */
   get hash(): string {
     return [this.#high, this.#low].map(part => part.toString(16).padStart(8, '0')).join('')
   }
 
-  /** Notes what is seen now. */
+  /** Adds a line with the current time. */
   add(kind: string, what: string): void {
     const line = `${this.#clock.monotonic()} ${kind} ${what}`
     this.#low = fnv1a(line, this.#low)

@@ -2,7 +2,7 @@ import { AppError } from '../src/core/errors.ts'
 import type { Vault } from '../src/ports/vault.ts'
 import { fnv1a } from './random.ts'
 
-/** A vault that keeps nothing secret but keeps every promise of the port, the same in each run. */
+/** A vault without encryption that fulfils the contract of the port, with the same values in each run. */
 export function createSimVault(): Vault {
   let sealed = 0
   return {

@@ -2,37 +2,37 @@ import { VirtualClock } from './clock.ts'
 import { SeededRandom } from './random.ts'
 import { Trace } from './trace.ts'
 
-/** What goes wrong in a run, as probabilities; all 0 once the faults stop. */
+/** Probabilities of faults; all 0 once the faults are over. */
 export interface Faults {
   /** A request does not reach the server. */
   readonly lostRequest: number
-  /** An answer does not reach its caller, and the server knows. */
+  /** A response does not reach its caller, and the server knows. */
   readonly lostAnswer: number
-  /** An answer does not reach its caller, and the server believes that it did. */
+  /** A response does not reach its caller, and the server counts it as delivered. */
   readonly vanishedAnswer: number
-  /** An answer reaches its caller, and the server believes that it did not. */
+  /** A response reaches its caller, and the server counts it as lost. */
   readonly doubtedAnswer: number
-  /** A message takes up to seconds. */
+  /** A message is delayed by up to seconds. */
   readonly delay: number
   /** A commit of the store fails. */
   readonly commit: number
   /** A commit of the store is made and reported as failed. */
   readonly commitAfter: number
-  /** A wake-up of the notifier is lost. */
+  /** A notification is lost. */
   readonly lostWake: number
-  /** A wake-up of the notifier comes up to seconds later. */
+  /** A notification is late by up to seconds. */
   readonly lateWake: number
-  /** A wake-up of the notifier comes twice. */
+  /** A notification comes twice. */
   readonly doubledWake: number
   /** The driver cannot start a worker. */
   readonly start: number
   /** A new worker misbehaves. */
   readonly worker: number
-  /** The receiver of webhooks does not answer as it should. */
+  /** The receiver of webhooks misbehaves. */
   readonly receiver: number
 }
 
-/** A world in which nothing goes wrong. */
+/** No faults. */
 export const NO_FAULTS: Faults = {
   lostRequest: 0,
   lostAnswer: 0,
@@ -49,64 +49,64 @@ export const NO_FAULTS: Faults = {
   receiver: 0,
 }
 
-/** What all parts of a simulation share. */
+/** State that all parts of a simulation share. */
 export class World {
   readonly seed: number
   readonly clock = new VirtualClock()
   readonly trace: Trace
   faults: Faults = NO_FAULTS
-  /** Every new worker ends before its first request, as with a broken image. */
+  /** Whether every new worker ends before its first request, as with a broken image. */
   crashLoop = false
-  /** No commit succeeds. */
+  /** Whether every commit fails. */
   diskBroken = false
-  /** Whether the server may change anything. */
+  /** Whether the server leads, so that it may change the store. */
   leading = true
   readonly #leadWatchers = new Set<(leading: boolean) => void>()
-  /** How long each call of the store takes. */
+  /** Duration of each call of the store, in milliseconds. */
   storeDelayMs = 0
-  /** Grows with crashes and failures of the store: what was on its way then may have happened or not. */
+  /** Grows with crashes and failures of the store: it is unknown whether operations under way took effect. */
   disturbances = 0
-  /** When the store last was slow or broken, in monotonic milliseconds. */
+  /** When the store was slow or broken last, in monotonic milliseconds. */
   #slowMs = Number.NEGATIVE_INFINITY
-  /** Mistakes of the system under test, in the order in which they were found. */
+  /** Mistakes of the system under test, in order. */
   readonly problems: string[] = []
-  /** Faults that were injected and other things worth counting, by name. */
+  /** Counts of injected faults and other events, by name. */
   readonly counts = new Map<string, number>()
-  /** Grows with everything that happens, so that one can see whether something still does. */
+  /** Grows with each piece of work, so that one can see whether work is under way. */
   activity = 0
 
-  /** @param listen is given every line of the trace */
+  /** @param listen receives every line of the trace */
   constructor(seed: number, listen?: (line: string) => void) {
     this.seed = seed
     this.trace = new Trace(this.clock, listen)
   }
 
-  /** The sequence of one actor. */
+  /** The random sequence of one actor. */
   random(name: string): SeededRandom {
     return new SeededRandom(this.seed, name)
   }
 
-  /** Counts something. */
+  /** Counts an event. */
   count(name: string): void {
     this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
   }
 
-  /** Counts a fault that leaves open what has happened. */
+  /** Counts a fault after which it is unknown whether operations took effect. */
   disturb(name: string): void {
     this.count(name)
     this.disturbances += 1
     this.trace.add('disturbance', name)
   }
 
-  /** Lets each call of the store take this long from now on, or all of them fail. */
-  troubleStore(delayMs: number, broken: boolean): void {
+  /** Makes each call of the store take this long from now on, or fail. */
+  degradeStore(delayMs: number, broken: boolean): void {
     this.#slowMs = this.clock.monotonic()
     this.storeDelayMs = delayMs
     this.diskBroken = broken
     this.trace.add('disk', `${delayMs} ms ${broken ? 'broken' : ''}`)
   }
 
-  /** Lets the server lose its lead, or have it again. */
+  /** Takes the lead from the server, or restores it. */
   lead(leading: boolean): void {
     this.#slowMs = this.clock.monotonic()
     this.leading = leading
@@ -114,18 +114,18 @@ export class World {
     for (const watcher of [...this.#leadWatchers]) watcher(leading)
   }
 
-  /** Tells of every change of {@link leading}. @returns what ends it */
+  /** Calls `watcher` at each change of {@link leading}. @returns removes the watcher */
   watchLead(watcher: (leading: boolean) => void): () => void {
     this.#leadWatchers.add(watcher)
     return () => void this.#leadWatchers.delete(watcher)
   }
 
-  /** Whether the store was slow, broken or closed to changes at some time since then; what was in its line may take a while longer. */
+  /** Whether the store was slow, broken or closed to changes since an instant; calls that waited then may take longer. */
   wasSlow(sinceMs: number): boolean {
     return this.storeDelayMs > 0 || this.diskBroken || !this.leading || this.#slowMs + 10_000 > sinceMs
   }
 
-  /** Notes a mistake of the system under test. */
+  /** Records a mistake of the system under test. */
   report(problem: string): void {
     this.trace.add('PROBLEM', problem)
     if (this.problems.length < 50) this.problems.push(`at ${this.clock.monotonic()} ms: ${problem}`)

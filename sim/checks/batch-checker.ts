@@ -2,7 +2,7 @@ import type { BatchId } from '../../src/core/ids.ts'
 import { isFinal } from '../../src/core/jobs/job.ts'
 import type { Commit } from '../ledger.ts'
 
-/** A batch as the store has it. */
+/** A batch in the store. */
 export interface BatchRow {
   readonly id: BatchId
   readonly status: 'DRAFT' | 'FINALIZED' | 'CANCELLED'
@@ -11,18 +11,18 @@ export interface BatchRow {
   readonly failed: number
 }
 
-/** So long a batch and its results stay after the last of its jobs has ended. */
-const KEPT_MS = 24 * 3_600_000
+/** Minimum retention of a batch and its results after the end of its last job. */
+const RETENTION_MS = 24 * 3_600_000
 
 interface Known {
   jobs: number
   completed: number
   failed: number
-  /** When the last of its jobs ended, on the wall. */
+  /** Wall-clock time at which the last of its jobs ended. */
   endedAtMs: number
 }
 
-/** Compares the counts of batches with the ends of their jobs, and reports claims of what was cancelled with its batch. */
+/** Compares the counts of batches with the ends of their jobs, and reports claims of jobs whose batch is cancelled. */
 export class BatchChecker {
   readonly #report: (problem: string) => void
   readonly #wall: { now(): number; latest(): number }
@@ -30,15 +30,15 @@ export class BatchChecker {
   readonly #cancelled = new Set<BatchId>()
 
   /**
-   * @param report is given one sentence per problem
-   * @param wall the clock on the wall
+   * @param report receives one sentence per problem
+   * @param wall the wall clock
    */
   constructor(report: (problem: string) => void, wall: { now(): number; latest(): number }) {
     this.#wall = wall
     this.#report = report
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const { kind, job, batch, queue, was, now } of changes) {
       if (batch === null) continue
@@ -47,7 +47,7 @@ export class BatchChecker {
       if (kind === 'insert') known.jobs += 1
       if (now === 'IN_PROGRESS' && was === 'IN_QUEUE' && queue !== '' && this.#cancelled.has(queue))
         this.#report(`job ${job} was claimed after its batch ${batch} was cancelled`)
-      // A job that is removed before its end has failed; one that is removed later goes on counting as it ended.
+      // A job that is removed before its end counts as failed. One that is removed after its end keeps its count.
       const before = was !== null && isFinal(was)
       const after = now === null || isFinal(now)
       if (before === after) continue
@@ -58,23 +58,23 @@ export class BatchChecker {
     }
   }
 
-  /** Whether it has ended so long ago that it may be removed with its jobs. */
+  /** Whether its retention is over, so that the batch and its jobs may be removed. */
   isOver(id: BatchId): boolean {
     const known = this.#batches.get(id)
     if (known === undefined || known.completed + known.failed < known.jobs) return false
-    return known.endedAtMs + KEPT_MS <= this.#wall.latest()
+    return known.endedAtMs + RETENTION_MS <= this.#wall.latest()
   }
 
-  /** A client was told that the batch is cancelled. */
+  /** The cancel of a batch was confirmed to a client. */
   cancelled(id: BatchId): void {
     this.#cancelled.add(id)
   }
 
-  /** What the store has of a batch. */
+  /** Compares a batch in the store with the changes of its jobs. */
   compare({ id, status, total, completed, failed }: BatchRow): void {
     const known = this.#batches.get(id) ?? { jobs: 0, completed: 0, failed: 0 }
     if (known.jobs > total) this.#report(`batch ${id} has ${known.jobs} jobs of ${total}`)
-    // Requests of a draft that was cancelled count as failed, and are never jobs.
+    // The requests of a cancelled draft count as failed and never become jobs.
     const neverJobs = status === 'CANCELLED' && known.jobs === 0 && completed === 0 && failed === total
     if (neverJobs || (completed === known.completed && failed === known.failed)) return
     const wanted = `${known.completed} completed and ${known.failed} failed`

@@ -13,13 +13,13 @@ export interface SeenJob {
 
 interface Followed {
   readonly endpoint: EndpointId
-  keptUntilMs: number
-  /** The end of the shortest ttl that was ever asked for: its request may come late, after a retry. */
+  retainedUntilMs: number
+  /** End of the shortest ttl that was requested at any time: its request may arrive late, after a retry. */
   askedUntilMs: number
   final: { readonly status: JobStatus; readonly result: string } | null
-  /** A retry was asked for, and may happen or have happened. */
+  /** A retry was requested, and may have happened. */
   retrying: boolean
-  /** Answers older than this were given before what is known now. */
+  /** Responses with a lower number are older than the known state. */
   since: number
   cancelledSince: number
 }
@@ -32,39 +32,39 @@ interface Submission {
 }
 
 /**
- * Holds the server to what it has told its clients: a final status and an output stay, no job vanishes early, one key is
- * one job, and what was asked for and granted is so afterwards.
+ * Checks what the server told its clients: a final status and its output stay, no job is removed early, each key belongs to
+ * one job, and a confirmed operation has taken effect.
  */
 export class ClientChecker {
   readonly #report: (problem: string) => void
   readonly #jobs = new Map<JobId, Followed>()
   readonly #submissions = new Map<string, Submission>()
-  /** Endpoints whose deletion was asked for. */
+  /** Endpoints whose deletion was requested. */
   readonly deleted = new Set<EndpointId>()
 
-  /** @param report is given one sentence per problem */
+  /** @param report receives one sentence per problem */
   constructor(report: (problem: string) => void) {
     this.#report = report
   }
 
-  /** Jobs that the server has acknowledged. */
+  /** Number of jobs that the server acknowledged. */
   get acknowledged(): number {
     return this.#jobs.size
   }
 
-  /** The ids of jobs that the server has acknowledged. */
+  /** The ids of the jobs that the server acknowledged. */
   ids(): Iterable<JobId> {
     return this.#jobs.keys()
   }
 
-  /** A client sends a submission, perhaps again. @param tag stands in its input */
+  /** A client sends a submission, maybe a retry. @param tag identifies the submission; part of its input */
   submits(endpoint: EndpointId, tag: string, key: string | null): void {
     const known = this.#submissions.get(`${endpoint} ${tag}`)
     if (known === undefined) this.#submissions.set(`${endpoint} ${tag}`, { key, sent: 1, stored: 0, first: null })
     else known.sent += 1
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const { kind, job, endpoint, input } of changes) {
       const tag = /"tag":"([^"]+)"/.exec(input)?.[1]
@@ -72,33 +72,41 @@ export class ClientChecker {
       if (kind !== 'insert' || submission === undefined) continue
       submission.stored += 1
       submission.first ??= job
-      const most = submission.key === null ? submission.sent : 1
-      if (submission.stored > most)
+      const maximum = submission.key === null ? submission.sent : 1
+      if (submission.stored > maximum)
         this.#report(`${tag} was sent ${submission.sent} times and has ${submission.stored} jobs`)
     }
   }
 
-  /** The server has acknowledged a job, which may not vanish before `keptUntilMs` on the wall. */
-  follow(id: JobId, endpoint: EndpointId, keptUntilMs: number, tag: string): void {
+  /** The server acknowledged a job. It must not be removed before the wall clock shows `retainedUntilMs`. */
+  follow(id: JobId, endpoint: EndpointId, retainedUntilMs: number, tag: string): void {
     const submission = this.#submissions.get(`${endpoint} ${tag}`)
     if (submission?.key != null && submission.first !== id) {
-      this.#report(`${tag} was answered with job ${id}, and its key belongs to job ${submission.first}`)
+      this.#report(`the response to ${tag} names job ${id}, and its key belongs to job ${submission.first}`)
     }
     if (this.#jobs.has(id)) return
     const cancelledSince = Number.POSITIVE_INFINITY
     const askedUntilMs = Number.POSITIVE_INFINITY
-    this.#jobs.set(id, { endpoint, keptUntilMs, askedUntilMs, final: null, retrying: false, since: 0, cancelledSince })
+    this.#jobs.set(id, {
+      endpoint,
+      retainedUntilMs,
+      askedUntilMs,
+      final: null,
+      retrying: false,
+      since: 0,
+      cancelledSince,
+    })
   }
 
-  /** A client has asked for another ttl, and got it or not. */
+  /** A client requested another ttl. @param granted whether the server confirmed it */
   keeps(id: JobId, untilMs: number, granted: boolean): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined) return
     if (!granted) followed.askedUntilMs = Math.min(untilMs, followed.askedUntilMs)
-    followed.keptUntilMs = granted ? untilMs : Math.min(untilMs, followed.keptUntilMs)
+    followed.retainedUntilMs = granted ? untilMs : Math.min(untilMs, followed.retainedUntilMs)
   }
 
-  /** A client was shown a job. @param order grows with each answer of the server; answers may overtake one another */
+  /** A client saw a job. @param order number of the response; responses may arrive in another order */
   saw(job: SeenJob, order: number): void {
     const followed = this.#jobs.get(job.id)
     if (followed === undefined || order < followed.since) return
@@ -120,15 +128,15 @@ export class ClientChecker {
     followed.final ??= { status: job.status, result }
   }
 
-  /** A client was told that there is no such job. */
+  /** A client got 404 for a job. */
   missed(id: JobId, wall: { latest(): number; readonly setBackMs: number }): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined || this.deleted.has(followed.endpoint)) return
-    if (wall.latest() + wall.setBackMs < followed.keptUntilMs)
-      this.#report(`job ${id} was acknowledged and has vanished`)
+    if (wall.latest() + wall.setBackMs < followed.retainedUntilMs)
+      this.#report(`job ${id} was acknowledged and was removed too early`)
   }
 
-  /** A cancel was answered with success. */
+  /** The server confirmed a cancel. */
   cancelled(id: JobId, order: number): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined) return
@@ -138,14 +146,14 @@ export class ClientChecker {
       this.#report(`job ${id} was ${final.status} before its cancel`)
   }
 
-  /** A client asks for a retry. */
+  /** A client requests a retry of the job. */
   retries(id: JobId): void {
     const followed = this.#jobs.get(id)
     if (followed !== undefined) followed.retrying = true
   }
 
-  /** A retry was answered with success. */
-  retried(id: JobId, keptUntilMs: number, order: number): void {
+  /** The server confirmed a retry. */
+  retried(id: JobId, retainedUntilMs: number, order: number): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined) return
     if (followed.final?.status === 'COMPLETED' || followed.final?.status === 'CANCELLED')
@@ -153,6 +161,6 @@ export class ClientChecker {
     if (order < followed.since) return
     followed.final = null
     followed.since = order
-    followed.keptUntilMs = Math.min(keptUntilMs, followed.askedUntilMs)
+    followed.retainedUntilMs = Math.min(retainedUntilMs, followed.askedUntilMs)
   }
 }

@@ -2,14 +2,14 @@ import type { EndpointId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
 import { transitionOf } from './job-checker.ts'
 
-/** What an endpoint has counted. */
+/** The job counters of an endpoint. */
 export interface Counters {
   readonly completed: number
   readonly failed: number
   readonly retried: number
 }
 
-/** A model of what `/health` counts: ends and second tries of jobs since the endpoint was made. */
+/** A model of the counters of `/health`: ends and retries of jobs since the endpoint was created. */
 export class CounterChecker {
   readonly #report: (problem: string) => void
   readonly #counts = new Map<EndpointId, { completed: number; failed: number; retried: number }>()
@@ -18,22 +18,22 @@ export class CounterChecker {
     this.#report = report
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const change of changes) this.#count(change)
   }
 
-  /** What the endpoint should have counted. */
+  /** The counters that the endpoint should have. */
   of(endpoint: EndpointId): Counters {
     return this.#counts.get(endpoint) ?? { completed: 0, failed: 0, retried: 0 }
   }
 
-  /** Compares with what the endpoint says. */
-  compare(endpoint: EndpointId, said: Counters, where: string): void {
+  /** Compares the counters with those that the server shows. */
+  compare(endpoint: EndpointId, shown: Counters, where: string): void {
     const counted = this.of(endpoint)
-    const wrong = (['completed', 'failed', 'retried'] as const).filter(name => counted[name] !== said[name])
+    const wrong = (['completed', 'failed', 'retried'] as const).filter(name => counted[name] !== shown[name])
     for (const name of wrong) {
-      this.#report(`endpoint ${endpoint} has ${said[name]} ${name} in ${where}, and ${counted[name]} by the changes`)
+      this.#report(`endpoint ${endpoint} has ${shown[name]} ${name} in ${where}, and ${counted[name]} by the changes`)
     }
   }
 

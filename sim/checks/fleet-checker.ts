@@ -2,7 +2,7 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { Events } from '../../src/events.ts'
 
-/** How many workers an endpoint has and may have. */
+/** The number of workers of an endpoint, and its limits. */
 export interface EndpointRow {
   readonly id: EndpointId
   readonly workers_min: number
@@ -10,45 +10,45 @@ export interface EndpointRow {
   readonly alive: number
 }
 
-/** A worker as the store has it. */
+/** A worker in the store. */
 export interface WorkerRow {
   readonly id: WorkerId
   readonly state: WorkerState
 }
 
-/** A job that its holder can do nothing about any more. */
+/** A running job whose worker has ended. */
 export interface StrandedRow {
   readonly id: string
   readonly worker_id: WorkerId
 }
 
-/** What is left when the store and the machine do not agree. */
+/** Differences between the store and the machine. */
 export interface Leftovers {
-  /** Workers that are alive in the store and whose processes do not run. */
+  /** Workers that are alive in the store but have no running process. */
   readonly ended: readonly WorkerRow[]
-  /** Jobs that are held by workers which have ended. */
+  /** Running jobs whose workers have ended. */
   readonly stranded: readonly StrandedRow[]
-  /** Workers whose processes run and that are not alive in the store. */
+  /** Workers that have a running process but are not alive in the store. */
   readonly orphans: readonly WorkerId[]
 }
 
-/** After this time the server must have noticed that a worker has ended. */
+/** Maximum time until the server detects the end of a worker. */
 const NOTICE_MS = 5_000
 
-/** Reports workers that go backwards, get jobs while they drain, are too many, or stay after their end. */
+/** Reports workers whose state moves backwards, that get jobs while they drain, exceed the max, or stay after their end. */
 export class FleetChecker {
   readonly #report: (problem: string) => void
   readonly #states = new Map<WorkerId, WorkerState>()
   readonly #before = new Map<EndpointId, { alive: number; max: number }>()
-  /** Since when something has been wrong that may be so for a moment. */
+  /** When each difference that is allowed for a short time was first seen. */
   readonly #since = new Map<string, number>()
 
-  /** @param report is given one sentence per problem */
+  /** @param report receives one sentence per problem */
   constructor(report: (problem: string) => void) {
     this.#report = report
   }
 
-  /** A worker starts; one that has ended may start again under its id, where requests insist on it. */
+  /** A worker starts. A worker that has ended may start again under its id when requests require it. */
   created({ workerId }: Events['worker.created']): void {
     this.#states.delete(workerId)
   }
@@ -64,19 +64,19 @@ export class FleetChecker {
 
   /** A worker has ended. */
   exited({ workerId, cause }: Events['worker.exited']): void {
-    // A server that ended as it started a worker again has told nobody of that.
+    // A server that ended while it started a worker again published no event for it.
     const isUnseen = cause === 'ended while the server was away'
     if (this.#states.get(workerId) === 'EXITED' && !isUnseen) this.#report(`worker ${workerId} has ended twice`)
     this.#states.set(workerId, 'EXITED')
   }
 
-  /** A worker was handed a job. */
+  /** A job was dispatched to a worker. */
   claimed(workerId: WorkerId, jobId: string): void {
     const state = this.#states.get(workerId) ?? 'STARTING'
-    if (order(state) > order('READY')) this.#report(`worker ${workerId} was handed job ${jobId} while it was ${state}`)
+    if (order(state) > order('READY')) this.#report(`worker ${workerId} got job ${jobId} while it was ${state}`)
   }
 
-  /** Compares numbers of workers with their limits, when nothing is on its way. A lowered max may be exceeded for a time. */
+  /** Compares the numbers of workers with their limits while no operation is under way. A lowered max may be exceeded for a time. */
   compare(endpoints: readonly EndpointRow[]): void {
     for (const { id, workers_max: max, alive } of endpoints) {
       const before = this.#before.get(id) ?? { alive: 0, max }
@@ -88,7 +88,7 @@ export class FleetChecker {
     }
   }
 
-  /** Looks, while the server is up, for what may be wrong for a moment but must be over soon. */
+  /** Reports differences that last longer than the server may take to correct them. Call it while the server is up. */
   lingering(nowMs: number, { ended, stranded, orphans }: Leftovers): void {
     const wrong = [
       ...ended.map(({ id, state }) => `worker ${id} is ${state} although its process has ended`),
@@ -106,7 +106,7 @@ export class FleetChecker {
     }
   }
 
-  /** After a crash or while the server is away: the time of {@link lingering} begins anew, and states are the store's. */
+  /** After a crash or while the server is down: restarts the times of {@link lingering} and takes the states from the store. */
   resync(workers: readonly WorkerRow[]): void {
     this.#since.clear()
     for (const { id, state } of workers) this.#states.set(id, state)

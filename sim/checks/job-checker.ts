@@ -3,19 +3,19 @@ import { isFinal, isLegal, type JobStatus, type Transition } from '../../src/cor
 import type { Events } from '../../src/events.ts'
 import type { Change, Commit } from '../ledger.ts'
 
-/** What is known of a job from the changes that were committed. */
+/** The state of a job by the committed changes. */
 export interface KnownJob {
   readonly id: JobId
   readonly endpointId: EndpointId
   status: JobStatus
-  /** The holder while it runs, the last holder while it waits. */
+  /** The holder while it runs, the last holder while it is queued. */
   worker: WorkerId | null
   attempt: number
-  /** Removed by its ttl, its retention, or with its endpoint. */
+  /** Whether it was removed by its ttl, its retention, or with its endpoint. */
   gone: boolean
 }
 
-/** The transitions that a change of a job's state can be; a purge looks like a cancel. */
+/** The transition that a change of a job makes; a purge counts as a cancel. */
 export function transitionOf({ was, now, was_lost, lost }: Change): Transition | null {
   if (was === null || now === null || was === now) return null
   if (now === 'IN_PROGRESS') return 'claim'
@@ -28,26 +28,26 @@ export function transitionOf({ was, now, was_lost, lost }: Change): Transition |
 }
 
 /**
- * Follows every job through the commits of the store and the events of the server, and reports what must not be: moves
- * that the table does not have, two holders at once, outcomes from somebody else, two fates, jobs that vanish, events
- * that tell of nothing, and commits that nobody is told of.
+ * Follows every job through the commits of the store and the events of the server. Reports transitions
+ * that are not allowed, two holders at once, results from a worker that is not the holder, jobs that are removed early, events
+ * without a commit, and commits without an event.
  */
 export class JobChecker {
   readonly jobs = new Map<JobId, KnownJob>()
   readonly #report: (problem: string) => void
   readonly #latestMs: () => number
   readonly #isBatchOver: (batch: BatchId) => boolean
-  /** Changes that an event has yet to tell of. */
-  readonly #untold = new Map<JobId, Change[]>()
-  /** Results that have reached the server, as `<worker> <job>`. */
+  /** Committed changes whose event has not come yet. */
+  readonly #unpublished = new Map<JobId, Change[]>()
+  /** Results that reached the server, as `<worker> <job>`. */
   readonly #posted = new Set<string>()
-  /** Workers whose jobs were taken back after their end. */
+  /** Workers that ended and whose jobs were requeued. */
   readonly #lost = new Set<WorkerId>()
 
   /**
-   * @param report is given one sentence per problem
-   * @param latestMs the latest that the clock on the wall has shown
-   * @param isBatchOver whether a batch may go by now, and its jobs with it
+   * @param report receives one sentence per problem
+   * @param latestMs the latest time that the wall clock has shown
+   * @param isBatchOver whether the retention of a batch and its jobs is over
    */
   constructor(report: (problem: string) => void, latestMs: () => number, isBatchOver: (batch: BatchId) => boolean) {
     this.#isBatchOver = isBatchOver
@@ -55,81 +55,84 @@ export class JobChecker {
     this.#latestMs = latestMs
   }
 
-  /** A worker's final result has reached the server. */
+  /** The final result of a worker reached the server. */
   posted(worker: WorkerId, job: JobId): void {
     this.#posted.add(`${worker} ${job}`)
   }
 
-  /** The server has seen that this worker has ended. */
+  /** The server detected that this worker has ended. */
   lost(worker: WorkerId): void {
     this.#lost.add(worker)
   }
 
-  /** The store has committed something. */
-  committed({ changes, told }: Commit): void {
+  /** The store committed changes. */
+  committed({ changes, acknowledged }: Commit): void {
     for (const change of changes) {
       this.#apply(change)
-      if (!told || !isTold(change)) continue
-      const untold = this.#untold.get(change.job)
-      if (untold === undefined) this.#untold.set(change.job, [change])
-      else untold.push(change)
+      if (!acknowledged || !hasEvent(change)) continue
+      const unpublished = this.#unpublished.get(change.job)
+      if (unpublished === undefined) this.#unpublished.set(change.job, [change])
+      else unpublished.push(change)
     }
   }
 
-  /** An event says that a job was accepted. */
+  /** The event that a job was accepted. */
   accepted({ jobId }: Events['job.accepted']): void {
     const change = this.#nextOf(jobId)
-    if (change?.kind !== 'insert') this.#report(`job ${jobId} was said to be accepted, and was not stored then`)
+    if (change?.kind !== 'insert') this.#report(`job ${jobId} has an event that it was accepted, and was not stored`)
   }
 
-  /** An event says that a job has moved. */
+  /** The event that a job has another status. */
   moved({ jobId, transition, from, to, workerId, attempt }: Events['job.moved']): void {
     const what = `${transition} of job ${jobId} from ${from} to ${to}`
     if (!isLegal(transition, from, to)) this.#report(`${what} is not in the table of transitions`)
     const change = this.#nextOf(jobId)
     if (change === undefined) {
-      this.#report(`${what} was told and never stored`)
+      this.#report(`${what} has an event and was never stored`)
       return
     }
     const { was, worker } = change
-    // With its endpoint a job is cancelled and removed in one.
+    // A job that goes with its endpoint is cancelled and removed in one change.
     const now = goesWithEndpoint(change) ? 'CANCELLED' : change.now
     const name = transition === 'purge' ? 'cancel' : transition
     if (was !== from || now !== to || transitionOf({ ...change, now }) !== name || worker !== workerId) {
-      this.#report(`${what} by ${workerId} was told, and ${change.kind} from ${was} to ${now} by ${worker} was stored`)
+      this.#report(
+        `the event says ${what} by ${workerId}, and ${change.kind} from ${was} to ${now} by ${worker} was stored`,
+      )
     }
-    if (change.attempt !== attempt) this.#report(`${what} was told with attempt ${attempt}, not ${change.attempt}`)
+    if (change.attempt !== attempt)
+      this.#report(`the event says ${what} with attempt ${attempt}, not ${change.attempt}`)
   }
 
-  /** An event says that a job is gone by its ttl or its retention. */
+  /** The event that a job was removed by its ttl or its retention. */
   expired({ jobId, from }: Events['job.expired']): void {
     const change = this.#nextOf(jobId)
-    if (change?.kind !== 'delete') this.#report(`job ${jobId} was said to have expired, and was not removed then`)
-    else if (change.was !== from) this.#report(`job ${jobId} has expired as ${change.was}, and is said to be ${from}`)
+    if (change?.kind !== 'delete') this.#report(`job ${jobId} has an event that it expired, and was not removed`)
+    else if (change.was !== from) this.#report(`job ${jobId} expired as ${change.was}, and its event says ${from}`)
   }
 
-  /** A server has ended in the middle of things: what it did not tell is never told. */
-  serverGone(): void {
-    this.#untold.clear()
+  /** The server ended: it publishes no event for its last commits. */
+  serverEnded(): void {
+    this.#unpublished.clear()
   }
 
-  /** Nothing is on its way: every change must have been told. */
+  /** No operation is under way: every change must have had its event. */
   settled(): void {
-    for (const [id, [change]] of this.#untold) {
-      this.#report(`job ${id}: no event has told of its ${change!.kind} from ${change!.was} to ${change!.now}`)
+    for (const [id, [change]] of this.#unpublished) {
+      this.#report(`job ${id}: there was no event for its ${change!.kind} from ${change!.was} to ${change!.now}`)
     }
-    this.#untold.clear()
+    this.#unpublished.clear()
   }
 
-  /** Jobs that have no fate yet. */
+  /** Jobs that have not ended yet. */
   unfinished(): KnownJob[] {
     return [...this.jobs.values()].filter(job => !job.gone && !isFinal(job.status))
   }
 
   #nextOf(id: JobId): Change | undefined {
-    const untold = this.#untold.get(id)
-    const change = untold?.shift()
-    if (untold?.length === 0) this.#untold.delete(id)
+    const unpublished = this.#unpublished.get(id)
+    const change = unpublished?.shift()
+    if (unpublished?.length === 0) this.#unpublished.delete(id)
     return change
   }
 
@@ -141,7 +144,7 @@ export class JobChecker {
       if (change.now !== 'IN_QUEUE' || attempt !== 0) this.#report(`job ${id} began as ${change.now}`)
       this.jobs.set(id, { id, endpointId, status: 'IN_QUEUE', worker: null, attempt: 0, gone: false })
     } else if (job === undefined || job.gone) {
-      this.#report(`job ${id}, which is not there, was changed`)
+      this.#report(`job ${id}, which was removed or never stored, was changed`)
     } else if (kind === 'delete') {
       if (goesWithEndpoint(change)) job.status = 'CANCELLED'
       const mayGo = change.batch !== null && this.#isBatchOver(change.batch)
@@ -161,7 +164,7 @@ export class JobChecker {
     const what = `${transition} of job ${job.id} from ${was} to ${now}`
     if (was === now) {
       if (worker !== change.was_worker || change.attempt !== change.was_attempt)
-        this.#report(`job ${job.id} has gone from ${change.was_worker} to ${worker} while it stayed ${now}`)
+        this.#report(`job ${job.id} changed its worker from ${change.was_worker} to ${worker} while it stayed ${now}`)
       return
     }
     if (transition === null || !isLegal(transition, was!, now!)) {
@@ -170,14 +173,13 @@ export class JobChecker {
     }
     this.#checkAttempt(change, what, transition)
     if (transition === 'claim' && worker !== null && this.#lost.has(worker))
-      this.#report(`${what} gave the job to ${worker}, who was lost`)
+      this.#report(`${what} dispatched the job to ${worker}, which was lost`)
     if (transition === 'retry' && (worker !== null || change.output !== null || change.error !== null))
-      this.#report(`${what} has kept what the last attempt left`)
+      this.#report(`${what} kept the result of the last attempt`)
     if (transition !== 'finish') return
     if (worker !== change.was_worker)
       this.#report(`${what} came from ${worker}, but its holder was ${change.was_worker}`)
-    if (!this.#posted.has(`${worker} ${job.id}`))
-      this.#report(`${what} is said to be from ${worker}, who sent no result`)
+    if (!this.#posted.has(`${worker} ${job.id}`)) this.#report(`${what} has worker ${worker}, which sent no result`)
   }
 
   #checkAttempt({ was_attempt, attempt, was_lost, lost }: Change, what: string, transition: Transition): void {
@@ -189,13 +191,13 @@ export class JobChecker {
   }
 }
 
-/** A change of the expiry alone is told by nothing, and a job that had ended by its endpoint's event when it goes with that. */
-function isTold(change: Change): boolean {
+/** Whether a change has an event. One of the expiry alone has none, and an ended job that is removed with its endpoint has none of its own. */
+function hasEvent(change: Change): boolean {
   if (change.kind === 'update') return change.was !== change.now
   return change.kind === 'insert' || change.endpoint_there === 1 || !isFinal(change.was!)
 }
 
-/** Whether a job that was not done is removed because its endpoint was deleted. */
+/** Whether a job that had not ended is removed because its endpoint was deleted. */
 export function goesWithEndpoint({ kind, was, endpoint_there }: Change): boolean {
   return kind === 'delete' && endpoint_there === 0 && was !== null && !isFinal(was)
 }

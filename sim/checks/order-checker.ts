@@ -2,34 +2,34 @@ import type { BatchId, EndpointId, JobId, WorkerId } from '../../src/core/ids.ts
 import { isSuspect } from '../../src/core/jobs/job.ts'
 import type { Change, Commit } from '../ledger.ts'
 
-interface Waiting {
+interface QueuedJob {
   readonly job: JobId
   readonly low: 0 | 1
   readonly queue: BatchId | ''
-  /** It was lost twice: it runs alone, and workers with jobs pass it by. */
+  /** It was lost twice, so it runs alone: workers that have jobs skip it. */
   suspect: boolean
-  /** Grows with each submission and retry. A job that is taken back keeps it. */
+  /** Grows with each submission and retry. A requeued job keeps it. */
   readonly place: number
   readonly queuedAtMs: number
-  /** Batches that were served since it waits. */
+  /** Batches whose requests were claimed while it waited. */
   readonly passedBy: Set<BatchId>
   expiresAtMs: number
 }
 
 /**
- * Reports claims that jump the queue: first in, first out, jobs of low priority after all others. A batch has a queue of its
- * own, and whoever waits elsewhere is passed by one of its requests at most.
+ * Reports claims out of order: first in, first out, jobs of low priority after all others. Each batch has its own queue;
+ * a job of the endpoint's queue is passed by one request of each batch at most.
  */
 export class OrderChecker {
   readonly #report: (problem: string) => void
   readonly #wall: { latest(): number; readonly setBackMs: number }
   readonly #mayNotHave: (worker: WorkerId, job: JobId) => boolean
-  readonly #queues = new Map<EndpointId, Map<JobId, Waiting>>()
-  readonly #places = new Map<JobId, Waiting>()
+  readonly #queues = new Map<EndpointId, Map<JobId, QueuedJob>>()
+  readonly #places = new Map<JobId, QueuedJob>()
 
   /**
-   * @param wall the clock on the wall
-   * @param mayNotHave whether a worker has yet to stop its last attempt of a job
+   * @param wall the wall clock
+   * @param mayNotHave whether a worker has not stopped its last attempt of a job yet
    */
   constructor(
     report: (problem: string) => void,
@@ -41,7 +41,7 @@ export class OrderChecker {
     this.#mayNotHave = mayNotHave
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     const claimed = changes.filter(isClaim)
     const here = new Set(claimed.map(({ job }) => job))
@@ -51,38 +51,40 @@ export class OrderChecker {
     }
   }
 
-  /** Jobs that wait at an endpoint, the first to be claimed first. */
-  waiting(endpoint: EndpointId): JobId[] {
+  /** The queued jobs of an endpoint, in the order in which they are to be claimed. */
+  queuedJobs(endpoint: EndpointId): JobId[] {
     const waiting = [...(this.#queues.get(endpoint)?.values() ?? [])]
     return waiting.sort((a, b) => a.low - b.low || a.place - b.place).map(({ job }) => job)
   }
 
-  /** Jobs of this commit are left out: the rows of one statement come in any order. */
+  /** Ignores the other jobs of this commit: the rows of one statement come in any order. */
   #checkClaim({ job, endpoint, n, worker }: Change, here: ReadonlySet<JobId>): void {
     const mine = this.#places.get(job)
     if (mine === undefined) return
     for (const other of this.#queues.get(endpoint)?.values() ?? []) {
       if (other.suspect || here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low)
         continue
-      // Where the clock was set back, and the server started anew before it had caught up, nobody knows which was first.
-      const isSure = other.queuedAtMs + this.#wall.setBackMs <= mine.queuedAtMs
+      // The order is unknown when the clock was set back and the server restarted before the clock had caught up.
+      const isOrderKnown = other.queuedAtMs + this.#wall.setBackMs <= mine.queuedAtMs
       const isBefore =
-        other.low < mine.low || (!mine.suspect && other.queue === mine.queue && other.place < mine.place && isSure)
+        other.low < mine.low ||
+        (!mine.suspect && other.queue === mine.queue && other.place < mine.place && isOrderKnown)
       const isPassed = !mine.suspect && other.queue === '' && mine.queue !== '' && other.low === mine.low
       if ((!isBefore && !isPassed) || this.#mayNotHave(worker!, other.job)) continue
-      if (isBefore) this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was there first`)
+      if (isBefore)
+        this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was first in the queue`)
       else this.#pass(other, mine.queue as BatchId, n)
     }
   }
 
-  #pass({ job, passedBy }: Waiting, batch: BatchId, n: number): void {
+  #pass({ job, passedBy }: QueuedJob, batch: BatchId, n: number): void {
     if (passedBy.has(batch)) this.#report(`job ${job} was passed (change ${n}) by a second request of batch ${batch}`)
     passedBy.add(batch)
   }
 
   #note(change: Change): void {
     const { kind, job, endpoint, was, now, n, queued_at_ms: queuedAtMs, expires_at_ms: expiresAtMs } = change
-    const queue = this.#queues.get(endpoint) ?? new Map<JobId, Waiting>()
+    const queue = this.#queues.get(endpoint) ?? new Map<JobId, QueuedJob>()
     this.#queues.set(endpoint, queue)
     const isNew = kind === 'insert' || was === 'FAILED' || was === 'TIMED_OUT'
     if (isNew && now === 'IN_QUEUE') {

@@ -1,24 +1,24 @@
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
 
-/** Holds purges to their answers: nothing that waited before waits after it, and as many jobs have gone as it says. */
+/** Checks the responses to purges: no job that was queued before is queued after it, and the number of removed jobs is right. */
 export class PurgeChecker {
   readonly #report: (problem: string) => void
   readonly #latestMs: () => number
-  /** When each waiting job has come into its line, as the number of a change. */
+  /** The change that put each queued job into its queue. */
   readonly #since = new Map<JobId, Change>()
   readonly #cancelled: Change[] = []
 
   /**
-   * @param report is given one sentence per problem
-   * @param latestMs the latest that the clock on the wall has shown
+   * @param report receives one sentence per problem
+   * @param latestMs the latest time that the wall clock has shown
    */
   constructor(report: (problem: string) => void, latestMs: () => number) {
     this.#latestMs = latestMs
     this.#report = report
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const change of changes) {
       if (change.now !== 'IN_QUEUE') this.#since.delete(change.job)
@@ -30,12 +30,12 @@ export class PurgeChecker {
     }
   }
 
-  /** A purge was answered. @param before the last change before it was asked for; @param removed how many it says */
+  /** The server responded to a purge. @param before last change before its request; @param removed number in the response */
   answered(endpoint: EndpointId, before: number, removed: number): void {
     for (const [job, { n, endpoint: of, expires_at_ms: expiresAtMs }] of this.#since) {
-      // What is past its ttl is no job any more, though its row may be there for a moment.
+      // A job past its ttl counts as removed, although its row may stay for a short time.
       const wasThere = of === endpoint && n <= before && expiresAtMs > this.#latestMs()
-      if (wasThere) this.#report(`job ${job} waits after a purge of its endpoint ${endpoint}`)
+      if (wasThere) this.#report(`job ${job} is still queued after a purge of its endpoint ${endpoint}`)
     }
     const cancelled = this.#cancelled.filter(({ n, endpoint: of }) => of === endpoint && n > before).length
     if (removed > cancelled)

@@ -6,14 +6,14 @@ import type { Database } from '../store.ts'
 
 const WORKERS = `SELECT placement FROM workers WHERE state <> 'EXITED' ORDER BY id`
 
-/** Reports an account that has more than its limits say. All that there is belongs to one account. */
+/** Reports an account that exceeds its limits. The simulator has only one account. */
 export class QuotaChecker {
   readonly #report: (problem: string) => void
   readonly #database: Pick<Database, 'query'>
   readonly #limits: GivenLimits
-  /** Jobs that wait since they were submitted. Those that come back from a worker, or are retried, are let in whatever the limit. */
+  /** Queued jobs that were never claimed. Requeued and retried jobs are accepted whatever the limit. */
   readonly #fresh = new Set<JobId>()
-  readonly #told = new Set<string>()
+  readonly #reported = new Set<string>()
 
   constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, limits: GivenLimits) {
     this.#report = report
@@ -21,17 +21,17 @@ export class QuotaChecker {
     this.#limits = limits
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const { kind, job, was, now } of changes) {
       if (kind === 'insert' && now === 'IN_QUEUE') this.#fresh.add(job)
       else if (was !== now) this.#fresh.delete(job)
     }
-    this.#compare('jobs that wait', this.#fresh.size, this.#limits.queuedJobs)
+    this.#compare('queued jobs', this.#fresh.size, this.#limits.queuedJobs)
   }
 
-  /** Looks at the workers. */
-  look(): void {
+  /** Checks the workers and their GPUs. */
+  inspect(): void {
     const workers = this.#database.query<{ placement: string | null }>(WORKERS)
     this.#compare('workers', workers.length, this.#limits.workers)
     const gpus = workers.flatMap(({ placement }) =>
@@ -41,8 +41,8 @@ export class QuotaChecker {
   }
 
   #compare(what: string, count: number, limit: number | null | undefined): void {
-    if (limit == null || count <= limit || this.#told.has(what)) return
-    this.#told.add(what)
+    if (limit == null || count <= limit || this.#reported.has(what)) return
+    this.#reported.add(what)
     this.#report(`the account has ${count} ${what}, and its limit is ${limit}`)
   }
 }

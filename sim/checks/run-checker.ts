@@ -2,53 +2,53 @@ import type { JobId, WorkerId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
 import { transitionOf } from './job-checker.ts'
 
-/** What came of one chunk. */
+/** The delivery of one chunk to the server. */
 export interface ChunkFate {
-  /** `kept` when the server said so. */
+  /** `kept` when the server confirmed it. */
   state: 'sent' | 'kept' | 'unsure'
-  /** It was sent again, and the server could not know that it was the same. */
+  /** It was sent twice, and the server could not recognize it. */
   twice: boolean
 }
 
-/** One time that a worker has worked on a job. */
+/** One run of a job by a worker. */
 export interface JobRun {
-  /** Known from its outputs and chunks. */
+  /** Identifies the run in its outputs and chunks. */
   readonly nonce: string
   readonly job: JobId
   readonly worker: WorkerId
-  /** By number, from 1. */
+  /** In order; the first one has number 1. */
   readonly chunks: ChunkFate[]
-  /** A result of it has reached the server. */
+  /** Whether its result reached the server. */
   posted: boolean
-  /** The job was taken from it before its end. */
+  /** Whether the worker lost the job before the end of the run. */
   interrupted: boolean
 }
 
-/** What the checker of runs asks about workers. */
-export interface WorkerSight {
-  /** Whether the worker lives and works on a job that it rightly believes to be its own. */
+/** What the checker reads about workers. */
+export interface WorkerView {
+  /** Whether the worker is alive and runs a job that the server must know it to have. */
   readonly holds: (worker: WorkerId, job: JobId) => boolean
 }
 
-/** Knows every run of a job by a worker. Reports two at once that no rule allows, and outputs that no run has made. */
+/** Records every run of a job by a worker. Reports two runs at once that are not allowed, and outputs that no run sent. */
 export class RunChecker {
   readonly #report: (problem: string) => void
-  readonly #sight: WorkerSight
+  readonly #view: WorkerView
   readonly #runs = new Map<string, JobRun>()
   readonly #ofJob = new Map<JobId, JobRun[]>()
-  /** Who claimed a job last, since its last submission or retry. */
+  /** The worker that claimed each job last, since its submission or last retry. */
   readonly #holders = new Map<JobId, WorkerId>()
-  /** Who holds a job now. */
+  /** The current holder of each job. */
   readonly #holds = new Map<JobId, WorkerId>()
 
-  constructor(report: (problem: string) => void, sight: WorkerSight) {
+  constructor(report: (problem: string) => void, view: WorkerView) {
     this.#report = report
-    this.#sight = sight
+    this.#view = view
   }
 
-  /** A worker begins to work on a job. */
+  /** A worker starts to run a job. */
   began(job: JobId, worker: WorkerId, nonce: string): JobRun {
-    // One that the server has taken back before it began.
+    // The server may have requeued the job before the run started.
     const interrupted = this.#holds.get(job) !== worker
     const run = { nonce, job, worker, chunks: [], posted: false, interrupted }
     this.#runs.set(nonce, run)
@@ -56,12 +56,12 @@ export class RunChecker {
     return run
   }
 
-  /** The run with this mark. */
+  /** The run with this nonce. */
   find(nonce: unknown): JobRun | undefined {
     return typeof nonce === 'string' ? this.#runs.get(nonce) : undefined
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const change of changes) {
       const transition = transitionOf(change)
@@ -77,8 +77,8 @@ export class RunChecker {
 
   #checkClaim({ job, worker }: Change): void {
     const before = this.#holders.get(job)
-    if (before !== undefined && before !== worker && this.#sight.holds(before, job)) {
-      this.#report(`job ${job} was given to worker ${worker} while worker ${before} works on it`)
+    if (before !== undefined && before !== worker && this.#view.holds(before, job)) {
+      this.#report(`job ${job} was dispatched to worker ${worker} while worker ${before} runs it`)
     }
     this.#holders.set(job, worker!)
   }
@@ -96,7 +96,7 @@ export class RunChecker {
   }
 }
 
-/** The mark of the run in the text of an output, at whatever depth. */
+/** The nonce of the run in the text of an output, at any depth. */
 export function nonceOf(output: string | null): string | null {
   return /"nonce":"([^"]+)"/.exec(output ?? '')?.[1] ?? null
 }

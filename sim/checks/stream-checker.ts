@@ -2,7 +2,7 @@ import type { JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import type { JobRun } from './run-checker.ts'
 
-/** What chunks of simulated workers say. */
+/** A chunk of a simulated worker. */
 export interface Chunk {
   readonly job: JobId
   readonly nonce: string
@@ -10,17 +10,17 @@ export interface Chunk {
   readonly chunk: number
 }
 
-/** How an answer of a stream came about. */
+/** What may have happened to chunks on their way to the reader. */
 export interface Circumstances {
-  /** Chunks that the server believes to have been delivered may have been lost since the last answer. */
+  /** Chunks may be lost that the server counts as delivered since the last response. */
   readonly missed: boolean
-  /** The server could not know, or not keep, that the chunks of the last answer were delivered. */
+  /** The server may not know, or may not have stored, that the chunks of the last response were delivered. */
   readonly repeated: boolean
 }
 
 /**
- * Follows what one reader gets of a job's stream. Reports chunks that come twice, are missing, come in another order or
- * after the end, and an end that comes before the last chunk.
+ * Follows what one reader of a job's stream gets. Reports chunks that come twice, are missing, come out of order or
+ * after the end, and an end before the last chunk.
  */
 export class StreamChecker {
   readonly #report: (problem: string) => void
@@ -33,30 +33,30 @@ export class StreamChecker {
   #missed = false
   #repeats = false
 
-  /** @param find the run with a mark */
+  /** @param find finds a run by its nonce */
   constructor(job: JobId, report: (problem: string) => void, find: (nonce: unknown) => JobRun | undefined) {
     this.#job = job
     this.#report = report
     this.#find = find
   }
 
-  /** How many chunks of the latest run have come. */
+  /** Number of the last chunk of the latest run. */
   get last(): number {
     return this.#last
   }
 
-  /** The job was queued again by its client: everything begins anew. */
+  /** The client retried the job: its stream starts again. */
   retried(): void {
     this.#ended = null
   }
 
-  /** Something about the next chunks is not the server's fault. */
+  /** The server is not responsible for lost or repeated chunks in what comes next. */
   excuse({ missed, repeated }: Circumstances): void {
     this.#missed ||= missed
     this.#repeats ||= repeated
   }
 
-  /** Chunks and the status that came with them; null where the form of the answer has none. */
+  /** The reader got chunks. @param status the status that came with them; null for a form without one */
   got(chunks: readonly Chunk[], status: JobStatus | null): void {
     if (chunks.length > 0 && this.#ended !== null && !this.#repeats) {
       this.#report(`the stream of job ${this.#job} goes on after it was ${this.#ended}`)
@@ -68,7 +68,7 @@ export class StreamChecker {
     if (status !== null && isFinal(status)) this.#ended = status
   }
 
-  /** The job was completed by this run, and its stream was read to the end. */
+  /** This run completed the job, and the stream was read to its end. */
   completed(nonce: string | null): void {
     const run = this.#find(nonce)
     if (run === undefined || run.interrupted || this.#missed) return
@@ -83,7 +83,7 @@ export class StreamChecker {
       return
     }
     if (run !== this.#run) {
-      if (this.#over.has(nonce)) this.#report(`the stream of job ${job} goes back to a run before`)
+      if (this.#over.has(nonce)) this.#report(`the stream of job ${job} goes back to an earlier run`)
       if (this.#run !== null) this.#over.add(this.#run.nonce)
       this.#run = run
       this.#last = 0
@@ -94,7 +94,7 @@ export class StreamChecker {
       if (twice) return
     } else if (!this.#missed && !run.interrupted) this.#checkGap(run, this.#last, chunk)
     this.#last = chunk
-    // What comes from here on was not lost on the way that was excused.
+    // The excuse covers only chunks before this one.
     this.#missed = false
   }
 

@@ -4,10 +4,10 @@ import type { Received } from '../faults/receiver.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'
 
-/** Tries of one delivery at most. */
+/** Maximum number of attempts of one delivery. */
 const TRIES = 3
 
-/** An end of a job that its receiver has to be told of. */
+/** An end of a job that its webhook must report. */
 interface End {
   readonly job: JobId
   readonly url: string
@@ -27,17 +27,17 @@ const DELIVERIES = `SELECT id, job_id, job_status, state, url,
   (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = webhook_deliveries.id) AS tries FROM webhook_deliveries`
 
 /**
- * Reports ends of jobs that their receiver is not told of, told of in other words than the client, or told of after the
- * delivery was over.
+ * Reports ends of jobs that have no delivery, whose payload differs from what the client saw, or that are delivered after the
+ * delivery had ended.
  */
 export class WebhookChecker {
   readonly #report: (problem: string) => void
   readonly #database: Pick<Database, 'query'>
   readonly #ends = new Map<JobId, End[]>()
-  /** What a receiver has said 200 to, by delivery. */
+  /** Deliveries to which the receiver responded with 200. */
   readonly #accepted = new Set<string>()
   readonly #payloads = new Map<string, string>()
-  /** Final states as clients have seen them, by job. */
+  /** Final states that clients saw, by job. */
   readonly #seen = new Map<JobId, Set<string>>()
 
   constructor(report: (problem: string) => void, database: Pick<Database, 'query'>) {
@@ -45,12 +45,12 @@ export class WebhookChecker {
     this.#database = database
   }
 
-  /** How many ends there were that a receiver had to be told of. */
+  /** Number of ends that a webhook had to report. */
   get ends(): number {
     return [...this.#ends.values()].flat().length
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const { kind, job, was, now, webhook, endpoint_there } of changes) {
       if (webhook === null || was === null || isFinal(was)) continue
@@ -65,13 +65,13 @@ export class WebhookChecker {
     }
   }
 
-  /** A client was shown a final state by `status`. */
+  /** A client saw a final state in a response of `status`. */
   saw(job: JobId, text: string): void {
     const seen = this.#seen.get(job) ?? new Set()
     this.#seen.set(job, seen.add(text))
   }
 
-  /** A call has come to the receiver. */
+  /** The receiver got a request. */
   received({ url, headers, body, accepted }: Received): void {
     const id = headers['webhook-id'] ?? ''
     const [row] = this.#database.query<DeliveryRow>(`${DELIVERIES} WHERE id = ?`, id)
@@ -86,7 +86,7 @@ export class WebhookChecker {
     if (!headers['webhook-signature']?.startsWith('v1,')) this.#report(`delivery ${id} was sent without a signature`)
     const ends = this.#ends.get(payload.id) ?? []
     if (row.job_id !== payload.id || !ends.some(({ status }) => status === payload.status)) {
-      this.#report(`delivery ${id} tells of an end of job ${payload.id} as ${payload.status} that was not`)
+      this.#report(`delivery ${id} reports an end of job ${payload.id} as ${payload.status} that did not happen`)
     }
     const before = this.#payloads.get(id)
     if (before !== undefined && before !== body) this.#report(`delivery ${id} says ${body} after ${before}`)
@@ -94,26 +94,27 @@ export class WebhookChecker {
     if (accepted) this.#accepted.add(id)
   }
 
-  /** What is still to be sent. */
+  /** Deliveries that are not over. */
   pending(): string[] {
     const rows = this.#database.query<DeliveryRow>(`${DELIVERIES} WHERE state = 'PENDING' ORDER BY id`)
     return rows.map(({ id, tries }) => `delivery ${id} waits after ${tries} tries`)
   }
 
-  /** At the end each receiver must know, or its three tries must have failed. */
+  /** At the end of a run each end is delivered, or all its attempts have failed. */
   atRest(): void {
     for (const [job, ends] of this.#ends) {
       const rows = this.#rows(job)
       if (rows.length !== ends.length)
         this.#report(`job ${job} had ${ends.length} ends, and has ${rows.length} deliveries`)
       for (const { id, state, tries } of rows) {
-        if (state === 'DELIVERED' && !this.#accepted.has(id)) this.#report(`delivery ${id} is done, but nobody took it`)
+        if (state === 'DELIVERED' && !this.#accepted.has(id))
+          this.#report(`delivery ${id} is DELIVERED, but its receiver did not accept it`)
         if (state === 'FAILED' && tries !== TRIES) this.#report(`delivery ${id} was given up after ${tries} tries`)
       }
       const payloads = rows.flatMap(({ id }) => this.#payloads.get(id) ?? [])
       if (payloads.length !== ends.length) continue
       for (const text of this.#seen.get(job) ?? []) {
-        if (!payloads.includes(text)) this.#report(`job ${job} was shown as ${text}, its receiver was told ${payloads}`)
+        if (!payloads.includes(text)) this.#report(`a client saw job ${job} as ${text}, its receiver got ${payloads}`)
       }
     }
   }

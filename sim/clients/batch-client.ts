@@ -1,10 +1,10 @@
 import { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
-import { BatchStory } from './batch-story.ts'
+import { BatchScenario } from './batch-scenario.ts'
 import { Calls } from './calls.ts'
 import type { ClientParts } from './client.ts'
 
-/** An application that hands over its requests in batches. */
+/** An application that submits its requests in batches. */
 export class BatchClient {
   readonly #parts: ClientParts
   readonly #random: SeededRandom
@@ -32,16 +32,16 @@ export class BatchClient {
       await this.#life.sleep(this.#random.int(1_000, 45_000))
       this.#left -= 1
       this.#following += 1
-      void this.#tell(number)
+      void this.#follow(number)
     }
   }
 
-  async #tell(number: number): Promise<void> {
+  async #follow(number: number): Promise<void> {
     const { world, checks, endpoints } = this.#parts
     const tag = `batch-${number}`
     const random = world.random(tag)
     const endpoint = () => random.pick(endpoints())
-    await new BatchStory({ world, checks, endpoint, calls: this.#calls, life: this.#life, random }, tag).tell()
+    await new BatchScenario({ world, checks, endpoint, calls: this.#calls, life: this.#life, random }, tag).run()
     this.#following -= 1
   }
 }

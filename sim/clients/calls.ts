@@ -5,15 +5,15 @@ import { API_KEY } from '../server.ts'
 
 const TIMEOUT_MS = 100_000
 
-/** What a request may carry. */
-export interface Asking {
+/** Optional parts of a request. */
+export interface CallOptions {
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
   readonly onPart?: (text: string, mark: number) => void
 }
 
-/** The public operations of endpoints, as one client calls them. */
+/** The public operations of endpoints for one client. */
 export class Calls {
   readonly #network: Network
   readonly #who: string
@@ -25,18 +25,18 @@ export class Calls {
     this.#life = life
   }
 
-  /** Asks for something below `/v2/{endpoint}`. */
-  get(endpoint: EndpointId, operation: string, asking: Asking = {}): Promise<Reply> {
-    return this.#ask('GET', endpoint, operation, asking)
+  /** Sends GET to `/v2/{endpoint}/{operation}`. */
+  get(endpoint: EndpointId, operation: string, options: CallOptions = {}): Promise<Reply> {
+    return this.#send('GET', endpoint, operation, options)
   }
 
-  /** Changes something below `/v2/{endpoint}`. */
-  post(endpoint: EndpointId, operation: string, asking: Asking = {}): Promise<Reply> {
-    return this.#ask('POST', endpoint, operation, asking)
+  /** Sends POST to `/v2/{endpoint}/{operation}`. */
+  post(endpoint: EndpointId, operation: string, options: CallOptions = {}): Promise<Reply> {
+    return this.#send('POST', endpoint, operation, options)
   }
 
-  #ask(method: 'GET' | 'POST', endpoint: EndpointId, operation: string, asking: Asking): Promise<Reply> {
-    const { headers = {}, timeoutMs = TIMEOUT_MS, ...rest } = asking
+  #send(method: 'GET' | 'POST', endpoint: EndpointId, operation: string, options: CallOptions): Promise<Reply> {
+    const { headers = {}, timeoutMs = TIMEOUT_MS, ...rest } = options
     return this.#network.send({
       who: this.#who,
       method,

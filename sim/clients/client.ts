@@ -5,19 +5,19 @@ import type { Network } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
 import { Calls } from './calls.ts'
-import { JobStory } from './job-story.ts'
+import { JobScenario } from './job-scenario.ts'
 import { drawPlan } from './plan.ts'
 
-/** What a client needs. */
+/** What a client uses. */
 export interface ClientParts {
   readonly world: World
   readonly network: Network
   readonly checks: Checks
-  /** The endpoints that there are at the moment. */
+  /** The queue endpoints that exist now. */
   readonly endpoints: () => readonly EndpointId[]
 }
 
-/** An application that uses the public job operations: it submits jobs and follows each to its end. */
+/** An application that submits jobs through the public operations and follows each to its end. */
 export class SimClient {
   readonly #parts: ClientParts
   readonly #name: string
@@ -27,7 +27,7 @@ export class SimClient {
   #left: number
   #following = 0
 
-  /** @param jobs how many jobs it submits */
+  /** @param jobs number of jobs that it submits */
   constructor(parts: ClientParts, name: string, jobs: number) {
     this.#parts = parts
     this.#name = name
@@ -38,7 +38,7 @@ export class SimClient {
     void this.#main()
   }
 
-  /** Whether all its jobs are submitted, and their ends seen. */
+  /** Whether all its jobs are submitted and have ended. */
   get done(): boolean {
     return this.#left === 0 && this.#following === 0
   }
@@ -63,11 +63,11 @@ export class SimClient {
     const plan = drawPlan(this.#random, `${this.#name.replace(' ', '-')}-${number}`)
     const random = world.random(plan.tag)
     const endpoint = () => random.pick(endpoints())
-    const story = new JobStory({ world, checks, endpoint, calls: this.#calls, life: this.#life, random }, plan)
-    return story.tell()
+    const scenario = new JobScenario({ world, checks, endpoint, calls: this.#calls, life: this.#life, random }, plan)
+    return scenario.run()
   }
 
-  /** After a purge nothing waits any more that waited when it was asked for. */
+  /** Purges the queue of an endpoint. */
   async #purge(): Promise<void> {
     const { checks, endpoints, world } = this.#parts
     const endpoint = this.#random.pick(endpoints())

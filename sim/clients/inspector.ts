@@ -6,7 +6,7 @@ import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
 import { Calls } from './calls.ts'
 
-/** Somebody who looks on: asks how endpoints are and why jobs wait. The checkers look at the answers on their way. */
+/** A client that polls the health of endpoints and why jobs wait. The checkers see the responses in the network. */
 export class Inspector {
   readonly #random: SeededRandom
   readonly #life: Life
@@ -27,7 +27,7 @@ export class Inspector {
     for (;;) {
       await this.#life.sleep(this.#random.int(500, 4_000))
       const endpoint = this.#random.pick(this.#endpoints())
-      const [job] = this.#checks.waiting(endpoint)
+      const [job] = this.#checks.queuedJobs(endpoint)
       if (job !== undefined) await this.#calls.get(endpoint, `explain/${job}`)
       else
         await this.#calls.get(

@@ -6,36 +6,36 @@ import type { World } from '../world.ts'
 import type { Calls } from './calls.ts'
 import { STREAM_SHAPES, type StreamShape } from './stream-reader.ts'
 
-/** What the story of a job needs. */
-export interface StoryParts {
+/** What the scenario of a job uses. */
+export interface ScenarioParts {
   readonly world: World
   readonly checks: Checks
   readonly calls: Calls
   readonly life: Life
   readonly random: SeededRandom
-  /** An endpoint that is there. */
+  /** Picks an endpoint that exists. */
   readonly endpoint: () => EndpointId
 }
 
-/** What a client means to do with one job. */
+/** What a client does with one job. */
 export interface JobPlan {
   readonly kind: 'run' | 'runsync' | 'openai'
-  /** Stands in the input, to know the job by. */
+  /** Identifies the job; part of its input. */
   readonly tag: string
   readonly body: string
   /** Its Idempotency-Key. */
   readonly key: string | null
   readonly ttlMs: number | undefined
-  /** When to cancel it, after it was accepted. */
+  /** When to cancel it, counted from its acknowledgement; null for never. */
   readonly cancelAfterMs: number | null
-  /** Another ttl, and when to ask for it. */
+  /** Another ttl, and when to request it. */
   readonly newTtl: { readonly ms: number; readonly afterMs: number } | null
-  /** How often to retry it where it fails. */
+  /** Maximum number of retries when it fails. */
   readonly retries: number
   readonly follow: 'status' | 'status-sync' | StreamShape
-  /** Whether to read the OpenAI answer as it is made. */
+  /** Whether to read the OpenAI response as a stream. */
   readonly streamed: boolean
-  /** How long to wait for the answer of a runsync; undefined for the default. */
+  /** `wait` of a `runsync`, in milliseconds; undefined for the default. */
   readonly waitMs: number | undefined
 }
 

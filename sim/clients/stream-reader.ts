@@ -7,7 +7,7 @@ import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
 import type { Calls } from './calls.ts'
 
-/** The forms in which a stream can be had. */
+/** The forms of a stream. */
 export const STREAM_SHAPES = ['envelope', 'array', 'events'] as const
 /** One of {@link STREAM_SHAPES}. */
 export type StreamShape = (typeof STREAM_SHAPES)[number]
@@ -21,20 +21,20 @@ export interface StreamParts {
   readonly checker: StreamChecker
 }
 
-/** How the Python client waits for one part; longer than the server holds it. */
+/** Timeout of the Python client for one part; longer than the long poll of the server. */
 const TIMEOUT_MS = 10_000
-/** After this time the server knows of a connection that was hung up, and hands nothing to it any more. */
+/** Maximum time until the server detects a closed connection and delivers nothing more to it. */
 const HUNG_UP_MS = 5_000
 
-/** Reads a job's stream in one of its forms, asks again after each break, and hands what it gets to a checker. */
+/** Reads a job's stream in one of its forms, continues after each lost connection, and passes all chunks to a checker. */
 export class StreamReader {
   readonly #parts: StreamParts
   readonly #endpoint: EndpointId
   readonly #job: JobId
   readonly #shape: StreamShape
-  /** The state of the world when the last part that came was asked for. */
+  /** Number of disturbances when the last received part was requested. */
   #mark: number
-  #doubted = false
+  #isUncertain = false
 
   constructor(parts: StreamParts, endpoint: EndpointId, job: JobId, shape: StreamShape) {
     this.#parts = parts
@@ -44,7 +44,7 @@ export class StreamReader {
     this.#mark = parts.world.disturbances
   }
 
-  /** Reads to the end: the final status was told, the job is gone, or, in the form without a status, nothing came. */
+  /** Reads until the final status comes, the job is gone, or, in the form without a status, a response is empty. */
   async read(): Promise<'ended' | 'gone' | 'empty'> {
     for (;;) {
       const outcome = await (this.#shape === 'events' ? this.#readEvents() : this.#readOnce())
@@ -55,16 +55,16 @@ export class StreamReader {
   async #readOnce(): Promise<'ended' | 'gone' | 'empty' | 'more'> {
     const { calls, world } = this.#parts
     const accept = this.#shape === 'array' ? 'application/json' : '*/*'
-    const asking = { headers: { accept }, timeoutMs: TIMEOUT_MS }
+    const options = { headers: { accept }, timeoutMs: TIMEOUT_MS }
     const mark = world.disturbances
-    const reply = await calls.get(this.#endpoint, `stream/${this.#job}`, asking)
+    const reply = await calls.get(this.#endpoint, `stream/${this.#job}`, options)
     const refused = await this.#refused(reply)
     if (refused !== null) return refused
     if (!reply.ok) return 'more'
     const parsed = JSON.parse(reply.text) as Item[] | { stream: Item[]; status: JobStatus }
     const [items, status] = Array.isArray(parsed) ? [parsed, null] : [parsed.stream, parsed.status]
     this.#got(items, status, mark)
-    this.#doubted = reply.loss === 'doubted'
+    this.#isUncertain = reply.loss === 'doubted'
     if (status === null) return items.length === 0 ? 'empty' : 'more'
     return isFinal(status) ? 'ended' : 'more'
   }
@@ -87,19 +87,19 @@ export class StreamReader {
     const headers = { accept: 'text/event-stream' }
     const reply = await calls.get(this.#endpoint, `stream/${this.#job}`, { headers, timeoutMs, onPart })
     if (ended) return 'ended'
-    // Whatever was on its way when the connection broke is lost.
+    // Chunks that were under way when the connection broke are lost.
     if (!reply.ok) checker.excuse({ missed: true, repeated: true })
     const refused = await this.#refused(reply)
     await life.sleep(random.int(100, 3_000))
     return refused ?? 'more'
   }
 
-  /** What to do where there is no part; null where there is one. */
+  /** What to do after a response without a part; null when it has one. */
   async #refused(reply: Reply): Promise<'gone' | 'more' | null> {
     const { life, random, checker, world } = this.#parts
     if (reply.ok && reply.status === 200) return null
     if (reply.ok && reply.status === 404) return 'gone'
-    if (reply.ok && reply.status < 500) world.report(`a stream was answered with ${reply.status} ${reply.text}`)
+    if (reply.ok && reply.status < 500) world.report(`a stream got ${reply.status} ${reply.text}`)
     if (!reply.ok && (reply.loss === 'vanished' || reply.why === 'timeout'))
       checker.excuse({ missed: true, repeated: false })
     await life.sleep(!reply.ok && reply.why === 'timeout' ? HUNG_UP_MS : random.int(100, 3_000))
@@ -108,12 +108,12 @@ export class StreamReader {
 
   #got(items: readonly Item[], status: JobStatus | null, mark: number): void {
     const { world, checker } = this.#parts
-    checker.excuse({ missed: false, repeated: this.#doubted || world.disturbances !== this.#mark })
+    checker.excuse({ missed: false, repeated: this.#isUncertain || world.disturbances !== this.#mark })
     const chunks = items.map(({ output }) => output)
     checker.got(chunks, status)
     world.count(`streams: ${this.#shape}`)
     this.#mark = mark
-    this.#doubted = false
+    this.#isUncertain = false
   }
 }
 

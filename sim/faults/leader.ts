@@ -1,12 +1,12 @@
 import type { Leader } from '../../src/ports/leader.ts'
 import type { World } from '../world.ts'
 
-/** A leader that, for a while, does not know whether it leads; nobody else takes the lead meanwhile. */
+/** A leader that sometimes does not know whether it leads. No other server takes the lead meanwhile. */
 export function createFaultyLeader(world: World): Leader {
   return {
     isLeader: () => world.leading,
     async confirm() {
-      // What was to be changed with something that has happened already stays as it was.
+      // A change that belongs to something that has happened already is not made.
       if (!world.leading) world.disturbances += 1
       return world.leading
     },

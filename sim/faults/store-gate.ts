@@ -2,15 +2,15 @@ import type { Store } from '../../src/ports/store/store.ts'
 import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
 
-/** Where a server will end: at its `writes`-th change of the store from now, just before it or just after it. */
+/** Where the server crashes: just before or just after its `writes`-th change of the store from now. */
 export interface CrashPoint {
   readonly writes: number
   readonly when: 'before' | 'after'
 }
 
 /**
- * A server's way to the store. It is cut when the server ends, it can be made to end the server, and it can be slow: then
- * calls wait for one another as at a busy disk.
+ * The store of one run of the server. It closes when the server ends, it can crash the server, and it can be slow: then
+ * calls wait for each other as at a busy disk.
  */
 export class StoreGate {
   readonly store: Store
@@ -20,7 +20,7 @@ export class StoreGate {
   #point: { writes: number; readonly when: 'before' | 'after' } | null = null
   #freeAtMs = 0
 
-  /** @param crash ends the server */
+  /** @param crash crashes the server */
   constructor(world: World, store: Store, life: Life, crash: () => void) {
     this.#world = world
     this.#life = life
@@ -45,7 +45,7 @@ export class StoreGate {
 
   async #call(name: string, run: () => Promise<unknown>): Promise<unknown> {
     this.#world.activity += 1
-    const waitMs = this.#inLine()
+    const waitMs = this.#queueDelayMs()
     if (waitMs > 0) await this.#life.sleep(waitMs)
     const crash = !READS.has(name) && this.#reached()
     if (crash === 'before') this.#crash()
@@ -56,8 +56,8 @@ export class StoreGate {
     return new Promise(() => {})
   }
 
-  /** How long a call waits for those before it; the order of calls stays. */
-  #inLine(): number {
+  /** How long a call waits for earlier ones; calls keep their order. */
+  #queueDelayMs(): number {
     const nowMs = this.#world.clock.monotonic()
     this.#freeAtMs = Math.max(nowMs, this.#freeAtMs) + this.#world.storeDelayMs
     return this.#freeAtMs - nowMs
@@ -75,7 +75,7 @@ export class StoreGate {
 
 type Method = (...args: unknown[]) => Promise<unknown>
 
-/** Methods that change nothing; a crash at one of them is like a crash between two changes. */
+/** Methods that change nothing. A crash at one of them equals a crash between two changes. */
 const READS: ReadonlySet<string> = new Set([
   ...['find', 'locate', 'nextDeadline', 'pending', 'list', 'snapshot', 'ids', 'findByName', 'read'],
   ...[

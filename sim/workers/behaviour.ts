@@ -1,34 +1,34 @@
 import type { SeededRandom } from '../random.ts'
 
-/** How a simulated worker goes about its work. */
+/** How a simulated worker behaves. */
 export interface Behaviour {
   readonly name: string
-  /** The Python SDK gives a result up when it cannot reach the server, the old one has no stop poll; ours insists. */
+  /** The Python SDK drops a result when it cannot reach the server, its old version has no stop poll, and our SDK keeps retrying. */
   readonly sdk: 'python' | 'old python' | 'runyard'
-  /** How many jobs it runs at once. */
+  /** Maximum number of jobs at a time. */
   readonly concurrency: number
-  /** Its jobs take so many times longer. */
+  /** Factor on the duration of its jobs. */
   readonly slowness: number
-  /** From its start to its first request. */
+  /** Time from its start to its first request. */
   readonly bootMs: number
   readonly crash: 'never' | 'at start' | 'with a job' | 'in a job' | 'after a post'
-  /** How often it posts a result. */
+  /** How many times it posts each result. */
   readonly posts: 0 | 1 | 2
-  /** Stops a job when it is told to; else it works on and posts all the same. */
+  /** Whether it stops a job on request. Otherwise it goes on and posts the result. */
   readonly obeysStops: boolean
-  /** Ends when it is asked to; else it has to be killed. */
+  /** Whether it ends on SIGTERM. Otherwise it must be killed. */
   readonly obeysTerm: boolean
-  /** Asks to be replaced after each third job. */
+  /** Whether it requests its replacement after every third job. */
   readonly refreshes: boolean
-  /** Its handler blocks the loop: while one job runs the others wait, and no answer is read. Pings go on. */
+  /** Whether its handler blocks the loop: while one job runs, the others wait and no response is read. Pings go on. */
   readonly blocks: boolean
-  /** Lets go of a job in the middle of it, asks for others, and posts its result in the end. */
+  /** Whether it forgets a job while it runs, takes others, and posts the result in the end. */
   readonly forgets: boolean
-  /** After so many jobs it asks for no more, and pings for ever. */
+  /** Number of jobs after which it takes no more and only pings. */
   readonly zombieAfter: number
-  /** Its pings go on after its end, with the jobs that it had. */
+  /** Whether its pings go on after its end, with the jobs that it had. */
   readonly orphanPings: boolean
-  /** Sends a progress update after the result, too. */
+  /** Whether it sends a progress update after the result. */
   readonly lateProgress: boolean
 }
 
@@ -61,9 +61,9 @@ const BAD: readonly Traits[] = [
   { name: 'stubborn', obeysStops: false, obeysTerm: false, slowness: 2 },
 ]
 
-/** Draws what kind of worker one will be. @param badness the probability of one that misbehaves */
-export function drawBehaviour(random: SeededRandom, badness: number): Behaviour {
-  const traits = random.pick(random.chance(badness) ? BAD : GOOD)
+/** Draws the behaviour of a new worker. @param faultProbability probability of a faulty one */
+export function drawBehaviour(random: SeededRandom, faultProbability: number): Behaviour {
+  const traits = random.pick(random.chance(faultProbability) ? BAD : GOOD)
   return {
     sdk: 'python',
     concurrency: 1,

@@ -6,7 +6,7 @@ import type { Behaviour } from './behaviour.ts'
 const TAKE_TIMEOUT_MS = 90_000
 const POST_TIMEOUT_MS = 600_000
 
-/** Whose calls they are. */
+/** The worker that calls. */
 export interface Caller {
   readonly id: WorkerId
   readonly sdk: Behaviour['sdk']
@@ -15,7 +15,7 @@ export interface Caller {
   readonly network: Network
 }
 
-/** The six calls of the worker protocol, with the headers and addresses of an SDK. */
+/** The calls of the worker protocol, with the headers and addresses of an SDK. */
 export class Protocol {
   readonly #caller: Caller
 
@@ -23,7 +23,7 @@ export class Protocol {
     this.#caller = caller
   }
 
-  /** Asks for jobs. */
+  /** Takes jobs. */
   take(free: number, busy: boolean): Promise<Reply> {
     const url = this.#takeUrl()
     const running = `&job_in_progress=${busy ? 1 : 0}`
@@ -32,12 +32,12 @@ export class Protocol {
     return this.#get(`${batch}&batch_size=${free}${running}`, TAKE_TIMEOUT_MS, this.#caller.life)
   }
 
-  /** Asks which jobs to stop. */
+  /** Polls for jobs to stop. */
   stops(): Promise<Reply> {
     return this.#get(this.#takeUrl().replace('/job-take/', '/job-stop/'), TAKE_TIMEOUT_MS, this.#caller.life)
   }
 
-  /** Says which jobs it works on. @param life whose ping it is: that of a process of its own may outlive the worker */
+  /** Sends a ping with the jobs that the worker runs. @param life the process that pings; it may outlive the worker */
   ping(jobs: readonly JobId[], life: Life): Promise<Reply> {
     const list = jobs.length === 0 ? '' : `&job_id=${encodeURIComponent(jobs.join(','))}`
     const url = this.#caller.env.RUNPOD_WEBHOOK_PING!.replace('$RUNPOD_POD_ID', this.#caller.id)

@@ -1,33 +1,33 @@
 import type { SeededRandom } from '../random.ts'
 
-/** How a simulated server behaves. Times count from its start. */
+/** How a simulated HTTP server of a worker behaves. Times count from its start. */
 export interface WebBehaviour {
   readonly name: string
-  /** Until it listens. */
+  /** Time until it listens. */
   readonly bootMs: number
-  /** For how long it then answers 204 to health checks. */
+  /** How long it then responds to health checks with 204. */
   readonly initialMs: number
-  /** Its answers take so many times longer. */
+  /** Factor on the duration of its requests. */
   readonly slowness: number
   readonly crash: 'never' | 'at start' | 'in a request'
-  /** Breaks some connections before it answers. */
+  /** Whether it breaks some connections before the response. */
   readonly breaks: boolean
-  /** Answers some requests with 500. */
+  /** Whether it responds to some requests with 500. */
   readonly errs: boolean
-  /** Never answers some requests. */
+  /** Whether it never responds to some requests. */
   readonly hangs: boolean
-  /** Refuses connections for a while. */
-  readonly deafFromMs: number
-  readonly deafForMs: number
-  /** Whether its health checks are answered all the same. */
-  readonly deafToRequestsOnly: boolean
-  /** Answers 503 to health checks for a while, and serves on. */
-  readonly illFromMs: number
-  readonly illForMs: number
-  readonly neverWell: boolean
-  /** Ends when it is asked to; else it has to be killed. */
+  /** When it starts to refuse connections, and for how long. */
+  readonly refusesFromMs: number
+  readonly refusesForMs: number
+  /** Whether its health checks still succeed meanwhile. */
+  readonly refusesRequestsOnly: boolean
+  /** When it starts to respond to health checks with 503, and for how long; it serves requests meanwhile. */
+  readonly unhealthyFromMs: number
+  readonly unhealthyForMs: number
+  readonly neverHealthy: boolean
+  /** Whether it ends on SIGTERM. Otherwise it must be killed. */
   readonly obeysTerm: boolean
-  /** Ends after its last request, when it is asked to; else in the middle of them. */
+  /** Whether it finishes its requests before it ends on SIGTERM. */
   readonly graceful: boolean
 }
 
@@ -46,16 +46,21 @@ const BAD: readonly Traits[] = [
   { name: 'breaking server', breaks: true },
   { name: 'erring server', errs: true },
   { name: 'hanging server', hangs: true },
-  { name: 'deaf server', deafFromMs: 4_000, deafForMs: 9_000 },
-  { name: 'deaf server with a good ear for health', deafFromMs: 4_000, deafForMs: 9_000, deafToRequestsOnly: true },
-  { name: 'server that is ill at times', illFromMs: 5_000, illForMs: 15_000 },
-  { name: 'server that is never well', neverWell: true },
+  { name: 'deaf server', refusesFromMs: 4_000, refusesForMs: 9_000 },
+  {
+    name: 'deaf server with a good ear for health',
+    refusesFromMs: 4_000,
+    refusesForMs: 9_000,
+    refusesRequestsOnly: true,
+  },
+  { name: 'server that is ill at times', unhealthyFromMs: 5_000, unhealthyForMs: 15_000 },
+  { name: 'server that is never well', neverHealthy: true },
   { name: 'stubborn server', obeysTerm: false },
 ]
 
-/** Draws what kind of server one will be. @param badness the probability of one that misbehaves */
-export function drawWebBehaviour(random: SeededRandom, badness: number): WebBehaviour {
-  const traits = random.pick(random.chance(badness) ? BAD : GOOD)
+/** Draws the behaviour of a new server. @param faultProbability probability of a faulty one */
+export function drawWebBehaviour(random: SeededRandom, faultProbability: number): WebBehaviour {
+  const traits = random.pick(random.chance(faultProbability) ? BAD : GOOD)
   return {
     bootMs: random.int(50, 1_500),
     initialMs: random.chance(0.3) ? random.int(100, 2_000) : 0,
@@ -64,14 +69,14 @@ export function drawWebBehaviour(random: SeededRandom, badness: number): WebBeha
     breaks: false,
     errs: false,
     hangs: false,
-    neverWell: false,
+    neverHealthy: false,
     obeysTerm: true,
     graceful: true,
-    deafFromMs: 0,
-    deafForMs: 0,
-    deafToRequestsOnly: false,
-    illFromMs: 0,
-    illForMs: 0,
+    refusesFromMs: 0,
+    refusesForMs: 0,
+    refusesRequestsOnly: false,
+    unhealthyFromMs: 0,
+    unhealthyForMs: 0,
     ...traits,
   }
 }

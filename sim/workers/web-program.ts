@@ -6,7 +6,7 @@ import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
 import { drawWebBehaviour, type WebBehaviour } from './web-behaviour.ts'
 
-/** How a request to a program fails before its answer begins. */
+/** A request to a program failed before its response began. */
 export class ConnectionProblem extends Error {
   readonly kind: 'unreachable' | 'broken'
 
@@ -16,29 +16,29 @@ export class ConnectionProblem extends Error {
   }
 }
 
-/** What a program is asked for. */
+/** A request to a program. */
 export interface WebCall {
-  /** Comes back in the answer. */
+  /** Comes back in the response. */
   readonly nonce: string
-  /** How long the answer takes. */
+  /** How long the response takes. */
   readonly ms: number
   readonly signal: AbortSignal
 }
 
-/** What a program answers. */
-export interface WebAnswer {
+/** The response of a program. */
+export interface WebResponse {
   readonly status: number
   readonly text: string
 }
 
-/** What a program can do to the world around it. */
-export interface WebSurroundings {
+/** What a program uses. */
+export interface WebProgramParts {
   readonly world: World
-  /** Its process ends by itself. */
+  /** Ends its process. */
   readonly exit: (worker: WorkerId, code: number) => void
 }
 
-/** A refused connection is noticed at once, or almost. */
+/** Time until a refused connection is detected, in milliseconds. */
 const REFUSAL_MS = 1
 const NOBODY_LISTENS: HealthAnswer = { problem: 'nothing listens there', refused: true }
 
@@ -48,25 +48,25 @@ export class WebProgram {
   readonly endpoint: string
   readonly behaviour: WebBehaviour
   readonly life: Life
-  /** Since when each health check was answered 200, in monotonic milliseconds; null while they are not. */
-  wellSinceMs: number | null = null
-  /** The first health check that was answered 200. */
-  firstWellMs: number | null = null
-  /** When its process has ended. */
+  /** Since when health checks get 200, in monotonic milliseconds; null while they do not. */
+  healthySinceMs: number | null = null
+  /** Time of the first health check that got 200, in monotonic milliseconds. */
+  firstHealthyMs: number | null = null
+  /** When its process ended. */
   endedMs: number | null = null
-  /** When it was asked to end. */
+  /** When it got SIGTERM. */
   terminatedMs: number | null = null
-  readonly #around: WebSurroundings
+  readonly #parts: WebProgramParts
   readonly #random: SeededRandom
   readonly #startMs: number
   #open = 0
   #served = 0
 
-  constructor(around: WebSurroundings, { workerId, endpointId }: WorkerSpec) {
-    const { world } = around
+  constructor(parts: WebProgramParts, { workerId, endpointId }: WorkerSpec) {
+    const { world } = parts
     this.id = workerId
     this.endpoint = endpointId
-    this.#around = around
+    this.#parts = parts
     this.#random = world.random(`program ${workerId}`)
     const drawn = drawWebBehaviour(this.#random, world.faults.worker)
     this.behaviour = world.crashLoop ? { ...drawn, name: 'broken server', crash: 'at start', bootMs: 500 } : drawn
@@ -76,29 +76,29 @@ export class WebProgram {
     world.trace.add('program', `${workerId} starts as ${this.behaviour.name}`)
     this.life.onEnd(() => {
       this.endedMs = world.clock.monotonic()
-      this.wellSinceMs = null
+      this.healthySinceMs = null
     })
     if (this.behaviour.crash === 'at start') this.life.after(this.behaviour.bootMs, () => this.#exit(1))
   }
 
-  /** What it answers to a health check. */
+  /** Its result for a health check. */
   health(): HealthAnswer {
-    const nowMs = this.#around.world.clock.monotonic()
-    const answer = this.#health(nowMs - this.#startMs)
-    const isWell = 'status' in answer && answer.status === 200
-    if (!isWell) this.wellSinceMs = null
+    const nowMs = this.#parts.world.clock.monotonic()
+    const result = this.#health(nowMs - this.#startMs)
+    const isHealthy = 'status' in result && result.status === 200
+    if (!isHealthy) this.healthySinceMs = null
     else {
-      this.wellSinceMs ??= nowMs
-      this.firstWellMs ??= nowMs
+      this.healthySinceMs ??= nowMs
+      this.firstHealthyMs ??= nowMs
     }
-    return answer
+    return result
   }
 
-  /** Answers one request. @throws ConnectionProblem, or the reason of the signal */
-  serve({ nonce, ms, signal }: WebCall): Promise<WebAnswer> {
-    const { world } = this.#around
+  /** Serves one request. @throws ConnectionProblem, or the reason of the signal */
+  serve({ nonce, ms, signal }: WebCall): Promise<WebResponse> {
+    const { world } = this.#parts
     const { behaviour, life } = this
-    const result = Promise.withResolvers<WebAnswer>()
+    const result = Promise.withResolvers<WebResponse>()
     const fail = (kind: 'unreachable' | 'broken') => result.reject(new ConnectionProblem(kind))
     if (!this.#listens()) {
       world.clock.after(REFUSAL_MS, () => fail('unreachable'))
@@ -128,49 +128,49 @@ export class WebProgram {
     return result.promise
   }
 
-  /** It is asked to end. */
+  /** It gets SIGTERM. */
   terminate(): void {
     if (!this.behaviour.obeysTerm || this.terminatedMs !== null) return
-    this.terminatedMs = this.#around.world.clock.monotonic()
+    this.terminatedMs = this.#parts.world.clock.monotonic()
     this.#endWhenDone()
   }
 
-  /** It has been killed. */
+  /** It is killed. */
   die(): void {
     this.life.end()
   }
 
-  /** Whether requests reach it, however well it is. */
+  /** Whether it accepts connections. */
   #listens(): boolean {
-    const { bootMs, deafFromMs, deafForMs } = this.behaviour
+    const { bootMs, refusesFromMs, refusesForMs } = this.behaviour
     if (this.life.over || this.terminatedMs !== null) return false
-    const ageMs = this.#around.world.clock.monotonic() - this.#startMs
+    const ageMs = this.#parts.world.clock.monotonic() - this.#startMs
     if (ageMs < bootMs) return false
-    return ageMs < deafFromMs || ageMs >= deafFromMs + deafForMs || this.#isCalm()
+    return ageMs < refusesFromMs || ageMs >= refusesFromMs + refusesForMs || this.#isCalm()
   }
 
   #health(ageMs: number): HealthAnswer {
-    const { bootMs, initialMs, illFromMs, illForMs, neverWell, deafToRequestsOnly } = this.behaviour
+    const { bootMs, initialMs, unhealthyFromMs, unhealthyForMs, neverHealthy, refusesRequestsOnly } = this.behaviour
     if (this.life.over || this.terminatedMs !== null || ageMs < bootMs) return NOBODY_LISTENS
-    if (!deafToRequestsOnly && !this.#listens()) return NOBODY_LISTENS
-    if (neverWell) return { status: 503 }
+    if (!refusesRequestsOnly && !this.#listens()) return NOBODY_LISTENS
+    if (neverHealthy) return { status: 503 }
     if (ageMs < bootMs + initialMs) return { status: 204 }
-    if (ageMs >= illFromMs && ageMs < illFromMs + illForMs && !this.#isCalm()) return { status: 503 }
+    if (ageMs >= unhealthyFromMs && ageMs < unhealthyFromMs + unhealthyForMs && !this.#isCalm()) return { status: 503 }
     return { status: 200 }
   }
 
-  /** Once the faults are over, nothing new goes wrong in it. */
+  /** Whether the faults are over: it then misbehaves no more. */
   #isCalm(): boolean {
-    return this.#around.world.faults.worker === 0
+    return this.#parts.world.faults.worker === 0
   }
 
-  /** A server that ends in order serves what it has. */
+  /** Ends after its open requests when it is graceful; otherwise at once. */
   #endWhenDone(): void {
     if (this.#open === 0 || !this.behaviour.graceful) this.#exit(0)
   }
 
   #exit(code: number): void {
-    const { world, exit } = this.#around
+    const { world, exit } = this.#parts
     if (this.life.over) return
     world.trace.add('program', `${this.id} exits with ${code}`)
     if (code !== 0) world.count('program crashes')

@@ -9,45 +9,46 @@ import { type Behaviour, drawBehaviour } from './behaviour.ts'
 import { Handler, type HeldJob, type JobInput } from './handler.ts'
 import { Protocol } from './protocol.ts'
 
-/** What a worker can do to the world around it. */
-export interface Surroundings {
+/** What a worker uses. */
+export interface WorkerParts {
   readonly world: World
   readonly network: Network
   readonly runs: RunChecker
   readonly serverRun: () => number
-  /** Its process ends by itself. */
+  /** Ends its process. */
   readonly exit: (worker: WorkerId, code: number) => void
   readonly print: (worker: WorkerId, line: string, jobId: JobId) => void
 }
 
-/** After this time somebody has had enough of a worker that does nothing. */
-const PATIENCE_MS = 150_000
+/** How long a worker that takes no jobs stays before it exits. */
+const IDLE_LIMIT_MS = 150_000
+/** How long pings go on after the end of their worker. */
 const ORPHAN_MS = 60_000
 
-/** A worker that speaks the real protocol. */
+/** A simulated worker that uses the real worker protocol. */
 export class SimWorker {
   readonly id: WorkerId
   readonly behaviour: Behaviour
   readonly life: Life
-  readonly #around: Surroundings
+  readonly #parts: WorkerParts
   readonly #env: Readonly<Record<string, string>>
   readonly #protocol: Protocol
   readonly #handler: Handler
   readonly #random: SeededRandom
   readonly #jobs = new Map<JobId, HeldJob>()
   readonly #taken = new Set<JobId>()
-  /** Jobs of an answer that has come and is not read yet. */
+  /** Jobs of a response that has arrived and is not read yet. */
   #inbox: readonly TakenJob[] = []
-  /** Resolves when the job that blocks the loop is over. */
+  /** Resolves when the job that blocks the loop has ended. */
   #blockedBy: Promise<void> = Promise.resolve()
   #terminated = false
   #loops = 0
   #finished = 0
 
-  constructor(around: Surroundings, spec: WorkerSpec) {
-    const { world, network, runs, serverRun } = around
+  constructor(parts: WorkerParts, spec: WorkerSpec) {
+    const { world, network, runs, serverRun } = parts
     this.id = spec.workerId
-    this.#around = around
+    this.#parts = parts
     this.#env = spec.protocolEnv
     this.#random = world.random(`worker ${spec.workerId}`)
     const drawn = drawBehaviour(this.#random, world.faults.worker)
@@ -64,7 +65,7 @@ export class SimWorker {
       runs,
       serverRun,
       calm: () => world.faults.worker === 0,
-      print: (line, job) => around.print(worker, line, job),
+      print: (line, job) => parts.print(worker, line, job),
       count: what => world.count(what),
       exit: code => this.#exit(code),
     })
@@ -73,35 +74,35 @@ export class SimWorker {
     void this.#main()
   }
 
-  /** It is asked to end. */
+  /** It gets SIGTERM. */
   terminate(): void {
     if (!this.behaviour.obeysTerm || this.#terminated) return
     this.#terminated = true
-    // Before its loops run the default of the signal ends it.
+    // Before its loops run, the default action of the signal ends it.
     if (this.#loops === 0) this.#exit(143)
     else void this.#endWhenDone()
   }
 
-  /** Whether this job has ever reached it. */
+  /** Whether it ever got this job. */
   hasTaken(job: JobId): boolean {
     return this.#taken.has(job)
   }
 
-  /** Whether it works on this job, and the server has no reason to believe otherwise. */
+  /** Whether it runs this job, and the server has no reason to assume otherwise. */
   holds(job: JobId): boolean {
     if (this.life.over) return false
-    return this.#jobs.get(job)?.excused === false || this.#inbox.some(({ id }) => id === job)
+    return this.#jobs.get(job)?.maybeUnknown === false || this.#inbox.some(({ id }) => id === job)
   }
 
-  /** It has been killed. */
+  /** It is killed. */
   die(): void {
     this.life.end()
   }
 
   async #main(): Promise<void> {
     const { bootMs, crash } = this.behaviour
-    await this.life.sleep(Math.min(bootMs, PATIENCE_MS))
-    if (crash === 'at start' || bootMs > PATIENCE_MS) return this.#exit(1)
+    await this.life.sleep(Math.min(bootMs, IDLE_LIMIT_MS))
+    if (crash === 'at start' || bootMs > IDLE_LIMIT_MS) return this.#exit(1)
     this.#loops = this.behaviour.sdk === 'old python' ? 1 : 2
     void this.#pingLoop(this.life)
     if (this.#loops === 2) void this.#stopLoop()
@@ -110,38 +111,38 @@ export class SimWorker {
 
   async #takeLoop(): Promise<void> {
     while (!this.#terminated) {
-      if (this.#finished >= this.behaviour.zombieAfter) return this.#haunt()
+      if (this.#finished >= this.behaviour.zombieAfter) return this.#onlyPing()
       const free = this.behaviour.concurrency - this.#jobs.size
       if (free <= 0) {
         await this.life.sleep(this.behaviour.sdk === 'runyard' ? 50 : 1_000)
         continue
       }
       const reply = await this.#protocol.take(free, this.#jobs.size > 0)
-      const handed = reply.ok && reply.status === 200 ? jobsOf(reply.text) : []
-      const excused = reply.loss === 'doubted'
-      if (!excused) this.#inbox = handed
+      const taken = reply.ok && reply.status === 200 ? jobsOf(reply.text) : []
+      const maybeUnknown = reply.loss === 'doubted'
+      if (!maybeUnknown) this.#inbox = taken
       if (this.behaviour.blocks) await this.#unblocked()
       this.#inbox = []
-      if (handed.length > 0) this.#accept(handed, excused)
+      if (taken.length > 0) this.#accept(taken, maybeUnknown)
       else await this.life.sleep(pauseAfter(reply))
     }
     this.#loops -= 1
   }
 
-  /** Its ping process lives on, and nothing else. */
-  async #haunt(): Promise<void> {
-    await this.life.sleep(PATIENCE_MS)
+  /** Only its ping process goes on. */
+  async #onlyPing(): Promise<void> {
+    await this.life.sleep(IDLE_LIMIT_MS)
     this.#exit(1)
   }
 
-  #accept(handed: readonly TakenJob[], excused: boolean): void {
-    for (const { id, input } of handed) {
-      // Where the server was told that its answer got lost, it may hand a job out again.
+  #accept(taken: readonly TakenJob[], maybeUnknown: boolean): void {
+    for (const { id, input } of taken) {
+      // A server that counts its response as lost may dispatch a job twice.
       if (this.#jobs.has(id)) continue
       this.#taken.add(id)
-      const job = { id, input: input.openai_input ?? input, dropped: false, excused }
+      const job = { id, input: input.openai_input ?? input, stopped: false, maybeUnknown }
       this.#jobs.set(id, job)
-      // The Python SDK never runs what comes after it was asked to end, and ends without a word about it.
+      // The Python SDK does not run jobs that arrive after SIGTERM, and does not report them.
       if (this.#terminated && this.behaviour.sdk !== 'runyard') this.#jobs.delete(id)
       else void this.#work(job)
     }
@@ -149,7 +150,7 @@ export class SimWorker {
 
   async #work(job: HeldJob): Promise<void> {
     const { blocks, forgets, posts } = this.behaviour
-    // A real one forgets what it could not report; it does not go on with it, but for a result that comes late.
+    // A real worker forgets a job that it could not report. It does not go on with it, except for a late result.
     if (forgets && (job.input.chunks ?? 0) === 0)
       this.life.after(this.#random.int(0, 2 * job.input.ms), () => this.#forget(job))
     const before = this.#blockedBy
@@ -183,19 +184,19 @@ export class SimWorker {
         await this.life.sleep(reply.ok && reply.status === 429 ? 5_000 : 1_000)
         continue
       }
-      for (const id of (JSON.parse(reply.text) as { jobsToStop: JobId[] }).jobsToStop) this.#drop(id)
+      for (const id of (JSON.parse(reply.text) as { jobsToStop: JobId[] }).jobsToStop) this.#stop(id)
     }
     this.#loops -= 1
   }
 
-  #drop(id: JobId): void {
+  #stop(id: JobId): void {
     const job = this.#jobs.get(id)
     if (job === undefined || !this.behaviour.obeysStops) return
-    job.dropped = true
+    job.stopped = true
     this.#jobs.delete(id)
   }
 
-  /** While the loop is blocked the list stays as it was. */
+  /** Pings with the current jobs, or with `stale` ones. */
   async #pingLoop(life: Life, stale?: readonly JobId[]): Promise<void> {
     for (;;) {
       await this.#protocol.ping(stale ?? [...this.#jobs.keys()], life)
@@ -203,7 +204,7 @@ export class SimWorker {
     }
   }
 
-  /** It ends when its jobs are done and its polls have come back. */
+  /** Ends when its jobs are done and its polls have returned. */
   async #endWhenDone(): Promise<void> {
     while (this.#jobs.size > 0 || this.#loops > 0) await this.life.sleep(200)
     await this.life.sleep(this.#random.int(0, 1_000))
@@ -211,7 +212,7 @@ export class SimWorker {
   }
 
   #exit(code: number): void {
-    const { world } = this.#around
+    const { world } = this.#parts
     if (this.life.over) return
     world.trace.add('worker', `${this.id} exits with ${code}`)
     if (code !== 0) world.count('worker crashes')
@@ -221,7 +222,7 @@ export class SimWorker {
       void this.#pingLoop(orphan, [...this.#jobs.keys()])
       orphan.after(ORPHAN_MS, () => orphan.end())
     }
-    this.#around.exit(this.id, code)
+    this.#parts.exit(this.id, code)
   }
 }
 
@@ -235,7 +236,7 @@ function jobsOf(text: string): TakenJob[] {
   return Array.isArray(parsed) ? parsed : [parsed]
 }
 
-/** The real loops ask again at once after most answers; a tenth of a second keeps the number of steps small. */
+/** Pause after a take. The real loops take again at once after most responses; a pause keeps the number of steps small. */
 function pauseAfter(reply: Reply): number {
   if (!reply.ok) return 500
   if (reply.status === 429) return 5_000

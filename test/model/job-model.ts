@@ -1,9 +1,9 @@
 /**
- * The life of jobs as docs/internals/job-lifecycle.md and docs/reference/jobs.md tell it, without a database, a server or
- * anything that happens at the same time. What the real one answers is compared with it.
+ * A model of jobs by docs/internals/job-lifecycle.md and docs/reference/jobs.md, without a database, a server or
+ * concurrency. The responses of the real control plane are compared with it.
  */
 
-/** What a client may choose about a job; times in milliseconds. */
+/** Options of a job; times in milliseconds. */
 export interface Wish {
   readonly kind: 'run' | 'runsync'
   readonly ttlMs: number
@@ -11,12 +11,12 @@ export interface Wish {
   readonly lowPriority: boolean
 }
 
-/** One job, as far as anybody can see it. */
+/** The visible state of one job. */
 export interface ModelJob extends Wish {
   readonly id: string
   status: 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'TIMED_OUT'
   place: number
-  /** Who holds it, or held it last. */
+  /** Its holder, or its last holder. */
   worker: string | null
   lost: number
   queuedAt: number
@@ -27,20 +27,20 @@ export interface ModelJob extends Wish {
   error: string | RegExp | null
   progress: unknown
   chunks: unknown[]
-  /** How many of the chunks a client has got. */
+  /** Number of chunks that a client has read. */
   streamed: number
 }
 
 const RETENTION_MS = { run: 1_800_000, runsync: 60_000 }
 const MOST_LOST = 3
-/** The execution timeout is looked after once a second. */
+/** Interval of the checks of execution timeouts, in milliseconds. */
 export const TIMEOUT_SLACK_MS = 1_000
 
 /** All jobs of one endpoint. */
 export class JobModel {
   nowMs = 0
   readonly jobs = new Map<string, ModelJob>()
-  /** Jobs that are gone: 404 for everybody. */
+  /** Removed jobs: all operations get 404. */
   readonly gone = new Set<string>()
   readonly counters = { completed: 0, failed: 0, retried: 0 }
   #places = 0
@@ -65,7 +65,7 @@ export class JobModel {
     })
   }
 
-  /** The line, its head first. */
+  /** The queue in order. */
   line(): ModelJob[] {
     const waiting = [...this.jobs.values()].filter(({ status }) => status === 'IN_QUEUE')
     return waiting.sort((a, b) => Number(a.lowPriority) - Number(b.lowPriority) || a.place - b.place)
@@ -80,13 +80,13 @@ export class JobModel {
     Object.assign(job, { chunks: [], streamed: 0 })
   }
 
-  /** The answer with the job did not arrive: as if nobody had taken it. */
+  /** The response with the job did not arrive: the job is back in the queue. */
   release(job: ModelJob): void {
     this.#backToLine(job)
     Object.assign(job, { worker: null, chunks: [], streamed: 0 })
   }
 
-  /** Counts from the holder, or from the last one while nobody has claimed the job since. */
+  /** A result counts from the holder, or from the last one while no worker has claimed the job since. */
   finish(job: ModelJob, worker: string, result: { output: unknown } | { error: string }): void {
     if (job.worker !== worker || (job.status !== 'IN_PROGRESS' && job.status !== 'IN_QUEUE')) return
     if ('error' in result) {
@@ -125,14 +125,14 @@ export class JobModel {
     return 200
   }
 
-  /** How many jobs it removes. */
+  /** Purges the queue. Returns the number of removed jobs. */
   purge(): number {
     const waiting = this.line()
     for (const job of waiting) this.#end(job, 'CANCELLED', this.nowMs)
     return waiting.length
   }
 
-  /** The worker has ended, or says that it holds nothing: its attempts are lost. */
+  /** The worker ended, or reports that it holds no job: its attempts are lost. */
   lose(worker: string): void {
     for (const job of this.heldBy(worker)) {
       job.lost += 1
@@ -151,19 +151,19 @@ export class JobModel {
     job.expiresAt = this.nowMs + ttlMs
   }
 
-  /** Jobs whose execution timeout has passed so lately that they may have ended, or not. */
+  /** Jobs whose execution timeout has just passed, so that they may have ended or not. */
   unsettled(): ModelJob[] {
     return this.#overdue().filter(job => this.nowMs <= deadlineOf(job) + TIMEOUT_SLACK_MS)
   }
 
   /**
-   * Ends what is past its times. When exactly a job timed out is only known to the server.
-   * @param executionMs how long it says the job ran; null when the job is gone
+   * Ends jobs that are past their times. Only the server knows when exactly a job timed out.
+   * @param executionMs the execution time of a job by the server; null when the job was removed
    */
   settle(executionMs: (job: ModelJob) => number | null): void {
     for (const job of this.#overdue()) {
       const ran = executionMs(job)
-      if (ran === null && job.expiresAt > this.nowMs) throw new Error(`job ${job.id} is gone before its time`)
+      if (ran === null && job.expiresAt > this.nowMs) throw new Error(`job ${job.id} was removed too early`)
       this.counters.failed += 1
       job.error = `the job ran longer than its execution timeout of ${job.timeoutMs} ms`
       if (ran !== null) this.#end(job, 'TIMED_OUT', job.startedAt! + ran)
@@ -175,7 +175,7 @@ export class JobModel {
     }
   }
 
-  /** What status answers. */
+  /** The expected response of `status`. */
   view(job: ModelJob): Record<string, unknown> {
     const end = job.endedAt ?? this.nowMs
     const started = job.startedAt !== null
@@ -192,7 +192,7 @@ export class JobModel {
     }
   }
 
-  /** What the next read of the stream answers. */
+  /** The expected response of the next read of the stream. */
   stream(job: ModelJob, delivered: boolean): Record<string, unknown> {
     const chunks = job.chunks.slice(job.streamed)
     const told = job.status === 'FAILED' && chunks.length > 0 ? 'IN_PROGRESS' : job.status
@@ -215,7 +215,7 @@ export class JobModel {
   }
 }
 
-/** Whether the job has its one outcome. */
+/** Whether the job has its final outcome. */
 export function isFinal({ status }: ModelJob): boolean {
   return status !== 'IN_QUEUE' && status !== 'IN_PROGRESS'
 }

@@ -1,6 +1,6 @@
 /**
- * Clients, workers and fate in random order, on both databases, against a model of the life of a job. RUNYARD_TEST_SEED
- * repeats one run; a failure prints the shortest list of steps that shows it.
+ * Random steps of clients, workers and faults, on both databases, compared with a model of jobs. RUNYARD_TEST_SEED
+ * repeats one run; a failure prints the shortest list of steps that causes it.
  */
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -23,7 +23,7 @@ const wish = (kind: Wish['kind']): fc.Arbitrary<Wish> =>
     timeoutMs: fc.constantFrom(600_000, 600_000, 5_000),
     lowPriority: fc.constantFrom(false, false, true),
   })
-/** How often each step comes, beside the others. */
+/** Relative frequency of each step. */
 const STEPS: readonly (readonly [weight: number, name: Step['do'], fields?: object])[] = [
   [12, 'run', { wish: wish('run') }],
   [1, 'runsync', { wish: wish('runsync') }],
@@ -58,11 +58,11 @@ async function hold(rig: Rig, seed: number, runs: number): Promise<void> {
 }
 
 for (const seed of [...SEEDS, randomSeed]) {
-  test(`on SQLite a job lives as its model does, whatever happens: seed ${seed}`, async context => {
+  test(`jobs on SQLite behave like the model for random steps: seed ${seed}`, async context => {
     await hold(await openRig(context), seed, 25)
   })
 
-  test(`on PostgreSQL a job lives as its model does, whatever happens: seed ${seed}`, {
+  test(`jobs on PostgreSQL behave like the model for random steps: seed ${seed}`, {
     skip: noPostgres,
   }, async context => {
     const schema = await testSchema()

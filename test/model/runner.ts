@@ -1,10 +1,10 @@
-/** Does to the real control plane and to the model what a list of steps says, and compares them after each. */
+/** Applies a list of steps to the real control plane and to the model, and compares them after each step. */
 import assert from 'node:assert/strict'
 import type { EndpointId, JobId, WorkerId } from '../../src/core/ids.ts'
 import type { Answer, Rig, RigWorker } from '../support/rig.ts'
 import { JobModel, type ModelJob, TIMEOUT_SLACK_MS, type Wish } from './job-model.ts'
 
-/** One thing that a client, a worker or fate does. Numbers choose among what there is. */
+/** One step of a client, a worker or a fault. Numbers choose among the existing jobs and workers. */
 export type Step =
   | { readonly do: 'run'; readonly wish: Wish }
   | { readonly do: 'runsync'; readonly wish: Wish }
@@ -19,7 +19,7 @@ export type Step =
   | { readonly do: 'watch'; readonly job: number }
   | { readonly do: 'pass'; readonly ms: number }
 
-/** Who posts: the worker that holds the job or held it last, or another one. */
+/** The worker that posts: the holder or last holder of the job, or another one. */
 export type By = 'holder' | 'stranger'
 
 const WORKERS = 3
@@ -33,7 +33,7 @@ interface Watcher {
   answer: Answer | null
 }
 
-/** One run over one endpoint of its own. */
+/** One run on a new endpoint. */
 export class Runner {
   readonly #rig: Rig
   readonly #model = new JobModel()
@@ -116,7 +116,7 @@ export class Runner {
     assert.deepEqual(json, this.#model.stream(this.#model.jobs.get(id)!, delivered))
   }
 
-  /** Mostly a job with which the step makes a difference. */
+  /** Picks a job, mostly one that the step can change. */
   #pick(step: Extract<Step, { job: number }>): ModelJob | undefined {
     const all = [...this.#model.jobs.values()]
     const fitting = all.filter(job => {
@@ -144,7 +144,7 @@ export class Runner {
     const worker = await this.#worker(index)
     if (worker === null) return
     const busy = this.#model.heldBy(worker.id).length > 0
-    // A job that was retried while this worker still had it is for others until it lets go.
+    // A job that was retried while this worker still ran it goes to other workers until it stops.
     const stops = new Set(await this.#rig.store.stops.pending(worker.id))
     const gone = new AbortController()
     const how = batch === null ? {} : { batch }
@@ -158,10 +158,10 @@ export class Runner {
     const isSuspect = ({ lost }: { lost: number }) => lost >= 2
     const held = this.#model.heldBy(worker.id)
     const first = line.find(isSuspect)
-    // One that was lost twice runs alone; a worker may wait for it, or have a job to stop that the model does not know of.
+    // A suspect runs alone. A worker may wait for it, or may have to stop a job that the model does not know.
     const isAlone = first !== undefined && taken.length === 1 && taken[0]?.id === first.id
-    if (isAlone) assert.deepEqual(held, [], 'a suspect is handed to a worker that holds nothing')
-    if (held.some(isSuspect)) assert.deepEqual(taken, [], 'nothing is handed to a worker beside a suspect')
+    if (isAlone) assert.deepEqual(held, [], 'a suspect is dispatched to a worker without jobs')
+    if (held.some(isSuspect)) assert.deepEqual(taken, [], 'no job is dispatched beside a suspect')
     const least = first === undefined && !held.some(isSuspect) ? Math.min(1, line.length) : 0
     assert.ok(taken.length <= (batch ?? 1) && taken.length >= least, `${taken.length} were taken`)
     const heads = isAlone ? [first] : line.filter(job => !isSuspect(job)).slice(0, taken.length)
@@ -176,7 +176,7 @@ export class Runner {
     }
   }
 
-  /** A worker that holds jobs asks for work and says that it has none: they are lost, and it is replaced. */
+  /** A worker with jobs takes and reports that it has none: they are lost, and the worker is replaced. */
   async #forget(index: number): Promise<void> {
     const worker = await this.#worker(index, true)
     if (worker === null) return
@@ -185,7 +185,7 @@ export class Runner {
     await this.#rig.clock.settle()
     this.#model.lose(worker.id)
     gone.abort()
-    assert.equal((await asked).status, 204, 'it gets nothing any more')
+    assert.equal((await asked).status, 204, 'it gets no more jobs')
     await this.#rig.clock.settle()
   }
 
@@ -194,7 +194,7 @@ export class Runner {
     if (worker === null) return
     this.#rig.fleet.exit(worker.id, { code: 1 })
     await this.#rig.clock.advance(LOSS_MS)
-    // Between the worker's end and now nothing else happened.
+    // Nothing else happened since the end of the worker.
     const endedAt = this.#model.nowMs
     this.#model.lose(worker.id)
     for (const job of this.#model.jobs.values()) {
@@ -212,7 +212,7 @@ export class Runner {
     const poster = await this.#poster(step.by, job)
     if (poster === null) return
     const id = job.id as JobId
-    // Of a worker that was ended only the last word on a job counts that nobody else has got since.
+    // A result of an ended worker counts only for a job that no other worker has got since.
     const isEnded = (await poster.record()).state === 'EXITED'
     const late = !isEnded || job.worker === poster.id ? 200 : 401
     if (step.do === 'done') {
@@ -289,7 +289,7 @@ export class Runner {
     this.#compareWatchers()
   }
 
-  /** Who waits for a job is answered when it is final or gone, or when the time is over, and not before. */
+  /** A long poll for a job ends when the job is final or removed, or when its time is over, and not before. */
   #compareWatchers(): void {
     for (const { id, answer, endsAt } of this.#watchers) {
       if (answer === null) {
@@ -297,7 +297,7 @@ export class Runner {
         assert.ok(status === 'IN_QUEUE' || status === 'IN_PROGRESS', `who waits for a ${status} job is not answered`)
         assert.ok(this.#model.nowMs < endsAt + TIMEOUT_SLACK_MS)
       } else if (answer.json.status === 'IN_QUEUE' || answer.json.status === 'IN_PROGRESS') {
-        assert.ok(this.#model.nowMs >= endsAt, 'the answer came before its time')
+        assert.ok(this.#model.nowMs >= endsAt, 'the response came too early')
       }
     }
   }

@@ -46,7 +46,7 @@ test('a job may be passed by one request of a batch, and not by a second, as lon
     { latest: () => 0, setBackMs: 0 },
     () => false,
   )
-  const store = (...stored: Change[]) => order.committed({ changes: stored, told: true })
+  const store = (...stored: Change[]) => order.committed({ changes: stored, acknowledged: true })
   store(...[1, 2, 3, 4].map(n => ({ ...SUBMITTED, ...ofBatch(n), n })), { ...SUBMITTED, n: 5 })
   store({ ...CLAIM, ...ofBatch(1) })
   assert.deepEqual(problems, [])
@@ -61,7 +61,7 @@ test('a batch must count the ends of its jobs, is over a day after the last, and
   const problems: string[] = []
   let nowMs = 0
   const checker = new BatchChecker(problem => problems.push(problem), { now: () => nowMs, latest: () => nowMs })
-  const store = (...stored: Change[]) => checker.committed({ changes: stored, told: true })
+  const store = (...stored: Change[]) => checker.committed({ changes: stored, acknowledged: true })
   const row = { id: batch, status: 'FINALIZED', total: 3 } as const
   store(...[1, 2, 3].map(n => ({ ...SUBMITTED, ...ofBatch(n) })))
   store(changed('IN_PROGRESS', 'COMPLETED', ofBatch(1)), changed('IN_QUEUE', null, ofBatch(2)))

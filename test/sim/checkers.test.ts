@@ -4,10 +4,10 @@ import { test } from 'node:test'
 import { ClientChecker, type SeenJob } from '../../sim/checks/client-checker.ts'
 import { CounterChecker } from '../../sim/checks/counter-checker.ts'
 import { FleetChecker } from '../../sim/checks/fleet-checker.ts'
-import { HoldChecker } from '../../sim/checks/hold-checker.ts'
 import { JobChecker } from '../../sim/checks/job-checker.ts'
 import { OrderChecker } from '../../sim/checks/order-checker.ts'
 import { PurgeChecker } from '../../sim/checks/purge-checker.ts'
+import { ResponseTimeChecker } from '../../sim/checks/response-time-checker.ts'
 import { RunChecker } from '../../sim/checks/run-checker.ts'
 import { type Chunk, StreamChecker } from '../../sim/checks/stream-checker.ts'
 import type { Change } from '../../sim/ledger.ts'
@@ -69,7 +69,7 @@ function jobs() {
     () => 500,
     () => false,
   )
-  const store = (...stored: Change[]) => checker.committed({ changes: stored, told: true })
+  const store = (...stored: Change[]) => checker.committed({ changes: stored, acknowledged: true })
   const tell = (transition: Transition, from: JobStatus, to: JobStatus, workerId: WorkerId | null, attempt: number) =>
     checker.moved({ endpointId, jobId, transition, from, to, workerId, attempt })
   store(SUBMITTED)
@@ -108,10 +108,10 @@ test('a result from a worker that does not hold the job is found', () => {
   assert.match(problems.join('\n'), /came from worker2, but its holder was worker1/)
 })
 
-test('a result that is credited to a holder who sent none is found', () => {
+test('a result that is credited to a worker that sent none is found', () => {
   const { problems, store } = jobs()
   store(claim(w1), finish(w1))
-  assert.match(problems.join('\n'), /said to be from worker1, who sent no result/)
+  assert.match(problems.join('\n'), /has worker worker1, which sent no result/)
 })
 
 test('a job for a worker that was lost is found', () => {
@@ -119,7 +119,7 @@ test('a job for a worker that was lost is found', () => {
   store(claim(w1), requeue(w1))
   checker.lost(w1)
   store(claim(w1, 2))
-  assert.match(problems.join('\n'), /gave the job to worker1, who was lost/)
+  assert.match(problems.join('\n'), /dispatched the job to worker1, which was lost/)
 })
 
 test('an attempt that is counted wrongly is found', () => {
@@ -131,28 +131,28 @@ test('an attempt that is counted wrongly is found', () => {
 test('a retry that keeps what the last attempt left is found', () => {
   const { problems, store } = jobs()
   store(changed('FAILED', 'IN_QUEUE', { was_worker: w1, error: 'it has failed' }))
-  assert.match(problems.join('\n'), /has kept what the last attempt left/)
+  assert.match(problems.join('\n'), /kept the result of the last attempt/)
 })
 
 test('a job that is removed before its time, or is changed after it was removed, is found', () => {
   const { problems, store } = jobs()
   store(changed('IN_QUEUE', null), claim(w1))
   assert.match(problems.join('\n'), /was removed as IN_QUEUE, 500 ms too early/)
-  assert.match(problems.join('\n'), /which is not there, was changed/)
+  assert.match(problems.join('\n'), /which was removed or never stored, was changed/)
 })
 
-test('a move that is told and was not stored, or is stored and not told, is found, unless a crash has swallowed it', () => {
+test('a move that is reported and not stored, or stored and not acknowledged, is found, unless a crash explains it', () => {
   const { checker, problems, store, tell } = jobs()
   tell('cancel', 'IN_QUEUE', 'CANCELLED', null, 0)
-  assert.match(problems.join('\n'), /cancel of job job-1 .* was told and never stored/)
+  assert.match(problems.join('\n'), /cancel of job job-1 .* has an event and was never stored/)
   problems.length = 0
   store(claim(w1))
-  checker.serverGone()
+  checker.serverEnded()
   checker.settled()
   assert.deepEqual(problems, [])
   store(requeue(w1))
   checker.settled()
-  assert.match(problems.join('\n'), /no event has told of its update from IN_PROGRESS to IN_QUEUE/)
+  assert.match(problems.join('\n'), /there was no event for its update from IN_PROGRESS to IN_QUEUE/)
 })
 
 test('a job that is claimed before one that was there first, or is of higher priority, is found', () => {
@@ -163,38 +163,38 @@ test('a job that is claimed before one that was there first, or is of higher pri
     () => false,
   )
   const second: Change = { ...SUBMITTED, n: 2, job: otherId }
-  order.committed({ changes: [SUBMITTED, second], told: true })
-  assert.deepEqual(order.waiting(endpointId), [jobId, otherId])
-  order.committed({ changes: [{ ...claim(w1), job: otherId }], told: true })
+  order.committed({ changes: [SUBMITTED, second], acknowledged: true })
+  assert.deepEqual(order.queuedJobs(endpointId), [jobId, otherId])
+  order.committed({ changes: [{ ...claim(w1), job: otherId }], acknowledged: true })
   assert.match(problems.join('\n'), /job job-2 was claimed .* before job job-1/)
   problems.length = 0
   const low: Change = { ...SUBMITTED, n: 3, low: 1 }
-  order.committed({ changes: [changed('IN_QUEUE', 'CANCELLED'), low, { ...second, n: 4 }], told: true })
-  order.committed({ changes: [{ ...claim(w1), low: 1 }], told: true })
+  order.committed({ changes: [changed('IN_QUEUE', 'CANCELLED'), low, { ...second, n: 4 }], acknowledged: true })
+  order.committed({ changes: [{ ...claim(w1), low: 1 }], acknowledged: true })
   assert.equal(problems.length, 1)
 })
 
 test('a counter that differs from the ends of jobs is found', () => {
   const problems: string[] = []
   const counters = new CounterChecker(problem => problems.push(problem))
-  counters.committed({ changes: [SUBMITTED, claim(w1), requeue(w1), claim(w1, 2), finish(w1)], told: true })
+  counters.committed({ changes: [SUBMITTED, claim(w1), requeue(w1), claim(w1, 2), finish(w1)], acknowledged: true })
   counters.compare(endpointId, { completed: 1, failed: 0, retried: 1 }, 'the store')
   assert.deepEqual(problems, [])
   counters.compare(endpointId, { completed: 2, failed: 0, retried: 1 }, 'the store')
   assert.match(problems.join('\n'), /has 2 completed in the store, and 1 by the changes/)
 })
 
-test('a job that waits after a purge, and a purge that counts too many, are found', () => {
+test('a job that is still queued after a purge, and a purge that counts too many, are found', () => {
   const problems: string[] = []
   let nowMs = 1_000
   const latestMs = () => nowMs
   const purges = new PurgeChecker(problem => problems.push(problem), latestMs)
-  purges.committed({ changes: [SUBMITTED], told: true })
+  purges.committed({ changes: [SUBMITTED], acknowledged: true })
   purges.answered(endpointId, 1, 0)
   assert.deepEqual(problems, [], 'past its ttl it is no job any more')
   nowMs = 999
   purges.answered(endpointId, 1, 0)
-  assert.match(problems.join('\n'), /job job-1 waits after a purge/)
+  assert.match(problems.join('\n'), /job job-1 is still queued after a purge/)
   purges.answered(endpointId, 0, 1)
   assert.match(problems.join('\n'), /says 1 jobs, and 0 were cancelled/)
 })
@@ -203,7 +203,7 @@ test('a job that waits after a purge, and a purge that counts too many, are foun
 function streams(held = false) {
   const problems: string[] = []
   const runs = new RunChecker(problem => problems.push(problem), { holds: () => held })
-  runs.committed({ changes: [claim(w1)], told: true })
+  runs.committed({ changes: [claim(w1)], acknowledged: true })
   const run = runs.began(jobId, w1, 'mark')
   run.chunks.push(...[1, 2, 3].map(() => ({ state: 'kept' as const, twice: false })))
   const stream = new StreamChecker(
@@ -217,17 +217,17 @@ function streams(held = false) {
 
 test('a worker that gets a job on which another still works is found', () => {
   const { problems, runs } = streams(true)
-  runs.committed({ changes: [requeue(w1), claim(w2, 2)], told: true })
-  assert.match(problems.join('\n'), /was given to worker worker2 while worker worker1 works on it/)
+  runs.committed({ changes: [requeue(w1), claim(w2, 2)], acknowledged: true })
+  assert.match(problems.join('\n'), /was dispatched to worker worker2 while worker worker1 runs it/)
 })
 
 test('an output that no run has sent is found', () => {
   const { problems, runs, run } = streams()
   const output = '{"nonce":"mark"}'
   run.posted = true
-  runs.committed({ changes: [finish(w1, { output })], told: true })
+  runs.committed({ changes: [finish(w1, { output })], acknowledged: true })
   assert.deepEqual(problems, [])
-  runs.committed({ changes: [finish(w2, { output })], told: true })
+  runs.committed({ changes: [finish(w2, { output })], acknowledged: true })
   assert.match(problems.join('\n'), /has an output that no run of it has sent/)
 })
 
@@ -248,7 +248,7 @@ test('chunks that come twice, are left out, or come after the end are found', ()
   assert.match(short.problems.join('\n'), /chunk 3 of job job-1 has never come/)
 })
 
-test('chunks that got lost on the way, or come again because nobody could know of them, are excused', () => {
+test('chunks that were lost on the way, or are repeated because their receipt was unknown, are allowed', () => {
   const { problems, stream, chunk } = streams()
   stream.got([chunk(1)], null)
   stream.excuse({ missed: true, repeated: false })
@@ -262,7 +262,7 @@ test('chunks that got lost on the way, or come again because nobody could know o
 test('a request that is held for too long is found, unless the store was slow', () => {
   const problems: string[] = []
   let isSlow = true
-  const holds = new HoldChecker(
+  const holds = new ResponseTimeChecker(
     problem => problems.push(problem),
     () => isSlow,
   )
@@ -271,7 +271,7 @@ test('a request that is held for too long is found, unless the store was slow', 
   assert.deepEqual(problems, [])
   isSlow = false
   holds.answered({ call, status: 200, text: '', fromMs: 0, toMs: 5_000 })
-  assert.match(problems.join('\n'), /GET \/v2\/e\/status\/j of a was held for 5000 ms/)
+  assert.match(problems.join('\n'), /GET \/v2\/e\/status\/j of a took 5000 ms/)
 })
 
 /** A worker that is told about, on an endpoint with a max. */
@@ -292,7 +292,7 @@ test('a job for a draining worker is found', () => {
   assert.deepEqual(problems, [])
   move('READY', 'DRAINING')
   checker.claimed(w1, jobId)
-  assert.match(problems.join('\n'), /worker1 was handed job job-1 while it was DRAINING/)
+  assert.match(problems.join('\n'), /worker1 got job job-1 while it was DRAINING/)
 })
 
 test('a worker that goes backwards is found', () => {
@@ -322,7 +322,7 @@ test('a worker that stays in the store after its end is found once, after some t
   assert.equal(problems.length, 1)
 })
 
-test('a job that stays with a worker which has ended, and a process that nobody knows, are found', () => {
+test('a job that stays with an ended worker, and an unknown process, are found', () => {
   const { checker, problems } = fleet()
   const left = { ended: [], stranded: [{ id: jobId, worker_id: w1 }], orphans: [w2] }
   for (const atMs of [0, 5_000]) checker.lingering(atMs, left)
@@ -330,10 +330,10 @@ test('a job that stays with a worker which has ended, and a process that nobody 
 })
 
 /** A client that was told about a job. */
-function client(keptUntilMs: number) {
+function client(retainedUntilMs: number) {
   const problems: string[] = []
   const checker = new ClientChecker(problem => problems.push(problem))
-  checker.follow(jobId, endpointId, keptUntilMs, 'a')
+  checker.follow(jobId, endpointId, retainedUntilMs, 'a')
   let order = 0
   const saw = (status: JobStatus, rest: Partial<SeenJob> = {}) => {
     order += 1
@@ -388,8 +388,8 @@ test('an acknowledged job that vanishes before its time is found', () => {
 test('two jobs of one key, and an answer with another job than the first, are found', () => {
   const { checker, problems } = client(1_000)
   checker.submits(endpointId, 'a', 'key')
-  checker.committed({ changes: [SUBMITTED, { ...SUBMITTED, job: otherId }], told: true })
+  checker.committed({ changes: [SUBMITTED, { ...SUBMITTED, job: otherId }], acknowledged: true })
   assert.match(problems.join('\n'), /was sent 1 times and has 2 jobs/)
   checker.follow(otherId, endpointId, 1_000, 'a')
-  assert.match(problems.join('\n'), /answered with job job-2, and its key belongs to job job-1/)
+  assert.match(problems.join('\n'), /the response to a names job job-2, and its key belongs to job job-1/)
 })

@@ -32,7 +32,7 @@ test('what a process waits for when it ends never comes', async () => {
   assert.deepEqual(came, [])
 })
 
-test('an actor has the same sequence whoever else there is, and ids of the right form', () => {
+test('an actor has the same random sequence whatever other actors there are, and ids of the right form', () => {
   const of = (name: string) => new SeededRandom(7, name)
   assert.deepEqual(of('a').bytes(8), of('a').bytes(8))
   assert.notDeepEqual(of('a').bytes(8), of('b').bytes(8))

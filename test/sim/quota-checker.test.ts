@@ -12,7 +12,7 @@ function quotas() {
   const checker = new QuotaChecker(problem => problems.push(problem), { query }, { workers: 2, gpus: 1, queuedJobs: 2 })
   const change = (job: string, was: JobStatus | null, now: JobStatus | null) => {
     const kind = was === null ? 'insert' : now === null ? 'delete' : 'update'
-    checker.committed({ changes: [{ kind, job, was, now } as Change], told: true })
+    checker.committed({ changes: [{ kind, job, was, now } as Change], acknowledged: true })
   }
   return { problems, workers, checker, change }
 }
@@ -22,7 +22,7 @@ test('more jobs that wait than the limit are reported, once', () => {
   for (const job of ['a', 'b']) change(job, null, 'IN_QUEUE')
   assert.deepEqual(problems, [])
   for (const job of ['c', 'd']) change(job, null, 'IN_QUEUE')
-  assert.deepEqual(problems, ['the account has 3 jobs that wait, and its limit is 2'])
+  assert.deepEqual(problems, ['the account has 3 queued jobs, and its limit is 2'])
 })
 
 test('jobs that were handed out, or are gone, do not count, also when they come back', () => {
@@ -41,10 +41,10 @@ test('jobs that were handed out, or are gone, do not count, also when they come 
 test('more workers or GPUs than the limit are reported', () => {
   const { problems, workers, checker } = quotas()
   workers.push({ placement: JSON.stringify(given(0)) }, { placement: null })
-  checker.look()
+  checker.inspect()
   assert.deepEqual(problems, [])
   workers.push({ placement: JSON.stringify(given(1)) })
-  checker.look()
+  checker.inspect()
   assert.deepEqual(problems, [
     'the account has 3 workers, and its limit is 2',
     'the account has 2 GPUs, and its limit is 1',

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { BalancedRequestQueues } from '../../sim/checks/request-queue-checker.ts'
 import { settle } from '../../sim/run.ts'
-import type { BreakLines } from '../../sim/server.ts'
+import type { RequestQueueMutation } from '../../sim/server.ts'
 import { runSeed } from '../../sim/simulation.ts'
 import type { Target } from '../../src/core/workers/socket-address.ts'
 import type { Reservation, Reservations } from '../../src/gateway/queue/reservation.ts'
@@ -11,32 +11,32 @@ import type { Reservation, Reservations } from '../../src/gateway/queue/reservat
 /** Among these the mistake must be found. */
 const MUTANT_SEEDS = 20
 
-/** What lines do wrong, how to make it, and what is said about it. */
+/** What queues do wrong, how to make it, and what is said about it. */
 interface Mutant {
   readonly name: string
   /** A seed that has found it, which is tried first. */
   readonly seed?: number
-  readonly break: BreakLines
+  readonly break: RequestQueueMutation
   readonly found: RegExp
 }
 
 /** Lines with another part. */
-function withPart(lines: BalancedRequestQueues, part: Partial<BalancedRequestQueues>): BalancedRequestQueues {
+function withPart(queues: BalancedRequestQueues, part: Partial<BalancedRequestQueues>): BalancedRequestQueues {
   return {
-    keep: lines.keep.bind(lines),
-    setCircuit: lines.setCircuit.bind(lines),
-    forget: lines.forget.bind(lines),
-    load: lines.load.bind(lines),
-    busyMs: lines.busyMs.bind(lines),
-    reserve: lines.reserve.bind(lines),
+    keep: queues.keep.bind(queues),
+    setCircuit: queues.setCircuit.bind(queues),
+    forget: queues.forget.bind(queues),
+    load: queues.load.bind(queues),
+    busyMs: queues.busyMs.bind(queues),
+    reserve: queues.reserve.bind(queues),
     ...part,
   }
 }
 
-const withTargets = (lines: BalancedRequestQueues, change: (target: Target) => Target) =>
-  withPart(lines, { keep: (endpoint, targets) => lines.keep(endpoint, targets.map(change)) })
+const withTargets = (queues: BalancedRequestQueues, change: (target: Target) => Target) =>
+  withPart(queues, { keep: (endpoint, targets) => queues.keep(endpoint, targets.map(change)) })
 
-const withReserve = (lines: BalancedRequestQueues, reserve: Reservations['reserve']) => withPart(lines, { reserve })
+const withReserve = (queues: BalancedRequestQueues, reserve: Reservations['reserve']) => withPart(queues, { reserve })
 
 /** Whether this is one of every `nth` calls. */
 function everyNth(nth: number): () => boolean {
@@ -48,13 +48,13 @@ function everyNth(nth: number): () => boolean {
 }
 
 /** Whoever came last gets the worker of whoever is served. */
-const backwards = (lines: BalancedRequestQueues): BalancedRequestQueues => {
+const backwards = (queues: BalancedRequestQueues): BalancedRequestQueues => {
   const pending: { readonly endpointId: string; readonly resolve: (reservation: Reservation) => void }[] = []
-  return withReserve(lines, wanted => {
-    if (wanted.affinity !== null) return lines.reserve(wanted)
+  return withReserve(queues, wanted => {
+    if (wanted.affinity !== null) return queues.reserve(wanted)
     const { promise, resolve, reject } = Promise.withResolvers<Reservation>()
     pending.push({ endpointId: wanted.endpointId, resolve })
-    lines.reserve(wanted).then(reservation => {
+    queues.reserve(wanted).then(reservation => {
       const index = pending.findLastIndex(({ endpointId }) => endpointId === wanted.endpointId)
       pending.splice(index, 1)[0]?.resolve(reservation)
     }, reject)
@@ -66,12 +66,12 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'send one request too many to a worker',
     break: {
-      wrap: lines => {
+      wrap: queues => {
         const keep: BalancedRequestQueues['keep'] = (endpoint, targets) => {
           const max = endpoint.maxConcurrency
-          lines.keep({ ...endpoint, maxConcurrency: max === null ? null : max + 1 }, targets)
+          queues.keep({ ...endpoint, maxConcurrency: max === null ? null : max + 1 }, targets)
         }
-        return withPart(lines, { keep })
+        return withPart(queues, { keep })
       },
     },
     found: /which then has \d+ requests, and its limit is \d+/,
@@ -79,44 +79,44 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'let the last one go first',
     break: { wrap: backwards },
-    found: /was given worker .* before request \d+, which was there first/,
+    found: /got worker .* before request \d+, which was first in the queue/,
   },
   {
     name: 'forget that requests have ended',
     break: {
-      wrap: lines => {
+      wrap: queues => {
         const isLost = everyNth(5)
-        return withReserve(lines, async wanted => {
-          const reservation = await lines.reserve(wanted)
+        return withReserve(queues, async wanted => {
+          const reservation = await queues.reserve(wanted)
           return isLost() ? { ...reservation, release: () => {} } : reservation
         })
       },
     },
-    found: /is said to have \d+ requests in flight, and has \d+/,
+    found: /the load has \d+ requests in flight at worker .*, which has \d+/,
   },
   {
     name: 'send requests to workers that are not ready',
     break: {
-      wrap: lines =>
-        withTargets(lines, target => ({ ...target, state: target.state === 'starting' ? 'ready' : target.state })),
+      wrap: queues =>
+        withTargets(queues, target => ({ ...target, state: target.state === 'starting' ? 'ready' : target.state })),
     },
-    found: /was given worker .*, which is starting/,
+    found: /got worker .*, which is starting/,
   },
   {
     name: 'send requests to workers that drain',
     break: {
-      wrap: lines =>
-        withTargets(lines, target => ({ ...target, state: target.state === 'draining' ? 'ready' : target.state })),
+      wrap: queues =>
+        withTargets(queues, target => ({ ...target, state: target.state === 'draining' ? 'ready' : target.state })),
     },
-    found: /was given worker .*, which is draining/,
+    found: /got worker .*, which is draining/,
   },
   {
     name: 'do not see some workers',
     break: {
-      wrap: lines =>
-        withTargets(lines, target => (/[a-m]$/.test(target.workerId) ? { ...target, state: 'starting' } : target)),
+      wrap: queues =>
+        withTargets(queues, target => (/[a-m]$/.test(target.workerId) ? { ...target, state: 'starting' } : target)),
     },
-    found: /waits although worker .* is ready and has room/,
+    found: /waits although worker .* is ready and has capacity/,
   },
   {
     name: 'let as many wait as like to',
@@ -132,48 +132,48 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'lose requests',
     break: {
-      wrap: lines => {
+      wrap: queues => {
         const isLost = everyNth(9)
-        return withReserve(lines, wanted => (isLost() ? new Promise(() => {}) : lines.reserve(wanted)))
+        return withReserve(queues, wanted => (isLost() ? new Promise(() => {}) : queues.reserve(wanted)))
       },
     },
-    found: /waits although worker|requests are said to wait at endpoint/,
+    found: /waits although worker|the load has \d+ waiting requests/,
   },
   {
     name: 'take any worker for one that is insisted on',
     break: {
-      wrap: lines => {
-        return withReserve(lines, wanted => lines.reserve({ ...wanted, affinity: null }))
+      wrap: queues => {
+        return withReserve(queues, wanted => queues.reserve({ ...wanted, affinity: null }))
       },
     },
-    found: /insists on/,
+    found: /requires worker/,
   },
   {
     name: 'keep clients in line that are gone',
     break: {
-      wrap: lines => {
+      wrap: queues => {
         const never = new AbortController().signal
-        return withReserve(lines, wanted => lines.reserve({ ...wanted, signal: never }))
+        return withReserve(queues, wanted => queues.reserve({ ...wanted, signal: never }))
       },
     },
-    found: /after its client had gone|requests are said to wait at endpoint/,
+    found: /after its client had gone|the load has \d+ waiting requests/,
   },
   {
     name: 'never forget workers that have ended',
     break: {
-      wrap: lines => {
+      wrap: queues => {
         const known = new Map<string, Target>()
         const keep: BalancedRequestQueues['keep'] = (endpoint, targets) => {
           for (const target of targets) known.set(target.workerId, target)
           const ended = [...known.values()].filter(
             ({ workerId }) => !targets.some(target => target.workerId === workerId),
           )
-          lines.keep(endpoint, [...targets, ...ended.map(target => ({ ...target, state: 'ready' as const }))])
+          queues.keep(endpoint, [...targets, ...ended.map(target => ({ ...target, state: 'ready' as const }))])
         }
-        return withPart(lines, { keep })
+        return withPart(queues, { keep })
       },
     },
-    found: /was given worker .*, which (is unknown|has ended)/,
+    found: /got worker .*, which (is unknown|has ended)/,
   },
 ]
 
@@ -189,7 +189,7 @@ async function problemsUntil(mutant: Mutant): Promise<string> {
   const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)
   for (const seed of new Set([mutant.seed ?? 1, ...seeds])) {
     const enough = (problems: readonly string[]) => problems.some(problem => mutant.found.test(problem))
-    const { problems } = await runSeed(seed, { settle, breakLines: mutant.break, enough })
+    const { problems } = await runSeed(seed, { settle, mutateRequestQueues: mutant.break, enough })
     const text = problems.join('\n')
     if (enough(problems)) return text
     all.push(text)

@@ -6,7 +6,7 @@ import type { Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { Database } from '../store.ts'
 
-/** A worker that waits for a place, as the store has it. */
+/** A worker in the store that waits for a placement. */
 interface QueuedRow {
   readonly id: WorkerId
   readonly endpoint_id: EndpointId
@@ -25,19 +25,19 @@ interface EndpointRow {
   readonly queued: number
   readonly last_reason: string | null
   readonly has_exits: number
-  /** Workers that are ready and work on a job. */
+  /** Number of ready workers that run a job. */
   readonly working: number
   /** The first job in the queue; null when there is none. */
   readonly head: string | null
 }
 
-/** What the checker looks at besides the store. */
-export interface PlaceSight {
+/** What the checker reads besides the store. */
+export interface PlacementView {
   readonly parts: () => MachineParts
-  /** The workers whose processes run. */
+  /** The workers that have a running process. */
   readonly running: () => readonly WorkerId[]
   readonly maxWorkers: number
-  /** Requests of a load-balancing endpoint that wait for any worker, and all that want one or have one. */
+  /** Requests of a load-balancing endpoint: those that wait for any worker, and all that wait or are in flight. */
   readonly requests: (endpoint: EndpointId) => { readonly waiting: number; readonly all: number }
 }
 
@@ -58,38 +58,38 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
     ORDER BY position LIMIT 1) AS head
   FROM endpoints ORDER BY id`
 
-/** So long something may be wrong about those who wait, since what they wait for is looked at every few seconds. */
+/** How long the placements of queued workers may be out of date: the server plans them every few seconds. */
 const NOTICE_MS = 8_000
-/** So long it may take until a wake-up that was lost is made good. */
-const LOOK_ANYWAY_MS = 40_000
-/** Nobody may wait without any worker for longer than the turns of all others take. */
+/** Maximum time until the server corrects the loss of a notification. */
+const LOST_NOTIFICATION_MS = 40_000
+/** Maximum time without any worker for an endpoint that needs one: longer than the turns of all other endpoints take. */
 const STARVED_MS = 240_000
 
-/** Reports GPUs that two workers have, workers that wait although there is room, and endpoints that never get any, or no more. */
-export class PlaceChecker {
+/** Reports GPUs that two workers have, workers that wait although they fit, and endpoints that get no worker. */
+export class PlacementChecker {
   readonly #report: (problem: string) => void
   readonly #database: Pick<Database, 'query'>
-  readonly #sight: PlaceSight
-  /** Who has each GPU, by its id. */
+  readonly #view: PlacementView
+  /** The worker of each GPU, by the id of the GPU. */
   readonly #holders = new Map<string, WorkerId>()
   readonly #since = new Map<string, number>()
-  readonly #told = new Map<EndpointId, number>()
+  readonly #unplaced = new Map<EndpointId, number>()
 
-  /** @param report is given one sentence per problem */
-  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, sight: PlaceSight) {
+  /** @param report receives one sentence per problem */
+  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, view: PlacementView) {
     this.#report = report
     this.#database = database
-    this.#sight = sight
+    this.#view = view
   }
 
-  /** The process of a worker is being started. */
+  /** The process of a worker starts. */
   started({ workerId, placement: { gpus, pool } }: WorkerSpec): void {
-    const running = new Set(this.#sight.running())
+    const running = new Set(this.#view.running())
     for (const gpu of gpus) {
       const key = gpu.uuid ?? String(gpu.index)
       const holder = this.#holders.get(key)
       if (holder !== undefined && holder !== workerId && running.has(holder))
-        this.#report(`worker ${workerId} was given GPU ${gpu.index}, which worker ${holder} has`)
+        this.#report(`worker ${workerId} was placed on GPU ${gpu.index}, which worker ${holder} has`)
       this.#holders.set(key, workerId)
     }
     const sql =
@@ -102,16 +102,18 @@ export class PlaceChecker {
         ? gpus.length === 0
         : gpus.length === compute.count && pool !== null && compute.pools.includes(pool)
     if (!isRight)
-      this.#report(`worker ${workerId} was given ${gpus.length} GPUs of pool ${pool}, and not what is wanted`)
+      this.#report(
+        `worker ${workerId} was placed on ${gpus.length} GPUs of pool ${pool}, which is not what its endpoint requires`,
+      )
   }
 
-  /** The server has said how many workers of an endpoint have no place. */
+  /** The server published how many workers of an endpoint have no placement. */
   unplaced({ endpointId, count }: Events['worker.unplaced']): void {
-    this.#told.set(endpointId, count)
+    this.#unplaced.set(endpointId, count)
   }
 
-  /** Looks, while the server is up and nothing is on its way, for what may be so for a moment and no longer. */
-  look(nowMs: number): void {
+  /** Reports problems that last longer than allowed. Call it while the server is up and no operation is under way. */
+  inspect(nowMs: number): void {
     const wrong = new Map<string, number>()
     const queued = this.#database.query<QueuedRow>(QUEUED)
     const endpoints = this.#database.query<EndpointRow>(ENDPOINTS)
@@ -128,34 +130,34 @@ export class PlaceChecker {
     }
   }
 
-  /** After a crash or while the server is away: the times of {@link look} begin anew. */
+  /** After a crash or while the server is down: restarts the times of {@link inspect}. */
   resync(): void {
     this.#since.clear()
-    this.#told.clear()
+    this.#unplaced.clear()
   }
 
   #ofEndpoint(endpoint: EndpointRow, all: readonly QueuedRow[]): [what: string, limitMs: number][] {
     const { id, workers_min, workers_max: max, alive, queued, has_exits: exits, last_reason: reason } = endpoint
     const { scaler, type } = JSON.parse(endpoint.config) as EndpointConfig
-    const requests = this.#sight.requests(id)
+    const requests = this.#view.requests(id)
     const waiting = endpoint.waiting + requests.waiting
     // Workers of a load balancer are replaced while the old ones serve.
     const isServing = type === 'LOAD_BALANCER' && (requests.all > 0 || alive > 0)
-    // A scaler by requests wants workers for those that run, too.
+    // The scaler REQUEST_COUNT counts running jobs, too.
     const isWanted =
       isServing || waiting > 0 || alive < workers_min || (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)
     const own = all.filter(row => row.endpoint_id === id)
     const wrong: [string, number][] = []
     if (queued > 0 && !isWanted)
-      wrong.push([`a worker of endpoint ${id} waits for a place, and nobody wants it`, NOTICE_MS])
+      wrong.push([`a worker of endpoint ${id} waits for a placement, and is not needed`, NOTICE_MS])
     if (alive + queued > Math.max(max, alive))
-      wrong.push([`endpoint ${id} has ${alive} workers and ${queued} that wait, and its max is ${max}`, NOTICE_MS])
+      wrong.push([`endpoint ${id} has ${alive} workers and ${queued} queued ones, and its max is ${max}`, NOTICE_MS])
     for (const row of own) {
-      if (row.current === 0) wrong.push([`worker ${row.id} waits for a place for an old version`, NOTICE_MS])
+      if (row.current === 0) wrong.push([`worker ${row.id} waits for a placement for an old version`, NOTICE_MS])
     }
     const hasCrashed = exits > 0 && (reason === null || (FAULT_REASONS as readonly string[]).includes(reason))
     if (waiting > 0 && alive === 0 && max > 0 && queued === 0 && !hasCrashed)
-      wrong.push([`endpoint ${id} has neither a worker nor one that waits for a place`, LOOK_ANYWAY_MS])
+      wrong.push([`endpoint ${id} has neither a worker nor one that waits for a placement`, LOST_NOTIFICATION_MS])
     if (
       endpoint.head !== null &&
       scaler.type === 'QUEUE_DELAY' &&
@@ -164,30 +166,30 @@ export class PlaceChecker {
       endpoint.working === alive
     ) {
       if (queued === 0 && !hasCrashed) {
-        // One more worker with each delay, and those that came up meanwhile are among them.
-        const limitMs = LOOK_ANYWAY_MS + (alive + 1) * scaler.queueDelayS * 1000
+        // Each queue delay adds one worker; those that started meanwhile count.
+        const limitMs = LOST_NOTIFICATION_MS + (alive + 1) * scaler.queueDelayS * 1000
         wrong.push([
-          `job ${endpoint.head} waits for one of ${alive} workers, all at work, and no other one starts`,
+          `job ${endpoint.head} waits for one of ${alive} workers, all busy, and no other one starts`,
           limitMs,
         ])
       }
     }
-    if (queued === 0 && (this.#told.get(id) ?? 0) > 0)
-      wrong.push([`endpoint ${id} is said to have workers without a place, and the store has none`, NOTICE_MS])
+    if (queued === 0 && (this.#unplaced.get(id) ?? 0) > 0)
+      wrong.push([`endpoint ${id} has an event about workers without a placement, and the store has none`, NOTICE_MS])
     if (queued > 0 && alive === 0) wrong.push([`endpoint ${id} gets no worker`, STARVED_MS])
-    if (own.some(row => row.resource === 'gpu') && this.#hasRoom(endpoint, all))
-      wrong.push([`a worker of endpoint ${id} waits for a GPU, and there is one`, NOTICE_MS])
+    if (own.some(row => row.resource === 'gpu') && this.#fits(endpoint, all))
+      wrong.push([`a worker of endpoint ${id} waits for a GPU, and one is free`, NOTICE_MS])
     return wrong
   }
 
-  /** Whether nobody else could want what the endpoint waits for, and it is there. */
-  #hasRoom({ id, config }: EndpointRow, all: readonly QueuedRow[]): boolean {
+  /** Whether the GPUs that the endpoint waits for are free, and no other endpoint waits. */
+  #fits({ id, config }: EndpointRow, all: readonly QueuedRow[]): boolean {
     const { compute } = JSON.parse(config) as EndpointConfig
-    const running = this.#sight.running()
-    if (compute.kind !== 'gpu' || running.length >= this.#sight.maxWorkers) return false
+    const running = this.#view.running()
+    if (compute.kind !== 'gpu' || running.length >= this.#view.maxWorkers) return false
     if (all.some(row => row.endpoint_id !== id)) return false
     const alive = new Set(running)
-    const free = this.#sight.parts().gpus.filter(gpu => {
+    const free = this.#view.parts().gpus.filter(gpu => {
       const holder = this.#holders.get(gpu.uuid ?? String(gpu.index))
       return gpu.problem === null && (holder === undefined || !alive.has(holder))
     })

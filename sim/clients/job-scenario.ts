@@ -6,32 +6,32 @@ import { nonceOf } from '../checks/run-checker.ts'
 import { StreamChecker } from '../checks/stream-checker.ts'
 import type { Reply } from '../network.ts'
 import { askOpenAi } from './openai.ts'
-import type { JobPlan, StoryParts } from './plan.ts'
+import type { JobPlan, ScenarioParts } from './plan.ts'
 import { StreamReader } from './stream-reader.ts'
 
-/** A job that the server has told its client of. */
+/** A job that the server acknowledged. */
 export interface Accepted {
   readonly endpoint: EndpointId
   readonly job: SeenJob
 }
 
-/** All that a client does with one job, from its submission until its end has stayed for a while. */
-export class JobStory {
-  readonly #parts: StoryParts
+/** All calls of a client for one job, from its submission until its final state has been read again. */
+export class JobScenario {
+  readonly #parts: ScenarioParts
   readonly #plan: JobPlan
 
-  constructor(parts: StoryParts, plan: JobPlan) {
+  constructor(parts: ScenarioParts, plan: JobPlan) {
     this.#parts = parts
     this.#plan = plan
   }
 
-  /** Returns when the client has seen enough. */
-  async tell(): Promise<void> {
+  /** Runs the scenario to its end. */
+  async run(): Promise<void> {
     if (this.#plan.kind === 'openai') return askOpenAi(this.#parts, this.#plan)
     await this.follow(await this.#submit())
   }
 
-  /** As {@link tell}, for a job that is there. Returns the last that was seen of it; null when it is gone. */
+  /** Like {@link run}, for a job that exists. Returns its last known state; null when it was removed. */
   async follow({ endpoint, job }: Accepted): Promise<SeenJob | null> {
     const others = [this.#cancel(endpoint, job.id), this.#setTtl(endpoint, job.id)]
     const { checks, world } = this.#parts
@@ -52,7 +52,7 @@ export class JobStory {
     return final
   }
 
-  /** Sends it again until somebody says yes; what was accepted without an answer becomes a job without an owner. */
+  /** Submits the job until it is acknowledged. An attempt without a response may make a further job that no client follows. */
   async #submit(): Promise<Accepted> {
     const { world, checks, calls, life, random } = this.#parts
     const { kind, tag, body, key, ttlMs, waitMs } = this.#plan
@@ -61,15 +61,18 @@ export class JobStory {
     const wait = kind === 'runsync' && waitMs !== undefined ? `?wait=${waitMs}` : ''
     let sinceMs = world.clock.now()
     for (;;) {
-      // With a key an earlier try may have made the job.
+      // With a key an earlier attempt may have created the job.
       if (key === null) sinceMs = world.clock.now()
       checks.clients.submits(endpoint, tag, key)
       const reply = await calls.post(endpoint, `${kind}${wait}`, { body, headers })
       if (reply.ok && reply.status === 200) {
         const job = JSON.parse(reply.text) as SeenJob
-        const keptMs = Math.min(ttlMs ?? JOB_TIMES.ttlMs.default, retentionMs(kind === 'run' ? 'run' : 'runsync'))
-        checks.clients.follow(job.id, endpoint, sinceMs + keptMs, tag)
-        // The answer of a run has no result, even where its key belongs to a job that has ended.
+        const retentionPeriodMs = Math.min(
+          ttlMs ?? JOB_TIMES.ttlMs.default,
+          retentionMs(kind === 'run' ? 'run' : 'runsync'),
+        )
+        checks.clients.follow(job.id, endpoint, sinceMs + retentionPeriodMs, tag)
+        // The response of `run` has no result, even when its key belongs to a job that has ended.
         if (kind === 'runsync') checks.clients.saw(job, reply.order)
         return { endpoint, job }
       }
@@ -77,12 +80,12 @@ export class JobStory {
       else if (reply.ok && reply.status === 409 && key !== null) endpoint = this.#parts.endpoint()
       else if (reply.ok && reply.status === 429 && checks.isLimited)
         world.count('submissions over the limit of the account')
-      else if (reply.ok && reply.status < 500) world.report(`a ${kind} was answered with ${reply.status} ${reply.text}`)
+      else if (reply.ok && reply.status < 500) world.report(`a ${kind} got ${reply.status} ${reply.text}`)
       await life.sleep(random.int(500, 3_000))
     }
   }
 
-  /** Follows the job to its final state in the way that was planned; null when it is gone. */
+  /** Follows the job to its final state as planned; null when it was removed. */
   async #read(endpoint: EndpointId, id: JobId, checker: StreamChecker): Promise<SeenJob | null> {
     const { world, calls, life, random } = this.#parts
     const { follow } = this.#plan
@@ -90,16 +93,16 @@ export class JobStory {
     const reader = new StreamReader({ world, calls, life, random, checker }, endpoint, id, follow)
     let outcome = await reader.read()
     for (;;) {
-      const seen = await this.#look(endpoint, id, 'status')
+      const seen = await this.#readJob(endpoint, id, 'status')
       if (seen === null || outcome === 'gone') return null
-      const isOver = seen !== 'again' && isFinal(seen.status)
+      const isOver = seen !== 'no response' && isFinal(seen.status)
       if (outcome === 'empty') {
-        // This form has no status: what came before a final one must be all.
+        // This form has no status: once the job has ended, an empty response means that all chunks came.
         outcome = await reader.read()
         if (!isOver || outcome !== 'empty') continue
       }
-      if (seen === 'again' || !isOver) {
-        if (seen !== 'again') world.report(`the stream of job ${id} has ended, and it is ${seen.status}`)
+      if (seen === 'no response' || !isOver) {
+        if (seen !== 'no response') world.report(`the stream of job ${id} ended while the job is ${seen.status}`)
         await life.sleep(500)
         continue
       }
@@ -110,41 +113,46 @@ export class JobStory {
 
   async #poll(endpoint: EndpointId, id: JobId): Promise<SeenJob | null> {
     const { life, random } = this.#parts
-    const isHeld = this.#plan.follow === 'status-sync'
+    const isLongPoll = this.#plan.follow === 'status-sync'
     for (;;) {
-      await life.sleep(isHeld ? random.int(0, 100) : random.int(1_000, 8_000))
+      await life.sleep(isLongPoll ? random.int(0, 100) : random.int(1_000, 8_000))
       const wait = random.chance(0.5) ? `?wait=${random.int(100, 20_000)}` : ''
-      const seen = await this.#look(endpoint, id, isHeld ? 'status-sync' : 'status', isHeld ? wait : '')
+      const seen = await this.#readJob(endpoint, id, isLongPoll ? 'status-sync' : 'status', isLongPoll ? wait : '')
       if (seen === null) return null
-      if (seen !== 'again' && isFinal(seen.status)) return seen
+      if (seen !== 'no response' && isFinal(seen.status)) return seen
     }
   }
 
-  /** Whether a final state stays. */
+  /** Reads the final state again, so that the checker sees whether it stays. */
   async #watch(endpoint: EndpointId, id: JobId): Promise<void> {
     const { life, random } = this.#parts
-    for (let looks = 0; looks < 2; ) {
+    for (let reads = 0; reads < 2; ) {
       await life.sleep(random.int(1_000, 15_000))
-      const seen = await this.#look(endpoint, id, 'status')
+      const seen = await this.#readJob(endpoint, id, 'status')
       if (seen === null) return
-      if (seen !== 'again') looks += 1
+      if (seen !== 'no response') reads += 1
     }
   }
 
-  /** One look at the job; null when it is gone, `again` where there was no answer. */
-  async #look(endpoint: EndpointId, id: JobId, operation: string, query = ''): Promise<SeenJob | null | 'again'> {
+  /** Reads the job once; null when it was removed. */
+  async #readJob(
+    endpoint: EndpointId,
+    id: JobId,
+    operation: string,
+    query = '',
+  ): Promise<SeenJob | null | 'no response'> {
     const { calls, checks, world } = this.#parts
     const reply = await calls.get(endpoint, `${operation}/${id}${query}`)
     if (!reply.ok || reply.status >= 500) {
       await this.#parts.life.sleep(200)
-      return 'again'
+      return 'no response'
     }
     if (reply.status === 404) {
       checks.clients.missed(id, world.clock)
       return null
     }
     if (reply.status !== 200) {
-      world.report(`a ${operation} was answered with ${reply.status} ${reply.text}`)
+      world.report(`a ${operation} got ${reply.status} ${reply.text}`)
       return null
     }
     const job = JSON.parse(reply.text) as SeenJob
@@ -161,7 +169,7 @@ export class JobStory {
     if (!reply.ok) return
     world.count(`cancels: ${reply.status}`)
     if (reply.status === 200) checks.clients.cancelled(id, reply.order)
-    this.#expect('cancel', reply, [200, 404, 409])
+    this.#checkStatus('cancel', reply, [200, 404, 409])
   }
 
   async #setTtl(endpoint: EndpointId, id: JobId): Promise<void> {
@@ -174,10 +182,10 @@ export class JobStory {
     const reply = await calls.get(endpoint, `status/${id}?ttl=${newTtl.ms}`)
     if (!reply.ok) return
     world.count(`new ttls: ${reply.status}`)
-    this.#expect('status', reply, [200, 404])
+    this.#checkStatus('status', reply, [200, 404])
   }
 
-  /** Whether the job was queued again, as far as anybody can tell. */
+  /** Retries the job. Returns whether it was queued again or may have been. */
   async #retry(endpoint: EndpointId, id: JobId): Promise<boolean> {
     const { life, random, calls, checks, world } = this.#parts
     await life.sleep(random.int(0, 5_000))
@@ -186,15 +194,18 @@ export class JobStory {
     const reply = await calls.post(endpoint, `retry/${id}`)
     if (!reply.ok) return true
     world.count(`retries: ${reply.status}`)
-    this.#expect('retry', reply, [200, 404, 409])
+    this.#checkStatus('retry', reply, [200, 404, 409])
     const { kind, ttlMs } = this.#plan
-    const keptMs = Math.min(ttlMs ?? JOB_TIMES.ttlMs.default, retentionMs(kind === 'run' ? 'run' : 'runsync'))
-    if (reply.status === 200) checks.clients.retried(id, sinceMs + keptMs, reply.order)
+    const retentionPeriodMs = Math.min(
+      ttlMs ?? JOB_TIMES.ttlMs.default,
+      retentionMs(kind === 'run' ? 'run' : 'runsync'),
+    )
+    if (reply.status === 200) checks.clients.retried(id, sinceMs + retentionPeriodMs, reply.order)
     return reply.status === 200
   }
 
-  #expect(what: string, reply: Reply & { readonly ok: true }, statuses: readonly number[]): void {
+  #checkStatus(what: string, reply: Reply & { readonly ok: true }, statuses: readonly number[]): void {
     if (reply.status >= 500 || statuses.includes(reply.status)) return
-    this.#parts.world.report(`a ${what} was answered with ${reply.status} ${reply.text}`)
+    this.#parts.world.report(`a ${what} got ${reply.status} ${reply.text}`)
   }
 }

@@ -3,18 +3,18 @@ import type { EndpointId, WorkerId } from '../src/core/ids.ts'
 import type { SocketAddress } from '../src/core/workers/socket-address.ts'
 import type { Affinity, RequestOutcome, Reservation, Reservations } from '../src/gateway/queue/reservation.ts'
 import type { Life } from './life.ts'
-import { ConnectionProblem, type WebAnswer, type WebCall } from './workers/web-program.ts'
+import { ConnectionProblem, type WebCall, type WebResponse } from './workers/web-program.ts'
 
-/** What serves requests at an address. */
+/** A server at an address. */
 export interface Listening {
-  readonly serve: (call: WebCall) => Promise<WebAnswer>
+  readonly serve: (call: WebCall) => Promise<WebResponse>
 }
 
-/** What requests are sent through. */
-export interface WayInParts {
+/** What the gateway uses. */
+export interface SimGatewayParts {
   readonly reservations: Reservations
   readonly life: Life
-  /** The program that listens at an address; undefined for none. */
+  /** The program that listens at an address; undefined when there is none. */
   readonly at: (address: SocketAddress) => Listening | undefined
 }
 
@@ -26,17 +26,17 @@ export function isForApplication(url: string): boolean {
 }
 
 /**
- * Hands requests on to workers as the gateway does, but without sockets: claim, then send; one more try for a request that may be
- * sent twice and whose worker failed before it answered.
+ * Sends requests to workers like the gateway, but without sockets: claim, then send; one retry for a request that may be
+ * sent twice and whose worker failed before its response.
  */
-export class WayIn {
-  readonly #parts: WayInParts
+export class SimGateway {
+  readonly #parts: SimGatewayParts
 
-  constructor(parts: WayInParts) {
+  constructor(parts: SimGatewayParts) {
     this.#parts = parts
   }
 
-  /** Answers whatever happens, as long as the server runs. */
+  /** Responds to a request, as long as the server runs. */
   async serve(request: Request): Promise<Response> {
     const { reservations, life } = this.#parts
     const { signal, method } = request
@@ -50,10 +50,10 @@ export class WayIn {
       } catch (thrown) {
         return refusal(thrown, signal)
       }
-      const { outcome, answer } = await this.#send(reservation, request)
+      const { outcome, response } = await this.#send(reservation, request)
       reservation.release(outcome)
       const headers = { 'x-runpod-worker-id': reservation.workerId }
-      if (answer !== null) return new Response(answer.text, { status: answer.status, headers })
+      if (response !== null) return new Response(response.text, { status: response.status, headers })
       if (outcome === 'aborted') return new Response('', { status: 499 })
       avoid.push(reservation.workerId)
       if (method !== 'GET' || avoid.length > 1) return Response.json({ error: 'bad gateway' }, { status: 502, headers })
@@ -63,7 +63,7 @@ export class WayIn {
   async #send(
     reservation: Reservation,
     request: Request,
-  ): Promise<{ readonly outcome: RequestOutcome; readonly answer: WebAnswer | null }> {
+  ): Promise<{ readonly outcome: RequestOutcome; readonly response: WebResponse | null }> {
     const { life, at } = this.#parts
     const { searchParams } = new URL(request.url)
     const connection = new AbortController()
@@ -74,10 +74,10 @@ export class WayIn {
       const call = { nonce: searchParams.get('nonce') ?? '', ms: Number(searchParams.get('ms')) }
       const program = at(reservation.servedAt.traffic)
       if (program === undefined) throw new ConnectionProblem('unreachable')
-      const answer = await life.guard(program.serve({ ...call, signal: connection.signal }))
-      return { outcome: 'answered', answer }
+      const response = await life.guard(program.serve({ ...call, signal: connection.signal }))
+      return { outcome: 'answered', response }
     } catch (thrown) {
-      return { outcome: thrown instanceof ConnectionProblem ? thrown.kind : 'aborted', answer: null }
+      return { outcome: thrown instanceof ConnectionProblem ? thrown.kind : 'aborted', response: null }
     } finally {
       forget()
       request.signal.removeEventListener('abort', close)

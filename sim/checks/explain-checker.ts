@@ -3,11 +3,11 @@ import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import { FAULT_REASONS, type WorkerState } from '../../src/core/workers/worker.ts'
 import { SUSPECT_QUEUE } from '../../src/store/tables/guards.ts'
-import type { Answered } from '../network.ts'
+import type { Exchange } from '../network.ts'
 import type { Database } from '../store.ts'
 
-/** What `/explain` says, as far as it can be held to. */
-interface Said {
+/** The fields of a response of `/explain` that are checked. */
+interface Explanation {
   readonly cause: string
   readonly summary: string
   readonly status?: JobStatus
@@ -15,7 +15,7 @@ interface Said {
 
 interface JobRow {
   readonly status: JobStatus
-  /** Empty unless it waits for the turn of a batch. */
+  /** Empty for the queue of the endpoint. */
   readonly queue: string
 }
 
@@ -24,62 +24,62 @@ interface Facts {
   readonly waiting: number
   readonly normal: number
   readonly running: number
-  /** Jobs in line that run alone. */
+  /** Number of queued jobs that run alone. */
   readonly suspects: number
-  /** Of workers that have not ended; those of older versions are as good as draining. */
+  /** States of the workers that have not ended; those of older versions count as draining. */
   readonly states: readonly WorkerState[]
-  /** Whether something is wrong with one of them. */
+  /** Whether one of them has a problem. */
   readonly ailing: boolean
-  /** Whether the worker that ended last did so by itself, or because it was of no use. */
+  /** Whether the worker that ended last crashed or was ended for a fault. */
   readonly crashed: boolean
   readonly machineFull: boolean
-  /** How many workers wait for a place on the machine. */
+  /** Number of workers that wait for a placement. */
   readonly queued: number
-  /** For how long the first job waits beyond the delay that its endpoint wants; null where that does not apply. */
+  /** How long the first job has waited beyond the queue delay; null when the scaler has none or no job waits. */
   readonly overdueMs: number | null
 }
 
-/** What the checker looks at besides the store. */
-export interface WhySight {
+/** What the checker reads besides the store. */
+export interface ExplainView {
   readonly machineFull: () => boolean
-  /** The instant on the wall. */
+  /** The wall-clock time. */
   readonly nowMs: () => number
 }
 
-/** Compares why something is said to wait with what is the matter, at the instant of the answer. */
-export class WhyChecker {
+/** Compares the cause that `/explain` gives with the state of the store at the instant of the response. */
+export class ExplainChecker {
   readonly #report: (problem: string) => void
   readonly #database: Pick<Database, 'query'>
-  readonly #sight: WhySight
+  readonly #view: ExplainView
 
-  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, sight: WhySight) {
+  constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, view: ExplainView) {
     this.#report = report
     this.#database = database
-    this.#sight = sight
+    this.#view = view
   }
 
-  /** A request has its answer; those that do not ask why are none of its business. */
-  answered({ call, status, text }: Answered): void {
+  /** The server responded to a request. Only `/explain` is checked. */
+  answered({ call, status, text }: Exchange): void {
     const [, , endpoint, operation, job] = new URL(call.url).pathname.split('/')
     if (operation !== 'explain' || status !== 200) return
-    const said = JSON.parse(text) as Said
+    const shown = JSON.parse(text) as Explanation
     const found = this.#facts(endpoint as EndpointId)
     if (found === null) return
-    // A change that nobody was told of may have made them enough; one that waits for a place does so until the next look.
-    const isEnough = said.summary.includes('enough for the wait')
+    // A change whose notification was lost may have made the workers enough; a queued worker stays until the next plan.
+    const isEnough = shown.summary.includes('enough for the wait')
     const facts = isEnough ? { ...found, queued: 0 } : found
     const row = job === undefined ? undefined : this.#jobOf(job as JobId)
     const problem =
       isEnough && found.overdueMs !== null && found.overdueMs > 0
         ? `the first job waits ${found.overdueMs} ms beyond its delay`
         : job === undefined
-          ? ofEndpoint(said, facts)
+          ? ofEndpoint(shown, facts)
           : row === undefined
             ? null
-            : ofJob(said, row, facts)
+            : ofJob(shown, row, facts)
     if (problem === null) return
     const what = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
-    this.#report(`${what} is said to be ${said.cause} (${said.summary}), but ${problem}: ${JSON.stringify(facts)}`)
+    this.#report(`${what} is explained as ${shown.cause} (${shown.summary}), but ${problem}: ${JSON.stringify(facts)}`)
   }
 
   #jobOf(job: JobId): JobRow | undefined {
@@ -91,7 +91,7 @@ export class WhyChecker {
     const [row] = query<FactsRow>(FACTS, ...Array(7).fill(id))
     if (row === undefined) return null
     const { scaler } = JSON.parse(row.config) as EndpointConfig
-    const waitedMs = row.head_queued_at_ms === null ? null : this.#sight.nowMs() - row.head_queued_at_ms
+    const waitedMs = row.head_queued_at_ms === null ? null : this.#view.nowMs() - row.head_queued_at_ms
     const workers = query<AliveRow>(ALIVE, id)
     const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
     return {
@@ -106,7 +106,7 @@ export class WhyChecker {
       crashed:
         last !== undefined &&
         (last.stop_reason === null || (FAULT_REASONS as readonly string[]).includes(last.stop_reason)),
-      machineFull: this.#sight.machineFull(),
+      machineFull: this.#view.machineFull(),
       overdueMs: scaler.type === 'QUEUE_DELAY' && waitedMs !== null ? waitedMs - scaler.queueDelayS * 1000 : null,
     }
   }
@@ -138,25 +138,25 @@ const FACTS = `SELECT workers_max AS max, config,
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
 
-function ofJob(said: Said, { status, queue }: JobRow, facts: Facts): string | null {
-  if (said.status !== status) return `it is ${status} and not ${said.status}`
-  if (isFinal(status)) return said.cause === 'finished' ? null : `it is ${status}`
-  if (status === 'IN_PROGRESS') return said.cause === 'running' ? null : 'it runs'
-  if (said.cause === 'runs_alone' && queue !== SUSPECT_QUEUE) return 'it is no suspect'
-  if (said.cause === 'batch_turn') {
+function ofJob(shown: Explanation, { status, queue }: JobRow, facts: Facts): string | null {
+  if (shown.status !== status) return `it is ${status} and not ${shown.status}`
+  if (isFinal(status)) return shown.cause === 'finished' ? null : `it is ${status}`
+  if (status === 'IN_PROGRESS') return shown.cause === 'running' ? null : 'it runs'
+  if (shown.cause === 'runs_alone' && queue !== SUSPECT_QUEUE) return 'it is no suspect'
+  if (shown.cause === 'batch_turn') {
     if (queue === '') return 'it waits in the queue of its endpoint'
     return ofWaiting('running', facts) === null ? null : ofWaiting('max_reached', facts)
   }
-  return said.cause === 'finished' || said.cause === 'nothing_waits' ? 'it waits' : ofWaiting(said.cause, facts)
+  return shown.cause === 'finished' || shown.cause === 'nothing_waits' ? 'it waits' : ofWaiting(shown.cause, facts)
 }
 
-function ofEndpoint(said: Said, facts: Facts): string | null {
-  if (facts.waiting > 0) return said.cause === 'nothing_waits' ? 'jobs wait' : ofWaiting(said.cause, facts)
+function ofEndpoint(shown: Explanation, facts: Facts): string | null {
+  if (facts.waiting > 0) return shown.cause === 'nothing_waits' ? 'jobs wait' : ofWaiting(shown.cause, facts)
   const wanted = facts.running > 0 ? 'running' : 'nothing_waits'
-  return said.cause === wanted ? null : `it is ${wanted}`
+  return shown.cause === wanted ? null : `it is ${wanted}`
 }
 
-/** Null when the cause is true of an endpoint whose jobs wait. */
+/** Why the cause is wrong for an endpoint with queued jobs; null when it is right. */
 function ofWaiting(cause: string, facts: Facts): string | null {
   const { max, normal, suspects, states, crashed, ailing, machineFull, queued } = facts
   const has = (state: WorkerState) => states.includes(state)
@@ -171,7 +171,7 @@ function ofWaiting(cause: string, facts: Facts): string | null {
     case 'out_of_memory':
     case 'hung_start':
     case 'crash_loop':
-      return crashed ? null : 'the worker that ended last was asked to'
+      return crashed ? null : 'the worker that ended last was terminated by the server'
     case 'worker_starting':
       return has('STARTING') ? null : 'no worker is starting'
     case 'worker_restarting':
@@ -180,9 +180,9 @@ function ofWaiting(cause: string, facts: Facts): string | null {
       return states.length >= max ? null : 'there may be more workers'
     case 'throttled':
     case 'no_capacity':
-      return machineFull || queued > 0 ? null : 'the machine has room'
+      return machineFull || queued > 0 ? null : 'the machine has a free place'
     case 'low_priority':
-      return normal === 0 ? null : 'others wait too'
+      return normal === 0 ? null : 'other jobs wait too'
     case 'running':
       if (queued > 0) return 'a worker waits for a place'
       return has('READY') ? null : 'no worker is ready'

@@ -3,23 +3,23 @@ import { isSuspect } from '../../src/core/jobs/job.ts'
 import type { Change, Commit } from '../ledger.ts'
 import { transitionOf } from './job-checker.ts'
 
-/** Reports jobs that are beside one that was lost twice: such a one runs alone, so that no other is lost with it. */
-export class AloneChecker {
+/** Reports a suspect (a job that was lost twice) that does not run alone on its worker: another job could be lost with it. */
+export class SuspectChecker {
   readonly #report: (problem: string) => void
-  /** What workers hold, and whether it may have company. */
+  /** The running jobs of each worker, and whether each must run alone. */
   readonly #held = new Map<WorkerId, Map<JobId, { readonly alone: boolean }>>()
 
-  /** @param report is given one sentence per problem */
+  /** @param report receives one sentence per problem */
   constructor(report: (problem: string) => void) {
     this.#report = report
   }
 
-  /** The store has committed something. */
+  /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const change of changes) {
       const { job, was, now, worker, was_worker: before } = change
       if (transitionOf(change) === 'claim' && worker !== null) this.#claimed(change, worker)
-      else if (was === 'IN_PROGRESS' && now !== 'IN_PROGRESS' && before !== null) this.#letGo(before, job)
+      else if (was === 'IN_PROGRESS' && now !== 'IN_PROGRESS' && before !== null) this.#released(before, job)
     }
   }
 
@@ -27,14 +27,16 @@ export class AloneChecker {
     const held = this.#held.get(worker) ?? new Map<JobId, { readonly alone: boolean }>()
     const alone = isSuspect({ lostAttempts })
     for (const [other, { alone: wasAlone }] of held) {
-      if (alone) this.#report(`job ${job}, which was lost twice, was given to worker ${worker} beside job ${other}`)
-      if (wasAlone) this.#report(`job ${job} was given to worker ${worker} beside job ${other}, which was lost twice`)
+      if (alone)
+        this.#report(`job ${job}, which was lost twice, was dispatched to worker ${worker} beside job ${other}`)
+      if (wasAlone)
+        this.#report(`job ${job} was dispatched to worker ${worker} beside job ${other}, which was lost twice`)
     }
     held.set(job, { alone })
     this.#held.set(worker, held)
   }
 
-  #letGo(worker: WorkerId, job: JobId): void {
+  #released(worker: WorkerId, job: JobId): void {
     const held = this.#held.get(worker)
     if (held?.delete(job) === true && held.size === 0) this.#held.delete(worker)
   }
