@@ -1,6 +1,6 @@
 /**
- * Loaded before a server's program: notes when it calls its container engine and how long each call takes, and when it starts
- * processes. Written a while later, so that the writing is no part of what is measured. Milliseconds of Unix time.
+ * Loaded before a server's program: records when it calls its container engine, how long each call takes, and when it starts
+ * processes. The records are written later, so that the writing is not measured. Milliseconds of Unix time.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { appendFileSync } from 'node:fs'
@@ -8,33 +8,33 @@ import { isMainThread } from 'node:worker_threads'
 
 const file = process.env.BENCH_TRACE
 const WRITE_MS = 200
-/** Answers that come bit by bit, and what is asked on the side of everything else. */
+/** Streamed responses and calls that are not part of a start. */
 const BESIDE = /\/(?:events|logs|stats|_ping)\b/
 /** Ids and names of single things. */
 const SINGLE = /\/v1\.\d+|(?<=\/(?:containers|networks|images)\/)[^/?]{9,}|\?.*/g
 
-let notes = []
+let records = []
 const now = () => performance.timeOrigin + performance.now()
-const note = (what, asked, ended) => {
-  if (notes.length === 0) setTimeout(write, WRITE_MS).unref()
-  notes.push(JSON.stringify({ what, asked, ended }))
+const record = (what, called, ended) => {
+  if (records.length === 0) setTimeout(write, WRITE_MS).unref()
+  records.push(JSON.stringify({ what, called, ended }))
 }
 const write = () => {
-  appendFileSync(file, `${notes.join('\n')}\n`)
-  notes = []
+  appendFileSync(file, `${records.join('\n')}\n`)
+  records = []
 }
 
 if (file !== undefined && isMainThread) {
-  const asked = new Map()
+  const called = new Map()
   subscribe('http.client.request.start', ({ request }) => {
-    if (!BESIDE.test(request.path) && !request.path.startsWith('/relay/')) asked.set(request, now())
+    if (!BESIDE.test(request.path) && !request.path.startsWith('/relay/')) called.set(request, now())
   })
   subscribe('http.client.response.finish', ({ request, response }) => {
-    const start = asked.get(request)
+    const start = called.get(request)
     if (start === undefined) return
-    asked.delete(request)
+    called.delete(request)
     const what = `${request.method} ${request.path.replaceAll(SINGLE, '')}`
-    response.once('end', () => note(what, start, now()))
+    response.once('end', () => record(what, start, now()))
   })
-  subscribe('tracing:child_process.spawn:start', () => note('spawn', now(), now()))
+  subscribe('tracing:child_process.spawn:start', () => record('spawn', now(), now()))
 }

@@ -1,20 +1,20 @@
 /**
- * Cold start of a TypeScript worker, from `run` to COMPLETED, by who spends the time: the engine that starts its process or
- * container, the worker itself, and the server with its relay and all that goes over sockets.
+ * Cold start of a TypeScript worker, from `run` to COMPLETED, by share: the engine that starts its process or
+ * container, the worker itself, and the server with its relay and all socket traffic.
  *
  *     ./bin/node bench/cold-start.ts [rounds]
  *
- * With RUNYARD_TEST_DOCKER (an engine's address) and RUNYARD_TEST_DOCKER_IMAGE (made by `.ci/docker image`) a container, too.
+ * With RUNYARD_TEST_DOCKER (address of an engine) and RUNYARD_TEST_DOCKER_IMAGE (built by `.ci/docker image`) also in a container.
  *
- * How it is counted. The worker notes when its process began and when it calls, the server when it calls its engine or starts a
- * process. The engine has the time in which the server waits for one of its calls, and all from the call that starts the worker
- * to the begin of its program. The worker has the time from there until its first take leaves it, from the job until its result
- * leaves it, and the least that these calls take with a server that answers at once. All else is the server's own share, the
- * client's part of the one request and what others of this machine keep it from the processor included.
+ * How it is counted. The worker records when its process began and when it calls, the server when it calls its engine or starts a
+ * process. The share of the engine is the time in which the server waits for one of its calls, and all time from the call that starts the worker
+ * to the begin of its program. The share of the worker is the time from there until it sends its first take, from the job until it sends the
+ * result, and the minimum that these calls take with a server that responds at once. The rest is the share of the server. It includes
+ * the client's part of the request and the time in which other processes use the processor.
  *
- * How to read it. On a machine that does other things, too, look at the least, and at the disturbance: how long server and relay
- * were ready to go on and had no processor (where the system tells), and how long a loop took that is the same each time. The
- * processor time of server and relay hardly depends on others.
+ * How to read it. On a busy machine use the minimum, and the other load: how long server and relay
+ * waited for a processor (if the system reports it), and how long a fixed loop took. The
+ * processor time of server and relay hardly depends on other load.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -40,24 +40,24 @@ import { ready } from './ready.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 10)
 const REPOSITORY = dirname(dirname(fileURLToPath(import.meta.url)))
-/** How long a worker may be idle in between; the server knows whole seconds. */
+/** Idle timeout of the worker between rounds, in whole seconds. */
 const IDLE_S = 1
 const REST_MS = 500
 
-/** Notes what the server does. */
+/** Records the calls of the server. */
 const TRACE = new URL('./cold-start-trace.mjs', import.meta.url).href
 
-const HANDLER = `import './cold-start-notes.mjs'
+const HANDLER = `import './cold-start-records.mjs'
 const { start } = await import('@runyard/worker')
 await start({ handler: ({ input }) => input })
 `
 
-/** A kind of worker, and where its notes are found. */
+/** A kind of worker, and the file with its records. */
 interface Subject {
   readonly name: string
   readonly serve: readonly string[]
   readonly endpoint: Record<string, unknown>
-  readonly notes: string
+  readonly records: string
 }
 
 interface Answer {
@@ -71,22 +71,22 @@ function makeImage(): string {
   const image = join(folder, 'image')
   mkdirSync(join(image, 'node_modules', '@runyard'), { recursive: true })
   symlinkSync(join(REPOSITORY, 'packages', 'worker'), join(image, 'node_modules', '@runyard', 'worker'))
-  copyFileSync(join(REPOSITORY, 'bench', 'cold-start-notes.mjs'), join(image, 'cold-start-notes.mjs'))
+  copyFileSync(join(REPOSITORY, 'bench', 'cold-start-records.mjs'), join(image, 'cold-start-records.mjs'))
   writeFileSync(join(image, 'handler.mjs'), HANDLER)
   return image
 }
 
 function processSubject(image: string): Subject {
-  const notes = join(folder, 'notes')
+  const records = join(folder, 'records')
   return {
     name: 'process',
     serve: ['--process-root', folder],
-    endpoint: { image: `dir:${image}`, env: { BENCH_NOTES: notes } },
-    notes,
+    endpoint: { image: `dir:${image}`, env: { BENCH_RECORDS: records } },
+    records,
   }
 }
 
-/** The worker's files reach the container over a network volume, and its notes come back over it. Null where there is no engine. */
+/** A container gets the files of the worker from a network volume, and writes its records there. Null when there is no engine. */
 function containerSubject(image: string): Subject | null {
   const { RUNYARD_TEST_DOCKER: engine = '', RUNYARD_TEST_DOCKER_IMAGE: reference = '' } = process.env
   if (engine === '' || reference === '') return null
@@ -96,15 +96,15 @@ function containerSubject(image: string): Subject | null {
     endpoint: {
       image: reference,
       args: 'node /runpod-volume/handler.mjs',
-      env: { BENCH_NOTES: '/runpod-volume/notes' },
+      env: { BENCH_RECORDS: '/runpod-volume/records' },
     },
-    notes: image,
+    records: image,
   }
 }
 
 /**
- * The same worker with a server that answers at once: what it takes to start its process, to get a job and to hand in a result
- * when nobody does anything in between.
+ * The same worker with a server that responds at once: how long it takes to start its process, to get a job and to send a result
+ * without any work in between.
  */
 async function measureAlone(image: string): Promise<Alone[]> {
   const rows: Alone[] = []
@@ -119,29 +119,33 @@ async function measureAlone(image: string): Promise<Alone[]> {
   await new Promise<void>(resolve => bare.listen(0, '127.0.0.1', resolve))
   const base = `http://127.0.0.1:${(bare.address() as AddressInfo).port}/v2/x`
   for (let round = -1; round < ROUNDS; round += 1) {
-    const notes = join(folder, `alone${round}`)
+    const records = join(folder, `alone${round}`)
     const finished = new Promise<void>(resolve => {
       done = resolve
     })
-    const asked = now()
-    const worker = spawn(process.execPath, ['handler.mjs'], { cwd: image, env: aloneEnv(base, notes), stdio: 'ignore' })
+    const called = now()
+    const worker = spawn(process.execPath, ['handler.mjs'], {
+      cwd: image,
+      env: aloneEnv(base, records),
+      stdio: 'ignore',
+    })
     await finished
     const ended = now()
     worker.kill('SIGKILL')
     await new Promise(resolve => worker.once('exit', resolve))
-    const noted = readNotes(notes)
-    const [began, taken, posted] = [at(noted, 'began'), at(noted, 'take-answered'), at(noted, 'done-asked')]
-    if (round >= 0) rows.push({ start: began - asked, take: taken - at(noted, 'take-asked'), done: ended - posted })
+    const recorded = readRecords(records)
+    const [began, taken, posted] = [at(recorded, 'began'), at(recorded, 'take-responded'), at(recorded, 'done-sent')]
+    if (round >= 0) rows.push({ start: began - called, take: taken - at(recorded, 'take-sent'), done: ended - posted })
   }
   bare.closeAllConnections()
   bare.close()
   return rows
 }
 
-function aloneEnv(base: string, notes: string): Record<string, string> {
+function aloneEnv(base: string, records: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
-    BENCH_NOTES: notes,
+    BENCH_RECORDS: records,
     RUNPOD_POD_ID: 'w',
     RUNPOD_AI_API_KEY: 't',
     RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID?gpu=CPU`,
@@ -150,7 +154,7 @@ function aloneEnv(base: string, notes: string): Record<string, string> {
   }
 }
 
-async function measure({ name, serve, endpoint, notes }: Subject): Promise<Round[]> {
+async function measure({ name, serve, endpoint, records }: Subject): Promise<Round[]> {
   const data = join(folder, `data-${name}`)
   const trace = join(folder, `trace-${name}`)
   const args = ['serve', ...serve, '--port', '0', '--json', '--log-level', 'error', '--data-dir', data]
@@ -160,16 +164,16 @@ async function measure({ name, serve, endpoint, notes }: Subject): Promise<Round
     const { url, key, pid } = await ready(server)
     const pids = [pid, relayOf(data)]
     const api = new Api(url, key)
-    const file = name === 'container' ? await api.volumeWith(data, notes) : { path: notes, id: null }
+    const file = name === 'container' ? await api.volumeWith(data, records) : { path: records, id: null }
     const id = await api.create({ ...endpoint, ...(file.id === null ? {} : { networkVolumes: [file.id] }) })
     const rounds: Round[] = []
-    // The first round opens files and compiles code, which no later one does.
+    // Only the first round opens files and compiles code.
     for (let round = -1; round < ROUNDS; round += 1) {
       await api.untilNoWorkers(id)
       for (const path of [file.path, trace]) rmSync(path, { force: true })
       const measured = await oneRound(api, id, pids)
       await api.untilNoWorkers(id)
-      if (round >= 0) rounds.push(roundOf(measured, readNotes(file.path), readTrace(trace)))
+      if (round >= 0) rounds.push(roundOf(measured, readRecords(file.path), readTrace(trace)))
     }
     return rounds
   } finally {
@@ -177,34 +181,34 @@ async function measure({ name, serve, endpoint, notes }: Subject): Promise<Round
   }
 }
 
-type Measured = Pick<Round, 'sent' | 'answered' | 'decided' | 'disturbance'>
+type Measured = Pick<Round, 'sent' | 'responded' | 'decided' | 'disturbance'>
 
 async function oneRound(api: Api, id: string, pids: readonly (number | null)[]): Promise<Measured> {
   const loop = timedLoop()
   const before = scheduled(pids)
   const sent = now()
   const { status } = await api.ask<Answer>('POST', `/v2/${id}/runsync`, { input: { hello: 'world' } })
-  const answered = now()
+  const responded = now()
   const after = scheduled(pids)
   if (status !== 'COMPLETED') throw new Error(`the job ended ${status}`)
   const told = before !== null && after !== null
   const [busy, waited] = told ? [after.busy - before.busy, after.waited - before.waited] : [null, null]
   const worker = await api.newestWorker(id)
-  return { sent, answered, decided: Date.parse(worker.createdAt), disturbance: { loop, busy, waited } }
+  return { sent, responded, decided: Date.parse(worker.createdAt), disturbance: { loop, busy, waited } }
 }
 
-function roundOf(measured: Measured, notes: ReadonlyMap<string, number>, traced: readonly Traced[]): Round {
-  const [began, asked] = [at(notes, 'began'), at(notes, 'take-asked')]
-  return { ...measured, began, asked, taken: at(notes, 'take-answered'), posted: at(notes, 'done-asked'), traced }
+function roundOf(measured: Measured, records: ReadonlyMap<string, number>, traced: readonly Traced[]): Round {
+  const [began, called] = [at(records, 'began'), at(records, 'take-sent')]
+  return { ...measured, began, called, taken: at(records, 'take-responded'), posted: at(records, 'done-sent'), traced }
 }
 
-/** Null where workers call the server itself. */
+/** The process of the relay; null when workers call the server directly. */
 function relayOf(data: string): number | null {
   const file = join(data, 'relay', 'relay.json')
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid : null
 }
 
-/** What processes have had of the processors, and how long their main threads have waited for one, in ms; null where the system does not tell. */
+/** Processor time of processes, and how long their main threads waited for a processor, in ms; null when the system does not report it. */
 function scheduled(pids: readonly (number | null)[]): { busy: number; waited: number } | null {
   const sum = { busy: 0, waited: 0 }
   try {
@@ -212,7 +216,7 @@ function scheduled(pids: readonly (number | null)[]): { busy: number; waited: nu
       for (const thread of readdirSync(`/proc/${pid}/task`)) {
         const [busy, waited] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ').map(Number)
         sum.busy += busy! / 1e6
-        // Other threads help at best.
+        // Other threads only assist.
         if (thread === String(pid)) sum.waited += waited! / 1e6
       }
     }
@@ -222,7 +226,7 @@ function scheduled(pids: readonly (number | null)[]): { busy: number; waited: nu
   }
 }
 
-/** How long a fixed piece of work takes, in ms: some 5 on a machine that does nothing else. */
+/** Duration of a fixed loop, in ms: about 5 on an idle machine. */
 function timedLoop(): number {
   const start = now()
   let hash = Buffer.from('runyard')
@@ -240,13 +244,13 @@ class Api {
   }
 
   async ask<Body>(method: string, path: string, body?: unknown): Promise<Body> {
-    const answer = await fetch(`${this.#url}${path}`, {
+    const response = await fetch(`${this.#url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    if (!answer.ok) throw new Error(`${method} ${path} is ${answer.status}: ${await answer.text()}`)
-    return (await answer.json()) as Body
+    if (!response.ok) throw new Error(`${method} ${path} is ${response.status}: ${await response.text()}`)
+    return (await response.json()) as Body
   }
 
   async create(fields: Record<string, unknown>): Promise<string> {
@@ -261,7 +265,7 @@ class Api {
     return id
   }
 
-  /** A network volume with the files of the worker; `path` is where its notes come to be. */
+  /** A network volume with the files of the worker; `path` is the file of its records. */
   async volumeWith(data: string, image: string): Promise<{ id: string; path: string }> {
     const volume = { name: 'bench', size: 10, dataCenter: 'EU-RO-1' }
     const { id } = await this.ask<{ id: string }>('POST', '/v2/network-volumes', volume)
@@ -271,7 +275,7 @@ class Api {
     mkdirSync(join(path, 'node_modules', '@runyard'), { recursive: true })
     symlinkSync('/opt/worker', join(path, 'node_modules', '@runyard', 'worker'))
     chmodSync(path, 0o777)
-    return { id, path: join(path, 'notes') }
+    return { id, path: join(path, 'records') }
   }
 
   async newestWorker(id: string): Promise<{ createdAt: string }> {
@@ -282,11 +286,11 @@ class Api {
   async untilNoWorkers(id: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
       const { workers } = await this.ask<{ workers: unknown[] }>('GET', `/v2/serverless/${id}/workers`)
-      // What is left to be done after its end is no part of the next start.
+      // Work that is left after its end must not count for the next start.
       if (workers.length === 0) return void (await new Promise(resolve => setTimeout(resolve, REST_MS)))
       await new Promise(resolve => setTimeout(resolve, 50))
     }
-    throw new Error('the worker did not go away')
+    throw new Error('the worker did not end')
   }
 }
 
@@ -300,13 +304,13 @@ function now(): number {
   return performance.timeOrigin + performance.now()
 }
 
-function readNotes(file: string): Map<string, number> {
-  const notes = new Map<string, number>()
+function readRecords(file: string): Map<string, number> {
+  const records = new Map<string, number>()
   for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
     const [what = '', instant] = line.split(' ')
-    if (!notes.has(what)) notes.set(what, Number(instant))
+    if (!records.has(what)) records.set(what, Number(instant))
   }
-  return notes
+  return records
 }
 
 function readTrace(file: string): Traced[] {
@@ -315,12 +319,12 @@ function readTrace(file: string): Traced[] {
     .trim()
     .split('\n')
     .map(line => JSON.parse(line) as Traced)
-    .sort((a, b) => a.asked - b.asked)
+    .sort((a, b) => a.called - b.called)
 }
 
-function at(notes: ReadonlyMap<string, number>, what: string): number {
-  const instant = notes.get(what)
-  if (instant === undefined) throw new Error(`the worker has not noted '${what}'`)
+function at(records: ReadonlyMap<string, number>, what: string): number {
+  const instant = records.get(what)
+  if (instant === undefined) throw new Error(`the worker did not record '${what}'`)
   return instant
 }
 

@@ -1,4 +1,4 @@
-/** The processes of `bench/gateway.ts`: what is asked, what stands between, and who asks. Each says its port when it is there. */
+/** The processes of `bench/gateway.ts`: backend, proxies and clients. Each prints its port when it is ready. */
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, createServer as createNetServer, type Server } from 'node:net'
 import { Pool } from 'undici'
@@ -7,7 +7,7 @@ import { Forwarder } from '../src/gateway/proxy/forwarder.ts'
 import { RequestQueues } from '../src/gateway/queue/request-queues.ts'
 import { systemClock } from '../src/system/clock.ts'
 
-/** What an asker is told to do. */
+/** The task of a client process. */
 export interface Task {
   readonly port: number
   readonly path: string
@@ -18,7 +18,7 @@ export interface Task {
   readonly headers: string
 }
 
-/** What came of it: how many, and how long each took, in microseconds. */
+/** The result of a task: number of operations, and their durations in microseconds. */
 export interface Done {
   readonly count: number
   readonly p50: number
@@ -27,33 +27,33 @@ export interface Done {
 
 const HOST = '127.0.0.1'
 const BODY = JSON.stringify({ ok: true, text: 'hello '.repeat(8) })
-const ANSWER = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nServer: bench\r\nDate: Sun, 22 Nov 2026 04:00:00 GMT\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
+const RESPONSE = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nServer: bench\r\nDate: Sun, 22 Nov 2026 04:00:00 GMT\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
 const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
 const MESSAGE = Buffer.alloc(64, 'm')
 
-/** As little as can be behind what is measured: answers with constant bytes, and echoes what comes after an upgrade. */
+/** The backend: sends a constant response, and echoes all bytes after an upgrade. It does as little as possible. */
 function backend(): Server {
-  const answer = Buffer.from(ANSWER)
+  const response = Buffer.from(RESPONSE)
   return createNetServer({ noDelay: true }, socket => {
     let upgraded = false
-    let held = ''
+    let received = ''
     socket.on('error', () => {})
     socket.on('data', bytes => {
       if (upgraded) {
         socket.write(bytes)
         return
       }
-      held += bytes.toString('latin1')
-      for (let end = held.indexOf('\r\n\r\n'); end >= 0; end = held.indexOf('\r\n\r\n')) {
-        upgraded = /\r\nupgrade:/i.test(held.slice(0, end))
-        held = held.slice(end + 4)
-        socket.write(upgraded ? SWITCH : answer)
+      received += bytes.toString('latin1')
+      for (let end = received.indexOf('\r\n\r\n'); end >= 0; end = received.indexOf('\r\n\r\n')) {
+        upgraded = /\r\nupgrade:/i.test(received.slice(0, end))
+        received = received.slice(end + 4)
+        socket.write(upgraded ? SWITCH : response)
       }
     })
   })
 }
 
-/** What one would write on an afternoon: no checks, no claims, no retries, no trailers. */
+/** A plain proxy with undici: no checks, no claims, no retries, no trailers. */
 function undici(target: number): Server {
   const pool = new Pool(`http://${HOST}:${target}`, { connections: 1_024, pipelining: 1 })
   const server = createServer({ noDelay: true }, (incoming, outgoing) => {
@@ -79,17 +79,17 @@ function undici(target: number): Server {
   return server
 }
 
-/** The forwarder with its table of claims, without the way in. */
+/** The forwarder of the gateway with its request queues, without routes, API keys and the store. */
 function forwarder(target: number): Server {
   const id = 'bench' as EndpointId
   const notifier = { publish: () => {}, subscribe: () => () => {} }
-  const lines = new RequestQueues({ clock: systemClock, notifier: notifier as never, emit: () => {} })
+  const queues = new RequestQueues({ clock: systemClock, notifier: notifier as never, emit: () => {} })
   const at = { host: HOST, port: target }
-  lines.keep(
+  queues.keep(
     { id, owner: 'owner' as OwnerId, version: 1, requestCount: 100_000, maxConcurrency: null, paused: false },
     [{ workerId: 'w1' as WorkerId, version: 1, state: 'ready', servedAt: { traffic: at, health: at } }],
   )
-  const it = new Forwarder({ clock: systemClock, reservations: lines, nextTurn: setImmediate })
+  const it = new Forwarder({ clock: systemClock, reservations: queues, nextTurn: setImmediate })
   const call = (incoming: ServerResponse['req']) => ({
     endpointId: id,
     path: incoming.url ?? '/',
@@ -108,9 +108,9 @@ function forwarder(target: number): Server {
 }
 
 function run({ port, path, connections, ms, kind, headers }: Task): Promise<Done> {
-  const asked = kind === 'get' ? '' : 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+  const upgradeHeaders = kind === 'get' ? '' : 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
   const request = Buffer.from(
-    `GET ${path} HTTP/1.1\r\nHost: ${HOST}:${port}\r\nUser-Agent: bench\r\nAccept: */*\r\n${headers}${asked}\r\n`,
+    `GET ${path} HTTP/1.1\r\nHost: ${HOST}:${port}\r\nUser-Agent: bench\r\nAccept: */*\r\n${headers}${upgradeHeaders}\r\n`,
   )
   const took: number[] = []
   let measuring = false
@@ -157,7 +157,7 @@ function run({ port, path, connections, ms, kind, headers }: Task): Promise<Done
             next()
             return
           }
-          if (!head.startsWith('HTTP/1.1 200')) reject(new Error(`no answer: ${head}`))
+          if (!head.startsWith('HTTP/1.1 200')) reject(new Error(`no response: ${head}`))
           left = end + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1])
         }
         left -= bytes.length
@@ -168,7 +168,7 @@ function run({ port, path, connections, ms, kind, headers }: Task): Promise<Done
       socket.on('error', reject)
       socket.on('close', () => reject(new Error('a connection was closed')))
     }
-    // Those that stay idle are opened side by side, but not all at once.
+    // Idle sockets are opened in parallel, but not all at once.
     for (let n = 0; n < (kind === 'idle' ? 16 : connections); n += 1) start()
     if (kind !== 'idle') setTimeout(measure, 700)
   })
@@ -178,7 +178,7 @@ const ROLES = { backend, undici, forwarder }
 
 process.on('SIGINT', () => process.exit(0))
 const [role = '', target = '0'] = process.argv.slice(2)
-if (role === 'asker') {
+if (role === 'client') {
   process.on('message', (task: Task) => {
     run(task).then(
       done => process.send?.(done),
@@ -188,7 +188,7 @@ if (role === 'asker') {
   process.send?.(0)
 } else if (role in ROLES) {
   const server = ROLES[role as keyof typeof ROLES](Number(target))
-  // Workers are told where to listen.
+  // The driver sets the port of a worker.
   server.listen(Number(process.env.PORT ?? 0), HOST, 4_096, () =>
     process.send?.((server.address() as AddressInfo).port),
   )

@@ -1,10 +1,10 @@
 /**
- * What the gateway costs beside one worker of nginx and a plain proxy with undici, in one run with the same backend; each is a
- * process of its own, and so is who asks. A round measures all of them one after another, and the best of the rounds count.
+ * The cost of the gateway compared with one worker of nginx and a plain proxy with undici, with the same backend; each is a
+ * process, and so is the client. A round measures all of them one after another; the best figures of all rounds count.
  *
  *     ./bin/node bench/gateway.ts [rounds] [milliseconds of each]
  *
- * nginx is left out where there is none (Debian: `apt install nginx-light`).
+ * nginx is left out when it is not installed (Debian: `apt install nginx-light`).
  */
 import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,9 +18,9 @@ import type { Done, Task } from './gateway-roles.ts'
 const ROUNDS = Number(process.argv[2] ?? 3)
 const MS = Number(process.argv[3] ?? 2_000)
 const IDLE_SOCKETS = 5_000
-/** Before it, what is measured is the compiler, and most of all of those with the most code. */
+/** Warm-up, in milliseconds: before it the compiler would be measured. */
 const WARM_MS = 5_000
-/** Told to every process of ours, as main does. */
+/** Options of Node for every process, as in production. */
 const EXTRA = (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter(option => option !== '')
 /** The clock of `/proc/<pid>/stat`, in microseconds. */
 const TICK_US = 10_000
@@ -28,7 +28,7 @@ const TICK_US = 10_000
 interface Subject {
   readonly name: string
   readonly port: number
-  /** Whose time and memory count; null where that cannot be told. */
+  /** The processes whose time and memory count; null when they cannot be measured. */
   readonly pid: number | null
   readonly path: string
   readonly headers: string
@@ -38,7 +38,7 @@ interface Measured {
   readonly perSecond: number
   readonly p50: number
   readonly p99: number
-  /** Of the processor, for each. */
+  /** Processor time per operation, in microseconds. */
   readonly cpuUs: number | null
 }
 
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   for (const subject of subjects) idle.set(subject.name, await idleBytes(subject))
   const rows = new Map<string, { one: Measured[]; some: Measured[]; many: Measured[]; echo: Measured[] }>()
   for (const { name: _, pid: _p, ...where } of subjects) {
-    await ask({ ...where, kind: 'get', connections: 32, ms: WARM_MS }, () => {})
+    await runTask({ ...where, kind: 'get', connections: 32, ms: WARM_MS }, () => {})
   }
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const subject of subjects) {
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
   console.log(
     `${ROUNDS} rounds of ${MS} ms; microseconds beyond the backend alone (p50 ${direct.p50}, p99 ${direct.p99})`,
   )
-  console.log(line(['', 'p50', 'p99', '32: /s', 'us', '256: /s', 'us', 'echo /s', 'us', 'MB idle']))
+  console.log(tableRow(['', 'p50', 'p99', '32: /s', 'us', '256: /s', 'us', 'echo /s', 'us', 'MB idle']))
   for (const subject of subjects) {
     const row = rows.get(subject.name)!
     const [one, some, many, echo] = [row.one, row.some, row.many, row.echo].map(best) as [
@@ -96,48 +96,48 @@ async function main(): Promise<void> {
     const cells = [subject.name, `+${one.p50 - direct.p50}`, `+${one.p99 - direct.p99}`]
     for (const it of [some, many, echo]) cells.push(Math.round(it.perSecond).toString(), it.cpuUs?.toFixed(1) ?? '?')
     const bytes = idle.get(subject.name) ?? null
-    console.log(line([...cells, bytes === null ? '?' : (bytes / 1e6).toFixed(0)]))
+    console.log(tableRow([...cells, bytes === null ? '?' : (bytes / 1e6).toFixed(0)]))
     if (base === undefined || subject.name === 'backend' || subject.name === 'nginx') continue
     const by = (share: (mine: Measured, its: Measured) => number) =>
       [share(some, best(base.some)), share(many, best(base.many)), share(echo, best(base.echo))]
         .map(one => one.toFixed(2))
         .join(', ')
     console.log(`  of nginx at 32, at 256, echo: throughput ${by((a, b) => a.perSecond / b.perSecond)}`)
-    if (some.cpuUs !== null) console.log(`  by what it takes of the processor: ${by((a, b) => b.cpuUs! / a.cpuUs!)}`)
+    if (some.cpuUs !== null) console.log(`  by processor time: ${by((a, b) => b.cpuUs! / a.cpuUs!)}`)
   }
 }
 
-function line(cells: readonly string[]): string {
+function tableRow(cells: readonly string[]): string {
   return cells.map((cell, at) => (at === 0 ? cell.padEnd(12) : cell.padStart(9))).join('')
 }
 
-/** The best of each figure by itself: what else the machine does can only make one worse. */
+/** The best of each figure: other load can only make a figure worse. */
 function best(all: readonly Measured[]): Measured {
-  const least = (key: 'p50' | 'p99' | 'cpuUs') => Math.min(...all.map(one => one[key] ?? Number.POSITIVE_INFINITY))
+  const minimum = (key: 'p50' | 'p99' | 'cpuUs') => Math.min(...all.map(one => one[key] ?? Number.POSITIVE_INFINITY))
   const perSecond = Math.max(...all.map(one => one.perSecond))
-  return { perSecond, p50: least('p50'), p99: least('p99'), cpuUs: all[0]?.cpuUs == null ? null : least('cpuUs') }
+  return { perSecond, p50: minimum('p50'), p99: minimum('p99'), cpuUs: all[0]?.cpuUs == null ? null : minimum('cpuUs') }
 }
 
-/** Asks with a process of its own, which takes its connections with it. */
-async function ask(task: Task, onBegun: () => void): Promise<Done> {
-  const asker = role('asker')
+/** Runs a task in a new client process, which closes its connections when it ends. */
+async function runTask(task: Task, onBegun: () => void): Promise<Done> {
+  const client = role('client')
   try {
-    await told(asker)
-    asker.send(task)
+    await nextMessage(client)
+    client.send(task)
     for (;;) {
-      const [message] = (await told(asker)) as ['begun' | Done | { error: string }]
+      const [message] = (await nextMessage(client)) as ['begun' | Done | { error: string }]
       if (message === 'begun') onBegun()
       else if ('error' in message) throw new Error(message.error)
       else return message
     }
   } finally {
-    asker.kill('SIGKILL')
+    client.kill('SIGKILL')
   }
 }
 
 async function measure({ pid }: Subject, task: Task): Promise<Measured> {
   let before: number | null = null
-  const { count, p50, p99 } = await ask(task, () => {
+  const { count, p50, p99 } = await runTask(task, () => {
     before = cpuOf(pid)
   })
   const after = cpuOf(pid)
@@ -145,22 +145,22 @@ async function measure({ pid }: Subject, task: Task): Promise<Measured> {
   return { perSecond: (count * 1000) / task.ms, p50, p99, cpuUs }
 }
 
-/** How much the memory of a subject grows by idle sockets. */
+/** How much the memory of a subject grows with idle sockets. */
 async function idleBytes({ pid, port, path, headers }: Subject): Promise<number | null> {
   const before = memoryOf(pid)
   if (before === null) return null
-  const asker = role('asker')
-  await told(asker)
-  asker.send({ port, path, headers, kind: 'idle', connections: IDLE_SOCKETS, ms: 0 } satisfies Task)
-  const [message] = (await told(asker)) as [Done | { error: string }]
+  const client = role('client')
+  await nextMessage(client)
+  client.send({ port, path, headers, kind: 'idle', connections: IDLE_SOCKETS, ms: 0 } satisfies Task)
+  const [message] = (await nextMessage(client)) as [Done | { error: string }]
   const after = memoryOf(pid)
-  asker.kill('SIGKILL')
+  client.kill('SIGKILL')
   if ('error' in message) console.error(message.error)
   return 'error' in message || after === null ? null : after - before
 }
 
-/** The next thing that a process says. */
-async function told(child: ChildProcess): Promise<unknown[]> {
+/** The next message of a process. */
+async function nextMessage(child: ChildProcess): Promise<unknown[]> {
   const ended = once(child, 'exit').then(() => {
     throw new Error('a process of the bench ended')
   })
@@ -175,14 +175,14 @@ function role(name: string, target = 0): ChildProcess {
 
 async function start(name: string, target = 0): Promise<Subject> {
   const child = role(name, target)
-  const [port] = (await told(child)) as [number]
+  const [port] = (await nextMessage(child)) as [number]
   return { name, port, pid: child.pid ?? null, path: '/v1/things?x=1', headers: '' }
 }
 
-/** One worker of nginx with kept connections, unbuffered as the gateway is. None where there is no nginx. */
+/** One worker of nginx with persistent connections, unbuffered like the gateway. None when nginx is not installed. */
 async function nginx(target: number): Promise<Subject[]> {
   if (spawnSync('nginx', ['-v']).status !== 0) {
-    console.log('nginx is left out: there is none')
+    console.log('nginx is left out: it is not installed')
     return []
   }
   const port = await freePort()
@@ -210,13 +210,13 @@ async function nginx(target: number): Promise<Subject[]> {
   children.push(spawn('nginx', ['-e', join(folder, 'error.log'), '-c', file], { stdio: 'inherit' }))
   for (;;) {
     const pid = childOf(join(folder, 'nginx.pid'))
-    if (pid !== null && (await answers(port)))
+    if (pid !== null && (await listens(port)))
       return [{ name: 'nginx', port, pid, path: '/v1/things?x=1', headers: '' }]
     await new Promise(resolve => setTimeout(resolve, 50))
   }
 }
 
-/** A server as it is, with its store, key check, claims, metrics and access log, and the backend as its only worker. */
+/** A complete server with store, key check, claims, metrics and access log, and the backend as its only worker. */
 async function runyard(): Promise<Subject> {
   const out = openSync(join(folder, 'server.jsonl'), 'w')
   const data = join(folder, 'data')
@@ -226,7 +226,7 @@ async function runyard(): Promise<Subject> {
   children.push(
     spawn('./bin/runyard', args, { stdio: ['ignore', out, openSync(join(folder, 'server.log'), 'w')], env }),
   )
-  const { url, apiKeyFile, pid } = await eventually(() => {
+  const { url, apiKeyFile, pid } = await poll(() => {
     const first = readFileSync(join(folder, 'server.jsonl'), 'utf8').split('\n')
     return first.length < 2 ? null : (JSON.parse(first[0]!) as { url: string; apiKeyFile: string; pid: number })
   })
@@ -245,19 +245,18 @@ async function runyard(): Promise<Subject> {
       cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
     }),
   })
-  const answer = await made.text()
-  const { id, requestUrls } = JSON.parse(answer) as { id?: string; requestUrls: { base: string } }
-  if (id === undefined) throw new Error(`no endpoint was made: ${answer}`)
+  const response = await made.text()
+  const { id, requestUrls } = JSON.parse(response) as { id?: string; requestUrls: { base: string } }
+  if (id === undefined) throw new Error(`no endpoint was created: ${response}`)
   const headers = `Authorization: Bearer ${key}\r\n`
-  const answered = await fetch(`${url}/lb/${id}/ping`, { headers: { authorization: `Bearer ${key}` } })
-  if (answered.status !== 200)
-    throw new Error(`${requestUrls.base} answers ${answered.status}: ${await answered.text()}`)
+  const ping = await fetch(`${url}/lb/${id}/ping`, { headers: { authorization: `Bearer ${key}` } })
+  if (ping.status !== 200) throw new Error(`${requestUrls.base} answers ${ping.status}: ${await ping.text()}`)
   return { name: 'runyard', port: Number(new URL(url).port), pid, path: `/lb/${id}/v1/things?x=1`, headers }
 }
 
-async function eventually<Value>(look: () => Value | null): Promise<Value> {
+async function poll<Value>(read: () => Value | null): Promise<Value> {
   for (;;) {
-    const found = look()
+    const found = read()
     if (found !== null) return found
     await new Promise(resolve => setTimeout(resolve, 50))
   }
@@ -272,7 +271,7 @@ function childOf(pidFile: string): number | null {
   }
 }
 
-function answers(port: number): Promise<boolean> {
+function listens(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
     socket.on('connect', () => socket.destroy())
@@ -287,7 +286,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** In microseconds, of all its threads; null where the system does not tell. */
+/** Processor time of all threads of a process, in microseconds; null when the system does not report it. */
 function cpuOf(pid: number | null): number | null {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')

@@ -1,6 +1,6 @@
 /**
- * How long the moves of a job take on the SQLite store, one after another, with inputs of 1 KB and of 1 MB:
- * `bin/node bench/job-payloads.ts [folder on the disk to measure]`. To compare two versions, run it in a checkout of each, in turns.
+ * How long the transitions of a job take on the SQLite store, one after another, with inputs of 1 KB and of 1 MB:
+ * `bin/node bench/job-payloads.ts [folder on the disk to measure]`. To compare two versions, run it alternately in a checkout of each.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'

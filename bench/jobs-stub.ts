@@ -1,4 +1,4 @@
-/** The other side of bench/jobs.ts: the same calls over a bare node:http server that keeps nothing but in memory. */
+/** The baseline of bench/jobs.ts: the same calls on a bare node:http server that keeps jobs only in memory. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -14,11 +14,11 @@ const server = createServer((request, response) => {
   })
   request.on('end', () => {
     response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify(answer(request.url ?? '', text)))
+    response.end(JSON.stringify(respond(request.url ?? '', text)))
   })
 })
 
-function answer(path: string, text: string): object {
+function respond(path: string, text: string): object {
   const [, , , call, , jobId] = path.split('?')[0]!.split('/')
   if (call === 'run') {
     made += 1
@@ -32,7 +32,7 @@ function answer(path: string, text: string): object {
     return { id, input: jobs.get(id)?.input }
   }
   const job = jobs.get(call === 'job-done' ? (jobId ?? '') : path.split('/').at(-1)!)
-  if (job === undefined) return { error: 'there is no such job' }
+  if (job === undefined) return { error: 'job not found' }
   if (call === 'job-done') Object.assign(job, JSON.parse(text) as object, { status: 'COMPLETED' })
   return call === 'job-done' ? {} : { status: job.status, output: job.output }
 }

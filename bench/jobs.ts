@@ -1,6 +1,6 @@
 /**
  * The whole path of a job over HTTP, run, take, done and status, with 32 clients at once: on Runyard, where each job is on
- * stable storage before it is answered for, and on a bare node:http server that does the same in memory and keeps nothing.
+ * stable storage before the response, and on a bare node:http server that does the same in memory.
  *
  *     ./bin/node bench/jobs.ts [seconds]
  *
@@ -21,7 +21,7 @@ const CLIENTS = 32
 const WORKERS = 4
 const INPUT = { input: { prompt: 'x'.repeat(1_000) } }
 
-/** Where the calls go, and in whose name. */
+/** The target of the calls, and the worker that they name. */
 interface Target {
   readonly url: string
   readonly endpoint: string
@@ -40,22 +40,22 @@ function call(target: Target, path: string, token: string, body?: object): Promi
   return new Promise((done, fail) => {
     const method = body === undefined ? 'GET' : 'POST'
     const headers = { authorization: token, 'content-type': 'application/json', 'user-agent': 'bench' }
-    const asking = request(`${target.url}/v2/${target.endpoint}/${path}`, { method, agent, headers }, answer => {
+    const call = request(`${target.url}/v2/${target.endpoint}/${path}`, { method, agent, headers }, response => {
       let text = ''
-      answer.setEncoding('utf8').on('data', (part: string) => {
+      response.setEncoding('utf8').on('data', (part: string) => {
         text += part
       })
-      answer.on('end', () => {
-        if (answer.statusCode !== 200) fail(new Error(`${path} was answered ${answer.statusCode}: ${text}`))
+      response.on('end', () => {
+        if (response.statusCode !== 200) fail(new Error(`${path} got ${response.statusCode}: ${text}`))
         else done(JSON.parse(text) as Record<string, unknown>)
       })
     })
-    asking.on('error', fail)
-    asking.end(body === undefined ? undefined : JSON.stringify(body))
+    call.on('error', fail)
+    call.end(body === undefined ? undefined : JSON.stringify(body))
   })
 }
 
-/** One job; the take may hand out that of another client, which takes this one in turn. */
+/** Runs one job. Its take may get the job of another client, which then takes this one. */
 async function oneJob(target: Target, client: number): Promise<void> {
   const worker = target.workers[client % target.workers.length]!
   const { id } = await call(target, 'run', target.key, INPUT)
@@ -91,11 +91,11 @@ async function onStub(): Promise<Measured> {
   }
 }
 
-/** Its workers only idle; this program speaks in their names. */
+/** The workers are idle; this program calls in their names. */
 async function onRunyard(database: string | null): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
-  const notes = join(folder, 'notes')
-  mkdirSync(notes)
+  const records = join(folder, 'records')
+  mkdirSync(records)
   const options = [
     '--port',
     '0',
@@ -111,20 +111,20 @@ async function onRunyard(database: string | null): Promise<Measured> {
   const server = spawn('./bin/runyard', ['serve', ...options], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {
     const { url, key } = await ready(server)
-    const endpoint = await makeEndpoint(url, key, notes)
-    return await measure({ url, key, endpoint, workers: await workersIn(notes) })
+    const endpoint = await makeEndpoint(url, key, records)
+    return await measure({ url, key, endpoint, workers: await workersIn(records) })
   } finally {
     await ended(server, 'SIGTERM')
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function makeEndpoint(url: string, key: string, notes: string): Promise<string> {
+async function makeEndpoint(url: string, key: string, records: string): Promise<string> {
   const ask = async (query: string, input: object) => {
     const headers = { authorization: key, 'content-type': 'application/json' }
     const body = JSON.stringify({ query, variables: { input } })
-    const answer = await (await fetch(`${url}/graphql`, { method: 'POST', headers, body })).json()
-    const { data, errors } = answer as { data?: Record<string, { id: string }>; errors?: object }
+    const response = await (await fetch(`${url}/graphql`, { method: 'POST', headers, body })).json()
+    const { data, errors } = response as { data?: Record<string, { id: string }>; errors?: object }
     if (errors !== undefined || data === undefined) throw new Error(JSON.stringify(errors))
     return Object.values(data)[0]!.id
   }
@@ -135,7 +135,7 @@ async function makeEndpoint(url: string, key: string, notes: string): Promise<st
     containerDiskInGb: 1,
     volumeInGb: 0,
     isServerless: true,
-    env: [{ key: 'WIRE_FOLDER', value: notes }],
+    env: [{ key: 'WIRE_FOLDER', value: records }],
   })
   return ask('mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }', {
     name: 'bench',
@@ -147,11 +147,11 @@ async function makeEndpoint(url: string, key: string, notes: string): Promise<st
   })
 }
 
-async function workersIn(notes: string): Promise<Target['workers']> {
+async function workersIn(records: string): Promise<Target['workers']> {
   for (let tries = 0; tries < 200; tries += 1) {
-    const files = readdirSync(notes).filter(name => name.endsWith('.json'))
+    const files = readdirSync(records).filter(name => name.endsWith('.json'))
     if (files.length === WORKERS) {
-      const environments = files.map(name => JSON.parse(readFileSync(join(notes, name), 'utf8')))
+      const environments = files.map(name => JSON.parse(readFileSync(join(records, name), 'utf8')))
       return environments.map(({ RUNPOD_POD_ID: id, RUNPOD_AI_API_KEY: token }) => ({ id, token }))
     }
     await new Promise(done => setTimeout(done, 50))
@@ -176,5 +176,5 @@ console.log('|---|---|---|---|')
 console.log(row('Runyard on its own database', await onRunyard(null)))
 const postgres = process.env.RUNYARD_TEST_POSTGRES ?? ''
 if (postgres !== '') console.log(row('Runyard on PostgreSQL', await withSchema(postgres, onRunyard)))
-console.log(row('a bare server, nothing kept', await onStub()))
+console.log(row('a bare server, in memory only', await onStub()))
 agent.destroy()

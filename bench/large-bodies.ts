@@ -1,6 +1,6 @@
 /**
- * How long bodies of 20 MB hold the loop while they are read, and how quickly they are: in the loop, and in threads. One turn of
- * the loop is one hold; its processor time counts, since on a busy machine every turn is late.
+ * How long bodies of 20 MB block the event loop while they are parsed, and the throughput: in the loop, and in threads. One turn of
+ * the loop is one block. Its processor time counts, since every turn is late on a busy machine.
  *
  *     ./bin/node bench/large-bodies.ts [bodies of each kind]
  */
@@ -11,7 +11,7 @@ import { BodyThreads } from '../src/system/bodies/body-threads.ts'
 
 const BODIES = Number(process.argv[2] ?? 5)
 const BYTES = 20_000_000
-/** As they come from a socket. */
+/** Size of the pieces in which a body arrives, as from a socket. */
 const PIECE_BYTES = 65_536
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -34,7 +34,7 @@ function processorMs(): number {
   return (user + system) / 1000
 }
 
-/** The longest turn of the loop until the work is done, looked at each millisecond. */
+/** The longest turn of the loop until the work is done, sampled each millisecond. */
 async function longestTurnOf(work: () => Promise<unknown>): Promise<number> {
   let isDone = false
   let longest = 0

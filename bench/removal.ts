@@ -1,10 +1,10 @@
 /**
- * What it costs others when an endpoint with many jobs is deleted, its line is purged, or its jobs expire:
+ * How other endpoints are affected when an endpoint with many jobs is deleted, its queue is purged, or its jobs expire:
  *
  *     ./bin/node bench/removal.ts [jobs, 10000 unless given] [delete|purge|expire, all three unless given]
  *
- * For each: until the answer, until no row is left, the latency of `run` for another endpoint meanwhile, and the most memory that the server
- * had. The embedded store, on the disk of the temporary folder. The jobs are put into the database while no server runs.
+ * For each: the time until the response and until no row is left, the latency of `run` for another endpoint meanwhile, and the maximum memory of the
+ * server. It uses the embedded store on the disk of the temporary folder. The jobs are inserted into the database while no server runs.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -48,9 +48,9 @@ async function stop({ child }: Server): Promise<void> {
 
 async function ask({ url, key }: Server, method: string, path: string, body?: object) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${url}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(`${method} ${path} was answered ${answer.status}: ${text}`)
+  const response = await fetch(`${url}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path} got ${response.status}: ${text}`)
   return text === '' ? {} : JSON.parse(text)
 }
 
@@ -78,7 +78,7 @@ async function fill(file: string, endpointId: EndpointId, expiresAtMs: (n: numbe
   await store.close()
 }
 
-/** Submits jobs for another endpoint until it is told to end. */
+/** Submits jobs for another endpoint until it is stopped. */
 async function others(server: Server, endpoint: EndpointId, ended: AbortSignal): Promise<number[]> {
   const ms: number[] = []
   const client = async () => {
@@ -114,24 +114,24 @@ async function measure(what: string): Promise<string> {
     await fill(file, full, n => day + n)
     if (what === 'expire') await expireSoon(file, full)
     server = await start(folder)
-    const look = new DatabaseSync(file, { readOnly: true })
-    const left = look.prepare(`SELECT 1 FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' LIMIT 1`)
+    const database = new DatabaseSync(file, { readOnly: true })
+    const left = database.prepare(`SELECT 1 FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' LIMIT 1`)
     const ended = new AbortController()
     const measured = others(server, other, ended.signal)
     await sleep(1_000)
     const began = performance.now()
-    let answeredMs = 0
+    let respondedMs = 0
     if (what === 'delete') await ask(server, 'DELETE', `/v2/serverless/${full}`)
     else if (what === 'purge') await ask(server, 'POST', `/v2/${full}/purge-queue`)
-    answeredMs = performance.now() - began
+    respondedMs = performance.now() - began
     await until(() => left.get(full) === undefined)
     const goneMs = performance.now() - began
     ended.abort()
     const ms = await measured
-    look.close()
+    database.close()
     const memory = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
     const at = (share: number) => ms[Math.floor((ms.length - 1) * share)]!.toFixed(0)
-    const times = `${answeredMs.toFixed(0)} | ${(goneMs / 1_000).toFixed(1)} | ${at(0.5)} / ${at(0.99)} / ${at(1)}`
+    const times = `${respondedMs.toFixed(0)} | ${(goneMs / 1_000).toFixed(1)} | ${at(0.5)} / ${at(0.99)} / ${at(1)}`
     return `| ${what} | ${JOBS} | ${times} | ${memory.toFixed(0)} |`
   } finally {
     await stop(server)
@@ -139,7 +139,7 @@ async function measure(what: string): Promise<string> {
   }
 }
 
-/** Lets the jobs expire within a second, some seconds from now. */
+/** Makes the jobs expire within a second, some seconds from now. */
 async function expireSoon(file: string, endpoint: EndpointId): Promise<void> {
   const database = new DatabaseSync(file)
   const sql = 'UPDATE jobs SET expires_at_ms = ? + (position % 1000) WHERE endpoint_id = ?'
@@ -148,7 +148,7 @@ async function expireSoon(file: string, endpoint: EndpointId): Promise<void> {
 }
 
 console.log(
-  '| what | jobs | until the answer, ms | until all are gone, s | run of others, p50 / p99 / max ms | memory, MiB |',
+  '| what | jobs | until the response, ms | until all are removed, s | run of others, p50 / p99 / max ms | memory, MiB |',
 )
 console.log('|---|---|---|---|---|---|')
 for (const what of WHAT) console.log(await measure(what))

@@ -1,11 +1,11 @@
 /**
- * How much of a processor core a worker takes with each version of RunPod's SDK for Python, and the server with its relay beside it: idle,
- * with one job that only waits, and with such a job and room for two more.
+ * Processor use of a worker with each version of RunPod's SDK for Python, and of the server with its relay: idle,
+ * with one job that only waits, and with such a job and a concurrency of three.
  *
  *     RUNYARD_TEST_PYTHON=... RUNYARD_TEST_SDKS=... ./bin/node bench/sdk-cpu.ts [seconds]
  *
- * RUNYARD_TEST_PYTHON is a Python with the current SDK, RUNYARD_TEST_SDKS a folder with older ones, each in a folder of its version (README).
- * The versions are measured one after the other. Counted is the processor time that Linux gives for the whole process group of a worker.
+ * RUNYARD_TEST_PYTHON is a Python with the current SDK, RUNYARD_TEST_SDKS a folder with older ones, each in a folder named after its version (README).
+ * The versions are measured one after another. It counts the processor time that Linux reports for the whole process group of a worker.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { ready } from './ready.ts'
 const SECONDS = Number(process.argv[2] ?? 10)
 const PYTHON = process.env.RUNYARD_TEST_PYTHON ?? 'python3'
 const SDKS = process.env.RUNYARD_TEST_SDKS ?? ''
-/** What follows a start or a job right away belongs to neither. */
+/** Pause after a start or a job, so that its follow-up work is not counted, in milliseconds. */
 const REST_MS = 2_000
 const TICKS_A_SECOND = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
@@ -52,9 +52,9 @@ interface Server {
 async function ask(server: Server, path: string, body?: object): Promise<Record<string, unknown>> {
   const headers = { authorization: server.key, 'content-type': 'application/json' }
   const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
-  const answer = await fetch(`${server.url}${path}`, { headers, ...sent })
-  if (!answer.ok) throw new Error(`${path} was answered ${answer.status}: ${await answer.text()}`)
-  return (await answer.json()) as Record<string, unknown>
+  const response = await fetch(`${server.url}${path}`, { headers, ...sent })
+  if (!response.ok) throw new Error(`${path} got ${response.status}: ${await response.text()}`)
+  return (await response.json()) as Record<string, unknown>
 }
 
 async function save(server: Server, query: string, input: object): Promise<string> {
@@ -84,7 +84,7 @@ async function makeEndpoint(server: Server, image: string, version: string | nul
   })
 }
 
-/** Runs a job to its end. The worker that did it. */
+/** Runs a job to its end. Returns its worker. */
 async function runJob(server: Server, endpoint: string, input: { seconds: number; room: number }): Promise<string> {
   const { id } = await ask(server, `/v2/${endpoint}/run`, { input })
   for (;;) {
@@ -95,7 +95,7 @@ async function runJob(server: Server, endpoint: string, input: { seconds: number
   }
 }
 
-/** Processor time in seconds of all processes that are in this group, or are this one. */
+/** Processor time in seconds of all processes of a group, and of the process itself. */
 function processorTime(pids: readonly number[]): number {
   let ticks = 0
   for (const entry of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
@@ -158,7 +158,7 @@ try {
   console.log(
     `${cpus().length} x ${cpus()[0]?.model}; ${SECONDS} s each, in percent of a core: worker / server and relay\n`,
   )
-  console.log('| SDK | idle | one job | one job, room for two |\n|---|---|---|---|')
+  console.log('| SDK | idle | one job | one job, concurrency 3 |\n|---|---|---|---|')
   for (const version of [...versionsIn(SDKS), null]) {
     const shares = await measure(server, image, version)
     const cells = shares.map(({ worker, server: own }) => `${(worker * 100).toFixed(1)} / ${(own * 100).toFixed(1)}`)

@@ -1,9 +1,9 @@
-/** How much longer a flush of the emulated slow disk takes. */
+/** Additional duration of a flush on the emulated slow disk, in milliseconds. */
 export const SLOW_FLUSH_MS = 5
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
-/** A commit on a slow disk: the thread stands still, as it does in fsync. */
+/** A commit on a slow disk: blocks the thread like fsync. */
 export function slowCommit(commit: () => void): void {
   Atomics.wait(sleeper, 0, 0, SLOW_FLUSH_MS)
   commit()

@@ -1,4 +1,4 @@
-/** The program of a store's thread on a disk whose flush takes some milliseconds longer. */
+/** The program of a store thread on the emulated slow disk. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { serveStore } from '../src/store/engines/thread-server.ts'
 import { slowCommit } from './store-slow-commit.ts'

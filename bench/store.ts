@@ -1,7 +1,7 @@
 /**
  * Writes per second of the SQLite store, inline and in a thread, on this disk and on an emulated slow one, and how long
  * an unrelated timer waits meanwhile: `bin/node bench/store.ts [folder on the disk to measure]`. With RUNYARD_TEST_POSTGRES, the
- * address of a PostgreSQL, also those of the store on it, in a schema that is dropped afterwards.
+ * address of a PostgreSQL, also those of the store on PostgreSQL, in a schema that is dropped afterwards.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -82,13 +82,13 @@ function jobOf(n: number): Job {
 
 interface Measured {
   readonly perSecond: number
-  /** How late a timer of 1 ms fires, in the middle and in the worst hundredth. */
+  /** How late a timer of 1 ms fires: median and 99th percentile. */
   readonly lateMs: readonly [number, number]
 }
 
 /**
- * Runs `step` in so many loops at once for a while; one step is one unit of what is counted. Each step begins in a turn
- * of the event loop of its own, as requests on different sockets do.
+ * Runs `step` in several loops at once for a while; each step counts as one operation. Each step begins in its own turn
+ * of the event loop, like requests on different sockets.
  */
 async function measure(loops: number, step: (loop: number) => Promise<void>): Promise<Measured> {
   const late: number[] = []
@@ -137,12 +137,12 @@ async function insert(store: Store): Promise<void> {
 async function claimAndFinish(store: Store, loop: number): Promise<void> {
   const workerId = `w${loop}` as WorkerId
   const [job] = (await store.jobs.claim({ endpointId, workerId, limit: 1, nowMs: 1 })).jobs
-  if (job === undefined) throw new Error('the line is empty')
+  if (job === undefined) throw new Error('the queue is empty')
   const outcome = { status: 'COMPLETED', output: '{"ok":true}', error: null, warning: null } as const
   await store.jobOutcomes.finish({ jobId: job.id, workerId, outcome, nowMs: 2 })
 }
 
-/** Jobs for the claims, quickly: the emulated disk is slow for each commit, so they go in together. */
+/** Inserts jobs for the claims, many at once: each commit on the emulated disk is slow. */
 async function stock(store: Store, count: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, () => insert(store)))
 }
@@ -163,7 +163,7 @@ async function run(variant: Variant, folder: string): Promise<void> {
   }
 }
 
-/** PostgreSQL groups the flushes of transactions by itself and does not tell. */
+/** PostgreSQL groups the flushes of transactions itself and does not report them. */
 async function runPostgres(url: string): Promise<void> {
   for (const loops of CONCURRENCIES) {
     await withSchema(url, async schema => {

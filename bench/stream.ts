@@ -1,6 +1,6 @@
 /**
- * From a worker's yield to the client's line: the same worker and the same reader of server-sent events, once with Runyard
- * between them (every chunk on stable storage) and once with a bare HTTP server that passes each chunk on and keeps nothing.
+ * From a worker's yield to the event at the client: the same worker and the same reader of server-sent events, once with Runyard
+ * between them (every chunk on stable storage) and once with a bare HTTP server that only forwards each chunk.
  *
  *     ./bin/node bench/stream.ts [chunks]
  */
@@ -36,9 +36,9 @@ writeFileSync(join(folder, 'handler.mjs'), HANDLER)
 try {
   const bare = await throughBareServer()
   const runyard = await throughRunyard()
-  console.log(`from yield to line, ${CHUNKS} chunks 10 ms apart; milliseconds, p50 / p99 / most`)
+  console.log(`from yield to client, ${CHUNKS} chunks 10 ms apart; milliseconds, p50 / p99 / maximum`)
   console.log(row('through Runyard, each chunk stored', runyard))
-  console.log(row('through a bare server, nothing kept', bare))
+  console.log(row('through a bare server, in memory only', bare))
 } finally {
   rmSync(base, { recursive: true, force: true })
 }

@@ -9,16 +9,16 @@ import { fileURLToPath } from 'node:url'
 
 const SOURCES = fileURLToPath(new URL('../src', import.meta.url))
 const ENTRY = fileURLToPath(new URL('../src/cli/runyard.ts', import.meta.url))
-/** An editor writes several files at once, in milliseconds. */
+/** How long to wait for further changed files before a restart, in milliseconds. */
 const SETTLE_MS = 150
-/** How long a server may take to stop in order, in milliseconds, before it is killed. */
+/** How long a server may take to stop before it is killed, in milliseconds. */
 const STOP_MS = 10_000
-/** How often it is checked that npm still runs, in milliseconds. */
+/** Interval of the checks whether npm still runs, in milliseconds. */
 const PARENT_MS = 500
 
 const given = process.argv.slice(2)
 const isForNode = (argument: string) => argument.startsWith('--inspect')
-// Workers get a short time to finish, and call the server itself: a relay would keep running code of before the change.
+// Workers get a short time to finish, and call the server directly: a relay would still run the code of before the change.
 const options = ['--sample', '--direct-workers', '--drain-timeout', '2', ...given.filter(text => !isForNode(text))]
 const nodeOptions = ['--max-semi-space-size=32', ...given.filter(isForNode)]
 

@@ -1,6 +1,6 @@
 /**
- * Draws the tables of the database, as the migrations make them, into docs/internals/schema.md, between two marks.
- * `scripts/schema-diagram.ts` writes the page; the tests hold that it is in step.
+ * Draws the tables of the database, as the migrations create them, into docs/internals/schema.md, between two markers.
+ * `scripts/schema-diagram.ts` writes the page; a test checks that it is up to date.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { SqliteEngine } from '../src/store/engines/sqlite-engine.ts'
@@ -22,7 +22,7 @@ interface Reference {
   readonly target: string
 }
 
-/** The tables in the order in which the migrations make them, and what refers to what, in the words of Mermaid. */
+/** The tables in the order in which the migrations create them, and their references, as a Mermaid diagram. */
 export function drawSchema(): string {
   const { database } = new SqliteEngine({ file: ':memory:' })
   const rowsOf = <Row>(sql: string, table: string) => database.prepare(sql).all(table) as unknown as Row[]
@@ -60,11 +60,11 @@ function keyOf({ name, pk }: Column, references: readonly Reference[]): string[]
   return keys.length === 0 ? [] : [keys.join(', ')]
 }
 
-/** A page with the diagram put between its marks. */
+/** The page with the current diagram between its markers. */
 export function withSchema(page: string): string {
   const begin = page.indexOf(BEGIN)
   const end = page.indexOf(END)
-  if (begin === -1 || end < begin) throw new Error('the page has no marks for the diagram')
+  if (begin === -1 || end < begin) throw new Error('the page has no markers for the diagram')
   return `${page.slice(0, begin + BEGIN.length)}\n\n${drawSchema()}\n\n${page.slice(end)}`
 }
 

@@ -1,12 +1,12 @@
 /**
- * Shows that accepted means kept: submits jobs while the server is killed with kill -9 every second and started again at
- * once, and then holds every acknowledged job against what was promised. Exits with 0 when all of it is true, and otherwise
- * with 1 and the ids of the jobs at fault.
+ * Shows that no accepted job is lost: submits jobs while the server is killed with kill -9 every second and started again at
+ * once, and then checks every acknowledged job. Exits with 0 when all of them have one correct outcome, and otherwise
+ * with 1 and the ids of the faulty jobs.
  *
  *     ./bin/node scripts/torture.ts [--jobs 1000] [--kills 10] [--worker python|node] [--database postgres://...]
  *
- * The Python is that of `--python`, else of RUNYARD_TEST_PYTHON, else `python3`; it needs the package runpod. A database
- * gets a schema of its own, which is dropped at the end.
+ * The Python interpreter is `--python`, else RUNYARD_TEST_PYTHON, else `python3`; it needs the package runpod. A database
+ * gets its own schema, which is dropped at the end.
  */
 import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
@@ -26,12 +26,12 @@ const { values } = parseArgs({
   },
 })
 
-const MOST_FAULTS = 50
+const MAX_FAULTS = 50
 
-function whole(name: 'jobs' | 'kills' | 'workers' | 'at-once' | 'minutes', least: number, most: number): number {
+function whole(name: 'jobs' | 'kills' | 'workers' | 'at-once' | 'minutes', minimum: number, maximum: number): number {
   const value = Number(values[name])
-  if (Number.isInteger(value) && value >= least && value <= most) return value
-  console.error(`torture: --${name} must be a whole number from ${least} to ${most}, not '${values[name]}'`)
+  if (Number.isInteger(value) && value >= minimum && value <= maximum) return value
+  console.error(`torture: --${name} must be a whole number from ${minimum} to ${maximum}, not '${values[name]}'`)
   process.exit(64)
 }
 
@@ -82,6 +82,6 @@ console.log('')
 if (faults.length === 0) console.log('Nothing that was acknowledged is missing, and each job has one outcome.')
 else {
   console.log(`${faults.length} faults:`)
-  for (const { id, what } of faults.slice(0, MOST_FAULTS)) console.log(`${id} ${what}`)
+  for (const { id, what } of faults.slice(0, MAX_FAULTS)) console.log(`${id} ${what}`)
 }
 process.exit(faults.length === 0 ? 0 : 1)

@@ -1,4 +1,4 @@
-/** What the test command is asked for. */
+/** The options of the test command. */
 import { existsSync, globSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
@@ -20,7 +20,7 @@ RUNYARD_NO_SKIP=1 makes a skipped test a failure. RUNYARD_SEEDS is the number of
 export interface Arguments {
   /** The files to run, as paths from the working directory, each once and in order. */
   readonly files: readonly string[]
-  /** Whether no file or folder was named. */
+  /** Whether the run has all files, because no file or folder was named. */
   readonly isWhole: boolean
   readonly onlyContainers: boolean
   readonly grep: readonly RegExp[]
@@ -28,7 +28,7 @@ export interface Arguments {
   readonly watch: boolean
 }
 
-/** Reads the arguments; a mistake in them, or the question for help, ends the process. */
+/** Reads the arguments. A mistake in them, or `--help`, ends the process. */
 export function readArguments(): Arguments {
   const { values, positionals: wanted } = parsed()
   if (values.help) {

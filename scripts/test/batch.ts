@@ -1,4 +1,4 @@
-/** Runs the test files that it is given in this process, one after another. A file that cannot be loaded is a failed test. */
+/** Runs the given test files in this process, one after another. A file that cannot be loaded is a failed test. */
 import { resolve } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'

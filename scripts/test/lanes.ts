@@ -1,4 +1,4 @@
-/** Which test files run beside which others. */
+/** Which test files run at the same time. */
 import { containerFiles, everyRunFiles } from '../../test/wire/support/container-suite.ts'
 import type { Arguments } from './arguments.ts'
 
@@ -7,13 +7,13 @@ export interface Task {
   readonly file: string
   /** The files that run after it in the same process. */
   readonly others: readonly string[]
-  /** Which of its tests run with workers in containers: none, those of every whole run, or all. */
+  /** Which of its tests run with workers in containers: none, those of every full run, or all. */
   readonly containers: 'none' | 'main' | 'all'
 }
 
 /**
- * Files that take longest, the slowest first: what begins last decides when all is over. Those that mostly wait have a lane of their
- * own, since they cost the others nothing.
+ * The slowest files, the slowest first: the last file to start decides when the run ends. Those that mostly wait have their own
+ * lane, since they use little processor time.
  */
 const WAITING = [
   'faults/worker-faults',
@@ -47,32 +47,32 @@ const SLOW = [
 ]
 const ORDER = [...WAITING, ...SLOW]
 
-/** Starts and stops a container engine, so that nothing may run in containers meanwhile. */
+/** Starts and stops a container engine, so no other test may use containers meanwhile. */
 const stopsEngine = (file: string) => /^test\/(?:wire\/docker\/|drivers\/docker\/|contract\/driver-docker)/.test(file)
-/** Measures throughput: no two at once. */
+/** Tests that measure throughput: only one at a time. */
 const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
 const isWaiting = (file: string) => WAITING.includes(file)
 const isWire = (file: string) =>
   file.startsWith('test/wire/') && ![stopsEngine, isGateway, isWaiting].some(is => is(file))
 
 /**
- * Open no socket, start no server and change nothing that is global, so that several of them share a process. To load the application
- * takes each process more than a second.
+ * Tests that open no socket, start no server and change no global state, so that several of them share a process. Each process needs
+ * more than a second to load the application.
  */
 const sharesProcess = (file: string) =>
   /^test\/(?:app|core|relay|gateway|cli|config|tidy)\//.test(file) && !ORDER.includes(file)
-/** Maximum number of files that share a process: its heap grows with them, and lanes have to end together. */
+/** Maximum number of files that share a process: its heap grows with them, and lanes should end together. */
 const MAX_BATCH = 8
 
-/** The tasks of a run, by what they have in common. Lanes take them from the front. */
+/** The tasks of a run by kind. Lanes take them from the front. */
 export type Queues = Record<
   'engine' | 'gateway' | 'waiting' | 'waitingContainers' | 'wire' | 'containers' | 'rest',
   Task[]
 >
 
 /**
- * Lanes side by side, each one file after another. Wire tests wait about as long as they compute, so three of them keep two processors
- * busy; those without sockets, of which many are short, come last, and let all lanes end together.
+ * Lanes run in parallel, the files of a lane one after another. Wire tests wait about as long as they compute, so three lanes keep two processors
+ * busy. Tests without sockets, of which many are short, come last, so that all lanes end together.
  */
 export const LANES: readonly (readonly (keyof Queues)[])[] = [
   ['engine', 'gateway', 'containers', 'wire', 'rest'],
@@ -81,7 +81,7 @@ export const LANES: readonly (readonly (keyof Queues)[])[] = [
   ['waiting', 'waitingContainers'],
 ]
 
-/** The tasks of a run, and why tests with workers in containers are left out; null where they are not. */
+/** The tasks of a run, and why tests with workers in containers are skipped; null when they are not. */
 export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): {
   queues: Queues
   skipped: string | null
@@ -110,7 +110,7 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   }
 }
 
-/** The same tasks, with those together that share a process, in the order of the first ones. */
+/** The same tasks, grouped where they share a process, in the order of the first of each group. */
 function inBatches(tasks: readonly Task[]): Task[] {
   const alone = tasks.filter(({ file }) => !sharesProcess(file))
   const shared = tasks.filter(({ file }) => sharesProcess(file)).map(({ file }) => file)

@@ -16,37 +16,37 @@ export interface Counts {
 
 const NO_TESTS: Counts = { tests: 0, passed: 0, skipped: 0, todo: 0 }
 
-/** How a file went. */
+/** The result of a file. */
 export interface FileResult {
   readonly task: Task
-  /** The file, and with which workers; of several files those that failed, or the slowest and their number. */
+  /** The file and its kind of workers. For several files: those that failed, or the slowest and the number of the others. */
   readonly name: string
   readonly counts: Counts
   readonly hasPassed: boolean
   /** Reasons of skipped tests. */
   readonly skips: readonly string[]
   readonly ms: number
-  /** What the reporter printed. */
+  /** Output of the reporter. */
   readonly output: string
 }
 
-/** Longer than any test takes, so that one that waits for ever fails instead of holding everything. */
+/** Timeout of a test, in milliseconds: longer than any test takes, so that a hanging test fails. */
 const TEST_TIMEOUT_MS = 300_000
-/** Longer than any file takes: what a failed test has left running may keep its file from ending. */
+/** Timeout of a file, in milliseconds: longer than any file takes. A failed test may leave processes that keep its file from ending. */
 const FILE_TIMEOUT_MS = 900_000
-/** What the runner says at the end of each file. */
+/** The summary of the runner at the end of each file. */
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 
 /** The file that runs several others. */
 const BATCH = join(import.meta.dirname, 'batch.ts')
 
-/** Runs a task. @param grep the names of the tests to run; all where it is empty, and then a file without a test has failed */
+/** Runs a task. @param grep pattern of the names of the tests to run; empty for all, and then a file without a test has failed */
 export async function runFile(task: Task, grep: readonly RegExp[]): Promise<FileResult> {
   const began = performance.now()
   const skips: string[] = []
   const files = [task.file, ...task.others]
   const isBatch = files.length > 1
-  /** How long the tests of each file took. */
+  /** Duration of the tests of each file. */
   const times = new Map<string, number>()
   const failed = new Set<string>()
   const stream = run({
@@ -63,48 +63,50 @@ export async function runFile(task: Task, grep: readonly RegExp[]): Promise<File
   })
   const entry = isBatch ? BATCH : task.file
   let isEmpty = false
-  const note = ({ file, nesting, details }: EventData.TestPass | EventData.TestFail) => {
+  const record = ({ file, nesting, details }: EventData.TestPass | EventData.TestFail) => {
     if (file !== undefined) times.set(file, (times.get(file) ?? 0) + (nesting === 0 ? details.duration_ms : 0))
   }
   stream.on('test:pass', data => {
     const { name, skip } = data
-    // A file of which no test ran is a passed test of its own to Node.
+    // Node counts a file without tests as one passed test.
     if (resolve(name) === resolve(entry)) isEmpty = true
-    else note(data)
+    else record(data)
     if (skip !== undefined) skips.push(typeof skip === 'string' ? `${name}: ${skip}` : name)
   })
   stream.on('test:fail', data => {
     if (data.file !== undefined) failed.add(data.file)
-    note(data)
+    record(data)
   })
   const counted = new Promise<Counts>(resolve => {
     stream.on('test:summary', summary => {
       if (summary.file === undefined) resolve(summary.counts)
     })
   })
-  // Collected until the file is over: lanes would print between each other's lines.
+  // Collected until the file is over: otherwise the output of lanes would mix.
   const printed = await text(stream.compose(spec))
   const counts = isEmpty ? NO_TESTS : await counted
   const timeOf = (file: string) => times.get(resolve(file))
-  const unwell = files.filter(file => failed.has(resolve(file)) || (grep.length === 0 && timeOf(file) === undefined))
+  const failedFiles = files.filter(
+    file => failed.has(resolve(file)) || (grep.length === 0 && timeOf(file) === undefined),
+  )
   const [slowest] = files.toSorted((a, b) => (timeOf(b) ?? 0) - (timeOf(a) ?? 0))
   const hasPassed =
     counts.passed + counts.skipped + counts.todo === counts.tests &&
-    // Tests of a suite that is skipped are not counted.
+    // Tests of a skipped suite are not counted.
     (counts.tests > 0 || skips.length > 0 || grep.length > 0)
   return {
     task,
-    name: nameOf(task, slowest!, unwell),
+    name: nameOf(task, slowest!, failedFiles),
     counts,
-    hasPassed: isBatch ? hasPassed && unwell.length === 0 : hasPassed,
+    hasPassed: isBatch ? hasPassed && failedFiles.length === 0 : hasPassed,
     skips,
     ms: performance.now() - began,
     output: printed.replace(SUMMARY, '').trimEnd(),
   }
 }
 
-function nameOf({ file, others, containers }: Task, slowest: string, unwell: readonly string[]): string {
+function nameOf({ file, others, containers }: Task, slowest: string, failedFiles: readonly string[]): string {
   if (containers !== 'none') return `${file} with workers in containers`
   if (others.length === 0) return file
-  return unwell.length > 0 ? unwell.join(', ') : `${slowest} and ${others.length} more`
+  return failedFiles.length > 0 ? failedFiles.join(', ') : `${slowest} and ${others.length} more`
 }

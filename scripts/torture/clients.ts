@@ -1,19 +1,19 @@
-/** The clients of the torture run: they submit, never give a job up, and write down what they were told. */
+/** The clients of the torture run: they submit jobs, retry until each is acknowledged, and record the responses. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MortalServer } from './server.ts'
+import type { RestartableServer } from './server.ts'
 
 const PAUSE_MS = 50
 const ANSWER_MS = 20_000
 const READERS = 8
 
-/** What `status` says of a job, as far as the run compares it. */
+/** The fields of a `status` response that the run compares. */
 export interface Seen {
   readonly status: string
   readonly output?: Attempt
   readonly error?: string
 }
 
-/** One attempt, as the handler noted it. */
+/** One attempt, recorded by the handler. */
 export interface Attempt {
   readonly job: string
   readonly n: number
@@ -21,15 +21,15 @@ export interface Attempt {
   readonly worker: string
 }
 
-/** A job that was answered for. */
+/** A job that the server acknowledged. */
 export interface Acknowledged {
   readonly n: number
   readonly id: string
-  /** How often it was sent until the answer came. */
+  /** Number of requests until it was acknowledged. */
   readonly sent: number
 }
 
-/** Something that must not be. */
+/** A violated guarantee. */
 export interface Fault {
   readonly id: string
   readonly what: string
@@ -37,50 +37,50 @@ export interface Fault {
 
 const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 
-/** Whether a job in this state never changes again. */
+/** Whether a job with this status never changes again. */
 export function isFinal(status: string): boolean {
   return FINAL.has(status)
 }
 
-/** One request; null when the server was away or said that it is not able now. */
+/** Sends one request. Null when the server was down or unavailable. */
 export async function request(
-  server: MortalServer,
+  server: RestartableServer,
   path: string,
   body?: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<{ status: number; json: Record<string, unknown> } | null> {
   try {
-    const answer = await fetch(`${server.url}${path}`, {
+    const response = await fetch(`${server.url}${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json', ...headers },
       signal: AbortSignal.timeout(ANSWER_MS),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    const json = (await answer.json()) as Record<string, unknown>
-    return answer.status === 429 || answer.status === 503 ? null : { status: answer.status, json }
+    const json = (await response.json()) as Record<string, unknown>
+    return response.status === 429 || response.status === 503 ? null : { status: response.status, json }
   } catch {
-    // Refused, reset, cut off in the middle of the answer: it is asked again.
+    // Refused, reset or cut off: the caller sends it again.
     return null
   }
 }
 
-/** How jobs are submitted. */
+/** Options of the submission. */
 export interface Submitting {
   readonly jobs: number
   readonly clients: number
-  /** The time over which the jobs are spread. */
+  /** The time over which the jobs are submitted. */
   readonly forMs: number
   readonly endpoint: string
-  /** Where the jobs' webhooks go. */
+  /** Webhook address of the jobs. */
   readonly webhook: string
   readonly deadline: number
 }
 
 /**
- * Submits all jobs, each again with the same Idempotency-Key until it is answered for.
- * @returns in the order of the answers
+ * Submits all jobs, each one with the same Idempotency-Key until it is acknowledged.
+ * @returns the jobs in the order of the responses
  */
-export async function submitAll(server: MortalServer, how: Submitting): Promise<Acknowledged[]> {
+export async function submitAll(server: RestartableServer, how: Submitting): Promise<Acknowledged[]> {
   const acknowledged: Acknowledged[] = []
   const began = performance.now()
   let next = 0
@@ -94,26 +94,26 @@ export async function submitAll(server: MortalServer, how: Submitting): Promise<
   return acknowledged
 }
 
-async function submit(server: MortalServer, how: Submitting, n: number): Promise<Acknowledged> {
-  // Short ones and long ones, so that the server dies in all phases of a job.
+async function submit(server: RestartableServer, how: Submitting, n: number): Promise<Acknowledged> {
+  // Short and long jobs, so that the server is killed in all phases of a job.
   const body = { input: { n, ms: (n * 37) % 400 }, webhook: how.webhook }
   for (let sent = 1; performance.now() < how.deadline; sent += 1) {
-    const answer = await request(server, `/v2/${how.endpoint}/run`, body, { 'idempotency-key': `torture-${n}` })
-    if (answer?.status === 200) return { n, id: String(answer.json.id), sent }
-    if (answer !== null) throw new Error(`run answered ${answer.status}: ${JSON.stringify(answer.json)}`)
+    const response = await request(server, `/v2/${how.endpoint}/run`, body, { 'idempotency-key': `torture-${n}` })
+    if (response?.status === 200) return { n, id: String(response.json.id), sent }
+    if (response !== null) throw new Error(`run got ${response.status}: ${JSON.stringify(response.json)}`)
     await sleep(PAUSE_MS)
   }
   throw new Error(`job number ${n} was not acknowledged in time`)
 }
 
-/** Reads the jobs over and over. What is final once must be the same ever after. */
+/** Reads the jobs again and again. A final state must not change. */
 export class Watcher {
-  readonly #server: MortalServer
+  readonly #server: RestartableServer
   readonly #endpoint: string
   readonly #finals = new Map<string, Seen>()
   readonly faults: Fault[] = []
 
-  constructor(server: MortalServer, endpoint: string) {
+  constructor(server: RestartableServer, endpoint: string) {
     this.#server = server
     this.#endpoint = endpoint
   }
@@ -123,23 +123,23 @@ export class Watcher {
     return this.#finals
   }
 
-  /** Looks at a job once. @returns whether the server answered */
-  async look(id: string): Promise<boolean> {
-    const answer = await request(this.#server, `/v2/${this.#endpoint}/status/${id}`)
-    if (answer === null) return false
+  /** Reads a job once. @returns whether the server responded */
+  async read(id: string): Promise<boolean> {
+    const response = await request(this.#server, `/v2/${this.#endpoint}/status/${id}`)
+    if (response === null) return false
     const before = this.#finals.get(id)
-    if (answer.status !== 200) {
-      this.faults.push({ id, what: `status answered ${answer.status} after the job was acknowledged` })
+    if (response.status !== 200) {
+      this.faults.push({ id, what: `status got ${response.status} after the job was acknowledged` })
       return true
     }
-    const seen = answer.json as unknown as Seen
+    const seen = response.json as unknown as Seen
     if (before !== undefined && JSON.stringify(outcome(before)) !== JSON.stringify(outcome(seen))) {
       this.faults.push({ id, what: `was ${before.status} and is ${seen.status} with another outcome` })
     } else if (isFinal(seen.status)) this.#finals.set(id, seen)
     return true
   }
 
-  /** Looks at each of the jobs at least once, again while it is not final. */
+  /** Reads each of the jobs at least once, and until it is final. */
   async untilFinal(ids: readonly string[], deadline: number): Promise<void> {
     const waiting = [...ids]
     const reader = async () => {
@@ -151,12 +151,12 @@ export class Watcher {
   }
 
   async #isOver(id: string): Promise<boolean> {
-    const answered = await this.look(id)
-    return answered && (this.#finals.has(id) || this.faults.some(fault => fault.id === id))
+    const hasResponse = await this.read(id)
+    return hasResponse && (this.#finals.has(id) || this.faults.some(fault => fault.id === id))
   }
 }
 
-/** What of a final job never changes. */
+/** The fields of a final job that never change. */
 export function outcome({ status, output, error }: Seen): object {
   return { status, output, error }
 }

@@ -1,4 +1,4 @@
-/** A schema of the torture run's own, so that it may be given any database. */
+/** A separate schema for the torture run, so that it can use any database. */
 import { Client } from 'pg'
 
 /** Runs `use` with the address of an empty schema, which is dropped afterwards; null stays null. */

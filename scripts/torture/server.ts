@@ -1,4 +1,4 @@
-/** A server of the torture run's own, which is killed and started again on the same data and port. */
+/** The server of the torture run, which is killed and started again on the same data and port. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,41 +9,41 @@ import { ready } from '../../bench/ready.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const START_MS = 30_000
 
-/** What the server is started with. */
-export interface ServerWish {
+/** Options of the server. */
+export interface ServerOptions {
   readonly dataDir: string
-  /** A PostgreSQL, or null for the embedded database. */
+  /** Address of a PostgreSQL database; null for the embedded database. */
   readonly database: string | null
 }
 
-/** A server that comes back. */
-export class MortalServer {
-  readonly #wish: ServerWish
+/** A server that can be killed and restarted. */
+export class RestartableServer {
+  readonly #options: ServerOptions
   #child: ChildProcess | null = null
   #ended: Promise<number | null> = Promise.resolve(null)
   #port = 0
   #key = ''
 
-  constructor(wish: ServerWish) {
-    this.#wish = wish
+  constructor(options: ServerOptions) {
+    this.#options = options
   }
 
-  /** Where it listens, also while it is away. */
+  /** Its address, also while it is down. */
   get url(): string {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** The key of its API. */
+  /** Its API key. */
   get key(): string {
     return this.#key
   }
 
-  /** What it has logged. */
+  /** Its log. */
   get logFile(): string {
-    return join(this.#wish.dataDir, 'torture-server.log')
+    return join(this.#options.dataDir, 'torture-server.log')
   }
 
-  /** Starts it and waits until it answers. */
+  /** Starts it and waits until it responds. */
   async start(): Promise<void> {
     const log = openSync(this.logFile, 'a')
     const args = [
@@ -52,11 +52,14 @@ export class MortalServer {
       '--port',
       String(this.#port),
       '--data-dir',
-      this.#wish.dataDir,
+      this.#options.dataDir,
       '--process-root',
       root,
     ]
-    const env = { ...process.env, ...(this.#wish.database === null ? {} : { RUNYARD_DATABASE: this.#wish.database }) }
+    const env = {
+      ...process.env,
+      ...(this.#options.database === null ? {} : { RUNYARD_DATABASE: this.#options.database }),
+    }
     const child = spawn(join(root, 'bin', 'runyard'), args, { cwd: root, env, stdio: ['ignore', 'pipe', log] })
     closeSync(log)
     this.#child = child
@@ -71,13 +74,13 @@ export class MortalServer {
     this.#key = key
   }
 
-  /** kill -9, and waits until it is dead. */
+  /** Kills it with SIGKILL and waits until it has ended. */
   async kill(): Promise<void> {
     this.#child?.kill('SIGKILL')
     await this.#ended
   }
 
-  /** Stops it in order. @returns its exit code; null when it had to be killed */
+  /** Stops it gracefully. @returns its exit code; null when it had to be killed */
   async stop(): Promise<number | null> {
     this.#child?.kill('SIGTERM')
     const patience = setTimeout(() => this.#child?.kill('SIGKILL'), 45_000)
@@ -86,7 +89,7 @@ export class MortalServer {
     return code
   }
 
-  /** For the end of this process, which cannot wait. */
+  /** Kills it when this process ends, without waiting. */
   killNow(): void {
     this.#child?.kill('SIGKILL')
   }

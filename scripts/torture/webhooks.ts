@@ -1,9 +1,9 @@
-/** Receives the webhooks of the torture run: each end of a job is one delivery, whatever number of calls it takes. */
+/** Receives the webhooks of the torture run. Each end of a job is one delivery, which may take several requests. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Seen } from './clients.ts'
 
-/** What came, by job and delivery. */
+/** Received payloads, by job and delivery. */
 export class Receiver {
   readonly #server: Server
   readonly ends = new Map<string, Map<string, Seen>>()
@@ -24,19 +24,19 @@ export class Receiver {
     })
   }
 
-  /** Starts one on a free port. */
+  /** Starts a receiver on a free port. */
   static async start(): Promise<Receiver> {
     const receiver = new Receiver()
     await new Promise<void>(resolve => receiver.#server.listen(0, '127.0.0.1', resolve))
     return receiver
   }
 
-  /** The address that jobs name. */
+  /** The webhook address for jobs. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/ended`
   }
 
-  /** Ends it. */
+  /** Closes it. */
   close(): void {
     this.#server.close()
     this.#server.closeAllConnections()

@@ -1,7 +1,7 @@
 import type { SocketAddress } from '../../src/core/workers/socket-address.ts'
 import { systemClock } from '../../src/system/clock.ts'
 
-/** The status with which a server answers a GET of its root; one that does not listen yet is waited for. */
+/** The status of GET / at a server. Waits until the server listens. */
 export async function statusAt({ host, port }: SocketAddress): Promise<number> {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-/** Load-balancing endpoints in a rig, and requests that a test sends and ends itself. */
+/** Load-balancing endpoints in a rig, with requests that a test begins and ends itself. */
 
 import type { TestContext } from 'node:test'
 import type { OpenCircuit } from '../../src/core/balancing/circuit-breaker.ts'
@@ -9,7 +9,7 @@ import type { Notifier } from '../../src/ports/notifier.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import { type EndpointFields, openRig, type Rig, type RigOptions } from './rig.ts'
 
-/** What an endpoint that balances loads looks like, unless a test says otherwise. */
+/** The default input of a load-balancing endpoint. */
 export const BALANCED: EndpointFields = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 2, idleTimeout: 10 }
 
 interface Table {
@@ -22,14 +22,14 @@ interface Table {
   resumed: readonly WorkerId[]
 }
 
-/** The gateway as the control loops see it: keeps what it is told, and has the requests that a test says. */
+/** A gateway for the control loops: records what they tell it, and reports the requests that a test sets. */
 export class FakeGateway implements Targets, Traffic {
   readonly endpoints = new Map<EndpointId, BalancedEndpoint>()
   readonly targets = new Map<EndpointId, readonly Target[]>()
   readonly forgotten = new Set<EndpointId>()
-  /** Why requests are refused, of the endpoints where they are. */
+  /** The open circuit breakers, by endpoint. */
   readonly outages = new Map<EndpointId, OpenCircuit>()
-  /** The fewest targets that were ready at once, by endpoint, since a test has set it. */
+  /** Minimum number of ready targets by endpoint, since a test set it. */
   readonly fewestReady = new Map<EndpointId, number>()
   readonly #tables = new Map<EndpointId, Table>()
   readonly #ports: { readonly clock: { now(): number }; readonly notifier: Pick<Notifier, 'publish'> }
@@ -87,12 +87,12 @@ export class FakeGateway implements Targets, Traffic {
     return (this.targets.get(id) ?? []).flatMap(({ workerId, state }) => (state === 'ready' ? [workerId] : []))
   }
 
-  /** The state in which a worker was told of last; undefined when it was not. */
+  /** The last known state of a worker; undefined when it is unknown. */
   stateOf(id: EndpointId, worker: WorkerId): Target['state'] | undefined {
     return this.targets.get(id)?.find(({ workerId }) => workerId === worker)?.state
   }
 
-  /** So many requests stand in line. */
+  /** Sets the number of requests in the request queue. */
   wait(id: EndpointId, waiting: number): void {
     const table = this.#table(id)
     table.waitingSinceMs = waiting === 0 ? null : (table.waitingSinceMs ?? this.#ports.clock.now())
@@ -100,7 +100,7 @@ export class FakeGateway implements Targets, Traffic {
     this.#ports.notifier.publish(`load:${id}`)
   }
 
-  /** So many requests are in flight at a worker. */
+  /** Sets the number of requests in flight at a worker. */
   serve(id: EndpointId, worker: WorkerId, inFlight: number): void {
     const table = this.#table(id)
     const nowMs = this.#ports.clock.now()
@@ -114,7 +114,7 @@ export class FakeGateway implements Targets, Traffic {
     this.#ports.notifier.publish(`load:${id}`)
   }
 
-  /** Requests insist on these workers, which have ended. */
+  /** Sets the ended workers that requests require. */
   resume(id: EndpointId, ...workers: WorkerId[]): void {
     this.#table(id).resumed = workers
     this.#ports.notifier.publish(`load:${id}`)
@@ -130,12 +130,12 @@ export class FakeGateway implements Targets, Traffic {
   }
 }
 
-/** A new load-balancing endpoint; two requests at a worker are enough for it unless told otherwise. */
+/** Creates a load-balancing endpoint with a target of two requests per worker by default. */
 export function balancedEndpoint(rig: Rig, fields: EndpointFields = {}): Promise<EndpointId> {
   return rig.endpoint({ ...BALANCED, ...fields })
 }
 
-/** A rig whose requests are by hand; `gateway` is that of its last start. */
+/** A rig whose requests are set by the test; `gateway` is that of its last start. */
 export async function openBalancedRig(
   context: TestContext,
   options: RigOptions = {},

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import type { Answer, Rig, RigWorker } from './rig.ts'
 
-/** Batches of one endpoint of a rig, as a client uses them. */
+/** The batch operations of one endpoint of a rig. */
 export class RigBatches {
   readonly #rig: Rig
   readonly #base: string
@@ -12,7 +12,7 @@ export class RigBatches {
     this.#base = `/v2/${endpoint}/batch`
   }
 
-  /** A new draft of these requests; an array counts them. */
+  /** Creates a draft with these requests. */
   async draft(requests: readonly unknown[] | number = 0, fields: Record<string, unknown> = {}): Promise<string> {
     const all = typeof requests === 'number' ? inputs(requests) : requests
     const { status, json, text } = await this.#rig.ask('POST', this.#base, { body: { ...fields, requests: all } })
@@ -20,7 +20,7 @@ export class RigBatches {
     return json.id
   }
 
-  /** A batch whose requests wait in the line. */
+  /** Creates a batch whose requests are queued. */
   async running(requests: readonly unknown[] | number, fields: Record<string, unknown> = {}): Promise<string> {
     const id = await this.draft(requests, fields)
     const { status, text } = await this.post(id, 'finalize')
@@ -34,12 +34,12 @@ export class RigBatches {
     return this.#rig.ask('POST', `${this.#base}/${id}/${operation}`, body === undefined ? {} : { body })
   }
 
-  /** The answer of the read operation. */
+  /** The response of the read operation. */
   read(id: string): Promise<Answer> {
     return this.#rig.ask('GET', `${this.#base}/${id}`)
   }
 
-  /** Its state and how many requests are in all, in progress, completed and failed. */
+  /** Its state and its numbers of requests: total, in progress, completed and failed. */
   async counts(id: string): Promise<[string, number, number, number, number]> {
     const { status, json, text } = await this.read(id)
     assert.equal(status, 200, text)
@@ -54,18 +54,18 @@ export class RigBatches {
     return json
   }
 
-  /** The ids of its requests, at most a thousand. */
+  /** The ids of its requests, up to a thousand. */
   async ids(id: string): Promise<JobId[]> {
     return (await this.page(id, '?limit=1000')).requests.map((request: { id: JobId }) => request.id)
   }
 }
 
-/** So many requests, each with its number. */
+/** Requests with numbers from 1 to `count`. */
 export function inputs(count: number): { input: { n: number } }[] {
   return Array.from({ length: count }, (_, n) => ({ input: { n } }))
 }
 
-/** Lets a worker take and finish what there is, up to so many; their inputs in order. */
+/** A worker takes and finishes up to `most` jobs. Returns their inputs in order. */
 export async function workOff(worker: RigWorker, most: number): Promise<unknown[]> {
   const seen: unknown[] = []
   for (let n = 0; n < most; n += 1) {

@@ -27,20 +27,20 @@ export const noDocker: string | false =
     ? 'set RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE to run the tests with containers; .ci/docker makes both'
     : false
 
-/** Whether the engine is Podman's, by the name of its socket; why it is, for tests of what it does not do. */
+/** Why tests of features that Podman lacks cannot run; false when the engine is not Podman, by the name of its socket. */
 export const onPodman: string | false = /podman/.test(engineUrl) ? 'Podman does not do this' : false
 
-/** An engine by its address, past the driver. */
+/** A client of an engine, independent of the driver. */
 export function engineAt(url: string): Dockerode {
   return new Dockerode({ socketPath: url.replace('unix://', ''), host: undefined, port: undefined } as object)
 }
 
-/** An installation on an engine, with drivers that come and go as its server does. */
+/** An installation on an engine. Each start of its server creates a driver. */
 export type DockerMachine = Awaited<ReturnType<typeof openDockerMachine>>
 
 let count = 0
 
-/** Makes an installation on the engine of the tests, or on another. */
+/** Creates an installation on the engine of the tests, or on another. */
 export async function openDockerMachine(url = engineUrl) {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-docker-'))
   const installation = createHash('sha256').update(folder).digest('hex').slice(0, 12)
@@ -71,13 +71,13 @@ export async function openDockerMachine(url = engineUrl) {
     notes,
     installation,
     own,
-    /** A driver over this machine, as a server makes one when it starts. */
+    /** Creates a driver, like a server that starts. */
     driver(changes: Partial<DockerDriverOptions> = {}): DockerDriver {
       const driver = createDockerDriver({ ...options, ...changes })
       drivers.push(driver)
       return driver
     },
-    /** A new worker that runs these words. */
+    /** The spec of a new worker that runs a command. */
     spec(words: readonly string[], changes: Partial<WorkerSpec> = {}): WorkerSpec {
       count += 1
       const workerId = `w${process.pid}x${count}` as WorkerId
@@ -97,7 +97,7 @@ export async function openDockerMachine(url = engineUrl) {
         ...changes,
       }
     },
-    /** What the worker's log says so far. */
+    /** The current content of the worker's log. */
     async output(worker: WorkerId): Promise<string[]> {
       return (await logs.tail(worker, 10_000)).map(({ line }) => line)
     },
@@ -107,15 +107,15 @@ export async function openDockerMachine(url = engineUrl) {
         await new Promise<void>(resolve => systemClock.after(20, resolve))
       }
     },
-    /** How often the worker has written a line. */
+    /** How many times the worker has written a line. */
     async count(worker: WorkerId, wanted: string): Promise<number> {
       return (await this.output(worker)).filter(line => line === wanted).length
     },
-    /** How often a worker was asked to end, once it was, by one that writes `asked` then, and `later` on SIGWINCH. */
+    /** Number of SIGTERMs that a worker got, once it got one. The worker writes `asked` then, and `later` on SIGWINCH. */
     async asked(worker: WorkerId): Promise<number> {
       await this.said(worker, 'asked')
       const before = await this.count(worker, 'later')
-      // Of two signals that wait, the one with the lower number comes first.
+      // Of two pending signals, the one with the lower number is delivered first.
       await engine.getContainer(containerName(worker)).kill({ signal: 'SIGWINCH' })
       await this.said(worker, 'later', before + 1)
       return this.count(worker, 'asked')

@@ -1,6 +1,6 @@
 /**
- * Stores that one case after another finds empty. To open a new one for each takes longer than the case: a thread has to
- * start, or a schema has to be made.
+ * Stores that are emptied between cases. A new store for each case would take longer than the case: a thread has to
+ * start, or a schema has to be created.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,12 +12,12 @@ import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { openSqliteStore, type StoreHost } from '../../src/store/engines/sqlite.ts'
 import { testSchema } from './postgres-database.ts'
 
-/** A store that is emptied, not closed, when a case is over. */
+/** A store that is emptied, not closed, after a case. */
 export interface EmptiedStore {
   readonly store: Store
-  /** Removes all rows but those that say which schema there is; null where another store is opened faster. */
+  /** Removes all rows except the schema version; null when a new store opens faster. */
   readonly empty: (() => Promise<void>) | null
-  /** Closes it for good and removes what is left. */
+  /** Closes it and removes its data. */
   end(): Promise<void>
 }
 
@@ -26,13 +26,13 @@ export function openedAnew(store: Store): EmptiedStore {
   return { store, empty: null, end: () => store.close() }
 }
 
-/** A store in a file of its own. */
+/** A store in a separate file. */
 export async function emptiedSqlite(host: StoreHost): Promise<EmptiedStore> {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-store-'))
   const file = join(folder, 'runyard.sqlite')
   const store = await openSqliteStore({ file, host })
   const beside = new DatabaseSync(file, { timeout: 5_000, enableForeignKeyConstraints: false })
-  // Nothing of these cases has to outlive the machine.
+  // The data need not survive a power cut.
   beside.exec('PRAGMA synchronous = OFF')
   const names = beside.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'migrations'").all()
   const deletes = names.map(({ name }) => `DELETE FROM ${name};`).join('')
@@ -47,14 +47,14 @@ export async function emptiedSqlite(host: StoreHost): Promise<EmptiedStore> {
   }
 }
 
-/** A store in a schema of its own. */
+/** A store in a separate schema. */
 export async function emptiedPostgres(): Promise<EmptiedStore> {
   const schema = await testSchema()
   const store = await openPostgresStore({ url: schema.url })
   const tables = await schema.query(
     "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'migrations'",
   )
-  // TRUNCATE makes new files for each table and index. Without the checks of references the order does not matter.
+  // TRUNCATE creates new files for each table and index. Without the checks of references the order does not matter.
   const deletes = tables.map(({ tablename }) => `DELETE FROM ${tablename};`).join('')
   const beside = new Client({ connectionString: schema.url })
   await beside.connect()

@@ -1,4 +1,4 @@
-/** Reads server-sent events as clients do: an event is complete with its blank line. */
+/** Reads server-sent events like a client: a blank line completes an event. */
 
 /** One event. */
 export interface StreamedEvent {
@@ -8,18 +8,18 @@ export interface StreamedEvent {
   readonly data: any
 }
 
-/** A stream that is read as it comes. */
+/** A stream of events that is read while it arrives. */
 export class EventReader {
   readonly events: StreamedEvent[] = []
   readonly comments: string[] = []
-  /** How many parts the answer came in. */
+  /** Number of parts of the response. */
   parts = 0
-  /** Whether it has ended in order. */
+  /** Whether it ended without an error. */
   over = false
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   #rest = ''
 
-  /** Begins to read; nothing is read while `patient` keeps it from that. */
+  /** Starts to read; nothing is read until `patient` resolves. */
   constructor(answer: Response, patient = false) {
     this.#reader = answer.body!.getReader()
     if (!patient) void this.readOn()
@@ -30,7 +30,7 @@ export class EventReader {
     return this.events.flatMap(({ data }) => data.line ?? [])
   }
 
-  /** The id that a reader goes on from. */
+  /** The id from which a reader continues. */
   get lastId(): string {
     return this.events.filter(({ id }) => id !== '').at(-1)?.id ?? ''
   }
@@ -49,7 +49,7 @@ export class EventReader {
     } catch {}
   }
 
-  /** Goes away. */
+  /** Closes the connection. */
   async leave(): Promise<void> {
     await this.#reader.cancel()
   }

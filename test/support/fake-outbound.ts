@@ -1,15 +1,15 @@
 import type { Clock } from '../../src/ports/clock.ts'
 import type { Outbound, OutboundRequest, OutboundResult } from '../../src/ports/outbound.ts'
 
-/** A call that was made, and when. */
+/** A request and its time. */
 export interface OutboundCall extends OutboundRequest {
   readonly atMs: number
 }
 
-/** The world outside: remembers each call and answers as the test says, 200 by default. */
+/** An outbound port that records each request and responds as the test sets, with 200 by default. */
 export class FakeOutbound implements Outbound {
   readonly calls: OutboundCall[] = []
-  /** What a call comes to; null for a receiver that never answers. */
+  /** The result of a request; null for a receiver that never responds. */
   answer: (call: OutboundCall) => OutboundResult | null = () => ({ status: 200 })
   /** Whether the address of a receiver is public. */
   isPublic: (url: string) => boolean = () => true

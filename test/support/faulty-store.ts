@@ -4,28 +4,28 @@ import type { Store } from '../../src/ports/store/store.ts'
 /** Whether a call fails before it changes anything, or after the change, so that only its result is lost. */
 export type Fault = 'before' | 'after'
 
-/** Decides about each call; null lets it pass. Names are those of the port: `jobs.claim`. */
+/** Decides whether a call fails; null when it does not. Names are those of the port: `jobs.claim`. */
 export type DecideFault = (name: string, args: readonly unknown[]) => Fault | null
 
-/** A store whose calls fail as `decide` says, with the error of a store that cannot work. */
+/** A store whose calls fail as `decide` returns, with the error of an unavailable store. */
 export function faultyStore(store: Store, decide: DecideFault): Store {
   const { close, ...parts } = store
   const wrapped = Object.entries(parts).map(([part, methods]) => [part, withFaults(part, methods, decide)])
   return { ...(Object.fromEntries(wrapped) as Omit<Store, 'close'>), close: () => close() }
 }
 
-/** A store whose open calls hold the clock: what a database answers in real time happens before virtual time goes on. */
+/** A store whose calls stop the virtual clock until the database responds. */
 export function watchedStore(store: Store, clock: { busy: number }): Store {
   const { close, ...parts } = store
   const wrapped = Object.entries(parts).map(([part, methods]) => [part, watched(methods, clock)])
   return { ...(Object.fromEntries(wrapped) as Omit<Store, 'close'>), close: () => close() }
 }
 
-/** Faults that a test asks for one by one. */
+/** Faults that a test plans one by one. */
 export class PlannedFaults {
   readonly #planned = new Map<string, Fault[]>()
 
-  /** The next call of this name fails, or the next after those already planned. */
+  /** Makes the next call of this name fail, or the next after those already planned. */
   failNext(name: string, fault: Fault): void {
     this.#planned.set(name, [...(this.#planned.get(name) ?? []), fault])
   }

@@ -1,19 +1,19 @@
-/** A disk that loses at a power cut what was not flushed: contents of files and names in folders, each on its own. */
+/** A disk that loses at a power cut what was not flushed: contents of files and names in folders, independently. */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, join } from 'node:path'
 
-/** The power is gone: nothing is done any more. */
+/** The power cut: no further operation is done. */
 export class PowerCut extends Error {}
 
-/** What a folder or file is after a power cut. */
+/** The state of a folder or file after a power cut. */
 type Durable = { readonly names: ReadonlyMap<string, number> } | { readonly content: Buffer }
 
 const STEPS = ['openSync', 'writeFileSync', 'fsyncSync', 'renameSync', 'linkSync', 'mkdirSync', 'rmSync'] as const
 type Step = (typeof STEPS)[number]
 type Run = (...args: unknown[]) => unknown
 
-/** The disk below one folder of the real one, for as long as {@link withPowerCut} runs. */
+/** The disk below one real folder, while {@link withPowerCut} runs. */
 class ForgetfulDisk {
   readonly #root: string
   readonly #cutAt: number
@@ -40,7 +40,7 @@ class ForgetfulDisk {
     }
   }
 
-  /** What is there after the power cut, as a folder of its own. */
+  /** Writes the state after the power cut to a separate folder. */
   restore(to: string): void {
     const put = (inode: number, path: string) => {
       const found = this.#durable.get(inode)
@@ -58,7 +58,7 @@ class ForgetfulDisk {
     return typeof given === 'number' ? this.#paths.get(given) : String(given)
   }
 
-  /** A new file may have the number of one that was removed. */
+  /** Forgets a removed file: a new file may get its number. */
   #opened(handle: number, path: string): void {
     this.#paths.set(handle, path)
     const { ino, size } = fs.fstatSync(handle)
@@ -73,7 +73,7 @@ class ForgetfulDisk {
     }
     const names = fs.readdirSync(path).map(name => [name, fs.statSync(join(path, name)).ino] as const)
     for (const [name, inode] of names) {
-      // An empty folder is one, not an empty file.
+      // An empty folder is a folder, not an empty file.
       const isFolder = fs.statSync(join(path, name)).isDirectory()
       if (isFolder && !this.#durable.has(inode)) this.#durable.set(inode, { names: new Map() })
     }
@@ -83,7 +83,7 @@ class ForgetfulDisk {
 
 /**
  * Runs something that writes below `root`, and cuts the power at its `cutAt`-th step.
- * @returns a folder with what is left, and whether all was done before the cut
+ * @returns a folder with the remaining data, and whether all was done before the cut
  */
 export function withPowerCut(root: string, cutAt: number, run: () => void): { left: string; done: boolean } {
   const disk = new ForgetfulDisk(root, cutAt)

@@ -1,11 +1,11 @@
 /**
- * An OpenAPI document as a flat list of facts, one line each, so that two documents that are written differently can be
+ * An OpenAPI document as a flat list of facts, one line each, so that two documents with different structure can be
  * compared: `<method path> <place> <member> <type> <limits>`.
  */
 
 type Json = { readonly [key: string]: unknown }
 
-/** What is known of one member: its type and its limits, as words. */
+/** The type and the limits of one member, as text. */
 export type Facts = ReadonlyMap<string, ReadonlySet<string>>
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete']
@@ -13,7 +13,7 @@ const LIMITS = [
   ...['minimum', 'maximum', 'minLength', 'minItems', 'maxItems', 'pattern', 'format', 'default', 'const'],
   ...['uniqueItems', 'enum'],
 ]
-/** Formats that say how a number is stored, which JSON cannot show. */
+/** Formats of the storage of numbers, which JSON does not show. */
 const SILENT_FORMATS = new Set(['float', 'double', 'int32', 'int64'])
 const MAX_DEPTH = 8
 
@@ -121,7 +121,7 @@ function merged(document: Json, given: Json): Json {
   for (const part of [...parts, own]) {
     const properties = { ...(whole.properties as Json | undefined) }
     for (const [name, member] of Object.entries((part.properties as Record<string, Json> | undefined) ?? {})) {
-      // A member that is said twice has what both say.
+      // A member that is defined twice has the facts of both definitions.
       properties[name] = name in properties ? { allOf: [properties[name], member] } : member
     }
     const required = [
@@ -133,7 +133,7 @@ function merged(document: Json, given: Json): Json {
   return whole
 }
 
-/** Whether a part says nothing of members but which of them go together. */
+/** Whether a part only states which members belong together. */
 function isRule(part: Json): boolean {
   const variants = (part.oneOf ?? part.anyOf) as Json[] | undefined
   return part.if !== undefined || variants?.every(variant => Object.keys(variant).join() === 'required') === true

@@ -1,4 +1,4 @@
-/** Endpoints and workers as core/place looks at them, changed only where a test says so. */
+/** Inputs of core/placement with defaults that a test can change. */
 import type { Compute } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
 import { placeWorkers } from '../../src/core/placement/place.ts'
@@ -17,7 +17,7 @@ import { NOW } from './snapshots.ts'
 
 type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 
-/** A wish for GPUs of the pool of {@link aGpu}. */
+/** A requirement of GPUs of the pool of {@link aGpu}. */
 export function gpus(fields: Partial<GpuCompute> = {}): GpuCompute {
   return {
     kind: 'gpu',
@@ -30,12 +30,12 @@ export function gpus(fields: Partial<GpuCompute> = {}): GpuCompute {
   }
 }
 
-/** A wish for vCPUs of flavors with 2 GB each. */
+/** A requirement of vCPUs of flavors with 2 GB each. */
 export function cpus(...counts: number[]): Compute {
   return { kind: 'cpu', configs: counts.map(vcpuCount => ({ flavor: 'cpu3c', vcpuCount })) }
 }
 
-/** An endpoint that wants one worker since now. */
+/** An endpoint that needs one worker since now. */
 export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
   return {
     id: id as EndpointId,
@@ -51,7 +51,7 @@ export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
   }
 }
 
-/** GPUs of an index each, as {@link aGpu} makes them. */
+/** A placement on GPUs by index, see {@link aGpu}. */
 export function given(...indices: number[]): Placement {
   const gpuOf = (index: number): AssignedGpu => {
     return { index, uuid: `GPU-${index}`, type: 'NVIDIA GeForce RTX 4090', memoryGb: 24 }
@@ -59,7 +59,7 @@ export function given(...indices: number[]): Placement {
   return { ...UNPLACED, gpus: indices.map(gpuOf), pool: 'ADA_24' }
 }
 
-/** A worker that is busy and has been ready for a minute. */
+/** A busy worker that became ready a minute ago. */
 export function anOccupant(id: string, endpoint: string, fields: Partial<Occupant> = {}): Occupant {
   return {
     workerId: id as WorkerId,
@@ -74,18 +74,18 @@ export function anOccupant(id: string, endpoint: string, fields: Partial<Occupan
   }
 }
 
-/** A worker that is idle since a second. */
+/** A worker that has been idle for a second. */
 export function anIdle(id: string, endpoint: string, fields: Partial<Occupant> = {}): Occupant {
   return anOccupant(id, endpoint, { phase: 'idle', idleSinceMs: NOW - 1_000, ...fields })
 }
 
-/** What may be said about a machine to be shared. */
+/** Optional inputs of a placement decision. */
 export type Situation = Partial<Omit<PlacementInput, 'rules' | 'capacity'>> & {
   readonly rules?: Partial<PlacementRules>
   readonly freeWorkers?: Capacity['freeWorkers']
 }
 
-/** Everything that is decided about; a machine without GPUs unless another is given. */
+/** The inputs of a placement decision; by default a machine without GPUs. */
 export function placeInput({ rules, freeWorkers = null, ...fields }: Situation): PlacementInput {
   return {
     parts: aMachine(),

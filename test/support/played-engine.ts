@@ -1,4 +1,4 @@
-/** A container engine that the test plays: its responses, and when it is available. */
+/** A fake container engine whose responses and availability the test sets. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -6,29 +6,29 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { systemClock } from '../../src/system/clock.ts'
 
-/** Fifty times as fast, so that deadlines come within a test. */
+/** Runs fifty times as fast, so that deadlines expire within a test. */
 export const fastClock = {
   ...systemClock,
   after: (ms: number, callback: () => void) => systemClock.after(ms / 50, callback),
 }
 
-/** How it answers one path, which is told without the version of the API. */
+/** The response to a path, which is given without the version of the API. */
 export type PlayedAnswer = (response: ServerResponse, request: IncomingMessage) => void
 
-/** What it is like. */
+/** Its options. */
 export interface Played {
   readonly version?: { readonly ApiVersion: string; readonly MinAPIVersion: string }
-  /** What is done with a path; what is not here is answered with {}. May be changed at any time. */
+  /** The handlers by path; others get {}. May be changed at any time. */
   readonly answers: Map<string, PlayedAnswer>
 }
 
 const V41 = { ApiVersion: '1.41', MinAPIVersion: '1.12' }
 
-/** Plays one until the test is over. */
+/** Starts a fake engine that runs until the end of the test. */
 export async function playEngine(context: TestContext, played: Played) {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-engine-'))
   const socket = join(folder, 'engine.sock')
-  /** All that was asked, as paths with their version. */
+  /** The paths of all requests, with their version. */
   const paths: string[] = []
   /** The streams of events that were ever opened. */
   const events: ServerResponse[] = []

@@ -8,18 +8,18 @@ export const postgresUrl = process.env.RUNYARD_TEST_POSTGRES ?? ''
 export const noPostgres: string | false =
   postgresUrl === '' ? 'set RUNYARD_TEST_POSTGRES to the address of a PostgreSQL to run the tests on it' : false
 
-/** A schema of its own in the database of the tests. */
+/** A separate schema in the database of the tests. */
 export interface TestSchema {
-  /** The address by which only this schema is seen. */
+  /** The address that selects only this schema. */
   readonly url: string
-  /** Runs statements in it, past the store. */
+  /** Runs statements in it, independent of the store. */
   query(sql: string): Promise<readonly Record<string, unknown>[]>
   drop(): Promise<void>
 }
 
 let made = 0
 
-/** Makes an empty schema. */
+/** Creates an empty schema. */
 export async function testSchema(): Promise<TestSchema> {
   made += 1
   const name = `test_${process.pid}_${made}`
@@ -33,7 +33,7 @@ export async function testSchema(): Promise<TestSchema> {
   }
 }
 
-/** Makes an empty database, for a test that breaks connections: other tests run beside it. */
+/** Creates an empty database for a test that breaks connections, so that other tests are not affected. */
 export async function testDatabase(): Promise<TestSchema> {
   made += 1
   const name = `test_${process.pid}_${made}`

@@ -10,21 +10,21 @@ import { gzipSync } from 'node:zlib'
 
 /** A registry that listens. */
 export interface TestRegistry {
-  /** What stands in front of its images' names: `127.0.0.1:5000`. */
+  /** The prefix of the names of its images, like `127.0.0.1:5000`. */
   readonly host: string
   readonly user: { readonly username: string; readonly password: string }
-  /** Method and path of the calls with a right to be answered, in order. */
+  /** Method and path of the authorized requests, in order. */
   readonly calls: string[]
-  /** Makes an image that runs `sh`, or moves its tag. @returns its digest */
+  /** Creates an image that runs `sh`, or moves its tag. @returns its digest */
   publish(name: string, tag: string, marker: string): string
-  /** Resolves when a layer is asked for; it is sent only after `release`. */
+  /** Resolves when a layer is requested; it is sent only after `release`. */
   hold(): { readonly asked: Promise<void>; release(): void }
   close(): Promise<void>
 }
 
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json'
 
-/** Opens a registry. @param open whether anybody may read it */
+/** Starts a registry. @param open whether it allows anonymous reads */
 export async function openRegistry(open = false): Promise<TestRegistry> {
   const user = { username: 'me', password: 'open sesame' }
   const expected = `Basic ${Buffer.from(`${user.username}:${user.password}`).toString('base64')}`
@@ -111,7 +111,7 @@ function digestOf(content: Buffer): string {
   return `sha256:${createHash('sha256').update(content).digest('hex')}`
 }
 
-/** A file system with a shell of this machine in it, the libraries that it needs, and a mark. */
+/** A file system with a shell of this machine, its libraries, and a marker. */
 function shellLayer(marker: string): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-layer-'))
   try {

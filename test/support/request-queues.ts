@@ -1,4 +1,4 @@
-/** Lines of load-balancing endpoints under a virtual clock, with workers that are told of by hand. */
+/** Request queues under a virtual clock, with workers that a test sets. */
 import assert from 'node:assert/strict'
 import { AppError } from '../../src/core/errors.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
@@ -9,13 +9,13 @@ import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gatew
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
-/** The endpoint of all requests that do not name another. */
+/** The default endpoint of requests. */
 export const ENDPOINT = 'endpoint' as EndpointId
 
 const AT = { host: '127.0.0.1', port: 8000 }
 const SERVED: ServedAt = { traffic: AT, health: AT }
 
-/** A load-balancing endpoint whose workers should have two requests each. */
+/** A load-balancing endpoint with a target of two requests per worker. */
 export function aBalanced(fields: Partial<BalancedEndpoint> = {}): BalancedEndpoint {
   const base = { id: ENDPOINT, owner: 'owner' as OwnerId, version: 1, requestCount: 2, maxConcurrency: null }
   return { ...base, paused: false, ...fields }
@@ -26,19 +26,19 @@ export function aTarget(name: string, fields: Partial<Target> = {}): Target {
   return { workerId: name as WorkerId, version: 1, state: 'ready', servedAt: SERVED, ...fields }
 }
 
-/** A request of a test: what came of it so far. */
+/** A request of a test and its current result. */
 export interface Asked {
   readonly name: string
-  /** The worker that it got, from then on. */
+  /** Its worker; null while it has none. */
   reservation: Reservation | null
   error: unknown
   readonly abort: () => void
 }
 
-/** Lines, and what became of each request. */
-export class LinesRig {
+/** Request queues that record the result of each request. */
+export class RequestQueuesRig {
   readonly clock = new VirtualClock()
-  readonly lines: RequestQueues
+  readonly queues: RequestQueues
   /** Names of requests in the order in which they got a worker. */
   readonly served: string[] = []
   readonly problems: (Events['worker.avoided'] | Events['worker.trusted'])[] = []
@@ -53,23 +53,23 @@ export class LinesRig {
     const emit = (name: keyof Events, fields: object) => {
       if (name === 'worker.avoided' || name === 'worker.trusted') this.problems.push(fields as never)
     }
-    this.lines = new RequestQueues({ clock: this.clock, notifier, emit }, options)
+    this.queues = new RequestQueues({ clock: this.clock, notifier, emit }, options)
   }
 
-  /** Tells of the endpoint and its workers. */
+  /** Sets the endpoint and its workers. */
   async keep(fields: Partial<BalancedEndpoint>, ...targets: Target[]): Promise<void> {
-    this.lines.keep(aBalanced(fields), targets)
+    this.queues.keep(aBalanced(fields), targets)
     await this.clock.settle()
   }
 
-  /** A request comes. */
+  /** Sends a request. */
   ask(wish: Partial<WorkerRequest> & { readonly name?: string } = {}): Asked {
     const controller = new AbortController()
     this.#count += 1
     const { name = `r${this.#count}`, ...rest } = wish
     const asked: Asked = { name, reservation: null, error: null, abort: () => controller.abort(new Error('gone')) }
     const wanted = { endpointId: ENDPOINT, affinity: null, avoid: [], signal: controller.signal, ...rest }
-    this.lines.reserve(wanted).then(
+    this.queues.reserve(wanted).then(
       reservation => {
         asked.reservation = reservation
         this.served.push(name)
@@ -81,20 +81,20 @@ export class LinesRig {
     return asked
   }
 
-  /** A request that insists on a worker. */
+  /** Sends a request that requires a worker. */
   insist(worker: string, kind: 'strict' | 'strict-resume' = 'strict', name?: string): Asked {
     return this.ask({ affinity: { kind, workerId: worker as WorkerId }, ...(name === undefined ? {} : { name }) })
   }
 
-  /** A request that gets a worker at once. */
+  /** Sends a request that gets a worker at once. */
   async claim(wish: Partial<WorkerRequest> = {}): Promise<Reservation> {
     const asked = this.ask(wish)
     await this.clock.settle()
-    assert.ok(asked.reservation !== null, `it waits, or was refused: ${String(asked.error)}`)
+    assert.ok(asked.reservation !== null, `the request waits or was refused: ${String(asked.error)}`)
     return asked.reservation
   }
 
-  /** One request after another is sent to a worker, and ends like this. */
+  /** Sends requests to a worker one after another, each with an outcome. */
   async send(worker: string, ...outcomes: RequestOutcome[]): Promise<void> {
     for (const outcome of outcomes) {
       const affinity = { kind: 'strict', workerId: worker as WorkerId } as const
@@ -102,7 +102,7 @@ export class LinesRig {
     }
   }
 
-  /** How often it was told that the load is another, since the last call. */
+  /** Number of notifications of a changed load since the last call. */
   async told(): Promise<number> {
     await this.clock.settle()
     const count = this.#published
@@ -112,11 +112,11 @@ export class LinesRig {
 
   /** Requests in flight by worker. */
   get inFlight(): Record<string, number> {
-    return Object.fromEntries(this.lines.load(ENDPOINT).workers.map(({ workerId, inFlight }) => [workerId, inFlight]))
+    return Object.fromEntries(this.queues.load(ENDPOINT).workers.map(({ workerId, inFlight }) => [workerId, inFlight]))
   }
 }
 
-/** The status of a refusal, its words, and whether it says when to try again. */
+/** The status and message of a refusal, and whether it has Retry-After. */
 export function refusalOf({ error }: Asked): { status: number; message: string; retries: boolean } {
   assert.ok(error instanceof AppError, String(error))
   const { status, message, retryAfterSeconds } = error

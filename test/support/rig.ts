@@ -1,6 +1,6 @@
 /**
- * The whole control plane without a socket, a process or a second of real time: an in-memory store, the mock fleet, the
- * real notifier and vault, a virtual clock. Tests speak its public surfaces as clients and workers do.
+ * The whole control plane without sockets, processes or real time: an in-memory store, the mock fleet, the
+ * real notifier and vault, a virtual clock. Tests call its public surfaces like clients and workers.
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -49,14 +49,14 @@ import { MemoryVolumes } from './memory-volumes.ts'
 import { createSeededRandom } from './seeded-random.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
-/** What a test may choose about a {@link Rig}. */
+/** Options of a {@link Rig}. */
 export interface RigOptions extends MockFleetHooks {
   readonly rateWindows?: readonly RateWindow[]
   /** Whether job operations are limited. */
   readonly limitJobs?: boolean
   /** Whether GraphQL deletes endpoints that may still have workers. */
   readonly deleteRunningEndpoints?: boolean
-  /** What accounts beside the operator's may have; what is left out has no limit. */
+  /** The limits of accounts other than the operator's; none when left out. */
   readonly accountLimits?: GivenLimits
   readonly capacity?: (running: number) => Capacity
   readonly check?: (image: string, args: string) => StartFailure | null
@@ -64,19 +64,19 @@ export interface RigOptions extends MockFleetHooks {
   /** How workers share the machine. */
   readonly placing?: Partial<PlacementRules>
   readonly metricsPublic?: boolean
-  /** What hardware costs. */
+  /** The prices of hardware. */
   readonly prices?: PriceList
-  /** Most endpoints with metrics of their own. */
+  /** Maximum number of endpoints with separate metrics. */
   readonly metricEndpoints?: number
-  /** Comes before each start of a worker, while the driver knows nothing of it yet. */
+  /** Called before each start of a worker, before the driver knows it. */
   readonly beforeStart?: () => Promise<void>
-  /** Opens another store than SQLite in memory; the rig closes it. */
+  /** Opens another store than SQLite in memory. The rig closes it. */
   readonly openStore?: () => Promise<Store>
   /** The requests of load-balancing endpoints; none unless given. */
   readonly requests?: (ports: Pick<Ports, 'clock' | 'notifier'>) => Targets & Traffic
 }
 
-/** Something that happened, as the event stream tells it. */
+/** An event of the event stream. */
 export type Happening = { [Name in EventName]: { readonly name: Name } & Events[Name] }[EventName]
 
 type Names<Part> = Extract<keyof Part, string>
@@ -86,7 +86,7 @@ export type StoreMethod = {
   [Part in Exclude<keyof Store, 'close'>]: `${Part}.${Names<Store[Part]>}`
 }[Exclude<keyof Store, 'close'>]
 
-/** An answer, its body read. */
+/** A response with its body. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -95,46 +95,46 @@ export interface Answer {
   readonly json: any
 }
 
-/** What a request may carry. */
+/** Options of a request. */
 export interface Asking {
   readonly body?: unknown
   readonly key?: string | null
   readonly headers?: Record<string, string>
-  /** The content type of the body, which is JSON unless given; null for none. */
+  /** The content type of the body, JSON by default; null for none. */
   readonly type?: string | null
   readonly signal?: AbortSignal
-  /** False when the answer is to be lost on its way. */
+  /** Whether the response is delivered; false when it gets lost. */
   readonly delivered?: boolean
 }
 
-/** The key with all rights that every rig has. */
+/** The key with all permissions of every rig. */
 export const KEY = 'rpa_test_key_with_all_rights'
 const BASE = 'http://localhost:8080'
 const WORKER_URL = 'http://127.0.0.1:9000'
 
-/** An endpoint as saveEndpoint takes it. */
+/** The default input of saveEndpoint. */
 export interface EndpointFields {
   readonly [field: string]: unknown
 }
 
-/** A started control plane and all that a test needs to push it around. */
+/** A started control plane and the operations of a test on it. */
 export class Rig {
   readonly clock = new VirtualClock()
-  /** Which notifications are lost on their way; none unless a test says so. */
+  /** Which notifications are lost; none by default. */
   loses: (topic: Topic) => boolean = () => false
   readonly notifier: Notifier
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
   readonly outbound = new FakeOutbound(this.clock)
   readonly volumes = new MemoryVolumes()
-  /** What the machine of the workers has. */
+  /** The parts of the machine of the workers. */
   machine: MachineParts = aMachine([], { vcpus: 64, memoryGb: 512 })
   readonly events: Happening[] = []
   readonly logs = new SimLogs(() => this.clock.now())
   readonly fleet: MockFleet
-  /** What workers answer that are asked for their health. */
+  /** The results of the health checks of workers. */
   readonly probes: MockProbes
   readonly store: Store
-  /** What the control plane was given at its last start. */
+  /** The ports of the last start of the control plane. */
   ports!: Ports
   readonly #faults = new PlannedFaults()
   readonly #calls = new Map<string, number>()
@@ -205,12 +205,12 @@ export class Rig {
     await clock.settle()
   }
 
-  /** What the control plane offers to whoever starts it. */
+  /** The application of the last start. */
   get services(): Services {
     return this.#app.services
   }
 
-  /** The requests of load-balancing endpoints, where a test gave no others. */
+  /** The request queues, unless the test provides others. */
   get lines(): App['requestQueues'] {
     return this.#app.requestQueues
   }
@@ -220,18 +220,18 @@ export class Rig {
     this.#app.answersLost(agoMs)
   }
 
-  /** Ends the control plane without a goodbye to anybody. Workers go on. */
+  /** Crashes the control plane. Workers go on. */
   async crash(): Promise<void> {
     await this.#app.abandon()
     this.#driver.close()
   }
 
-  /** Stops the control plane in order; resolves when it is done. */
+  /** Stops the control plane gracefully. */
   stop(hurry: AbortSignal = new AbortController().signal): Promise<void> {
     return this.#app.stop(hurry)
   }
 
-  /** One request to any surface. */
+  /** Sends a request to any surface. */
   async ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {
     const { answer: response, settle } = await this.#send(method, path, asking)
     const answer = await response.text()
@@ -239,7 +239,7 @@ export class Rig {
     return { status: response.status, headers: response.headers, text: answer, json: parsed(answer) }
   }
 
-  /** The answer to a request, its body not read: for streams. */
+  /** Sends a request and returns the response with its body unread, for streams. */
   async open(path: string, asking: Asking = {}, method = 'GET'): Promise<Response> {
     return (await this.#send(method, path, asking)).answer
   }
@@ -253,7 +253,7 @@ export class Rig {
     const init: RequestInit = {
       method,
       headers: { ...type, ...headers },
-      // A string would bring a content type of its own.
+      // A string would set its own content type.
       ...(text === undefined ? {} : { body: new TextEncoder().encode(text) }),
     }
     const callbacks: ((delivered: boolean) => void)[] = []
@@ -266,7 +266,7 @@ export class Rig {
     return { answer, settle }
   }
 
-  /** The data of a GraphQL operation; fails when it has errors. */
+  /** Runs a GraphQL operation and returns its data; throws when it has errors. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever shape they expect.
   async graphql(query: string, variables: Record<string, unknown> = {}): Promise<any> {
     const { json } = await this.ask('POST', '/graphql', { body: { query, variables } })
@@ -274,7 +274,7 @@ export class Rig {
     return json.data
   }
 
-  /** A new template that endpoints can share. */
+  /** Creates a template that endpoints can share. */
   async template(fields: EndpointFields = {}): Promise<TemplateId> {
     const name = `t${++this.#count}`
     const settings = { name, imageName: 'image:1', containerDiskInGb: 1, volumeInGb: 0, isServerless: true }
@@ -282,7 +282,7 @@ export class Rig {
     return (await this.graphql(save, { input: { ...settings, ...fields } })).saveTemplate.id
   }
 
-  /** A new queue endpoint with a template of its own, unless `templateId` names another. */
+  /** Creates a queue endpoint with its own template, unless `templateId` names one. */
   async endpoint(fields: EndpointFields = {}): Promise<EndpointId> {
     const name = `e${++this.#count}`
     const template = { name: `${name}-image`, imageName: 'image:1', containerDiskInGb: 1, ...(fields.template ?? {}) }
@@ -291,14 +291,14 @@ export class Rig {
       .saveEndpoint.id
   }
 
-  /** A new queue endpoint that keeps one worker, and that worker before its first request. */
+  /** Creates a queue endpoint with a minimum of one worker. Returns it with that worker before its first request. */
   async endpointWithWorker(fields: EndpointFields = {}): Promise<{ endpoint: EndpointId; worker: RigWorker }> {
     const endpoint = await this.endpoint({ workersMin: 1, ...fields })
     await this.clock.advance(40)
     return { endpoint, worker: this.worker(-1) }
   }
 
-  /** Changes an endpoint; what is left out is kept. */
+  /** Changes an endpoint; omitted fields stay. */
   async change(id: EndpointId, fields: EndpointFields): Promise<void> {
     const input = { id, name: 'changed', ...fields }
     await this.graphql(`mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }`, { input })
@@ -313,29 +313,29 @@ export class Rig {
     return answer.json.id
   }
 
-  /** The status answer of a job. */
+  /** The `status` response of a job. */
   status(id: EndpointId, job: JobId): Promise<Answer> {
     return this.ask('GET', `/v2/${id}/status/${job}`)
   }
 
-  /** The job as the store has it. */
+  /** The job in the store. */
   async job(id: EndpointId, job: JobId): Promise<Job> {
     const found = await this.store.jobs.find(id, job, this.clock.now())
     assert.ok(found !== null, `job ${job} is gone`)
     return found
   }
 
-  /** The answer of `/health`. */
+  /** The response of `/health`. */
   async health(id: EndpointId): Promise<{ jobs: Record<string, number>; workers: Record<string, number> }> {
     return (await this.ask('GET', `/v2/${id}/health`)).json
   }
 
-  /** The cause of `/explain`, with its sentence. */
+  /** The cause and summary of `/explain`. */
   async why(id: EndpointId): Promise<{ cause: string; summary: string; action: string | null }> {
     return (await this.ask('GET', `/v2/${id}/explain`)).json
   }
 
-  /** Another key. */
+  /** Creates another key. */
   async addKey(text: string, fields: Partial<ApiKey> = {}): Promise<string> {
     const id = `key${++this.#count}` as KeyId
     const base = { id, owner: DEFAULT_OWNER, name: text, hash: this.vault.hash(text), scope: FULL_SCOPE }
@@ -345,17 +345,17 @@ export class Rig {
     return text
   }
 
-  /** The next `times` calls of a method of the store fail. */
+  /** Makes the next `times` calls of a method of the store fail. */
   failNext(method: StoreMethod, fault: Fault, times = 1): void {
     for (let time = 0; time < times; time += 1) this.#faults.failNext(method, fault)
   }
 
-  /** How often a method of the store was called so far. */
+  /** Number of calls of a method of the store. */
   calls(method: StoreMethod): number {
     return this.#calls.get(method) ?? 0
   }
 
-  /** The worker that was started as number `index`, to act as its program. */
+  /** The program of the worker that was started as number `index`. */
   worker(index: number): RigWorker {
     const spec = this.fleet.started.at(index)
     assert.ok(spec !== undefined, `only ${this.fleet.started.length} workers were started`)
@@ -367,18 +367,18 @@ export class Rig {
     return (await this.store.endpoints.snapshot(id))?.workers ?? []
   }
 
-  /** A worker writes lines, whether it runs or not. */
+  /** Adds lines to the output of a worker, whether it runs or not. */
   print(worker: WorkerId, ...lines: string[]): void {
     for (const text of lines)
       for (const { line, jobId } of readLine(Buffer.from(text))) this.logs.append(worker, line, jobId)
   }
 
-  /** What happened under one name, in order. */
+  /** The events of one name, in order. */
   happened<Name extends EventName>(name: Name): Extract<Happening, { name: Name }>[] {
     return this.events.filter(event => event.name === name) as Extract<Happening, { name: Name }>[]
   }
 
-  /** The moves of a job, each as `transition FROM TO`. */
+  /** The transitions of a job, each as `transition FROM TO`. */
   moves(job: JobId): string[] {
     return this.happened('job.moved').flatMap(({ jobId, transition, from, to }) =>
       jobId === job ? [`${transition} ${from} ${to}`] : [],
@@ -386,7 +386,7 @@ export class Rig {
   }
 }
 
-/** The program of one worker, by hand: each method is one call of the worker protocol. */
+/** The program of one worker: each method is one call of the worker protocol. */
 export class RigWorker {
   readonly id: WorkerId
   readonly spec: WorkerSpec
@@ -398,7 +398,7 @@ export class RigWorker {
     this.id = spec.workerId
   }
 
-  /** Asks for one job; with `batch` for several. The answer may be held for 25 s. */
+  /** Takes one job; several with `batch`. The long poll may last 25 s. */
   async take({ batch, busy, ...asking }: Asking & { batch?: number; busy?: boolean } = {}): Promise<Answer> {
     const single = this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id)
     const path = batch === undefined ? single : single.replace('/job-take/', '/job-take-batch/')
@@ -409,7 +409,7 @@ export class RigWorker {
     )
   }
 
-  /** Takes a job that waits, and fails when there is none. */
+  /** Takes a queued job, and fails when there is none. */
   async takeJob(): Promise<JobId> {
     const { status, json, text } = await this.take()
     assert.equal(status, 200, text)
@@ -430,29 +430,29 @@ export class RigWorker {
     return answer
   }
 
-  /** What a relay says when an answer with jobs did not reach the worker, of those claimed after an instant. */
+  /** The relay reports that a response with jobs did not reach the worker, for jobs claimed after an instant. */
   undelivered(sinceMs: number): Promise<Answer> {
     const headers = { 'x-runyard-undelivered-since': String(sinceMs) }
     return this.#ask('GET', this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id), { headers })
   }
 
-  /** Asks which jobs to stop. The answer may be held for 25 s. */
+  /** Polls for jobs to stop. The long poll may last 25 s. */
   stops(): Promise<Answer> {
     const path = this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id).replace('/job-take/', '/job-stop/')
     return this.#ask('GET', path)
   }
 
-  /** Says which jobs it works on; `more` is added to the query. */
+  /** Sends a ping with its jobs; `more` is added to the query. */
   ping(jobs: readonly string[] = [], more = ''): Promise<Answer> {
     return this.#ask('GET', `${this.#path('RUNPOD_WEBHOOK_PING', '')}&job_id=${jobs.join(',')}${more}`)
   }
 
-  /** Prints a message about a job as the Python SDK does. */
+  /** Prints a message about a job like the Python SDK. */
   print(job: JobId, message: string, level = 'ERROR'): void {
     this.#rig.print(this.id, JSON.stringify({ requestId: job, message, level }))
   }
 
-  /** As the store has it. */
+  /** The worker in the store. */
   async record(): Promise<Worker> {
     const found = await this.#rig.store.workers.find(this.id)
     assert.ok(found !== null)
@@ -469,7 +469,7 @@ export class RigWorker {
   }
 }
 
-/** A rig that has started, and that is put away after the test. */
+/** A started rig, which is closed after the test. */
 export async function openRig(context: TestContext, options: RigOptions = {}): Promise<Rig> {
   const { openStore = () => openSqliteStore({ file: ':memory:', host: 'inline' }) } = options
   const store = await openStore()

@@ -1,6 +1,6 @@
 import type { Random } from '../../src/ports/random.ts'
 
-/** Randomness that is the same in each run (mulberry32). */
+/** Random numbers that are the same in each run (mulberry32). */
 export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0
   const next = () => {

@@ -1,4 +1,4 @@
-/** The services of a rig, made from its ports, for tests of what no surface offers. */
+/** The services of a rig, for tests of functions that no surface has. */
 
 import { NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { Access } from '../../src/services/accounts/access.ts'

@@ -1,2 +1,2 @@
-/** How many seeds the simulator runs in tests. A seed takes some seconds; `.ci/run` has thirty. */
+/** Number of simulator seeds in tests. A seed takes some seconds; `.ci/run` runs thirty. */
 export const SIMULATED_SEEDS = Number(process.env.RUNYARD_SEEDS ?? 3)

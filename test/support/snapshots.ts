@@ -1,4 +1,4 @@
-/** Complete and valid values of the core, with what a test changes in them. */
+/** Complete and valid values of the core, with fields that a test can change. */
 
 import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, TemplateId, WorkerId } from '../../src/core/ids.ts'
@@ -9,7 +9,7 @@ import type { QueuedWorker } from '../../src/core/workers/placement.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import type { WorkerExit } from '../../src/core/workers/worker-exit.ts'
 
-/** The instant of every test of the core. */
+/** The current time in tests of the core. */
 export const NOW = 1_800_000_000_000
 
 /** A job that has just been accepted. */
@@ -94,7 +94,7 @@ export function anEndpoint(fields: Partial<Endpoint> = {}): Endpoint {
   }
 }
 
-/** A worker that is ready and has been idle since a second. */
+/** A ready worker that has been idle for a second. */
 export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
   return {
     id: 'w1' as WorkerId,
@@ -129,7 +129,7 @@ export function aWorker(fields: Partial<WorkerLoad> = {}): WorkerLoad {
   }
 }
 
-/** A worker that waits for a place since just now. */
+/** A worker that has just started to wait for a placement. */
 export function aQueued(fields: Partial<QueuedWorker> = {}): QueuedWorker {
   return {
     id: 'q1' as WorkerId,
@@ -143,7 +143,7 @@ export function aQueued(fields: Partial<QueuedWorker> = {}): QueuedWorker {
   }
 }
 
-/** A worker that has ended by itself just now. */
+/** A worker that has just ended by itself. */
 export function anExit(fields: Partial<Worker> = {}, exit: Partial<WorkerExit> = {}): Worker {
   const how = { code: 1, signal: null, cause: { kind: 'ended' } as const, lastLines: [], ...exit }
   return aWorker({ state: 'EXITED', exitedAtMs: NOW, idleSinceMs: null, exit: how, ...fields })

@@ -6,13 +6,13 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** Turns of the event loop after which everything that can go on without time has gone on. */
+/** Number of turns of the event loop after which all work is done that does not wait for time. */
 const TURNS = 3
 
-/** A clock that stands still until a test moves it. Hours pass in milliseconds, and every run passes them alike. */
+/** A clock that a test advances. Hours pass in milliseconds, and each run is the same. */
 export class VirtualClock implements Clock {
   readonly startMs: number
-  /** How many things go on that take real time; virtual time stands still meanwhile. */
+  /** Number of operations that take real time; virtual time stops meanwhile. */
   busy = 0
   #nowMs: number
   #setByMs = 0
@@ -24,7 +24,7 @@ export class VirtualClock implements Clock {
     this.#nowMs = startMs
   }
 
-  /** Milliseconds since the clock was made. */
+  /** Milliseconds since the clock was created. */
   get elapsedMs(): number {
     return this.#nowMs - this.startMs
   }
@@ -33,7 +33,7 @@ export class VirtualClock implements Clock {
     return this.#nowMs + this.#setByMs
   }
 
-  /** Sets what the clock on the wall shows, forwards or backwards; timers do not care. */
+  /** Sets the wall clock forwards or backwards; timers ignore that. */
   set(byMs: number): void {
     this.#setByMs += byMs
   }
@@ -48,7 +48,7 @@ export class VirtualClock implements Clock {
     return () => this.#timers.delete(timer)
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Waits until all work is done that needs no time. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < TURNS; turn += 1) {
       await new Promise<void>(resolve => setImmediate(resolve))
@@ -56,7 +56,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** Lets time pass: each timer fires at its own instant, and what it sets off happens before the next. */
+  /** Advances the time: each timer fires at its own instant, and its work is done before the next one. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms
     await this.settle()
@@ -69,14 +69,14 @@ export class VirtualClock implements Clock {
     this.#nowMs = endMs
   }
 
-  /** Lets time pass at once, as on a machine that slept: timers that are due meanwhile fire late, at the end. */
+  /** Advances the time at once, like a machine that slept: timers that are due meanwhile fire late, at the end. */
   async leap(ms: number): Promise<void> {
     await this.settle()
     this.#nowMs += ms
     await this.advance(0)
   }
 
-  /** Lets time pass until something is true; false when it was not within `maxMs`. */
+  /** Advances the time until a condition is true; false when it is not within `maxMs`. */
   async until(happened: () => boolean | Promise<boolean>, maxMs: number): Promise<boolean> {
     const endMs = this.#nowMs + maxMs
     await this.settle()

@@ -1,4 +1,4 @@
-/** A worker of the torture run: notes each attempt in a file before it works, and answers with the note. */
+/** A worker of the torture run: records each attempt in a file before it runs, and returns the record. */
 import { randomUUID } from 'node:crypto'
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-"""A worker of the torture run: notes each attempt in a file before it works, and answers with the note."""
+"""A worker of the torture run: records each attempt in a file before it runs, and returns the record."""
 import asyncio
 import json
 import os
@@ -10,8 +10,8 @@ JOURNAL = os.environ["TORTURE_JOURNAL"]
 AT_ONCE = int(os.environ["TORTURE_AT_ONCE"])
 
 
-def note(entry):
-    """One write of a whole line, which no other worker's comes between."""
+def record(entry):
+    """Writes a whole line at once, so that lines of workers do not mix."""
     file = os.open(JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(file, (json.dumps(entry) + "\n").encode())
@@ -22,7 +22,7 @@ def note(entry):
 async def handler(job):
     given = job["input"]
     attempt = {"job": job["id"], "n": given["n"], "nonce": uuid.uuid4().hex, "worker": os.environ["RUNPOD_POD_ID"]}
-    note(attempt)
+    record(attempt)
     await asyncio.sleep(given["ms"] / 1000)
     return attempt
 
