@@ -1,7 +1,7 @@
 import { NO_JOB_USAGE } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
-import type { BatchId, EndpointId, JobId } from '../../core/ids.ts'
+import { type BatchId, type EndpointId, type JobId, timeOrderedUuid } from '../../core/ids.ts'
 import type { Batch, BatchRequest } from '../../core/jobs/batch.ts'
 import { BATCH } from '../../core/jobs/batch.ts'
 import type { NewBatch } from '../../core/jobs/batch-reading.ts'
@@ -179,9 +179,9 @@ export class Batches {
   }
 
   #draftRequest(endpoint: Endpoint, submission: Submission): BatchDraftRequest {
-    const { random, vault } = this.#ports
+    const { clock, random, vault } = this.#ports
     const { input, policy, webhook, s3Config, lowPriority } = submission
-    const id = `${random.uuid()}-u1` as JobId
+    const id = `${timeOrderedUuid(random.uuid(), clock.now())}-u1` as JobId
     return {
       id,
       input,

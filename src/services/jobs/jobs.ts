@@ -1,7 +1,7 @@
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
-import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
+import { type EndpointId, type JobId, timeOrderedUuid, type WorkerId } from '../../core/ids.ts'
 import {
   expiredJob,
   isFinal,
@@ -104,7 +104,7 @@ export class Jobs {
   #newJob(endpoint: Endpoint, submission: Submission, { kind, askedWaitMs }: Submitting): Job {
     const { clock, random, vault } = this.#ports
     const nowMs = clock.now()
-    const uuid = random.uuid()
+    const uuid = timeOrderedUuid(random.uuid(), nowMs)
     const ttlMs = submission.ttlMs ?? JOB_TIMES.ttlMs.default
     const id = (kind === 'run' ? `${uuid}-u1` : `sync-${uuid}-u1`) as JobId
     return {
