@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { EndpointId, RegistryId, VolumeId } from '../../src/core/ids.ts'
+import type { Job } from '../../src/core/jobs/job.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import { forPostgres } from '../../src/store/engines/dialect.ts'
 import { openPostgresStore } from '../../src/store/engines/postgres.ts'
@@ -51,7 +52,7 @@ test('a selection of rows to lock is run once, and texts are compared byte by by
   assert.equal(forPostgres('CREATE TABLE a (b TEXT NOT NULL)'), 'CREATE TABLE a (b TEXT COLLATE "C" NOT NULL)')
 })
 
-test('an address without a PostgreSQL is told without its password', async () => {
+test('an address without a PostgreSQL is reported without its password', async () => {
   await assert.rejects(openPostgresStore({ url: 'postgres://me:hidden@127.0.0.1:1/db?options=x' }), {
     code: 'unavailable',
     message: 'the store cannot do this now: PostgreSQL does not answer (postgres://127.0.0.1:1/db)',
@@ -75,6 +76,41 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
       await store.jobOutcomes.cancel(E1, jobId(`b-${round}`), T0)
       await store.stops.letGo(W1, 'all')
     }
+  })
+
+  test('jobs that are inserted at the same time are all kept, and one that fails does not fail the others', async context => {
+    const { store, world } = await opened(context)
+    const insert = (changes: Partial<Job>, n: number) => store.jobs.insert(jobOf(`job-${n}`, changes))
+    const inputs = [
+      '{"a":1}',
+      '"\\u0000"',
+      '"\ud800"',
+      JSON.stringify('x'.repeat(100_000)),
+      '"\u2028 😀"',
+      '{"b":[1,2.50]}',
+    ]
+    const many = Array.from({ length: 300 }, (_, n) => insert({ input: inputs[n % inputs.length]! }, n))
+    const gone = insert({ endpointId: 'gone' as EndpointId }, 300)
+    const twice = insert({}, 0)
+    const broken = insert({ attempt: 0, kind: 'neither' as 'run' }, 301)
+    const more = Array.from({ length: 50 }, (_, n) =>
+      insert({ webhook: 'http://a.b/?{}",\\', lowPriority: true }, 400 + n),
+    )
+    assert.deepEqual(await Promise.all([...many, gone, ...more]), [
+      ...many.map(() => true),
+      false,
+      ...more.map(() => true),
+    ])
+    await assert.rejects(twice)
+    await assert.rejects(broken)
+    assert.equal((await store.jobs.find(E1, jobId('job-400'), T0))?.webhook, 'http://a.b/?{}",\\')
+    assert.equal((await store.endpoints.snapshot(E1))?.queue.queued, 300, 'without those of low priority')
+    await world.worker()
+    const claimed = new Map((await world.claim(W1, 400)).map(({ id, input }) => [id, input]))
+    assert.deepEqual(
+      inputs.map((_, n) => claimed.get(jobId(`job-${n}`))),
+      inputs.map(input => input.toWellFormed()),
+    )
   })
 
   test('a worker that ends while it claims keeps no job', async context => {
@@ -196,7 +232,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     assert.ok((await world.snapshot()).queue.queued > acknowledged)
   })
 
-  test('a newer schema is refused with a sentence; several that open at once bring it up to date once', async context => {
+  test('a newer schema is refused with a message; several servers that open at once migrate once', async context => {
     const { schema } = await opened(context)
     const both = await Promise.all(
       [1, 2, 3].map(() => openPostgresStore({ url: schema.url, migrations: [...migrations, next] })),

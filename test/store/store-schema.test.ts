@@ -267,8 +267,11 @@ const records = {
   ...purges,
   ...claimSizes,
 }
+/** Statements that only PostgreSQL runs. */
+const onlyPostgres = new Set(['insertJobs'])
+
 const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
-  .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
+  .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS') && !onlyPostgres.has(name))
   .map(([name, value]) => [name, value as string] as const)
 
 const sorted = new Set([

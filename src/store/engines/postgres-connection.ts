@@ -1,5 +1,5 @@
 import { type ClientBase, type PoolConfig, types } from 'pg'
-import type { Row, SqlValue, Statement } from '../operations/operation.ts'
+import type { Row, SqlParam, SqlValue, Statement } from '../operations/operation.ts'
 import { forPostgres } from './dialect.ts'
 import { fromPostgres } from './postgres-errors.ts'
 
@@ -50,23 +50,27 @@ const prepared = new Map<string, { readonly name: string; readonly text: string 
 export async function answer(client: ClientBase, { sql, params }: Statement): Promise<readonly Row[]> {
   const known = prepared.get(sql) ?? { name: `runyard_${prepared.size + 1}`, text: forPostgres(sql) }
   prepared.set(sql, known)
-  return rowsOf(client, { ...known, values: params.map(storable) })
+  return rowsOf(client, { ...known, values: params.map(storableParam) })
 }
 
 /** Runs a statement that is not worth preparing. @throws what `fromPostgres` makes of it */
 export async function execute(client: ClientBase, { sql, params }: Statement): Promise<readonly Row[]> {
-  return rowsOf(client, { text: forPostgres(sql), values: params.map(storable) })
+  return rowsOf(client, { text: forPostgres(sql), values: params.map(storableParam) })
 }
 
 async function rowsOf(
   client: ClientBase,
-  query: { readonly name?: string; readonly text: string; readonly values: SqlValue[] },
+  query: { readonly name?: string; readonly text: string; readonly values: SqlParam[] },
 ): Promise<readonly Row[]> {
   try {
     return (await client.query<Row>(query)).rows
   } catch (error) {
     throw fromPostgres(error)
   }
+}
+
+function storableParam(value: SqlParam, index: number): SqlParam {
+  return typeof value === 'object' && value !== null ? value.map(one => storable(one, index)) : storable(value, index)
 }
 
 /**

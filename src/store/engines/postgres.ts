@@ -7,6 +7,7 @@ import type { Migration } from '../schema/migration.ts'
 import { migrate } from '../schema/migrations.ts'
 import { addressOf, answer, connectionConfig, execute, takeShard } from './postgres-connection.ts'
 import { afterCollisions, fromPostgres, isCollision, isTooManyConnections } from './postgres-errors.ts'
+import { Gathering } from './postgres-gathering.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 /** How to open a store on PostgreSQL. */
@@ -59,6 +60,7 @@ class PostgresEngine {
   readonly #open = new Set<Promise<unknown>>()
   /** Reads that were seen to take several statements. */
   readonly #severalReads = new Set<string>()
+  readonly #gatherings = new Map<string, Gathering>()
   #closed = false
 
   constructor({ url, connections = CONNECTIONS }: PostgresOptions) {
@@ -91,11 +93,31 @@ class PostgresEngine {
   }
 
   call(name: string, args: readonly unknown[]): Promise<unknown> {
-    const call = this.#run(name, args)
+    const call = this.#gatheringOf(name)?.call(args) ?? this.#run(name, args)
     this.#open.add(call)
     const forget = () => void this.#open.delete(call)
     call.then(forget, forget)
     return call
+  }
+
+  /** Where calls of an operation are gathered; null for one that has no statement of several calls, or when too many wait. */
+  #gatheringOf(name: string): Gathering | null {
+    const { together } = operationOf(name)
+    if (together === undefined || this.#closed) return null
+    const gathering = this.#gatherings.getOrInsertComputed(
+      name,
+      () =>
+        new Gathering(together, {
+          together: async calls => {
+            const statement = together.statement(calls)
+            // One statement by itself is one transaction.
+            return together.results(calls, await this.#with(client => answer(client, statement)))
+          },
+          alone: args => this.#run(name, args),
+          isUnavailable,
+        }),
+    )
+    return gathering.waiting < MAX_WAITING ? gathering : null
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { touchDurably } from '../../disk/durable-file.ts'
-import { type Row, runSteps, type SqlValue, type Statement } from '../operations/operation.ts'
+import { type Row, runSteps, type SqlParam, type SqlValue, type Statement } from '../operations/operation.ts'
 import { operationOf } from '../operations/table.ts'
 import type { Migration } from '../schema/migration.ts'
 import { migrate } from '../schema/migrations.ts'
@@ -272,7 +272,7 @@ function touch(file: string): void {
 }
 
 /** Refuses missing parameters, which SQLite would store as NULL. */
-function bindable(value: SqlValue, index: number): SQLInputValue {
+function bindable(value: SqlParam, index: number): SQLInputValue {
   if (value === null || typeof value === 'string') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
   throw new TypeError(`parameter $${index + 1} cannot be ${typeof value === 'number' ? value : typeof value}`)

@@ -7,13 +7,16 @@
 /** What a statement can be given, and what a row can hold. */
 export type SqlValue = string | number | null
 
+/** What a statement can be given: a list goes to PostgreSQL as an array, and SQLite refuses it. */
+export type SqlParam = SqlValue | readonly SqlValue[]
+
 /** One row, by column. */
 export type Row = Readonly<Record<string, SqlValue>>
 
 /** A statement with its parameters: `params[0]` is `$1`. */
 export interface Statement {
   readonly sql: string
-  readonly params: readonly SqlValue[]
+  readonly params: readonly SqlParam[]
   /** It only keeps rows from changing; where operations run one after another it need not be run. */
   readonly locks?: true
 }
@@ -26,6 +29,17 @@ export interface Operation<Args extends readonly unknown[] = readonly unknown[],
   /** Whether it only reads, so that it needs no transaction that is made durable. */
   readonly reads: boolean
   readonly steps: (...args: Args) => Steps<Result>
+  /** How several calls become one statement of PostgreSQL, where each statement is a message and each commit a flush. */
+  readonly together?: Together<Args, Result>
+}
+
+/** Several calls of an operation as one statement, which does for each of them what its steps do. */
+export interface Together<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
+  /** Characters of a call; null for one that cannot be part of such a statement. */
+  readonly size: (...args: Args) => number | null
+  readonly statement: (calls: readonly Args[]) => Statement
+  /** The results of the calls, in their order. */
+  readonly results: (calls: readonly Args[], rows: readonly Row[]) => readonly Result[]
 }
 
 type OperationOf<Method> = Method extends (...args: infer Args) => Promise<infer Result>
@@ -45,8 +59,9 @@ export function read<Args extends readonly unknown[], Result>(
 /** An operation that changes something. */
 export function write<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,
+  together?: Together<Args, Result>,
 ): Operation<Args, Result> {
-  return { reads: false, steps }
+  return together === undefined ? { reads: false, steps } : { reads: false, steps, together }
 }
 
 /** One statement; its rows have the columns of `R`, as the row types in tables/ say. */

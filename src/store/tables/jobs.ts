@@ -45,6 +45,18 @@ export const insertJob = `
   WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = $3)
   RETURNING id`
 
+const NEW_JOB_COLUMNS = `id, owner, endpoint_id, kind, input, policy, webhook, s3_config, execution_timeout_ms, low_priority, position,
+    ttl_ms, retention_ms, queued_at_ms, expires_at_ms, input_bytes`
+
+/** As `insertJob` for several jobs, in PostgreSQL: each parameter is the list of their values. */
+export const insertJobs = `
+  INSERT INTO jobs (${NEW_JOB_COLUMNS}, status, attempt, lost_attempts, streamed_seq)
+  SELECT ${NEW_JOB_COLUMNS}, 'IN_QUEUE', 0, 0, 0
+  FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
+    $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[]) AS given (${NEW_JOB_COLUMNS})
+  WHERE EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = given.endpoint_id)
+  RETURNING id`
+
 /** $1 job, $2 owner, $3 the input. */
 export const insertInput = `INSERT INTO job_payloads (job_id, kind, owner, text) VALUES ($1, 'input', $2, $3)`
 
@@ -405,6 +417,12 @@ export function newJobParams(job: Job, input: Payload): SqlValue[] {
     job.expiresAtMs,
     input.bytes,
   ]
+}
+
+/** The parameters of `insertJobs`. */
+export function newJobColumns(jobs: readonly Job[]): SqlValue[][] {
+  const rows = jobs.map(job => newJobParams(job, ofPayload(job.input)))
+  return rows[0]!.map((_, column) => rows.map(row => row[column]!))
 }
 
 /** The columns of a job that a worker holds. */

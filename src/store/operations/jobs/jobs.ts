@@ -7,6 +7,7 @@ import { findStops } from '../../tables/job-outcomes.ts'
 import * as sql from '../../tables/jobs.ts'
 import {
   type JobRow,
+  newJobColumns,
   newJobParams,
   ofPayload,
   type PlaceRow,
@@ -27,9 +28,20 @@ const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
 
 /** The queue of jobs. */
 export const jobs = {
-  insert: write(function* (job: Job): Steps<boolean> {
-    return yield* insert(job)
-  }),
+  insert: write(
+    function* (job: Job): Steps<boolean> {
+      return yield* insert(job)
+    },
+    {
+      // A lone surrogate would fail the statement of all.
+      size: job => (ofPayload(job.input).large === null && job.input.isWellFormed() ? job.input.length : null),
+      statement: calls => ({ sql: sql.insertJobs, params: newJobColumns(calls.map(([job]) => job)) }),
+      results: (calls, rows) => {
+        const inserted = new Set(rows.map(({ id }) => id))
+        return calls.map(([job]) => inserted.has(job.id))
+      },
+    },
+  ),
 
   insertOnce: write(function* (job: Job, key: string, keyExpiresAtMs: number): Steps<JobId | null> {
     const { endpointId, owner, id, queuedAtMs } = job

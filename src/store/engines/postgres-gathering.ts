@@ -1,0 +1,105 @@
+import type { Together } from '../operations/operation.ts'
+import { unavailable } from './sqlite-errors.ts'
+
+/** Limit of statements under way for one operation. Calls that come meanwhile share the next one. */
+const MAX_UNDER_WAY = 3
+const MAX_CALLS = 256
+const MAX_CHARACTERS = 1024 * 1024
+/** How long a call may wait for a statement, as one that waits for a connection: seconds, counted one by one. */
+const MAX_WAIT_S = 5
+
+interface GatheredCall {
+  readonly args: readonly unknown[]
+  readonly size: number
+  secondsLeft: number
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** What {@link Gathering} runs with. */
+export interface GatheringRuns {
+  /** Runs the statement of some calls and gives their results. */
+  readonly together: (calls: readonly (readonly unknown[])[]) => Promise<readonly unknown[]>
+  /** Runs one call by itself. */
+  readonly alone: (args: readonly unknown[]) => Promise<unknown>
+  /** Whether the error says that the database could not be reached: the calls may have happened. */
+  readonly isUnavailable: (error: unknown) => boolean
+}
+
+/**
+ * Gathers calls of one operation while others of it are under way, and runs them as one statement: as many as come in the time of a flush.
+ * If their statement fails, each of them runs alone, so that one that fails does not fail others.
+ */
+export class Gathering {
+  readonly #together: Together
+  readonly #runs: GatheringRuns
+  #waiting: GatheredCall[] = []
+  #underWay = 0
+  #second: NodeJS.Timeout | null = null
+
+  constructor(together: Together, runs: GatheringRuns) {
+    this.#together = together
+    this.#runs = runs
+  }
+
+  /** Number of calls that wait for a statement. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  /** Runs a call. @throws AppError `unavailable` for one that waits too long; then it has not been begun */
+  call(args: readonly unknown[]): Promise<unknown> {
+    const size = this.#together.size(...args)
+    if (size === null) return this.#runs.alone(args)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ args, size, secondsLeft: MAX_WAIT_S, resolve, reject })
+      this.#begin()
+      this.#watch()
+    })
+  }
+
+  #begin(): void {
+    if (this.#underWay >= MAX_UNDER_WAY || this.#waiting.length === 0) return
+    this.#underWay += 1
+    void this.#run(this.#next()).finally(() => {
+      this.#underWay -= 1
+      this.#begin()
+    })
+  }
+
+  /** Counts the seconds of the calls that wait. */
+  #watch(): void {
+    if (this.#second !== null || this.#waiting.length === 0) return
+    this.#second = setTimeout(() => {
+      this.#second = null
+      for (const call of this.#waiting) call.secondsLeft -= 1
+      const late = this.#waiting.filter(({ secondsLeft }) => secondsLeft <= 0)
+      this.#waiting = this.#waiting.filter(({ secondsLeft }) => secondsLeft > 0)
+      for (const { reject } of late) reject(unavailable('PostgreSQL does not answer in time'))
+      this.#watch()
+    }, 1_000).unref()
+  }
+
+  #next(): GatheredCall[] {
+    let characters = 0
+    let count = 0
+    for (const { size } of this.#waiting) {
+      characters += size
+      if (count > 0 && (characters > MAX_CHARACTERS || count >= MAX_CALLS)) break
+      count += 1
+    }
+    const calls = this.#waiting.slice(0, count)
+    this.#waiting = this.#waiting.slice(count)
+    return calls
+  }
+
+  async #run(calls: readonly GatheredCall[]): Promise<void> {
+    try {
+      const results = await this.#runs.together(calls.map(({ args }) => args))
+      for (const [index, { resolve }] of calls.entries()) resolve(results[index])
+    } catch (error) {
+      if (this.#runs.isUnavailable(error)) for (const { reject } of calls) reject(error)
+      else for (const { args, resolve, reject } of calls) await this.#runs.alone(args).then(resolve, reject)
+    }
+  }
+}
