@@ -7,16 +7,17 @@
 /**
  * Fragments by name. `lock` keeps the selected rows from changing, `lock_key` also from getting new rows that refer to
  * them; `skip_locked` belongs behind the selection of rows that a guarded change takes. `id_list` selects the ids of the
- * JSON list in $1. `compact` gives a few free pages back to the disk where the database does not do that by itself.
+ * JSON list in $1. `shard` is the number of the rows to which a connection adds in sums that many change at once. `compact` gives a few free pages back to the disk where the database does not do that by itself.
  */
 type Fragment =
-  | ('lock' | 'lock_key' | 'skip_locked' | 'integer' | 'real' | 'strict')
+  | ('lock' | 'lock_key' | 'skip_locked' | 'shard' | 'integer' | 'real' | 'strict')
   | ('id_list' | 'free_pages' | 'all_pages' | 'compact')
 
 const SQLITE: Readonly<Record<Fragment, string>> = {
   lock: '',
   lock_key: '',
   skip_locked: '',
+  shard: '0',
   integer: 'INTEGER',
   real: 'REAL',
   strict: 'STRICT',
@@ -30,6 +31,7 @@ const POSTGRES: Readonly<Record<Fragment, string>> = {
   lock: 'FOR NO KEY UPDATE',
   lock_key: 'FOR UPDATE',
   skip_locked: 'FOR UPDATE SKIP LOCKED',
+  shard: `COALESCE(NULLIF(current_setting('runyard.shard', true), ''), '0')::bigint`,
   integer: 'BIGINT',
   real: 'DOUBLE PRECISION',
   strict: '',

@@ -21,9 +21,12 @@ export const findEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1'
 export const insertEndpoint = `
   INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
+/** The row that has the average of an endpoint, and no counts: who moves it holds up nobody who counts. */
+const AVERAGE = -1
+
 /** $1 endpoint, $2 owner. */
 export const insertCounters = `
-  INSERT INTO endpoint_counters (endpoint_id, owner, completed, failed, retried) VALUES ($1, $2, 0, 0, 0)`
+  INSERT INTO endpoint_counters (endpoint_id, shard, owner, completed, failed, retried) VALUES ($1, ${AVERAGE}, $2, 0, 0, 0)`
 
 /** $1 endpoint, $2 to $7 its new values. */
 export const replaceEndpoint = `
@@ -70,18 +73,23 @@ export const noteDeletion = 'UPDATE endpoint_ids SET deleted_at_ms = $2 WHERE id
 
 /** $1 endpoint. */
 export const findCounters = `
-  SELECT completed, failed, retried, average_execution_ms FROM endpoint_counters WHERE endpoint_id = $1`
+  SELECT ${['completed', 'failed', 'retried'].map(name => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) AS ${name}`).join(', ')},
+    MAX(average_execution_ms) AS average_execution_ms
+  FROM endpoint_counters WHERE endpoint_id = $1`
 
-/** $1 endpoint, $2 more completed, $3 more failed, $4 more retried. */
+/** $1 endpoint, $2 more completed, $3 more failed, $4 more retried. Nothing where the endpoint is gone. */
 export const addToCounters = `
-  UPDATE endpoint_counters SET completed = completed + $2, failed = failed + $3, retried = retried + $4
-  WHERE endpoint_id = $1`
+  INSERT INTO endpoint_counters (endpoint_id, shard, owner, completed, failed, retried)
+  SELECT id, {{shard}}, owner, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), CAST($4 AS {{integer}}) FROM endpoints WHERE id = $1
+  ON CONFLICT (endpoint_id, shard) DO UPDATE SET completed = endpoint_counters.completed + excluded.completed,
+    failed = endpoint_counters.failed + excluded.failed, retried = endpoint_counters.retried + excluded.retried`
 
-/** $1 endpoint, $2 how long the job ran. The average moves by a fifth of the difference. */
-export const countCompletion = `
-  UPDATE endpoint_counters SET completed = completed + 1,
-    average_execution_ms = COALESCE(average_execution_ms * 0.8 + CAST($2 AS {{real}}) * 0.2, CAST($2 AS {{real}}))
-  WHERE endpoint_id = $1`
+/** $1 endpoint, $2 how long a job ran. The average moves by a fifth of the difference, unless another job moves it at the same time. */
+export const moveAverage = `
+  UPDATE endpoint_counters
+  SET average_execution_ms = COALESCE(average_execution_ms * 0.8 + CAST($2 AS {{real}}) * 0.2, CAST($2 AS {{real}}))
+  WHERE shard = ${AVERAGE} AND endpoint_id IN (
+    SELECT endpoint_id FROM endpoint_counters WHERE endpoint_id = $1 AND shard = ${AVERAGE} {{skip_locked}})`
 
 /** Where the jobs of an endpoint that wait at the head of a queue are; each is one step into an index. */
 const headOf = (endpoint: string, queue: string) => `(SELECT queued_at_ms FROM jobs
@@ -198,7 +206,7 @@ function configText(endpoint: Endpoint): string {
   return JSON.stringify(config)
 }
 
-/** A row of `endpoint_counters`. */
+/** The sums of `endpoint_counters`. */
 export interface CountersRow {
   readonly completed: number
   readonly failed: number

@@ -20,9 +20,9 @@ const summed = (columns: readonly string[]) =>
 
 /** $1 endpoint, $2 hour, $3 owner, $4 and further: the figures. */
 export const addJobUsage = `
-  INSERT INTO job_hours (endpoint_id, hour_ms, owner, ${JOB_FIGURE_COLUMNS.join(', ')})
-  VALUES ($1, $2, $3, ${JOB_FIGURE_COLUMNS.map((_, index) => `$${index + 4}`).join(', ')})
-  ON CONFLICT (endpoint_id, hour_ms) DO UPDATE SET ${added('job_hours', JOB_FIGURE_COLUMNS)}`
+  INSERT INTO job_hours (endpoint_id, hour_ms, shard, owner, ${JOB_FIGURE_COLUMNS.join(', ')})
+  VALUES ($1, $2, {{shard}}, $3, ${JOB_FIGURE_COLUMNS.map((_, index) => `$${index + 4}`).join(', ')})
+  ON CONFLICT (endpoint_id, hour_ms, shard) DO UPDATE SET ${added('job_hours', JOB_FIGURE_COLUMNS)}`
 
 /** $1 endpoint, $2 hour, $3 flavor, $4 owner, $5 starting, $6 running, $7 idle. */
 export const addWorkerUsage = `

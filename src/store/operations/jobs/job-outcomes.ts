@@ -17,7 +17,7 @@ import type {
   QueuePart,
   RemovedJobs,
 } from '../../../ports/store/store.ts'
-import { addToCounters, countCompletion } from '../../tables/endpoints.ts'
+import { addToCounters, moveAverage } from '../../tables/endpoints.ts'
 import * as sql from '../../tables/job-outcomes.ts'
 import {
   deleteExpiredKeys,
@@ -56,12 +56,10 @@ export const jobOutcomes = {
     const row = { ...ended, output }
     yield* dropProgress([row])
     if (large !== null) yield* query(insertOutput, [jobId, row.owner, large])
-    if (status === 'COMPLETED' && row.started_at_ms !== null) {
-      yield* query(countCompletion, [row.endpoint_id, Math.max(0, nowMs - row.started_at_ms)])
-    } else {
-      const completed = status === 'COMPLETED' ? 1 : 0
-      yield* query(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
-    }
+    const completed = status === 'COMPLETED' ? 1 : 0
+    yield* query(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
+    if (completed === 1 && row.started_at_ms !== null)
+      yield* query(moveAverage, [row.endpoint_id, Math.max(0, nowMs - row.started_at_ms)])
     const move = endMove('finish', row, nowMs)
     yield* countJobUsage([move], nowMs)
     yield* countInBatches([move], nowMs)

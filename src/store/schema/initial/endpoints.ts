@@ -50,11 +50,14 @@ export const releases = `CREATE TABLE releases (
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`
 
+/** Counts are the sums of the rows of an endpoint: each connection adds to one of its own. Row -1 has the average. */
 export const endpointCounters = `CREATE TABLE endpoint_counters (
-  endpoint_id TEXT PRIMARY KEY REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+  endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,
+  shard {{integer}} NOT NULL,
   owner TEXT NOT NULL,
   completed {{integer}} NOT NULL,
   failed {{integer}} NOT NULL,
   retried {{integer}} NOT NULL,
-  average_execution_ms {{real}}
+  average_execution_ms {{real}},
+  PRIMARY KEY (endpoint_id, shard)
 ) {{strict}}`

@@ -54,7 +54,7 @@ const sums = Object.values(COUNTS)
 /** Counts what a statement has changed, in the row of its connection: see `takeShard` in postgres-connection.ts. */
 const countRows = (changed: string) => `
     INSERT INTO queue_counts (${COLUMNS})
-    SELECT endpoint_id, COALESCE(NULLIF(current_setting('runyard.shard', true), ''), '0')::bigint, MAX(owner), ${sums}
+    SELECT endpoint_id, {{shard}}, MAX(owner), ${sums}
     FROM (${changed}) AS changed GROUP BY endpoint_id
     HAVING ${Object.values(COUNTS)
       .map(condition => `COALESCE(SUM(sign) FILTER (WHERE ${condition}), 0) <> 0`)

@@ -1,9 +1,10 @@
-/** Tables of usage by the hour, which outlive their endpoint. */
+/** Tables of usage by the hour, which outlive their endpoint. Each connection adds to the rows of its own `shard` of `job_hours`. */
 
 export const jobHours = [
   `CREATE TABLE job_hours (
     endpoint_id TEXT NOT NULL,
     hour_ms {{integer}} NOT NULL,
+    shard {{integer}} NOT NULL,
     owner TEXT NOT NULL,
     queued_ms {{integer}} NOT NULL,
     execution_ms {{integer}} NOT NULL,
@@ -19,7 +20,7 @@ export const jobHours = [
     cancelled {{integer}} NOT NULL,
     expired {{integer}} NOT NULL,
     retried {{integer}} NOT NULL,
-    PRIMARY KEY (endpoint_id, hour_ms)
+    PRIMARY KEY (endpoint_id, hour_ms, shard)
   ) {{strict}}`,
   'CREATE INDEX job_hours_of_owner ON job_hours (owner, hour_ms)',
   'CREATE INDEX job_hours_by_age ON job_hours (hour_ms)',
