@@ -1,7 +1,7 @@
 /**
- * Packs both packages, installs them in an empty folder and uses them as a stranger would: `npx runyard serve --sample`
- * answers, a handler in that folder that imports @runyard/worker runs a job on the Node of this machine, and so does one in
- * TypeScript that is compiled to CommonJS, as in the default of `tsc --init` for years.
+ * Packs both packages, installs them in an empty folder and uses them like a new user: `npx runyard serve --sample`
+ * responds, a handler in that folder that imports @runyard/worker runs a job on the Node of this machine, and so does one in
+ * TypeScript that is compiled to CommonJS, the former default of `tsc --init`.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ start<Input, { node: string; seen: Input }>({
   handler: async (job: Job<Input>) => ({ node: process.version, seen: job.input }),
 })
 `
-/** npm scripts put the pinned Node first in the path; a stranger's shell does not. */
+/** The environment of a new user: npm scripts put the pinned Node first in the path, a shell does not. */
 const env = {
   ...process.env,
   PATH: (process.env.PATH ?? '')
@@ -55,7 +55,7 @@ async function check(folder: string): Promise<void> {
   const { url, key, pid } = await ready(server)
   try {
     const hello = await runSync(`${url}/v2/hellonode`, key, { name: 'World' })
-    if (hello.output?.message !== 'Hello, World!') throw new Error(`the sample answered ${JSON.stringify(hello)}`)
+    if (hello.output?.message !== 'Hello, World!') throw new Error(`the sample returned ${JSON.stringify(hello)}`)
     const nodePath = execFileSync('sh', ['-c', 'command -v node'], { env, encoding: 'utf8' }).trim()
     const version = execFileSync(nodePath, ['--version'], { encoding: 'utf8' }).trim()
     // Versions of Node below 20.19 cannot require() ES modules at all.
@@ -67,11 +67,9 @@ async function check(folder: string): Promise<void> {
       await graphql(url, key, `mutation { saveTemplate(input: ${input}) { id } }`)
       const own = await runSync(`${url}/v2/${endpoint}`, key, { a: 1 })
       if (own.output?.node !== version)
-        throw new Error(`the handler of ${endpoint} answered ${JSON.stringify(own)}, not from Node ${version}`)
+        throw new Error(`the handler of ${endpoint} returned ${JSON.stringify(own)}, not from Node ${version}`)
     }
-    console.log(
-      `the sample ran on the packaged Node, handlers of one's own on Node ${version}, as ES module and as CommonJS`,
-    )
+    console.log(`the sample ran on the packaged Node, own handlers on Node ${version}, as ES module and as CommonJS`)
   } finally {
     process.kill(pid, 'SIGTERM')
   }
@@ -85,7 +83,7 @@ function compileToCommonJs(project: string): string {
   writeFileSync(join(folder, 'src/handler.ts'), COMMONJS_HANDLER)
   const shared = { strict: true, target: 'es2022', types: ['node'], typeRoots: [resolve('node_modules/@types')] }
   const outDir = { outDir: '..', rootDir: '.' }
-  // The newest form, and the one that most existing projects have; the latter is the one that runs.
+  // The newest form, and the form of most existing projects. The latter one runs.
   for (const form of [{ module: 'node16' }, { module: 'commonjs', moduleResolution: 'bundler' }]) {
     const compilerOptions = { ...shared, ...outDir, ...form }
     writeFileSync(join(folder, 'src/tsconfig.json'), JSON.stringify({ compilerOptions, files: ['handler.ts'] }))
@@ -101,7 +99,7 @@ function checkLicense(project: string): void {
   if (packed !== readFileSync('LICENSE', 'utf8')) throw new Error('the license in the package of the worker differs')
 }
 
-/** What bundlers take has the names that Node gives to ES modules and to CommonJS. */
+/** Checks that bundlers get the same exports as Node for ES modules and for CommonJS. */
 function checkEntries(project: string): void {
   const script = `const names = async () => {
     const all = [require('@runyard/worker'), await import('@runyard/worker'), await import('./node_modules/@runyard/worker/dist/bundled/index.js')]
@@ -120,12 +118,12 @@ interface Answer {
 
 async function runSync(endpoint: string, key: string, input: unknown): Promise<Answer> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${endpoint}/runsync?wait=60000`, {
+  const response = await fetch(`${endpoint}/runsync?wait=60000`, {
     method: 'POST',
     headers,
     body: JSON.stringify({ input }),
   })
-  return (await answer.json()) as Answer
+  return (await response.json()) as Answer
 }
 
 async function templateOf(url: string, key: string, endpoint: string): Promise<string> {
@@ -135,8 +133,8 @@ async function templateOf(url: string, key: string, endpoint: string): Promise<s
 
 async function graphql(url: string, key: string, query: string): Promise<unknown> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) })
-  const { data, errors } = (await answer.json()) as { data: unknown; errors?: unknown }
+  const response = await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) })
+  const { data, errors } = (await response.json()) as { data: unknown; errors?: unknown }
   if (errors !== undefined) throw new Error(JSON.stringify(errors))
   return data
 }

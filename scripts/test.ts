@@ -1,27 +1,31 @@
 /**
- * Runs tests with the pinned Node's own runner and closes with a plain count: `scripts/test.ts [options] [file or folder ...]`, by
- * default every test there is, and some of test/wire a second time with workers in containers; `--help` lists the options.
+ * Runs tests with the runner of the pinned Node and ends with a count: `scripts/test.ts [options] [file or folder ...]`, by
+ * default all tests, and some of test/wire a second time with workers in containers; `--help` lists the options.
  *
- * A file of test/wire that fails runs once more, alone. When it passes then, it is named as unsteady, with what its first run printed,
- * and counts as passed; more than a few of them fail the run.
+ * A file of test/wire that fails runs once more, alone. If it then passes, it is listed as unsteady, with the output of its first run,
+ * and counts as passed. Too many unsteady files fail the run.
  */
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { type Arguments, readArguments } from './test/arguments.ts'
+import { builtProgram } from './test/built-program.ts'
 import { LANES, planTasks, type Queues } from './test/lanes.ts'
 import { type FileResult, runFile } from './test/run-file.ts'
 
-/** Number of unsteady files that a run may have. */
+/** Maximum number of unsteady files of a run. */
 const MAX_UNSTEADY = 3
-/** Number of slow files that are named. */
+/** Number of slow files in the summary. */
 const SLOWEST = 10
 
-// Each file is a process of its own, and most of them load the same modules.
+// Each file is a separate process, and most of them load the same modules.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
 
 const given = readArguments()
+// Read by test/wire/support/server.ts. While files are watched, servers run the sources.
+if (!given.list && !given.watch && given.files.some(file => file.startsWith('test/wire/')))
+  process.env.RUNYARD_TEST_PROGRAM = await builtProgram()
 if (given.watch) watch(given)
 else await main(given)
 
@@ -31,7 +35,7 @@ async function main({ grep, list, ...rest }: Arguments): Promise<void> {
   const firstRuns = await runLanes(queues, grep)
   const failed = firstRuns.filter(({ hasPassed }) => !hasPassed)
   const isWire = ({ task }: FileResult) => task.file.startsWith('test/wire/')
-  // With more failures than may be unsteady the run fails in any case, after a look at the first ones.
+  // With more failures than unsteady files are allowed, the run fails in any case, so only the first ones run again.
   const again = failed.filter(isWire).slice(0, MAX_UNSTEADY + 1)
   const unsteady: FileResult[] = []
   const results = new Set(firstRuns)

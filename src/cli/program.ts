@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { packageFile } from '../disk/package-files.ts'
 import { addBuild } from './commands/build.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addDoctor } from './commands/doctor.ts'
@@ -39,7 +40,7 @@ RUNYARD_URL and RUNYARD_API_KEY, name.`
 
 /** Runs the command of the arguments and sets the exit code. Wrong arguments end with code 64. */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
     version: string
   }
   const program = new Command('runyard')

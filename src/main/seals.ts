@@ -46,7 +46,7 @@ async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, l
 
 /**
  * Where payloads are to be sealed, those that stay for long are before anything else happens. The data directory notes whether some may be
- * sealed, since a server that has never sealed any spares itself the look; a database elsewhere may have been another server's.
+ * sealed, so that a server that has never sealed any does not search for them; a database elsewhere may have been another server's.
  */
 async function withSealedPayloads(store: Store, vault: Vault, config: Config, log: Log): Promise<Store> {
   const note = join(config.dataDir, 'payloads-sealed')

@@ -4,9 +4,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
+import { programFile } from '../disk/package-files.ts'
 import { isAlive, readEffort, signal } from '../drivers/process/process-table.ts'
 import type { TokenUpdate } from './known-tokens.ts'
 import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
@@ -14,10 +14,6 @@ import { END_PATH, LISTEN_HEADER, LISTEN_PATH, SERVER_HEADER, TETHER_PATH, TOKEN
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
 import type { UpstreamAddress } from './upstream.ts'
 
-/** The program has the extension of this module: below node_modules the code is built. */
-const PROGRAM = fileURLToPath(
-  new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url),
-)
 /** Maximum duration of a start, long enough for the boot of a busy machine; a program that cannot start ends earlier. */
 const START_MS = 60_000
 const END_MS = 2_000
@@ -341,12 +337,16 @@ async function start(dataDir: string, port: number, beside = false): Promise<voi
   const log = openSync(join(relayFolder(dataDir), 'relay.log'), 'w', 0o600)
   let child: ChildProcess
   try {
-    child = spawn(process.execPath, [PROGRAM, dataDir, String(port), ...(beside ? ['beside'] : [])], {
-      cwd: '/',
-      detached: true,
-      env: compileCacheEnvironment(),
-      stdio: ['ignore', 'pipe', log],
-    })
+    child = spawn(
+      process.execPath,
+      [programFile('relay/program'), dataDir, String(port), ...(beside ? ['beside'] : [])],
+      {
+        cwd: '/',
+        detached: true,
+        env: compileCacheEnvironment(),
+        stdio: ['ignore', 'pipe', log],
+      },
+    )
   } finally {
     closeSync(log)
   }

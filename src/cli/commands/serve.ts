@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type Command, Option } from 'commander'
 import { type Config, readConfig, SETTINGS } from '../../config/config.ts'
+import { packageFile } from '../../disk/package-files.ts'
 import type { RunningServer, ServedFolder } from '../../main/server.ts'
 import { CliError, EXIT } from '../exit.ts'
 
@@ -63,7 +63,7 @@ async function start(config: Config): Promise<RunningServer> {
   // Loaded only here: the server is ten times as large as the other commands.
   const { StartError, startServer } = await import('../../main/server.ts')
   try {
-    return await startServer(config, fileURLToPath(new URL('../../../examples/hello-node', import.meta.url)))
+    return await startServer(config, packageFile('examples/hello-node'))
   } catch (error) {
     if (error instanceof StartError) throw new CliError(error.message, EXIT.unavailable)
     throw error

@@ -6,15 +6,13 @@ import type { ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import type { WorkerId } from '../../core/ids.ts'
+import { programFile } from '../../disk/package-files.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { ServedPorts } from '../served-ports.ts'
 import type { DoorSettings } from './door-settings.ts'
 import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
 
-/** Below node_modules the code is built: the program has the same ending as this module. */
-const PROGRAM = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './door.ts' : './door.js', import.meta.url))
 /** Its heap is small, and no thread of it compiles. */
 const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1', '--v8-pool-size=0']
 const MAX_READY_BYTES = 32
@@ -80,7 +78,7 @@ export class OwnNetwork {
       control,
       serves: served.map(port => ({ port, path: servedSocket(folder, port) })),
     }
-    const door = [nodePath, ...NODE_OPTIONS, PROGRAM, JSON.stringify(settings)]
+    const door = [nodePath, ...NODE_OPTIONS, programFile('drivers/cage/door'), JSON.stringify(settings)]
     const resolver = open ? writeResolver(folder) : null
     return {
       words: [bwrap, ...OUTER, '--', ...door, ...command],

@@ -1,11 +1,12 @@
+import { pathToFileURL } from 'node:url'
+import { programFile } from '../../disk/package-files.ts'
 import { operationOf } from '../operations/table.ts'
 import type { Host } from './host.ts'
 import type { SqliteEngineOptions, StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
 import { ThreadClient } from './thread-client.ts'
 
-/** Below node_modules the code is built: the thread's program has the same ending as this module. */
-const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './sqlite-thread.ts' : './sqlite-thread.js', import.meta.url)
+const PROGRAM = pathToFileURL(programFile('store/engines/sqlite-thread'))
 
 /**
  * Runs the engine in a thread of its own. One that ends, for want of memory perhaps, takes its open calls with it, each with an

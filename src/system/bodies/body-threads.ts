@@ -1,8 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { Body, Pieces, ReadingName } from '../../core/bodies/body-readings.ts'
 import { AppError } from '../../core/errors.ts'
 import { compileCacheEnvironment } from '../../disk/compile-cache.ts'
+import { programFile } from '../../disk/package-files.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import { unpackError } from '../../store/engines/thread-messages.ts'
 
@@ -26,8 +28,7 @@ export type ReadingAnswer =
 const THREADS = 2
 /** A body of 20 MB makes at most some 500 MB of values. */
 const HEAP_MB = 1_024
-/** Below node_modules the code is built: the thread's program has the same ending as this module. */
-const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './body-thread.ts' : './body-thread.js', import.meta.url)
+const PROGRAM = pathToFileURL(programFile('system/bodies/body-thread'))
 
 /** Bytes that are handed over in one turn of the loop. */
 const TURN_BYTES = 1_048_576

@@ -13,7 +13,10 @@ import { cleanEngine, serverArgs } from './workers.ts'
 /** The repository, from which all servers are started. */
 export const root = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
 
-const runyard = `${root}/bin/runyard`
+/** The command of a server: what the test command has built, else the sources. */
+const { RUNYARD_TEST_PROGRAM: built } = process.env
+const [runyard, ...runyardArgs] =
+  built === undefined ? [`${root}/bin/runyard`] : [`${root}/bin/node`, '--max-semi-space-size=32', built]
 
 /** The folder of a fixture worker. */
 export function fixture(name: string): string {
@@ -162,7 +165,7 @@ function caged(sandbox: string): Readonly<Record<string, string>> {
 
 function run(args: readonly string[], env: Readonly<Record<string, string>>) {
   const { PATH = '', HOME = '', LANG = 'C.UTF-8', RUNYARD_TEST_WORKER_SANDBOX: sandbox } = process.env
-  const child: ChildProcess = spawn(runyard, args, {
+  const child: ChildProcess = spawn(runyard!, [...runyardArgs, ...args], {
     cwd: root,
     env: { PATH, HOME, LANG, ...(sandbox === undefined ? {} : caged(sandbox)), ...env },
   })

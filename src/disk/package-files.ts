@@ -1,0 +1,30 @@
+import { existsSync } from 'node:fs'
+import { dirname, join, sep } from 'node:path'
+
+/** Programs that run in a process or a thread of their own, by their path in the sources. They are entry points of the build (scripts/build.ts). */
+export const PROGRAMS = [
+  'relay/program',
+  'drivers/cage/door',
+  'store/engines/sqlite-thread',
+  'system/bodies/body-thread',
+] as const
+
+/** Folder of the code that runs: `src`, or the `dist` that was built from it, where code lies in other folders than in the sources. */
+const CODE = codeFolder(import.meta.dirname)
+
+/** Absolute path of a program, built if the code that runs is. */
+export function programFile(name: (typeof PROGRAMS)[number]): string {
+  return join(CODE, `${name}.${import.meta.filename.endsWith('.ts') ? 'ts' : 'js'}`)
+}
+
+/** Absolute path of a file or folder of the package, such as `package.json`. */
+export function packageFile(path: string): string {
+  let folder = dirname(CODE)
+  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder)
+  return join(folder, path)
+}
+
+function codeFolder(folder: string): string {
+  const parts = folder.split(sep)
+  return parts.slice(0, Math.max(parts.lastIndexOf('src'), parts.lastIndexOf('dist')) + 1).join(sep)
+}
