@@ -8,8 +8,7 @@ export function unsupported(what: string): never {
 }
 
 /**
- * An error as callers see it: with its message if that is meant for people, without the cause otherwise. Only a missing
- * key (401) and an unavailable database (503) change the response status.
+ * An error as callers see it: with its message if that is meant for people, without the cause otherwise.
  * @param report receives the cause of an error that callers do not see
  */
 export function shownError(error: unknown, report: (cause: unknown) => void): GraphQLError {
@@ -18,7 +17,11 @@ export function shownError(error: unknown, report: (cause: unknown) => void): Gr
   if (found !== null && (cause === null || cause instanceof GraphQLError)) return found
   const { code, status, message } = renderFields(toAppError(cause), graphqlSentence)
   if (status >= 500) report(cause)
-  const http = status === 401 || status === 503 ? { http: { status } } : {}
   const place = found === null ? {} : { nodes: found.nodes ?? null, path: found.path ?? null }
-  return new GraphQLError(message, { ...place, extensions: { code, ...http } })
+  return new GraphQLError(message, { ...place, extensions: { code } })
+}
+
+/** Response status of an error that callers see: only a missing key (401) and an unavailable database (503) change it; null otherwise. */
+export function statusOf({ extensions: { code } }: GraphQLError): number | null {
+  return code === 'unauthorized' ? 401 : code === 'unavailable' ? 503 : null
 }

@@ -1,8 +1,7 @@
-import { costLimitPlugin } from '@escape.tech/graphql-armor-cost-limit'
-import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases'
-import { maxDepthPlugin } from '@escape.tech/graphql-armor-max-depth'
-import { GraphQLError, Lexer, parse, Source, TokenKind, type ValidationContext } from 'graphql'
-import type { Plugin } from 'graphql-yoga'
+import { costLimitRule } from '@escape.tech/graphql-armor-cost-limit'
+import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases'
+import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth'
+import { GraphQLError, Lexer, parse, Source, TokenKind, type ValidationContext, type ValidationRule } from 'graphql'
 
 /** Maximum bytes of a request. A secret's value may have 16 MiB, and JSON escapes common characters as two. */
 const MAX_BODY_BYTES = 33 * 1024 * 1024
@@ -24,27 +23,25 @@ export function maxBodyBytes(hasKey: boolean): number {
   return hasKey ? MAX_BODY_BYTES : MAX_ANONYMOUS_BODY_BYTES
 }
 
-/** Limits of one document. Introspection is exempt from the limits of depth and cost. */
-export function limitPlugins(): Plugin[] {
-  const inOwnWords = {
-    propagateOnRejection: false,
-    onReject: [
-      (context: ValidationContext | null, error: GraphQLError) =>
-        context?.reportError(new GraphQLError(error.message.replace('Syntax Error: ', ''))),
-    ],
-  }
-  return [
-    {
-      onParse: ({ setParseFn }) =>
-        setParseFn((source, options) => {
-          requireFlat(typeof source === 'string' ? new Source(source) : source)
-          return parse(source, { ...options, maxTokens: MAX_TOKENS })
-        }),
-    },
-    maxDepthPlugin({ n: MAX_DEPTH, ...inOwnWords }),
-    maxAliasesPlugin({ n: MAX_ALIASES, ...inOwnWords }),
-    costLimitPlugin({ maxCost: MAX_COST, ...inOwnWords }),
-  ]
+const ownMessages = {
+  propagateOnRejection: false,
+  onReject: [
+    (context: ValidationContext | null, error: GraphQLError) =>
+      context?.reportError(new GraphQLError(error.message.replace('Syntax Error: ', ''))),
+  ],
+}
+
+/** Validation rules that limit one document. Introspection is exempt from the limits of depth and cost. */
+export const limitRules: readonly ValidationRule[] = [
+  maxDepthRule({ n: MAX_DEPTH, ...ownMessages }),
+  maxAliasesRule({ n: MAX_ALIASES, ...ownMessages }),
+  costLimitRule({ maxCost: MAX_COST, ...ownMessages }),
+]
+
+/** Parses a document. @throws GraphQLError if it cannot be read, is too long or is nested too deep */
+export const parseWithinLimits: typeof parse = (source, options) => {
+  requireFlat(typeof source === 'string' ? new Source(source) : source)
+  return parse(source, { ...options, maxTokens: MAX_TOKENS })
 }
 
 const OPENING: ReadonlySet<string> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L])

@@ -14,13 +14,11 @@ const MAX_LENGTH = 20_000
  */
 export function withoutSecrets(answer: string, body: unknown): string {
   if (!answer.includes('"errors"')) return answer
-  const read = JSON.parse(answer) as { errors?: { message: string; extensions?: Record<string, unknown> }[] }
+  const read = JSON.parse(answer) as { errors?: { message: string }[] }
   if (read.errors === undefined) return answer
   const texts = hiddenTexts(body)
   for (const error of read.errors) {
     error.message = withoutTexts(withoutStrings(error.message), texts)
-    // Messages of the JSON parser quote the body.
-    delete error.extensions?.originalError
   }
   return JSON.stringify(read)
 }

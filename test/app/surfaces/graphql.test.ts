@@ -23,7 +23,7 @@ test('the file with the schema says what the server serves', () => {
   assert.equal(readFileSync(SCHEMA_FILE, 'utf8'), schemaFile(), 'run ./bin/node scripts/schema.ts')
 })
 
-test('a document may be neither deep, nor long, nor full of aliases, nor dear', async t => {
+test('the depth, length, aliases and cost of a document are limited', async t => {
   const rig = await openRig(t)
   const deep = `{ myself { endpoints { template ${'{ a '.repeat(20)}${'}'.repeat(20)} } } }`
   const aliases = Array.from({ length: 51 }, (_, index) => `a${index}: myself { id }`).join(' ')
@@ -60,7 +60,25 @@ test('a query may come by GET, a mutation not', async t => {
   assert.deepEqual(await rig.store.secrets.list(DEFAULT_OWNER), [])
 })
 
-test('a mistake in a document is told with the place where it is', async t => {
+test('a request that cannot be read as GraphQL over HTTP gets a message that says what to send', async t => {
+  const rig = await openRig(t)
+  const body = JSON.stringify({ query: '{ myself { id } }' })
+  const refused = async (method: string, asking: Asking) => {
+    const { status, json } = await rig.ask(method, '/graphql', asking)
+    return [status, json.errors[0].message]
+  }
+  const form = { type: 'application/x-www-form-urlencoded', body: 'query={myself{id}}' }
+  assert.deepEqual(await refused('POST', form), [415, 'the request must be application/json, in UTF-8'])
+  const [notAcceptable] = await refused('POST', { headers: { accept: 'image/png' }, body })
+  assert.equal(notAcceptable, 406)
+  assert.deepEqual(await refused('PUT', { body }), [405, 'send queries by GET or POST, and mutations by POST'])
+  for (const text of ['', '{', '[]', '{}', '{"query": 1}', '{"query": "{ myself { id } }", "variables": []}']) {
+    const [status, message] = await refused('POST', { body: text })
+    assert.deepEqual([status, typeof message], [400, 'string'], text)
+  }
+})
+
+test('a mistake in a document is reported with its place', async t => {
   const rig = await openRig(t)
   for (const query of ['mutation {', '{ nosuch }', '{ myself { id } ', '']) {
     const { status, json } = await post(rig, query)
@@ -99,7 +117,7 @@ test('the headers that GraphiQL starts with make an anonymous caller, not one wi
   assert.deepEqual([status, json], [200, { data: { myself: null } }])
 })
 
-test('what goes wrong inside is told without a cause, and the log has it', async t => {
+test('an internal error is reported without its cause, which the log has', async t => {
   const rig = await openRig(t)
   rig.failNext('secrets.list', 'before')
   const away = await post(rig, '{ myself { secrets { id } } }')

@@ -1,4 +1,3 @@
-import { GraphQLScalarType } from 'graphql'
 import { type GraphqlContext, writingFor } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { accountMutations, myself, userFields } from './account.ts'
@@ -11,7 +10,6 @@ import { unsupportedMutations, unsupportedQueries } from './unsupported.ts'
 export function resolversFor(parts: GraphqlParts) {
   const writing = writingFor(parts)
   return {
-    Void: new GraphQLScalarType({ name: 'Void', description: 'A value that is always null.', serialize: () => null }),
     Query: {
       myself: (_: unknown, __: unknown, context: GraphqlContext) => myself(parts, context),
       ...catalogQueries(parts),

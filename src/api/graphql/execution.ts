@@ -1,0 +1,61 @@
+import type { GraphQLSchema } from 'graphql'
+import { createHandler, parseRequestParams } from 'graphql-http'
+import type { GraphqlContext } from './context.ts'
+import { shownError, statusOf } from './errors.ts'
+import { limitRules, parseWithinLimits } from './limits.ts'
+
+/** A request to execute: the text of its body, or what it was parsed to; null for GET. */
+export interface GraphqlRequest {
+  readonly request: Request
+  readonly body: string | Record<string, unknown> | null
+  readonly context: GraphqlContext
+}
+
+/**
+ * Executes a request and answers as GraphQL over HTTP says: errors are 200 for `application/json`, except those with a status of their
+ * own (errors.ts).
+ * @param report receives the cause of an error that callers do not see
+ */
+export async function execute(
+  schema: GraphQLSchema,
+  { request, body, context }: GraphqlRequest,
+  report: (cause: unknown) => void,
+): Promise<Response> {
+  let errorStatus: number | null = null
+  const handle = createHandler({
+    schema,
+    context: () => ({ ...context }),
+    parse: parseWithinLimits,
+    validationRules: limitRules,
+    async parseRequestParams(given) {
+      try {
+        return await parseRequestParams(given)
+      } catch (problem) {
+        return [errorText((problem as Error).message), { status: 400, statusText: 'Bad Request' }]
+      }
+    },
+    formatError(error) {
+      const shown = shownError(error, report)
+      errorStatus ??= statusOf(shown)
+      return shown
+    },
+  })
+  const { method, url, headers } = request
+  const [text, init] = await handle({ method, url, headers, body, raw: request, context: null })
+  const refusal = REFUSALS[init.status]
+  return new Response(refusal === undefined ? text : errorText(refusal), {
+    status: errorStatus ?? init.status,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...init.headers },
+  })
+}
+
+/** Messages of requests that are not read at all, by status. */
+const REFUSALS: Readonly<Record<number, string>> = {
+  405: 'send queries by GET or POST, and mutations by POST',
+  406: 'the response can be application/json or application/graphql-response+json, in UTF-8',
+  415: 'the request must be application/json, in UTF-8',
+}
+
+function errorText(message: string): string {
+  return JSON.stringify({ errors: [{ message }] })
+}

@@ -1,0 +1,25 @@
+import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isObjectType, isScalarType } from 'graphql'
+import type { GraphqlContext } from './context.ts'
+import type { GraphqlParts } from './parts.ts'
+import { resolversFor } from './resolvers/all.ts'
+import { typeDefs } from './sdl/schema.ts'
+
+type Resolvers = Readonly<Record<string, Readonly<Record<string, GraphQLFieldResolver<unknown, GraphqlContext>>>>>
+
+/** The schema with its resolvers. Fields without a resolver are read from the value of their type. */
+export function createSchema(parts: GraphqlParts): GraphQLSchema {
+  const schema = buildSchema(typeDefs.join('\n'))
+  for (const [name, resolvers] of Object.entries(resolversFor(parts) as Resolvers)) {
+    const type = schema.getType(name)
+    if (!isObjectType(type)) throw new Error(`the schema has no type ${name} with resolvers`)
+    const fields = type.getFields()
+    for (const [field, resolve] of Object.entries(resolvers)) {
+      const defined = fields[field]
+      if (defined === undefined) throw new Error(`the schema has no field ${name}.${field}`)
+      defined.resolve = resolve
+    }
+  }
+  const nothing = schema.getType('Void')
+  if (isScalarType(nothing)) nothing.serialize = () => null
+  return schema
+}
