@@ -20,6 +20,7 @@ import type { Access } from './services/accounts/access.ts'
 import type { Keys } from './services/accounts/keys.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
+import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
 
 export type { AppAddresses, AppConfig } from './app/config.ts'
 
@@ -65,14 +66,16 @@ const DISPATCH_END_MS = 2_000
  * @param requests where requests of load-balancing endpoints are counted, and who has to know of workers; the request queues of
  *   the result unless given
  */
-export function createApp(ports: Ports, config: AppConfig, requests?: Targets & Traffic): App {
+export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
+  const known = new KnownEndpoints(given.store, given.clock)
+  const ports = { ...given, store: known.store }
   const signals = new Stopping()
   const addresses = new LateAddresses()
   const accounts = createAccountServices(ports, config)
   const jobs = createJobServices(ports, accounts)
   const workers = createWorkerServices(ports, jobs, addresses, signals)
   const balancing = createBalancingServices(ports, config, accounts, signals, requests)
-  const endpoints = createEndpointServices(ports, config, accounts, workers)
+  const endpoints = createEndpointServices(ports, config, accounts, workers, known)
   const resources = createResourceServices(ports, config, accounts)
   const observing = createObservingServices(ports, config, workers, balancing, signals)
   const loops = new Loops(ports, config, { accounts, jobs, workers, balancing })

@@ -4,6 +4,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
 import type { LimitedBody } from '../services/workers/worker-calls.ts'
 import { FairRoom, type RoomClaim, type RoomHolder } from './fair-room.ts'
+import type { IncomingBody, SurfaceEnv } from './surface.ts'
 
 /** How many bytes of a body are kept, and how many are read at most. */
 export interface BodyLimit {
@@ -27,18 +28,24 @@ export interface BodyRoomOptions {
   readonly spill: Spill | null
 }
 
+/** A request whose body is to be read, and the bindings of its surface. */
+export interface BodyRequest {
+  readonly request: Request
+  readonly env: Pick<SurfaceEnv, 'body'>
+}
+
 /** Reads bodies of one account, or of callers without a key. */
 export interface BodyReader {
   /**
    * Reads a body up to a limit and holds its room until `use` settles.
    * @throws AppError `rate_limited` when there is no room, `invalid` when the connection ended before the body did
    */
-  limited<Value>(request: Request, limit: BodyLimit, use: (body: LimitedBody) => Promise<Value>): Promise<Value>
+  limited<Value>(request: BodyRequest, limit: BodyLimit, use: (body: LimitedBody) => Promise<Value>): Promise<Value>
   /**
    * Reads a body that must fit, and holds its room until `use` settles. A large body is passed as bytes (core/bodies/body-readings.ts).
    * @throws AppError as `limited`, and `too_large` (at once if the Content-Length is too large)
    */
-  body<Value>(request: Request, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
+  body<Value>(request: BodyRequest, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
 }
 
 /**
@@ -70,7 +77,7 @@ export class BodyRoom {
     const reader: BodyReader = {
       limited: (request, limit, use) => this.#limited({ account, part }, request, limit, use),
       async body(request, maxBytes, use) {
-        const announced = Number(request.headers.get('content-length') ?? 0)
+        const announced = Number(request.request.headers.get('content-length') ?? 0)
         if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
         return reader.limited(request, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content }) => {
           if (content === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
@@ -83,7 +90,7 @@ export class BodyRoom {
 
   async #limited<Value>(
     { account, part }: { readonly account: string | null; readonly part: string },
-    request: Request,
+    request: BodyRequest,
     limit: BodyLimit,
     use: (body: LimitedBody) => Promise<Value>,
   ): Promise<Value> {
@@ -233,12 +240,12 @@ class HeldBody {
 }
 
 /** Reads a body and counts its bytes. Bytes over the limit are never held; `content` is null for a body over the limit. */
-async function readLimited(request: Request, limit: BodyLimit, held: HeldBody): Promise<LimitedBody> {
-  const body = request.body as ReadableStream<Uint8Array> | null
+async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held: HeldBody): Promise<LimitedBody> {
+  const body = env.body === undefined ? bodyOf(request) : env.body()
   if (body === null) return { content: '', bytes: 0, ended: true }
   let bytes = 0
   try {
-    for await (const piece of body.values({ preventCancel: true })) {
+    for await (const piece of body.pieces()) {
       bytes += piece.byteLength
       if (bytes > limit.readBytes) break
       // Keep counting without room: a body over the limit must fail as too large, not as rate limited.
@@ -254,13 +261,20 @@ async function readLimited(request: Request, limit: BodyLimit, held: HeldBody): 
     throw new AppError('invalid', 'the connection ended before the request body did', { cause: error })
   }
   if (bytes > limit.readBytes) {
-    // Read the rest: an unread body would close the connection, which the next request (such as a job result) may use.
-    body.pipeTo(new WritableStream()).catch(() => {})
+    body.drop()
     return { content: null, bytes, ended: false }
   }
   if (bytes > limit.keptBytes) return { content: null, bytes, ended: true }
   const content = held.content()
   return { content: content instanceof Promise ? await content : content, bytes, ended: true }
+}
+
+function bodyOf({ body }: Request): IncomingBody | null {
+  if (body === null) return null
+  return {
+    pieces: () => body.values({ preventCancel: true }) as AsyncIterable<Uint8Array>,
+    drop: () => void body.pipeTo(new WritableStream()).catch(() => {}),
+  }
 }
 
 function noRoom(): AppError {

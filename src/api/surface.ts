@@ -19,6 +19,16 @@ export interface SurfaceEnv {
   readonly address?: AddressOf
   /** Records the account of the request. False: the account has too many requests at once. Without it there is no limit. */
   readonly admits?: (account: string) => boolean
+  /** The body as the connection has it; null where the request has none. Without it the stream of the request is read, which costs more. */
+  readonly body?: () => IncomingBody | null
+}
+
+/** The body of a request as it comes in. */
+export interface IncomingBody {
+  /** The pieces. Who stops early leaves the rest unread. Throws when the connection ends before the body does. */
+  pieces(): AsyncIterable<Uint8Array>
+  /** Reads the rest and drops it: an unread body would close the connection, which the next request (such as a job result) may use. */
+  drop(): void
 }
 
 /** A set of routes as a function. Surfaces never throw: every failure is a response. */

@@ -1,5 +1,6 @@
 import type { Ports } from '../ports/ports.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
+import type { KnownEndpoints } from '../services/endpoints/known-endpoints.ts'
 import { Releases } from '../services/endpoints/releases.ts'
 import { Templates } from '../services/endpoints/templates.ts'
 import { Volumes } from '../services/endpoints/volumes.ts'
@@ -13,6 +14,8 @@ import type { WorkerServices } from './worker-services.ts'
 /** Endpoints and templates. */
 export interface EndpointServices {
   readonly endpoints: Endpoints
+  /** For the calls of jobs. */
+  readonly known: KnownEndpoints
   readonly templates: Templates
 }
 
@@ -21,8 +24,10 @@ export function createEndpointServices(
   config: AppConfig,
   { quotas }: AccountServices,
   { fleet }: WorkerServices,
+  known: KnownEndpoints,
 ): EndpointServices {
   return {
+    known,
     endpoints: new Endpoints(ports, fleet, quotas, config.deleteRunningEndpoints),
     templates: new Templates(ports, quotas),
   }

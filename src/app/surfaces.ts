@@ -57,7 +57,7 @@ export function createSurfaces(
     stopping,
     addresses: addresses.current,
   }
-  const asked = { ...common, ...jobs, endpoints: endpoints.endpoints, clock, stopping }
+  const asked = { ...common, ...jobs, endpoints: endpoints.known, clock, stopping }
   return {
     rest: restSurface(common, restRoutes(routes)),
     restV1: restSurface(common, v1Routes(routes), V1_ERRORS),

@@ -394,7 +394,8 @@ function sum(exchanges: readonly Exchange[]): number {
   return exchanges.reduce((bytes, exchange) => bytes + heldBytes(exchange), 0)
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+/** Whether a request announces a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 

@@ -2,13 +2,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
-import type { Delivery, Surface } from '../api/surface.ts'
+import type { Delivery, IncomingBody, Surface } from '../api/surface.ts'
 import { keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { clientOf } from '../gateway/entrance/forwarded.ts'
 import { answerToUnreadable } from './client-error.ts'
-import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf } from './connections.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBody } from './connections.ts'
 import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
 
@@ -75,6 +75,7 @@ export async function listen(surface: Surface, options: ListenOptions): Promise<
         delivery: deliveryOf(env.outgoing as ServerResponse),
         address: () => addressOf(incoming, trusts),
         admits: account => connections.owned(incoming, account),
+        body: () => bodyOf(incoming),
       })
       const length = response.headers.get('content-length')
       if (length !== null) connections.answers(incoming, Number(length))
@@ -170,6 +171,15 @@ export function isLoopback(host: string): boolean {
 /** The address of the peer; empty for a socket in the file system. */
 function addressOf({ socket, rawHeaders }: IncomingMessage, trusts: (address: string) => boolean): string {
   return clientOf({ peer: socket.remoteAddress ?? '', host: '', rawHeaders }, trusts)
+}
+
+/** The body of a request without the web stream that the request would make of it, which takes a sixth of a short call. */
+function bodyOf(incoming: IncomingMessage): IncomingBody | null {
+  if (!hasBody(incoming)) return null
+  return {
+    pieces: () => incoming.iterator({ destroyOnReturn: false }),
+    drop: () => void incoming.on('error', () => {}).resume(),
+  }
 }
 
 /** Whether a response went out: `finish` means that the system has its last byte, an earlier `close` that it was cut off. */

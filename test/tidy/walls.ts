@@ -76,9 +76,9 @@ export const walls: Wall[] = [
   {
     folder: 'api',
     project: 'core ports events services',
-    packages: 'hono @hono/zod-openapi zod graphql graphql-yoga @graphql-yoga/render-graphiql @escape.tech/*',
+    packages: 'hono @hono/zod-openapi zod graphql graphql-http @graphql-yoga/render-graphiql @escape.tech/*',
     builtins: '',
-    why: 'schemas are written with zod; the limits on depth and cost of GraphQL queries are plugins of @escape.tech',
+    why: 'schemas are written with zod; the limits on depth and cost of GraphQL queries are rules of @escape.tech',
   },
   {
     folder: 'gateway',
@@ -151,7 +151,7 @@ export const walls: Wall[] = [
   },
   {
     folder: 'cli',
-    project: 'core config main doctor drivers/docker',
+    project: 'core config main disk doctor drivers/docker',
     packages: 'commander',
     builtins: 'any',
     why: 'building an image and checking the machine work without a server',

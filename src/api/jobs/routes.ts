@@ -15,7 +15,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { Balancing } from '../../services/balancing/balancing.ts'
-import type { Endpoints } from '../../services/endpoints/endpoints.ts'
+import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import type { Batches } from '../../services/jobs/batches.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { Streams } from '../../services/jobs/streams.ts'
@@ -45,7 +45,7 @@ export interface JobSurfaceParts {
   readonly balancing: Balancing
   readonly clock: Clock
   readonly access: Access
-  readonly endpoints: Endpoints
+  readonly endpoints: KnownEndpoints
   readonly jobs: Jobs
   readonly batches: Batches
   readonly streams: Streams
@@ -178,7 +178,7 @@ function batch(
 }
 
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  return parts.room.of(endpoint.owner).body(call.req.raw, PAYLOAD_BYTES.run, async body => {
+  return parts.room.of(endpoint.owner).body({ request: call.req.raw, env: call.env }, PAYLOAD_BYTES.run, async body => {
     const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
@@ -194,14 +194,16 @@ async function runSync(
   held: () => AbortSignal,
 ): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const job = await parts.room.of(endpoint.owner).body(call.req.raw, PAYLOAD_BYTES.runsync, async body => {
-    const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
-    const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
-    if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
-    refuseWhenStopping(parts)
-    const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
-    return parts.jobs.submit(endpoint, reading.submission, how)
-  })
+  const job = await parts.room
+    .of(endpoint.owner)
+    .body({ request: call.req.raw, env: call.env }, PAYLOAD_BYTES.runsync, async body => {
+      const reading = typeof body === 'string' ? readSubmission(body) : await parts.bodies.read('submission', body)
+      const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
+      if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
+      refuseWhenStopping(parts)
+      const how = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: keyOf(call) } as const
+      return parts.jobs.submit(endpoint, reading.submission, how)
+    })
   const ended = held()
   const signals = [call.req.raw.signal, parts.stopping, ended]
   const done = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)

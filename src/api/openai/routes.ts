@@ -5,7 +5,7 @@ import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import type { Endpoints } from '../../services/endpoints/endpoints.ts'
+import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import type { BodyRoom } from '../body.ts'
 import { admitTo, authorizationKey, heldFor, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { OpenaiExchange, type OpenaiExchangeParts, respond } from './exchange.ts'
@@ -16,7 +16,7 @@ const PAYLOAD_BYTES = 20_971_520
 /** Dependencies of the OpenAI route. */
 export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
   readonly access: Access
-  readonly endpoints: Endpoints
+  readonly endpoints: KnownEndpoints
   readonly room: BodyRoom
   readonly bodies: BodyParser
 }
@@ -48,7 +48,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const route = pathname.slice(`/v2/${id}/openai`.length)
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
-  const { job, stream } = await parts.room.of(endpoint.owner).body(request, PAYLOAD_BYTES, async body => {
+  const { job, stream } = await parts.room.of(endpoint.owner).body({ request, env }, PAYLOAD_BYTES, async body => {
     const call =
       typeof body === 'string' ? readOpenAiCall(route, body) : await parts.bodies.read('openAiCall', body, route)
     if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping', { retryAfterSeconds: 5 })

@@ -61,7 +61,7 @@ export function restSurface(
       const { body: contract } = route.contract
       if (contract === undefined) return run('')
       const room = parts.room.of(caller?.owner ?? null)
-      return room.body(request, contract.maxBytes ?? MAX_BODY_BYTES, async body =>
+      return room.body({ request, env: context.env.env }, contract.maxBytes ?? MAX_BODY_BYTES, async body =>
         run(typeof body === 'string' ? body : await parts.bodies.read('document', body)),
       )
     })

@@ -152,7 +152,7 @@ async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
     if (jobId !== null) await parts.calls.dropped(worker, jobId, 'result', dropped)
     return jsonText('{}')
   }
-  await parts.resultRoom.of(worker.owner, worker.id).limited(call.request, limit, async body => {
+  await parts.resultRoom.of(worker.owner, worker.id).limited(call, limit, async body => {
     if (jobId !== null) await parts.calls.done(worker, jobId, body)
   })
   return jsonText('{}')
@@ -167,7 +167,7 @@ async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pro
     return jsonText('{}')
   }
   const copies = numberIn(call.request, RELAY_HEADERS.again, MAX_COPIES) ?? 0
-  await parts.resultRoom.of(worker.owner, worker.id).limited(call.request, limit, async body => {
+  await parts.resultRoom.of(worker.owner, worker.id).limited(call, limit, async body => {
     if (jobId !== null) await parts.calls.chunk(worker, jobId, body, copies)
   })
   return jsonText('{}')
