@@ -1,0 +1,140 @@
+/**
+ * The process that sends the load. With a rate, requests are due at fixed times, and a latency counts from when its request was due: a server
+ * that stalls is charged for all requests of that time. Without one, each connection sends its next request after a response.
+ */
+import { connect, type Socket } from 'node:net'
+
+/** A load to send. */
+export interface LoadTask {
+  readonly port: number
+  /** The whole request, head and body. */
+  readonly request: string
+  readonly connections: number
+  /** Requests a second in all; null for as many as are answered. */
+  readonly perSecond: number | null
+  /** Milliseconds before the measurement, and of it. */
+  readonly warmMs: number
+  readonly ms: number
+}
+
+/** What was measured. Latencies are in microseconds. */
+export interface LoadResult {
+  /** Successful responses in the measured time. */
+  readonly count: number
+  readonly failed: number
+  readonly p50: number
+  readonly p99: number
+}
+
+/** Maximum number of requests that are due and not sent; further ones count as failed. */
+const MAX_DUE = 100_000
+
+process.once('message', (task: LoadTask) => {
+  new Load(task).run().then(
+    result => process.send?.(result, () => process.exit()),
+    (error: Error) => process.send?.({ error: error.message }, () => process.exit(1)),
+  )
+})
+process.send?.('ready')
+
+class Load {
+  readonly #task: LoadTask
+  readonly #bytes: Buffer
+  readonly #begin = performance.now()
+  /** Times at which requests were due that wait for a connection. */
+  readonly #due: number[] = []
+  readonly #idle: Connection[] = []
+  readonly #took: number[] = []
+  #failed = 0
+  #fatal: (error: Error) => void = () => {}
+
+  constructor(task: LoadTask) {
+    this.#task = task
+    this.#bytes = Buffer.from(task.request)
+  }
+
+  async run(): Promise<LoadResult> {
+    const { connections, port, warmMs, ms, perSecond } = this.#task
+    const failed = new Promise<never>((_, reject) => {
+      this.#fatal = reject
+    })
+    const opened = Array.from({ length: connections }, () => Connection.open(port, error => this.#fatal(error)))
+    const all = await Promise.race([Promise.all(opened), failed])
+    if (perSecond === null) for (const connection of all) this.#send(connection, performance.now())
+    else this.#idle.push(...all)
+    const ticks = perSecond === null ? null : setInterval(() => this.#makeDue(perSecond), 1)
+    await Promise.race([new Promise(resolve => setTimeout(resolve, warmMs + ms)), failed])
+    if (ticks !== null) clearInterval(ticks)
+    const took = this.#took.sort((a, b) => a - b)
+    const at = (share: number) => Math.round((took[Math.floor((took.length - 1) * share)] ?? 0) * 1_000)
+    return { count: took.length, failed: this.#failed, p50: at(0.5), p99: at(0.99) }
+  }
+
+  #made = 0
+
+  /** Sends the requests that have become due. */
+  #makeDue(perSecond: number): void {
+    const wanted = Math.floor(((performance.now() - this.#begin) / 1_000) * perSecond)
+    for (; this.#made < wanted; this.#made += 1) {
+      const due = this.#begin + (this.#made / perSecond) * 1_000
+      const connection = this.#idle.pop()
+      if (connection !== undefined) this.#send(connection, due)
+      else if (this.#due.length < MAX_DUE) this.#due.push(due)
+      else this.#failed += 1
+    }
+  }
+
+  #send(connection: Connection, due: number): void {
+    connection.send(this.#bytes, isOk => {
+      const now = performance.now()
+      const begin = this.#begin + this.#task.warmMs
+      if (now >= begin && now < begin + this.#task.ms) {
+        if (isOk) this.#took.push(now - due)
+        else this.#failed += 1
+      }
+      if (this.#task.perSecond === null) this.#send(connection, now)
+      else if (this.#due.length > 0) this.#send(connection, this.#due.shift()!)
+      else this.#idle.push(connection)
+    })
+  }
+}
+
+/** One connection, with one request at a time. */
+class Connection {
+  readonly #socket: Socket
+  #received = ''
+  #done: ((isOk: boolean) => void) | null = null
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    socket.on('data', bytes => this.#read(bytes.toString('latin1')))
+  }
+
+  static open(port: number, fail: (error: Error) => void): Promise<Connection> {
+    return new Promise(resolve => {
+      const socket = connect({ port, host: '127.0.0.1', noDelay: true }, () => resolve(new Connection(socket)))
+      socket.on('error', fail)
+      socket.on('close', () => fail(new Error('the server closed a connection')))
+    })
+  }
+
+  send(bytes: Buffer, done: (isOk: boolean) => void): void {
+    this.#done = done
+    this.#socket.write(bytes)
+  }
+
+  #read(text: string): void {
+    this.#received += text
+    const head = this.#received.indexOf('\r\n\r\n')
+    if (head < 0) return
+    const length = /\r\ncontent-length: *(\d+)/i.exec(this.#received.slice(0, head))?.[1]
+    const isWhole =
+      length === undefined ? this.#received.endsWith('0\r\n\r\n') : this.#received.length >= head + 4 + Number(length)
+    if (!isWhole) return
+    const isOk = /^HTTP\/1\.1 2/.test(this.#received)
+    this.#received = ''
+    const done = this.#done
+    this.#done = null
+    done?.(isOk)
+  }
+}

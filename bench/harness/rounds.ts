@@ -1,0 +1,75 @@
+/** Measures sides one after another, round by round, so that other load of the machine meets all of them. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { LoadResult, LoadTask } from './load-client.ts'
+import { processorSeconds, type Side } from './sides.ts'
+
+/** How much is measured. */
+export interface Effort {
+  readonly rounds: number
+  /** Milliseconds of each measurement, and before it. */
+  readonly ms: number
+  readonly warmMs: number
+}
+
+/** A load, the same for all sides. */
+export interface LoadCase {
+  readonly name: string
+  readonly connections: number
+  /** Requests a second; null for as many as are answered. */
+  readonly perSecond: number | null
+}
+
+/** One measurement. Latencies are in microseconds, processor time in microseconds a request. */
+export interface Measured extends LoadResult {
+  readonly perSecond: number
+  readonly cpuUs: number
+}
+
+/** The measurements of each side, in the order of the rounds. */
+export type Rounds = ReadonlyMap<string, readonly Measured[]>
+
+/** Measures a case on all sides. */
+export async function measureRounds(sides: readonly Side[], load: LoadCase, effort: Effort): Promise<Rounds> {
+  const rounds = new Map<string, Measured[]>(sides.map(({ name }) => [name, []]))
+  for (let round = 0; round < effort.rounds; round += 1)
+    for (const side of sides) rounds.get(side.name)!.push(await measure(side, load, effort))
+  return rounds
+}
+
+/** The middle one of some numbers. */
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+/** Median of a figure of a side. */
+export function medianOf(rounds: Rounds, side: string, figure: keyof Measured): number {
+  return median((rounds.get(side) ?? []).map(measured => measured[figure]))
+}
+
+/** Median of the ratios of two sides, each of one round. */
+export function ratioOf(rounds: Rounds, side: string, other: string, figure: keyof Measured): number {
+  const others = rounds.get(other) ?? []
+  return median(
+    (rounds.get(side) ?? []).map((measured, round) => measured[figure] / (others[round]?.[figure] ?? Number.NaN)),
+  )
+}
+
+async function measure({ port, request, pids }: Side, load: LoadCase, { ms, warmMs }: Effort): Promise<Measured> {
+  const client = fork(join(import.meta.dirname, 'load-client.ts'))
+  try {
+    await once(client, 'message')
+    const before = processorSeconds(pids)
+    const task: LoadTask = { port, request, connections: load.connections, perSecond: load.perSecond, warmMs, ms }
+    client.send(task)
+    const [result] = (await once(client, 'message')) as [LoadResult | { error: string }]
+    if ('error' in result) throw new Error(result.error)
+    const spent = processorSeconds(pids) - before
+    // The requests before the measurement cost as much as those in it.
+    const requests = (result.count * (ms + warmMs)) / ms
+    return { ...result, perSecond: (result.count * 1_000) / ms, cpuUs: (spent * 1e6) / Math.max(1, requests) }
+  } finally {
+    client.kill('SIGKILL')
+  }
+}

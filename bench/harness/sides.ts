@@ -1,0 +1,157 @@
+/** The sides of a comparison: servers that are started for a benchmark, and what they need. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+const PEERS = join(import.meta.dirname, '..', 'peers')
+const POSTGRES = join(import.meta.dirname, '../../.ci/postgres')
+/** The clock of `/proc/<pid>/stat`. */
+const TICKS_PER_SECOND = 100
+
+/** A server under measurement. */
+export interface Side {
+  readonly name: string
+  readonly port: number
+  /** The request to send, head and body. */
+  readonly request: string
+  /** Processes whose processor time counts: the server, and the database that only this side uses. */
+  readonly pids: readonly number[]
+}
+
+/** Starts sides and what they need, and stops all of it. */
+export class Bench {
+  readonly folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
+  readonly #children: ChildProcess[] = []
+  readonly #atEnd: (() => void)[] = []
+
+  /** Starts a program that prints one line when it is ready. */
+  async start(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Started> {
+    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+    this.#children.push(child)
+    for await (const line of createInterface({ input: child.stdout })) {
+      child.stdout.resume()
+      return { line, pid: child.pid! }
+    }
+    throw new Error(`${command} ended before it was ready`)
+  }
+
+  /** Starts a peer of bench/peers, which is installed at its first use. @returns its side without the request's end */
+  async peer(name: string, file: string, env: Readonly<Record<string, string>>): Promise<Started & { port: number }> {
+    if (!existsSync(join(PEERS, 'node_modules')))
+      execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', '--ignore-scripts', '--omit=optional'], {
+        cwd: PEERS,
+        stdio: 'inherit',
+      })
+    const started = await this.start(process.execPath, [join(PEERS, file)], env)
+    if (!/^\d+$/.test(started.line)) throw new Error(`${name} printed '${started.line}', not its port`)
+    return { ...started, port: Number(started.line) }
+  }
+
+  /** Starts a Redis that has each change on stable storage before it answers. */
+  async redis(): Promise<{ port: number; pid: number }> {
+    installed('redis-server', 'redis-server')
+    const port = await freePort()
+    const settings = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '', '--dir', this.folder]
+    const child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', ...settings], {
+      stdio: 'ignore',
+    })
+    this.#children.push(child)
+    return { port, pid: child.pid! }
+  }
+
+  /** Starts a PostgreSQL of its own. @returns its address, and the pid of its first process */
+  postgres(): { url: string; pid: number } {
+    const folder = join(this.folder, 'postgres')
+    execFileSync('chmod', ['755', this.folder])
+    const url = execFileSync(POSTGRES, ['start', folder], { encoding: 'utf8' }).trim()
+    this.#atEnd.push(() => execFileSync(POSTGRES, ['stop', folder], { stdio: 'ignore' }))
+    const [pid] = readFileSync(join(folder, 'data', 'postmaster.pid'), 'utf8').split('\n')
+    return { url, pid: Number(pid) }
+  }
+
+  /** Makes a database in a PostgreSQL. @returns its address */
+  database(server: string, name: string): string {
+    const psql = join(execFileSync(POSTGRES, ['install'], { encoding: 'utf8' }).trim(), 'psql')
+    execFileSync(psql, [server, '-qc', `CREATE DATABASE ${name}`])
+    const url = new URL(server)
+    url.pathname = `/${name}`
+    return url.href
+  }
+
+  async stop(): Promise<void> {
+    for (const child of this.#children) child.kill('SIGTERM')
+    await Promise.all(this.#children.map(child => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
+    for (const end of this.#atEnd) end()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** A program that has printed its first line. */
+export interface Started {
+  readonly line: string
+  readonly pid: number
+}
+
+/** A request as bytes of HTTP/1.1. */
+export function requestText(
+  port: number,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  body: object,
+): string {
+  const text = JSON.stringify(body)
+  const all = {
+    host: `127.0.0.1:${port}`,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`
+}
+
+/** Processor time of processes and their children so far, in seconds. */
+export function processorSeconds(pids: readonly number[]): number {
+  const parents = new Map<number, number[]>()
+  for (const name of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
+    const parent = Number(statOf(Number(name))[1] ?? 0)
+    parents.set(parent, [...(parents.get(parent) ?? []), Number(name)])
+  }
+  const all = new Set(pids)
+  for (const pid of all) for (const child of parents.get(pid) ?? []) all.add(child)
+  return [...all].reduce((sum, pid) => {
+    const stat = statOf(pid)
+    return sum + (Number(stat[11] ?? 0) + Number(stat[12] ?? 0)) / TICKS_PER_SECOND
+  }, 0)
+}
+
+/** The fields of `/proc/<pid>/stat` behind the name; none when the process has ended. */
+function statOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /, '')
+      .split(' ')
+  } catch {
+    return []
+  }
+}
+
+function installed(program: string, debianPackage: string): void {
+  const isThere = (process.env.PATH ?? '').split(':').some(folder => existsSync(join(folder, program)))
+  if (!isThere)
+    execFileSync('sh', ['-c', `apt-get update -qq && apt-get install -y -qq ${debianPackage}`], { stdio: 'ignore' })
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
