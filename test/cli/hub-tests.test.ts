@@ -30,7 +30,7 @@ test('a file of the hub is read; what asks for certain hardware is left out', ()
   })
 })
 
-test('all that is wrong with a file is told at once', () => {
+test('all mistakes of a file are reported at once', () => {
   const tests = [{ name: 'one', input: 1 }, { name: 'one', timeout: '10s' }, { name: ' ', input: 1 }, 'three']
   assert.deepEqual(
     read({
@@ -56,7 +56,7 @@ test('all that is wrong with a file is told at once', () => {
   )
 })
 
-test('what is no such file at all is said', () => {
+test('a file of another kind gets a message', () => {
   const mistakeOf = (text: string) => {
     const reading = readHubTests(text)
     return 'mistakes' in reading ? reading.mistakes.join() : ''

@@ -135,7 +135,7 @@ test('names cannot steer the terminal', () => {
   for (const line of lines) assert.doesNotMatch(line, /[\u0000-\u001f\u007f-\u009f]/)
 })
 
-test('a server that is away is told of, with what was known last', () => {
+test('an unavailable server is reported, with the last known state', () => {
   const lines = screen([endpoint()], { problem: 'no server answers at http://localhost:8080' })
   assert.equal(lines[2], 'trying again: no server answers at http://localhost:8080')
   assert.ok(lines.some(line => line.includes('8g3n5t6r')))

@@ -414,7 +414,7 @@ test('encryption keys come from the environment alone, and no mistake ever shows
   }
 })
 
-test('prices are those of a file, or of the catalogue, and all that is wrong with them is told with the rest', () => {
+test('prices come from a file or the catalogue, and their mistakes are reported with the others', () => {
   const files: Env = { '/here/p.json': '{"gpu": {"ADA_24": 2}}', '/here/bad.json': '{"gpu": {"RTX": 1, "ADA_24": -1}}' }
   const reading = (file: string, options: Given = {}) =>
     readConfig({

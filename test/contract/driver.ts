@@ -84,7 +84,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       return started
     }
 
-    test('a started worker runs until it is asked to end, and its exit is told', async () => {
+    test('a started worker runs until it is told to end, and its exit is reported', async () => {
       const { worker, handle } = await startReady('obedient')
       assert.notEqual(handle, '')
       assert.deepEqual(await harness.driver.observe(worker), { state: 'running' })
@@ -94,7 +94,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.match(observedExitText(exit), /code 0/)
     })
 
-    test('a worker that ends by itself is told with its code', async () => {
+    test('the end of a worker by itself is reported with its code', async () => {
       const { worker } = await start('failing')
       const exit = await exitOf(harness.notifier, harness.driver, worker)
       assert.deepEqual([exit.code, exit.signal], [3, null])
@@ -129,7 +129,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.equal((await harness.driver.capacity()).freeWorkers, freeWorkers)
     })
 
-    test('a worker that nobody started is not there, and nothing can be done to it', async () => {
+    test('a worker that was never started does not exist, and every call about it does nothing', async () => {
       const { workerId } = harness.spec('obedient')
       await harness.driver.terminate(workerId)
       await harness.driver.kill(workerId)
@@ -139,7 +139,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.equal(seen.state, 'exited')
     })
 
-    test('what was done once can be done again after the end', async () => {
+    test('every call can be repeated after the end', async () => {
       const { worker } = await startReady('obedient')
       await harness.driver.kill(worker)
       await exitOf(harness.notifier, harness.driver, worker)
@@ -190,7 +190,7 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>)
       assert.equal(await next.adopt(harness.spec('obedient').workerId, 'no handle'), false)
     })
 
-    test('what can never be started is refused with a sentence, when it is saved and when it is started', async () => {
+    test('a worker that can never start is refused with a message, when it is saved and when it is started', async () => {
       const usable = harness.spec('obedient')
       assert.equal(await harness.driver.check(usable.image, usable.args), null)
       const { image, args } = harness.unusable

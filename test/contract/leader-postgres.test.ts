@@ -37,7 +37,7 @@ test('the name of a server can be read from that of its session, however long it
   assert.equal(readName('psql'), null)
 })
 
-test('who does not lead reads and changes nothing', async () => {
+test('a server that is not the leader reads, and changes nothing', async () => {
   const called: string[] = []
   const store = storeOf(
     async name => void called.push(name),

@@ -8,7 +8,7 @@ notifierContract('in-process', async () => {
   return { sender: notifier, receiver: notifier, close: async () => {} }
 })
 
-test('what a listener throws is told to whoever wants to know', async () => {
+test('an error of a listener is reported', async () => {
   const thrown: unknown[] = []
   const notifier = createNotifier({ onError: error => thrown.push(error) })
   const error = new Error('thrown by a test')

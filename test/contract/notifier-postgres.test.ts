@@ -52,7 +52,7 @@ test('what a notifier has sent does not come back to it', { skip }, async () => 
   await Promise.all([one.close(), other.close()])
 })
 
-test('after a lost connection every listener is woken once, and all goes on as before', { skip }, async () => {
+test('after a lost connection every listener is woken once, and notifications continue', { skip }, async () => {
   const problems: unknown[] = []
   const database = await testDatabase()
   const one = createPostgresNotifier({

@@ -72,7 +72,7 @@ export function notifierContract(name: string, open: () => Promise<NotifierHarne
       assert.ok(counter.calls > before)
     })
 
-    test('a listener that was taken back is called no more, also not for what was published before', async () => {
+    test('a removed listener is called no more, also not for earlier notifications', async () => {
       const counter = count('fleet')
       harness.sender.publish('fleet')
       counter.unsubscribe()

@@ -124,7 +124,7 @@ function readingContract(harness: () => WorkerLogsHarness): void {
     assert.deepEqual(after, plain('after')[0])
   })
 
-  test('what is no UTF-8 is shown as far as it can be', async () => {
+  test('bytes that are not UTF-8 are shown as far as possible', async () => {
     assert.deepEqual(await written(Buffer.from([0x61, 0xff, 0x62, 0x0a])), plain('a\ufffdb'))
   })
 

@@ -43,7 +43,7 @@ test('each setting that has a name of the server makes it known, without case, p
   assert.equal(statusOf('evil-lb.example', { lbDomain: 'lb.example' }), 421)
 })
 
-test('who opens the server by the name of its machine gets it, also below the domains of its network', () => {
+test('the name of the machine reaches the server, also below the domains of its network', () => {
   for (const host of ['my-server:8080', 'MY-SERVER', 'my-server.local']) assert.equal(statusOf(host), null, host)
   assert.equal(statusOf('my-server.evil.example'), 421)
   const files: Record<string, string> = {

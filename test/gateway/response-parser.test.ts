@@ -72,7 +72,7 @@ test('a response keeps its length, whatever its Connection field names', () => {
   assert.deepEqual(heads[0]?.headers, ['Content-Length', '2'])
 })
 
-test('what comes after a response is told apart from it', () => {
+test('bytes after a response are not part of it', () => {
   const { rest, done } = read([Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1')])
   assert.deepEqual([rest, done], ['HTTP/1.1', true])
 })

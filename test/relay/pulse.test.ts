@@ -44,7 +44,7 @@ test('a relay that works or waits for a processor has a minute', () => {
   )
 })
 
-test('replacing does not go on and on: each time it takes twice as long, until all was well for long', () => {
+test('replacements back off: each time the wait doubles, until all was well for long', () => {
   const pulse = new Pulse()
   const taken: (number | null)[] = []
   for (let n = 0; n < 6; n += 1) {

@@ -23,7 +23,7 @@ test('all workers of one account together fill no more than three quarters', () 
   assert.ok(shares.take({ token: 'other', owner: 'y' }, 100))
 })
 
-test('what is given back is there again', () => {
+test('returned shares can be used again', () => {
   const shares = new RelayShares(1_000)
   const worker = { token: 'a', owner: 'x' }
   assert.ok(shares.take(worker, 500))

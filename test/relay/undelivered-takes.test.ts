@@ -13,7 +13,7 @@ test('a take whose answer was lost is reported from the moment before it was pas
   assert.deepEqual([takes.isLost('w'), takes.isReporting('w'), takes.beginReport('w')], [false, false, null])
 })
 
-test('what the server was not told is told again', () => {
+test('an unreported take is reported again', () => {
   const takes = new UndeliveredTakes()
   takes.end(takes.begin('w', 1_000), 'lost', 1_200)
   takes.beginReport('w')
@@ -29,7 +29,7 @@ test('nothing is reported of takes that were answered', () => {
   assert.equal(takes.beginReport('w'), null)
 })
 
-test('nothing is reported while another take of the worker is open, whose jobs could be taken for the lost ones', () => {
+test('nothing is reported while another take of the worker is open, whose jobs could be mistaken for the lost ones', () => {
   const takes = new UndeliveredTakes()
   const lost = takes.begin('w', 1_000)
   const open = takes.begin('w', 1_100)

@@ -20,7 +20,7 @@ for (const [name, bodies] of Object.entries({ threads: new BodyThreads(), inline
       assert.equal(reading.submission.ttlMs, 20_000)
     })
 
-    test('what is wrong with a body is said as for a small one', async () => {
+    test('mistakes of a large body are reported as for a small one', async () => {
       assert.deepEqual(await bodies.read('submission', piecesOf('[]')), {
         failures: ['the body must be a JSON object with an "input" object'],
       })

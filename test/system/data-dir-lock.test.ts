@@ -20,7 +20,7 @@ function mine(result: DataDirLock | HeldDataDir): DataDirLock {
   return result as DataDirLock
 }
 
-test('a data directory is one server’s, which others can ask who it is', context => {
+test('a data directory belongs to one server, and others can read which', context => {
   const folder = folderOf(context)
   const lock = mine(lockDataDir(folder))
   assert.deepEqual(lockDataDir(folder), { held: true, by: null })

@@ -48,7 +48,7 @@ test('a redirect is not followed', async t => {
   assert.deepEqual(await createHealthProbes().probe(address, '/ping', 5_000), { status: 302 })
 })
 
-test('where nobody listens, the answer says so', async t => {
+test('a port without a listener is reported', async t => {
   const server = createSocketServer()
   const address = await listening(t, server)
   await new Promise(resolve => server.close(resolve))
@@ -72,7 +72,7 @@ test('a server that accepts and says nothing is given up after the time', async 
   assert.deepEqual(answer, { problem: 'no answer within 0.05 s', refused: false })
 })
 
-test('a body without an end neither delays the answer nor is read for ever', { timeout: 20_000 }, async t => {
+test('a body without an end neither delays the response nor is read without end', { timeout: 20_000 }, async t => {
   let closed = () => {}
   const over = new Promise<void>(resolve => (closed = resolve))
   const address = await answering(t, (_request, response) => {

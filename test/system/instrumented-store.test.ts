@@ -12,7 +12,7 @@ const inMemory = () => openSqliteStore({ file: ':memory:', host: 'inline' })
 
 storeContract('a measured store', async () => openedAnew(instrumentedStore(await inMemory(), systemClock, () => {})))
 
-test('each call is told with its time, and whether the store could not do it', async () => {
+test('each call is reported with its duration, and whether the store was unavailable', async () => {
   let nowMs = 0
   const clock = { ...systemClock, monotonic: () => (nowMs += 5) }
   const told: [string, number, boolean][] = []

@@ -116,7 +116,7 @@ test('several cards, known and unknown, with their driver and CUDA version', asy
   assert.equal(await describeGpus(machine, systemClock, { requireGpu: false }), `GPUs: ${summary}`)
 })
 
-test('the parts of a parted card are GPUs, and a card that is to be parted and is not is told of', async context => {
+test('the instances of a MIG card are GPUs, and a card without instances in MIG mode is reported', async context => {
   const { machine, nvidia } = open(context)
   const isParted = '<mig_mode><current_mig>Enabled</current_mig></mig_mode>'
   nvidia({
@@ -137,7 +137,7 @@ GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-1aaa)`,
   assert.equal(problem, 'GPU 1: MIG is on, and it has no instances')
 })
 
-test('what the tool says of the health of a card is told', async context => {
+test('the health of a card is reported as the tool has it', async context => {
   const { machine, nvidia, events } = open(context)
   const failed = '<remapped_row_failure>Yes</remapped_row_failure>'
   const stuck = '<gpu_recovery_action>Reset</gpu_recovery_action>'
@@ -202,7 +202,7 @@ test('a tool that says that there is no card is no problem', async context => {
   assert.deepEqual((await machine.parts()).problem, null)
 })
 
-test('cards stay for ten minutes while the tool fails, and there were some for ever after', async context => {
+test('cards stay for ten minutes while the tool fails, and are remembered after that', async context => {
   const { machine, nvidia, later, events } = open(context)
   nvidia({ csv: CARD(0, 'NVIDIA L4', 23034) })
   await machine.parts()
@@ -214,7 +214,7 @@ test('cards stay for ten minutes while the tool fails, and there were some for e
   assert.deepEqual([gone.gpus, gone.hadGpus, gone.problem], [[], true, 'nvidia-smi ended with code 255'])
 })
 
-test('rubbish is told as such', async context => {
+test('unreadable output is reported as that', async context => {
   const { machine, nvidia } = open(context)
   nvidia({ csv: '\u0000\u0001<html>Segmentation fault\nERR' })
   const { gpus, problem } = await machine.parts()
@@ -228,7 +228,7 @@ test('a tool that floods is stopped', async context => {
   assert.equal((await machine.parts()).problem, 'nvidia-smi printed too much')
 })
 
-test('a tool that hangs is killed with all that it has started, and nobody waits for it twice', async context => {
+test('a tool that hangs is killed with its children, and is not waited for again', async context => {
   const { folder, machine, nvidia, later } = open(context, { toolMs: 300 })
   nvidia({ csv: CARD(0, 'NVIDIA L4', 23034) })
   await machine.parts()
@@ -261,7 +261,7 @@ test('the variable that CUDA reads limits which cards are given to workers', asy
   }
 })
 
-test('cards of AMD are told by amd-smi, in both of its forms, or by rocm-smi', async context => {
+test('cards of AMD are read from amd-smi, in both of its forms, or from rocm-smi', async context => {
   const card = {
     gpu: 0,
     asic: { market_name: 'AMD Instinct MI300X' },

@@ -107,7 +107,7 @@ test('keys that are given come first, and need no file', () => {
   assert.deepEqual(loadMasterKeys(file, given), [one, two, stored], 'what the file has sealed still opens')
 })
 
-test('a rotation keeps the old key until its end, and goes on where it was interrupted', () => {
+test('a rotation keeps the old key until its end, and continues where it was interrupted', () => {
   const file = join(folder, 'rotated')
   const [old] = loadMasterKeys(file, [])
   const begun = beginRotation(file)
@@ -122,7 +122,7 @@ test('a rotation keeps the old key until its end, and goes on where it was inter
   assert.deepEqual(loadMasterKeys(file, []), [begun[0]])
 })
 
-test('a file that holds no key is refused with a sentence and left as it is', () => {
+test('a file without a key is refused with a message and left as it is', () => {
   const file = join(folder, 'broken')
   writeFileSync(file, 'no key')
   for (const use of [() => loadMasterKeys(file, []), () => beginRotation(file), () => endRotation(file)]) {

@@ -62,7 +62,7 @@ test('what a server that was killed while it cut an output left is removed with 
   }
 })
 
-test('following goes on after somebody else has emptied the file', { timeout: 60_000 }, async () => {
+test('following continues after another program has emptied the file', { timeout: 60_000 }, async () => {
   const { logs, write, close } = await openFiles()
   const worker = 'a' as WorkerId
   const abort = new AbortController()
@@ -91,7 +91,7 @@ async function rest(logs: WorkerLogs, worker: WorkerId, from: number, most = Num
   return lines.slice(0, most)
 }
 
-test('who goes on behind any line gets the next ones, each once, across cuts of the output and restarts of the server', async () => {
+test('a reader that resumes after any line gets the next ones, each once, across cuts of the output and restarts of the server', async () => {
   const worker = 'a' as WorkerId
   const sdk = (n: number) => JSON.stringify({ requestId: 'job', message: `s${n}\nt${n}`, level: 'INFO' })
   const step = fc.oneof(
@@ -153,7 +153,7 @@ test('who goes on behind any line gets the next ones, each once, across cuts of 
   )
 })
 
-test('a line has the time at which it was first seen, or at which its file was last written to while nobody looked', async () => {
+test('a line has the time at which it was first read, or at which its file was last written without a reader', async () => {
   const { folder, logs, restarted, write, close } = await openFiles()
   const worker = 'a' as WorkerId
   try {

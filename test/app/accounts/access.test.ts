@@ -43,7 +43,7 @@ test('a key works until the instant of its expiry', async t => {
   assert.deepEqual(statuses(await everySurface(rig, endpoint, key)), [401, 401, 401, 401])
 })
 
-test('without a key only what is public in GraphQL can be asked', async t => {
+test('without a key only public fields of GraphQL can be queried', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
   const [run, rest, graphql, why] = await everySurface(rig, endpoint, null)
@@ -202,7 +202,7 @@ test('where jobs are limited, an endpoint takes so many calls, and more when it 
   for (let n = 0; n < 5; n += 1) await off.countJobs(caller, endpoint, 'purge-queue')
 })
 
-test('a limited operation is 429 with Retry-After, the others go on, and a call that has ended leaves room', async t => {
+test('an operation over its limit is 429 with Retry-After, others are served, and a finished call frees its place', async t => {
   const rig = await openRig(t, { limitJobs: true })
   const endpoint = await rig.endpoint()
   await rig.clock.advance(10_000 - (rig.clock.now() % 10_000))
@@ -236,7 +236,7 @@ test('while the store is away a key that was valid stays so, for minutes, and no
   await assert.rejects(access.authenticate(KEY), { code: 'unavailable' })
 })
 
-test('a valid key that lacks a right is told of with its account, its id and the right', async t => {
+test('a valid key without a right is reported with its account, its id and the right', async t => {
   const rig = await openRig(t)
   const told: unknown[] = []
   const access = new Access({ ...rig.ports, emit: (name, data) => void told.push([name, data]) }, [])

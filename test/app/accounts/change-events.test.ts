@@ -17,7 +17,7 @@ function changesOf(rig: Rig, by: string): unknown[] {
   return told
 }
 
-test('changes through REST are told once they are made, refused ones and reading are not', async t => {
+test('changes through REST are reported once they are made; refused ones and reads are not', async t => {
   const rig = await openRig(t)
   await rig.addKey(TEXT)
   const { id: keyId } = (await rig.store.keys.findByHash(rig.vault.hash(TEXT)))!
@@ -38,7 +38,7 @@ test('changes through REST are told once they are made, refused ones and reading
   assert.deepEqual(changesOf(rig, keyId), [['rest', 'createNetworkVolume', volume.id]])
 })
 
-test('mutations are told with their name and the id of what they changed', async t => {
+test('mutations are reported with their name and the id of the changed object', async t => {
   const rig = await openRig(t)
   const { id: keyId } = (await rig.store.keys.list(DEFAULT_OWNER))[0]!
   const id = await rig.template()
@@ -53,7 +53,7 @@ test('mutations are told with their name and the id of what they changed', async
   assert.deepEqual(changesOf(rig, keyId), [['graphql', 'deleteEndpoint', endpoint]])
 })
 
-test('of job operations those that change what is there are told, submitting and reading are not', async t => {
+test('job operations that change something are reported; submitting and reading are not', async t => {
   const rig = await openRig(t)
   const { id: keyId } = (await rig.store.keys.list(DEFAULT_OWNER))[0]!
   const endpoint = await rig.endpoint({ workersMax: 0 })

@@ -38,7 +38,7 @@ test('after 20 failed keys in a minute further ones of that address are 429 for 
   assert.equal(fails(GUESSER).status, 429)
 })
 
-test('who fails now and then is never slowed down', async () => {
+test('a few failed keys slow no address down', async () => {
   const { clock, fails } = openFailedKeys()
   for (let minute = 0; minute < 3; minute += 1) {
     assert.equal(fails(GUESSER, 19).status, 401)
@@ -46,7 +46,7 @@ test('who fails now and then is never slowed down', async () => {
   }
 })
 
-test('each failure is told of with its address, reason and number of keys, and several keys of a request are as many guesses', () => {
+test('each failure is reported with its address, reason and number of keys, and several keys of a request count as several guesses', () => {
   const { told, failed, fails } = openFailedKeys()
   assert.equal(failed.refusal('2001:db8::1', new InvalidKeyError('disabled'), 4).status, 401)
   assert.deepEqual(told, [{ address: '2001:db8:0:0::/64', reason: 'disabled', count: 4 }])

@@ -38,7 +38,7 @@ test('a key is shown once, opens what its scope says, and is kept as a hash with
   assert.ok(!rows.includes(key) && !JSON.stringify(rig.events).includes(key))
 })
 
-test('nobody makes a key with more rights, a longer life or fewer limits than the own one has', async t => {
+test('no key can make one with more rights, a longer life or fewer limits than its own', async t => {
   const rig = await openRig(t)
   const { keys } = servicesOf(rig)
   const endsAtMs = rig.clock.now() + 60_000
@@ -204,7 +204,7 @@ test('an endpoint has a key that opens its jobs and nothing else, is in a list o
   assert.equal(await rig.store.keys.findByHash(rig.vault.hash(key!)), null)
 })
 
-test('who may not write the jobs of an endpoint, or has a key that ends, does not get to see the key of the endpoint', async t => {
+test('a key without the right to write jobs of an endpoint, or with an end, is not shown the key of the endpoint', async t => {
   const rig = await openRig(t)
   const { keys, endpoints } = servicesOf(rig)
   const endpoint = await endpoints.find(DEFAULT_OWNER, await rig.endpoint())
@@ -216,7 +216,7 @@ test('who may not write the jobs of an endpoint, or has a key that ends, does no
   }
 })
 
-test('the key of an endpoint is revoked, and nobody makes another but by rotating it', async t => {
+test('the key of an endpoint is revoked, and a new one comes only by rotation', async t => {
   const rig = await openRig(t)
   const { keys, endpoints } = servicesOf(rig)
   const caller = await callerWith(rig)

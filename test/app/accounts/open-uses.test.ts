@@ -91,7 +91,7 @@ test('a key that expires ends what it holds within a second, also where its end 
   assert.deepEqual(other.ended, ['stream unauthorized'])
 })
 
-test('what a caller begins who was checked before the key was revoked ends within a second', async t => {
+test('a call that passed the check before its key was revoked ends within a second', async t => {
   const { rig, uses, hold, ended, keys, operator, caller } = await open(t)
   await keys.remove(operator, caller.keyId)
   hold('stream')
@@ -100,7 +100,7 @@ test('what a caller begins who was checked before the key was revoked ends withi
   assert.equal(uses.keys, 0)
 })
 
-test('what was let go is not ended, and a use that is short reads nothing of the store', async t => {
+test('a released use is not ended, and a short use reads nothing of the store', async t => {
   const { rig, uses, hold, ended, keys, operator, caller } = await open(t)
   const before = rig.calls('keys.find')
   for (let n = 0; n < 100; n += 1) hold('request')()
@@ -124,7 +124,7 @@ test('while the store is away nothing ends, and it is asked again', async t => {
   assert.deepEqual(ended, ['stream unauthorized'])
 })
 
-test('a call that is held for a revoked key is refused, and its job goes on', async t => {
+test('a held call of a revoked key is refused, and its job continues', async t => {
   const { rig, keys, operator, caller } = await open(t)
   const endpoint = await rig.endpoint()
   const held = rig.ask('POST', `/v2/${endpoint}/runsync`, { key: TEXT, body: { input: {} } })

@@ -69,7 +69,7 @@ test('objects and workersMin of an account are limited with a 409, also when man
   assert.equal(raised.status, 409)
 })
 
-test('an operator gives an account limits of its own, which nobody else changes', async t => {
+test('an operator gives an account limits of its own, which no other account changes', async t => {
   const { rig, id, key, make } = await stranger(t, { objects: 0 })
   assert.equal((await make()).status, 409)
   const limits = { objects: null, workers: 0 }

@@ -165,7 +165,7 @@ test('for the keys of another account nothing of this one exists', async t => {
   }
 })
 
-test('of each mutation of GraphQL a key that may only read gets a sentence, and an anonymous caller 401', async t => {
+test('each mutation of GraphQL is refused with a message for a read-only key, and with 401 without a key', async t => {
   const rig = await openRig(t)
   const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })
   const jobs = await rig.addKey('rpa_jobs', { scope: { type: 'restricted', management: 'none', jobs: 'write' } })

@@ -53,7 +53,7 @@ test('webhooks are off private addresses from the moment of a second account, un
   assert.equal(await installation(null, { webhookPrivate: 'off' }).sharing.webhooksPublicOnly(), true)
 })
 
-test('several accounts that are there already are a problem only where workers are not kept apart and nobody accepted that', async () => {
+test('several accounts are a problem only where workers are not isolated and that was not accepted', async () => {
   const another: Account = {
     id: 'user2' as OwnerId,
     name: 'Ada',

@@ -66,7 +66,7 @@ async function refused(
   return assert.fail('it was let in')
 }
 
-test('a key is taken with and without Bearer, from the query and from a subprotocol, and never goes on', async t => {
+test('a key is read with and without Bearer, from the query and from a subprotocol, and is never forwarded', async t => {
   const { gate, id } = await openGate(t)
   const more = ['X-More', 'y'] as const
   const forms: readonly Coming[] = [
@@ -97,7 +97,7 @@ test('the rest of the query stays byte for byte', async t => {
   for (const [path, expected] of paths) assert.equal((await admitted(gate, id, { path, headers: [] })).path, expected)
 })
 
-test('an Authorization that is not ours goes on where the key came in another way', async t => {
+test('an Authorization header that holds no key of ours is forwarded where the key came in another way', async t => {
   const { gate, id } = await openGate(t)
   const own = ['Authorization', 'Bearer of-the-application'] as const
   const call = await admitted(gate, id, { path: `/?api_key=${KEY}`, headers: [own] })
@@ -118,7 +118,7 @@ test('the address of the page that a browser names has no key in it either', asy
   assert.equal((await refused(gate, id, { headers: [referer] }))[0], 401, 'it lets nobody in')
 })
 
-test('of the subprotocols the others go on, and where there was no other the answer names the one with the key', async t => {
+test('other subprotocols are forwarded, and where there was none the response names the one with the key', async t => {
   const { gate, id } = await openGate(t)
   const ours = `runyard.key.${KEY}`
   const both = await admitted(gate, id, { headers: [['Sec-WebSocket-Protocol', `chat, ${ours},v2`]] })
@@ -134,7 +134,7 @@ test('of the subprotocols the others go on, and where there was no other the ans
   assert.deepEqual([alone.rawHeaders, alone.subprotocol], [[], ours])
 })
 
-test('who was let in a moment ago waits for nothing, and is refused from the moment on at which the key is', async t => {
+test('a key that was just checked needs no wait, and is refused from the moment of its revocation', async t => {
   const { rig, id } = await openGate(t)
   const { access, keys } = servicesOf(rig)
   const gate = new GatewayAdmission(rig.ports, access, CLOSED)
@@ -200,7 +200,7 @@ test('a request with more texts than can be keys is refused before any of them i
   assert.deepEqual(await refused(gate, id, { path }), [400, 'a request has at most 4 keys'])
 })
 
-test('an endpoint that was opened needs no key, by its id or its name, and the token of the application goes on', async t => {
+test('a public endpoint needs no key, by its id or its name, and the token of the application is forwarded', async t => {
   const own = ['Authorization', 'Bearer of-the-application'] as const
   const { rig, id } = await openGate(t)
   const named = await balanced(rig, { name: 'chat' })
@@ -218,7 +218,7 @@ test('an endpoint that was opened needs no key, by its id or its name, and the t
   assert.equal((await refused(gate, await rig.endpoint({ name: 'chat' }), { headers: [] }))[0], 400)
 })
 
-test('another account cannot open an endpoint of its own by its name', async t => {
+test('another account cannot make its own endpoint public by this name', async t => {
   const { gate, rig, id } = await openGate(t, { open: ['chat'] })
   await rig.change(id, { name: 'chat', type: 'LB' })
   assert.equal((await admitted(gate, id, { headers: [] })).endpointId, id)
@@ -234,7 +234,7 @@ const ASKS = [
   ['Access-Control-Request-Headers', 'authorization, x-own'],
 ] as const
 
-test('a browser asks before it sends a key, and is told to go on; the rest is up to the application', async t => {
+test('a preflight request for the key header is allowed; all others go to the application', async t => {
   const { gate, id } = await openGate(t)
   const { headers } = (await gate.admit(arriving(id, { method: 'OPTIONS', headers: ASKS }))) as Preflight
   assert.deepEqual(headers, {
@@ -251,7 +251,7 @@ test('a browser asks before it sends a key, and is told to go on; the rest is up
   assert.deepEqual((await admitted(gate, id, { method: 'OPTIONS', headers: ASKS, path })).rawHeaders, ASKS.flat())
 })
 
-test('a browser may go on to what will be refused, since a page gets to read that of the request alone', async t => {
+test('a preflight for a request that will be refused is allowed, so that the page can read the refusal', async t => {
   const { gate, rig, id } = await openGate(t, { open: ['nobody'] })
   const asks = async (of: EndpointId, key: string) => {
     const coming = { method: 'OPTIONS', headers: ASKS, path: `/?api_key=${key}` }
@@ -262,7 +262,7 @@ test('a browser may go on to what will be refused, since a page gets to read tha
   assert.ok(await asks(await rig.endpoint({ name: 'queue' }), KEY), 'one with a queue')
 })
 
-test('a browser is not told to go on while nobody knows whether the application is to be asked', async t => {
+test('a preflight is not allowed while it is unknown whether the application must answer it', async t => {
   const { gate, rig, id } = await openGate(t, { open: ['open'] })
   rig.store.endpoints.find = () => Promise.reject(new AppError('unavailable', 'the store is away'))
   for (const path of ['/', `/?api_key=${KEY}`]) {
@@ -289,7 +289,7 @@ test('only a GET or HEAD of the health path is for the health port', async t => 
   assert.equal((await admitted(gate, usual, { path: '/ping' })).toHealth, true)
 })
 
-test('what a client says about itself is dropped, and believed of proxies that are trusted', async t => {
+test('forwarded headers of clients are removed, and those of trusted proxies are kept', async t => {
   const said = [
     ['X-Forwarded-For', '6.6.6.6, 198.51.100.4, 10.0.0.2'],
     ['X-Forwarded-Proto', 'https'],
@@ -322,7 +322,7 @@ test('what a client says about itself is dropped, and believed of proxies that a
   assert.deepEqual([v6.client, v6.prefix], ['2001:db8::1, fd00::9', null])
 })
 
-test('a change of an endpoint counts from the next request on, and its end too', async t => {
+test('a change of an endpoint, or its deletion, applies from the next request', async t => {
   const { gate, rig, id } = await openGate(t)
   const env = [{ key: 'HEALTH_CHECK_PATH', value: '/up' }]
   assert.equal((await admitted(gate, id, { path: '/up' })).toHealth, false)
@@ -334,7 +334,7 @@ test('a change of an endpoint counts from the next request on, and its end too',
   assert.equal((await refused(gate, id))[0], 404)
 })
 
-test('the path of the health check may come from a secret, and a new value counts from the next request on', async t => {
+test('the path of the health check may come from a secret, and a new value applies from the next request', async t => {
   const { gate, rig, id } = await openGate(t)
   const secret = (await rig.ask('POST', '/v2/account/secrets', { body: { name: 'path', value: '/up?t=1' } })).json
   const toHealth = async (path: string) => (await admitted(gate, id, { path })).toHealth
@@ -345,7 +345,7 @@ test('the path of the health check may come from a secret, and a new value count
   assert.deepEqual([await toHealth('/up'), await toHealth('/other')], [false, true])
 })
 
-test('a change is seen within seconds even when no notification comes', async t => {
+test('a change applies within seconds even without a notification', async t => {
   const { gate, rig, id } = await openGate(t)
   await admitted(gate, id)
   rig.loses = () => true
@@ -354,7 +354,7 @@ test('a change is seen within seconds even when no notification comes', async t 
   assert.equal((await refused(gate, id))[0], 400)
 })
 
-test('a known endpoint and a known key need no store', async t => {
+test('a known endpoint and a known key need no read of the store', async t => {
   const { gate, rig, id } = await openGate(t)
   await admitted(gate, id)
   const before = [rig.calls('endpoints.find'), rig.calls('keys.findByHash')]
@@ -362,7 +362,7 @@ test('a known endpoint and a known key need no store', async t => {
   assert.deepEqual([rig.calls('endpoints.find'), rig.calls('keys.findByHash')], before)
 })
 
-test('while the store is away, requests with known keys go on to known endpoints, for minutes', async t => {
+test('while the store is unavailable, requests with known keys reach known endpoints for minutes', async t => {
   const { gate, rig, id } = await openGate(t)
   await admitted(gate, id)
   const away = () => {

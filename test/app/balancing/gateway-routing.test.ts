@@ -37,7 +37,7 @@ test("the server's own hosts are never endpoints", () => {
   assert.deepEqual(routeOf('api.lb.example', '/lb/e1/a'), ['e1', '/lb/e1', '/a'])
 })
 
-test('an endpoint is the segment behind /lb/, and all that follows is its path byte for byte', () => {
+test('an endpoint is the segment after /lb/, and all that follows is its path byte for byte', () => {
   const cases: readonly [string, string][] = [
     ['/lb/e1', '/'],
     ['/lb/e1/', '/'],
@@ -50,7 +50,7 @@ test('an endpoint is the segment behind /lb/, and all that follows is its path b
   }
 })
 
-test('a host wins over the path, and the authority of an absolute target over the host', () => {
+test('a host takes precedence over the path, and the authority of an absolute target over the host', () => {
   assert.deepEqual(routeOf('e1.localhost', '/lb/e2/a'), ['e1', null, '/lb/e2/a'])
   assert.deepEqual(routeOf('e1.localhost', 'http://e2.localhost:8080/a?b'), ['e2', null, '/a?b'])
   assert.deepEqual(routeOf('e1.localhost', 'HTTP://127.0.0.1/lb/e2/a'), ['e2', '/lb/e2', '/a'])

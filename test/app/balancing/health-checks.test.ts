@@ -18,7 +18,7 @@ async function statusOf(rig: Rig, id: EndpointId, worker: WorkerId) {
 
 const why = async (rig: Rig, id: EndpointId) => (await rig.ask('GET', `/v2/${id}/explain`)).json
 
-test('an unhealthy worker leaves the rotation, is shown with the reason, and comes back after one success', async t => {
+test('an unhealthy worker gets no requests, shows the reason, and gets requests again after one success', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMin: 2, workersMax: 2 })
   await rig.clock.advance(500)
@@ -50,7 +50,7 @@ test('an unhealthy worker leaves the rotation, is shown with the reason, and com
   )
 })
 
-test('single failures take nobody out', async t => {
+test('a single failed health check changes nothing', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMin: 1, workersMax: 1 })
   await rig.clock.advance(500)
@@ -66,7 +66,7 @@ test('single failures take nobody out', async t => {
   assert.equal(gateway.fewestReady.get(id), 1)
 })
 
-test('another worker is started beside an unhealthy one, which is ended after a minute', async t => {
+test('an unhealthy worker is replaced at once, and ended after a minute', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMin: 1, workersMax: 3 })
   await rig.clock.advance(500)
@@ -86,7 +86,7 @@ test('another worker is started beside an unhealthy one, which is ended after a 
   )
 })
 
-test('an unhealthy worker with requests in flight is given longer: it may do one thing at a time', async t => {
+test('an unhealthy worker with requests in flight is ended later, since it may handle one request at a time', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMin: 1, workersMax: 1 })
   await rig.clock.advance(500)
@@ -184,7 +184,7 @@ test('a model that takes longer to load has the time that RUNPOD_INIT_TIMEOUT sa
   assert.ok(rig.fleet.killed.has(worker))
 })
 
-test('the start of an image that takes long to download is not counted', async t => {
+test('the download time of an image does not count as start time', async t => {
   let begin = () => {}
   const { rig, gateway } = await openBalancedRig(t, { onStart: () => new Promise<void>(resolve => (begin = resolve)) })
   rig.probes.usual = REFUSED
@@ -249,7 +249,7 @@ test('health checks of hundreds of workers that hang do not hold up the others',
   assert.deepEqual(gateway.ready(id), [rig.worker(-1).id])
 })
 
-test('everything that workers and their numbers are asked for says the same of requests', async t => {
+test('all views of workers and counts agree about requests', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMin: 2, workersMax: 2, scalerValue: 1 })
   await rig.clock.advance(500)
@@ -269,7 +269,7 @@ test('everything that workers and their numbers are asked for says the same of r
   assert.equal(top.summary.running, 1)
 })
 
-test('looking at the health of an endpoint wakes nothing', async t => {
+test('reading the health of an endpoint starts no worker', async t => {
   const { rig } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig)
   await rig.health(id)

@@ -65,7 +65,7 @@ async function openLooks(t: TestContext) {
   return { rig, id, balancing, told, begin, remove, becomes }
 }
 
-test('a look that began before the endpoint was deleted tells nothing of it once it is forgotten', async t => {
+test('a refresh that began before its endpoint was deleted reports nothing of it afterwards', async t => {
   const { rig, balancing, told, begin, remove, id } = await openLooks(t)
   await balancing.refresh(id)
   const early = await begin()
@@ -80,7 +80,7 @@ test('a look that began before the endpoint was deleted tells nothing of it once
   assert.deepEqual(told, ['keep 1', 'forget'])
 })
 
-test('a look that was the first one, too', async t => {
+test('so does the first refresh', async t => {
   const { balancing, told, begin, remove, id } = await openLooks(t)
   const early = await begin()
   await remove()
@@ -89,7 +89,7 @@ test('a look that was the first one, too', async t => {
   assert.deepEqual([told, balancing.workers()], [[], []])
 })
 
-test('one that became a queue, and a load balancer again, is told of as it is', async t => {
+test('an endpoint that became a queue, and a load balancer again, is reported as it is', async t => {
   const { balancing, told, begin, becomes, id } = await openLooks(t)
   const balanced = await begin()
   await becomes('QB')
@@ -107,7 +107,7 @@ test('one that became a queue, and a load balancer again, is told of as it is', 
   )
 })
 
-test('of two looks the one that began later is told last, and its settings stay', async t => {
+test('of two refreshes the one that began later is reported last, and its settings stay', async t => {
   const { rig, balancing, told, begin, id } = await openLooks(t)
   const early = await begin()
   await rig.change(id, { env: [{ key: 'RUNYARD_MAX_CONCURRENCY', value: '3' }] })

@@ -8,7 +8,7 @@ import type { Ports } from '../../../src/ports/ports.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { openRig } from '../../support/rig.ts'
 
-test('the first request that waits starts a worker at once, and the worker is ready when it says that it is well', async t => {
+test('the first request in the queue starts a worker at once, which is ready when its health check succeeds', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   rig.probes.usual = REFUSED
   const id = await balancedEndpoint(rig, { template: { env: [{ key: 'PORT', value: '8000' }] } })
@@ -31,7 +31,7 @@ test('the first request that waits starts a worker at once, and the worker is re
   assert.equal(rig.fleet.started.length, 1)
 })
 
-test('a worker that serves knows who it is, and gets neither addresses for jobs nor a key', async t => {
+test('a load-balancing worker gets its id, and neither job addresses nor a key', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig)
   gateway.wait(id, 1)
@@ -46,7 +46,7 @@ test('a worker that serves knows who it is, and gets neither addresses for jobs 
   )
 })
 
-test('there are as many workers as the requests in flight and in line need, within max', async t => {
+test('there are as many workers as requests in flight and in the queue need, within max', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMax: 3 })
   gateway.wait(id, 3)
@@ -149,7 +149,7 @@ test('a worker drains for five and a half minutes at most', async t => {
   assert.ok(rig.fleet.terminated.has(worker))
 })
 
-test('an endpoint whose max is 0 is paused: its workers finish and end, and the gateway is told', async t => {
+test('an endpoint whose max is 0 is paused: its workers finish and end, and the gateway is notified', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig)
   gateway.wait(id, 1)
@@ -214,7 +214,7 @@ test('the request that a deleted endpoint has in flight is finished before its w
   assert.deepEqual(rig.fleet.running(), [])
 })
 
-test('the request that is in flight as an endpoint becomes one with a queue is finished, too', async t => {
+test('a request in flight while its endpoint becomes a queue endpoint is finished too', async t => {
   const { rig, endpointId, reservation } = await openWithRequest(t)
   await rig.change(endpointId, { type: 'QB', scalerType: 'QUEUE_DELAY', workersMin: 0 })
   await rig.clock.advance(20_000)
@@ -241,7 +241,7 @@ test('a server that stops lets workers finish their requests, for as long as it 
   await stopped
 })
 
-test('workers that a restarted server adopts are asked before they get requests, and none is started anew', async t => {
+test('workers that a restarted server adopts get requests after a health check, and none is started anew', async t => {
   const opened = await openBalancedRig(t)
   const { rig } = opened
   const id = await balancedEndpoint(rig, { workersMin: 2 })
@@ -259,7 +259,7 @@ test('workers that a restarted server adopts are asked before they get requests,
   assert.deepEqual(rig.fleet.running(), ids)
 })
 
-test('a worker that has ended is started again under its id for a request that insists on it', async t => {
+test('a worker that has ended is started again under its id for a request with strict affinity to it', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMax: 2 })
   gateway.wait(id, 1)

@@ -128,7 +128,7 @@ test('a change that ends the back-off lets requests wait again at once', async t
   assert.deepEqual(await refused(rig, id), [])
 })
 
-test('an image that is not there is found out once, and one whose registry is not reached is tried again', async t => {
+test('a missing image fails once, and an unreachable registry is tried again', async t => {
   let cause = 'manifest for a/b:1 not found'
   const onStart = () => Promise.reject(new WorkerStartError({ kind: 'engine_refused', said: cause }))
   const rig = await openRig(t, { onStart })
@@ -145,7 +145,7 @@ test('an image that is not there is found out once, and one whose registry is no
 
 const ENGINE_AWAY = { kind: 'engine_away', how: 'unresponsive', address: null, said: 'no answer within 10 s' } as const
 
-test('an engine that is away may be back in a moment, and requests wait for that', async t => {
+test('requests wait for an engine that is unavailable, since it may come back', async t => {
   const rig = await openRig(t, { check: () => ENGINE_AWAY })
   const id = await balancedEndpoint(rig)
   assert.deepEqual(await refused(rig, id), [])
@@ -166,7 +166,7 @@ test('requests for GPUs that the machine does not have are refused, and those fo
   reservation.release('answered')
 })
 
-test('a worker that serves goes on to do so while no other one can start', async t => {
+test('a worker keeps serving while no other one can start', async t => {
   const rig = await openRig(t)
   const id = await balancedEndpoint(rig, { scalerValue: 1, workersMax: 3 })
   const first = await served(rig, id)
@@ -177,7 +177,7 @@ test('a worker that serves goes on to do so while no other one can start', async
   for (const one of [first, second]) one.release('answered')
 })
 
-test('a request that insists on a worker that has ended gets it back under its id', async t => {
+test('a request with strict affinity to a worker that has ended gets it back under its id', async t => {
   const rig = await openRig(t)
   const id = await balancedEndpoint(rig, { idleTimeout: 5 })
   const first = await served(rig, id)
@@ -191,7 +191,7 @@ test('a request that insists on a worker that has ended gets it back under its i
   assert.deepEqual(rig.fleet.running(), [])
 })
 
-test('a request that insists on a worker of another endpoint, or of none, is refused', async t => {
+test('a request with strict affinity to a worker of another endpoint, or to none, is refused', async t => {
   const rig = await openRig(t)
   const id = await balancedEndpoint(rig, { idleTimeout: 1 })
   const other = await balancedEndpoint(rig, { idleTimeout: 1 })
@@ -204,7 +204,7 @@ test('a request that insists on a worker of another endpoint, or of none, is ref
   assert.deepEqual(rig.fleet.running(), [])
 })
 
-test('requests in flight at an endpoint that is deleted may end, and keep their worker until then', async t => {
+test('requests in flight at a deleted endpoint are finished, and keep their worker until then', async t => {
   const rig = await openRig(t)
   const id = await balancedEndpoint(rig)
   const busy = await served(rig, id)

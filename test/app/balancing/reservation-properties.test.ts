@@ -6,7 +6,7 @@ import type { WorkerId } from '../../../src/core/ids.ts'
 import type { TargetState } from '../../../src/core/workers/socket-address.ts'
 import type { RequestOutcome } from '../../../src/gateway/queue/reservation.ts'
 import { randomSeed } from '../../support/random-seed.ts'
-import { type Asked, aTarget, LinesRig } from '../../support/request-queues.ts'
+import { type Asked, aTarget, RequestQueuesRig } from '../../support/request-queues.ts'
 
 const NAMES = ['a', 'b', 'c'] as const
 type Name = (typeof NAMES)[number]
@@ -50,7 +50,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
 
 /** One run of steps, with what is known from outside. */
 class Run {
-  readonly rig = new LinesRig({ limits: { perEndpoint: 20 } })
+  readonly rig = new RequestQueuesRig({ limits: { perEndpoint: 20 } })
   readonly max: number | null
   readonly asked: { readonly asked: Asked; readonly named: Name | null; readonly plain: boolean; over: boolean }[] = []
   states = new Map<string, TargetState>()
@@ -112,7 +112,7 @@ class Run {
 
   #checkWaiting(): void {
     const waiting = this.asked.filter(({ asked }) => asked.reservation === null && asked.error === null)
-    assert.equal(this.rig.lines.waiting, waiting.length)
+    assert.equal(this.rig.queues.waiting, waiting.length)
     assert.ok(waiting.length <= 20)
     const counts = new Map<string, number>()
     for (const { asked, over } of this.asked) {
@@ -148,7 +148,7 @@ test('requests go only to ready workers below their limit, wait only while they 
         run.asked.filter(({ asked }) => asked.reservation === null && asked.error === null),
         [],
       )
-      assert.equal(run.rig.lines.waiting, 0)
+      assert.equal(run.rig.queues.waiting, 0)
     },
   )
   await fc.assert(property, { seed: randomSeed, numRuns: 150 })

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import { type Asked, aTarget, ENDPOINT, LinesRig, refusalOf } from '../../support/request-queues.ts'
+import { type Asked, aTarget, ENDPOINT, RequestQueuesRig, refusalOf } from '../../support/request-queues.ts'
 
 const many = <Value>(count: number, make: (n: number) => Value) => Array.from({ length: count }, (_, n) => make(n))
 const NO_WORKERS = { status: 400, message: 'no workers available', retries: true }
 const GONE = { status: 404, message: 'affinity_worker_gone', retries: false }
 
 test('two hundred requests at once from zero are all served in their order as soon as a worker is ready', async () => {
-  const rig = new LinesRig()
+  const rig = new RequestQueuesRig()
   await rig.keep({})
   const asked = many(200, n => rig.ask({ name: String(n) }))
   assert.ok((await rig.told()) > 0)
-  const load = rig.lines.load(ENDPOINT)
+  const load = rig.queues.load(ENDPOINT)
   assert.deepEqual([load.waiting, load.waitingSinceMs], [200, rig.clock.now()])
   await rig.keep({}, aTarget('a', { state: 'starting', servedAt: null }))
   await rig.clock.advance(30_000)
@@ -24,20 +24,20 @@ test('two hundred requests at once from zero are all served in their order as so
   )
   assert.ok(asked.every(({ reservation }) => reservation?.waitedMs === 30_000))
   assert.deepEqual(rig.inFlight, { a: 200 })
-  assert.equal(rig.lines.load(ENDPOINT).waiting, 0)
+  assert.equal(rig.queues.load(ENDPOINT).waiting, 0)
 })
 
-test('requests may come before anything was told of their endpoint', async () => {
-  const rig = new LinesRig()
+test('requests may arrive before their endpoint is known', async () => {
+  const rig = new RequestQueuesRig()
   const [any, named] = [rig.ask(), rig.insist('a')]
   await rig.clock.settle()
-  assert.equal(rig.lines.load(ENDPOINT).waiting, 1)
+  assert.equal(rig.queues.load(ENDPOINT).waiting, 1)
   await rig.keep({}, aTarget('a'))
   assert.ok(any.reservation !== null && named.reservation !== null)
 })
 
 test('under a hard limit each place that becomes free goes to whoever waits longest', async () => {
-  const rig = new LinesRig()
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 2 }, aTarget('a'), aTarget('b'))
   const asked = many(8, n => rig.ask({ name: String(n) }))
   await rig.clock.settle()
@@ -57,8 +57,8 @@ test('under a hard limit each place that becomes free goes to whoever waits long
   assert.ok(late.reservation !== null)
 })
 
-test('nobody who comes passes those who wait, and a limit that is raised lets them go on', async () => {
-  const rig = new LinesRig()
+test('new requests never overtake queued ones, and a raised limit dispatches those', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   const asked = many(4, n => rig.ask({ name: String(n) }))
   asked[1]!.abort()
@@ -68,15 +68,15 @@ test('nobody who comes passes those who wait, and a limit that is raised lets th
   assert.deepEqual(rig.served, ['0', '2', '3'])
 })
 
-test('a client that goes leaves the line, and takes nobody with it', async () => {
-  const rig = new LinesRig()
+test('a client that disconnects leaves the queue, and no other request is affected', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   const asked = many(4, n => rig.ask({ name: String(n) }))
   await rig.clock.settle()
   asked[1]!.abort()
   await rig.clock.settle()
   assert.equal((asked[1]!.error as Error).message, 'gone')
-  assert.equal(rig.lines.load(ENDPOINT).waiting, 2)
+  assert.equal(rig.queues.load(ENDPOINT).waiting, 2)
   asked[0]!.reservation!.release('answered')
   await rig.clock.settle()
   assert.deepEqual(rig.served, ['0', '2'])
@@ -87,8 +87,8 @@ test('a client that goes leaves the line, and takes nobody with it', async () =>
   assert.deepEqual(rig.inFlight, { a: 1 }, 'what is in flight ends with its release')
 })
 
-test('the line of an endpoint is bounded, and so are all lines together', async () => {
-  const rig = new LinesRig({ limits: { perEndpoint: 3, inAll: 5 } })
+test('the queue of an endpoint is bounded, and so are all queues together', async () => {
+  const rig = new RequestQueuesRig({ limits: { perEndpoint: 3, inAll: 5 } })
   const asked = many(4, () => rig.ask())
   const other = many(3, () => rig.ask({ endpointId: 'other' as EndpointId }))
   await rig.clock.settle()
@@ -99,16 +99,16 @@ test('the line of an endpoint is bounded, and so are all lines together', async 
     message: 'too many requests are waiting on this server',
     retries: true,
   })
-  assert.equal(rig.lines.waiting, 5)
+  assert.equal(rig.queues.waiting, 5)
   for (const { abort } of [...asked, ...other]) abort()
-  assert.equal(rig.lines.waiting, 0)
+  assert.equal(rig.queues.waiting, 0)
   const again = rig.ask()
   await rig.keep({}, aTarget('a'))
   assert.ok(again.reservation !== null)
 })
 
-test('who has waited for two minutes is told that no workers are available', async () => {
-  const rig = new LinesRig()
+test('a request that waits for two minutes is answered that no workers are available', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({})
   const first = rig.ask()
   await rig.clock.advance(60_000)
@@ -122,8 +122,8 @@ test('who has waited for two minutes is told that no workers are available', asy
   assert.deepEqual(refusalOf(second), NO_WORKERS)
 })
 
-test('a request that may not wait is refused at once where it would have to', async () => {
-  const rig = new LinesRig()
+test('a request that may not wait is refused at once if it would have to', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   const asked = many(2, () => rig.ask({ maxWaitMs: 0 }))
   await rig.clock.settle()
@@ -131,8 +131,8 @@ test('a request that may not wait is refused at once where it would have to', as
   assert.deepEqual(refusalOf(asked[1]!), NO_WORKERS)
 })
 
-test('a request that cannot make it is refused at once, with the time when it may', async () => {
-  const rig = new LinesRig()
+test('a request that cannot be served in time is refused at once, with the time to retry', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   const asked: Asked[] = many(60, () => rig.ask())
   for (let n = 0; n < 20; n += 1) {
@@ -153,8 +153,8 @@ test('a request that cannot make it is refused at once, with the time when it ma
   assert.equal(hopeful.error, null, 'with one more worker it goes faster, and nobody knows how much')
 })
 
-test('a paused endpoint refuses all who wait, and all who come, at once', async () => {
-  const rig = new LinesRig()
+test('a paused endpoint refuses queued and new requests at once', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({})
   const asked = [rig.ask(), rig.insist('a', 'strict-resume')]
   await rig.keep({ paused: true }, aTarget('b'))
@@ -163,32 +163,32 @@ test('a paused endpoint refuses all who wait, and all who come, at once', async 
   assert.deepEqual(refusalOf(asked[0]!), NO_WORKERS)
   assert.deepEqual(refusalOf(asked[2]!), NO_WORKERS)
   assert.deepEqual(refusalOf(asked[3]!), NO_WORKERS)
-  assert.equal(rig.lines.waiting, 0)
+  assert.equal(rig.queues.waiting, 0)
 })
 
-test('who waits for an endpoint that goes is refused, and what is in flight may end', async () => {
-  const rig = new LinesRig()
+test('requests queued for a deleted endpoint are refused, and those in flight are finished', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   const [claimed, waits] = [await rig.claim(), rig.ask()]
-  rig.lines.forget(ENDPOINT)
+  rig.queues.forget(ENDPOINT)
   await rig.clock.settle()
   assert.deepEqual(refusalOf(waits), { status: 404, message: 'endpoint endpoint not found', retries: false })
   assert.deepEqual(rig.inFlight, { a: 1 }, 'who ends its workers has to know')
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   assert.deepEqual(rig.inFlight, { a: 1 }, 'it may come back, with what is in flight')
-  rig.lines.forget(ENDPOINT)
+  rig.queues.forget(ENDPOINT)
   claimed.release('answered')
   assert.deepEqual(rig.inFlight, {})
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   assert.deepEqual(rig.inFlight, { a: 0 })
 })
 
-test('a server that stops refuses who waits and who comes, and lets go on what is in flight', async () => {
-  const rig = new LinesRig()
+test('a server that stops refuses queued and new requests, and finishes those in flight', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'))
   const claimed = await rig.claim()
   const asked = [rig.ask(), rig.insist('a')]
-  rig.lines.close()
+  rig.queues.close()
   asked.push(rig.ask())
   await rig.clock.settle()
   for (const one of asked) {
@@ -199,8 +199,8 @@ test('a server that stops refuses who waits and who comes, and lets go on what i
   assert.deepEqual(rig.inFlight, { a: 0 })
 })
 
-test('a worker that drains gets nothing new, keeps what it has, and it is told when it has nothing more', async () => {
-  const rig = new LinesRig()
+test('a worker that drains gets no new requests, keeps its own, and its last end is reported', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({}, aTarget('a'), aTarget('b'))
   const claims = many(4, () => rig.claim())
   for (const claim of claims) await claim
@@ -217,9 +217,9 @@ test('a worker that drains gets nothing new, keeps what it has, and it is told w
   assert.deepEqual(rig.inFlight, { a: 0, b: 5 })
 })
 
-test('a worker is idle since the end of its last request, and before its first since it is ready', async () => {
-  const rig = new LinesRig()
-  const idleSince = () => rig.lines.load(ENDPOINT).workers[0]!.idleSinceMs
+test('a worker is idle since the end of its last request, or since it is ready if it had none', async () => {
+  const rig = new RequestQueuesRig()
+  const idleSince = () => rig.queues.load(ENDPOINT).workers[0]!.idleSinceMs
   await rig.keep({}, aTarget('a', { state: 'starting' }))
   await rig.clock.advance(5_000)
   await rig.keep({}, aTarget('a'))
@@ -244,8 +244,8 @@ test('a worker is idle since the end of its last request, and before its first s
   assert.equal(idleSince(), rig.clock.now(), 'a worker that somebody waits for by name is not idle')
 })
 
-test('it is told at once when a worker has more than it should, or has nothing to do, and not for each request', async () => {
-  const rig = new LinesRig()
+test('a worker above its limit, or without requests, is reported at once, and not for each request', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ requestCount: 2 }, aTarget('a'))
   const claims = [await rig.claim(), await rig.claim()]
   assert.equal(await rig.told(), 0)
@@ -267,12 +267,12 @@ test('it is told at once when a worker has more than it should, or has nothing t
   assert.ok((await rig.told()) <= 1)
 })
 
-test('strict affinity waits for its worker and for nobody else, and nobody else waits for it', async () => {
-  const rig = new LinesRig()
+test('a request with strict affinity waits for its worker only, and delays no other request', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'), aTarget('b'))
   const ofA = await rig.claim({ affinity: { kind: 'strict', workerId: aTarget('a').workerId } })
   const strict = [rig.insist('a', 'strict', 's1'), rig.insist('a', 'strict', 's2')]
-  assert.deepEqual(rig.lines.load(ENDPOINT).waiting, 0, 'other workers do not help those')
+  assert.deepEqual(rig.queues.load(ENDPOINT).waiting, 0, 'other workers do not help those')
   const ofB = await rig.claim()
   assert.equal(ofB.workerId, 'b')
   const any = rig.ask({ name: 'any' })
@@ -291,8 +291,8 @@ test('strict affinity waits for its worker and for nobody else, and nobody else 
   assert.equal(later.reservation?.workerId, 'a')
 })
 
-test('strict affinity waits while its worker starts, five minutes at most, and is told when it is gone', async () => {
-  const rig = new LinesRig()
+test('a request with strict affinity waits while its worker starts, five minutes at most, and is refused when the worker is gone', async () => {
+  const rig = new RequestQueuesRig()
   const starting = aTarget('a', { state: 'starting' })
   await rig.keep({}, starting, aTarget('b'))
   const [patient, unknown] = [rig.insist('a'), rig.insist('nobody')]
@@ -312,8 +312,8 @@ test('strict affinity waits while its worker starts, five minutes at most, and i
   assert.deepEqual(refusalOf(next), GONE)
 })
 
-test('soft affinity takes its worker as long as it can', async () => {
-  const rig = new LinesRig()
+test('a request with soft affinity goes to its worker while that has room', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 2 }, aTarget('a'), aTarget('b'))
   const soft = { affinity: { kind: 'soft', workerId: aTarget('b').workerId } } as const
   const workers: string[] = []
@@ -326,50 +326,50 @@ test('soft affinity takes its worker as long as it can', async () => {
 test('strict-resume has a worker that has ended started again, and waits for it', async () => {
   const asked: string[] = []
   const canResume = async (_: EndpointId, worker: string) => asked.push(worker) > 0 && worker !== 'foreign'
-  const rig = new LinesRig({ canResume })
+  const rig = new RequestQueuesRig({ canResume })
   await rig.keep({}, aTarget('b'))
   const [first, second, foreign] = ['a', 'a', 'foreign'].map(name => rig.insist(name, 'strict-resume'))
   assert.ok((await rig.told()) > 0)
   assert.deepEqual(refusalOf(foreign!), GONE)
-  assert.deepEqual(rig.lines.load(ENDPOINT).resumed, ['a'])
+  assert.deepEqual(rig.queues.load(ENDPOINT).resumed, ['a'])
   assert.deepEqual(asked, ['a', 'foreign'])
   await rig.keep({}, aTarget('b'), aTarget('a', { state: 'starting' }))
-  assert.deepEqual(rig.lines.load(ENDPOINT).resumed, [])
+  assert.deepEqual(rig.queues.load(ENDPOINT).resumed, [])
   await rig.keep({}, aTarget('b'), aTarget('a'))
   assert.deepEqual([first!.reservation?.workerId, second!.reservation?.workerId], ['a', 'a'])
 })
 
 test('strict-resume waits for a worker that is about to end to be started again, and no longer than anybody else', async () => {
-  const rig = new LinesRig({ canResume: async () => true })
+  const rig = new RequestQueuesRig({ canResume: async () => true })
   await rig.keep({}, aTarget('a', { state: 'draining' }))
   const waits = rig.insist('a', 'strict-resume')
   await rig.clock.settle()
-  assert.deepEqual(rig.lines.load(ENDPOINT).resumed, [])
+  assert.deepEqual(rig.queues.load(ENDPOINT).resumed, [])
   await rig.keep({})
-  assert.deepEqual(rig.lines.load(ENDPOINT).resumed, ['a'])
+  assert.deepEqual(rig.queues.load(ENDPOINT).resumed, ['a'])
   await rig.keep({}, aTarget('a', { state: 'starting' }))
   await rig.keep({})
-  assert.deepEqual(rig.lines.load(ENDPOINT).resumed, ['a'], 'it has ended again')
+  assert.deepEqual(rig.queues.load(ENDPOINT).resumed, ['a'], 'it has ended again')
   await rig.clock.advance(300_000)
   assert.deepEqual(refusalOf(waits), { status: 400, message: 'worker_timeout', retries: true })
-  assert.deepEqual(rig.lines.load(ENDPOINT).resumed, [])
+  assert.deepEqual(rig.queues.load(ENDPOINT).resumed, [])
   const gone = rig.insist('a', 'strict-resume')
   await rig.clock.settle()
   gone.abort()
-  assert.deepEqual(rig.lines.load(ENDPOINT).resumed, [])
+  assert.deepEqual(rig.queues.load(ENDPOINT).resumed, [])
 })
 
 test('where it cannot be found out whether a worker can be resumed, the request is refused', async () => {
-  const rig = new LinesRig({ canResume: () => Promise.reject(new Error('the disk is full')) })
+  const rig = new RequestQueuesRig({ canResume: () => Promise.reject(new Error('the disk is full')) })
   await rig.keep({})
   const asked = rig.insist('a', 'strict-resume')
   await rig.clock.settle()
   assert.equal(refusalOf(asked).status, 500)
-  assert.equal(rig.lines.waiting, 0)
+  assert.equal(rig.queues.waiting, 0)
 })
 
-test('a worker whose requests fail three times in a row gets none for a while, then one, and is back once that is answered', async () => {
-  const rig = new LinesRig()
+test('a worker whose requests fail three times in a row is ejected for a while, then gets one, and is back once that succeeds', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({}, aTarget('a'), aTarget('b'))
   await rig.send('a', 'unreachable', 'broken', 'unreachable')
   assert.deepEqual(rig.problems, [{ endpointId: ENDPOINT, workerId: 'a', failures: 3, forMs: 1_000 }])
@@ -390,8 +390,8 @@ test('a worker whose requests fail three times in a row gets none for a while, t
   for (let n = 0; n < 10; n += 1) assert.equal((await rig.claim()).workerId, 'a')
 })
 
-test('a worker that is tried with a request that lasts, such as a socket, is tried again after a while', async () => {
-  const rig = new LinesRig()
+test('a worker on trial with a long request, such as a WebSocket, gets another one after a while', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({}, aTarget('a'), aTarget('b'))
   await rig.send('a', 'broken', 'broken', 'broken')
   await rig.clock.advance(1_000)
@@ -404,7 +404,7 @@ test('a worker that is tried with a request that lasts, such as a socket, is tri
 })
 
 test('where all ready workers fail they stay in use: a request that may fail is better than none', async () => {
-  const rig = new LinesRig()
+  const rig = new RequestQueuesRig()
   await rig.keep({}, aTarget('a'))
   await rig.send('a', 'broken', 'broken', 'broken', 'broken')
   assert.equal((await rig.claim()).workerId, 'a')
@@ -414,20 +414,20 @@ test('where all ready workers fail they stay in use: a request that may fail is 
   for (let n = 0; n < 5; n += 1) assert.equal((await rig.claim()).workerId, 'b')
 })
 
-test('who waits for a place is given one at a worker whose time out is over', async () => {
-  const rig = new LinesRig()
+test('a queued request goes to a worker whose ejection is over', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'), aTarget('b'))
   await rig.send('a', 'broken', 'broken', 'broken')
   assert.equal((await rig.claim()).workerId, 'b')
   const waits = rig.ask()
   await rig.clock.advance(999)
-  assert.equal(rig.lines.waiting, 1)
+  assert.equal(rig.queues.waiting, 1)
   await rig.clock.advance(1)
   assert.equal(waits.reservation?.workerId, 'a')
 })
 
-test('a request that failed at a worker waits for another, and keeps nobody from that one', async () => {
-  const rig = new LinesRig()
+test('a request that failed at a worker waits for another one, and does not block that worker', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'), aTarget('b'))
   const [first, second] = [await rig.claim(), await rig.claim()]
   const again = rig.ask({ avoid: [first.workerId], name: 'again' })
@@ -441,21 +441,21 @@ test('a request that failed at a worker waits for another, and keeps nobody from
   assert.equal(again.reservation?.workerId, second.workerId)
 })
 
-test('a request that failed elsewhere passes nobody, and goes on as soon as nobody is before it', async () => {
-  const rig = new LinesRig()
+test('a request that failed elsewhere overtakes none, and is dispatched as soon as it is the first', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('out'), aTarget('b'))
   await rig.send('out', 'broken', 'broken', 'broken')
   await rig.claim()
   const [first, again] = [rig.ask(), rig.ask({ avoid: [aTarget('b').workerId] })]
   await rig.clock.settle()
-  assert.equal(rig.lines.waiting, 2)
+  assert.equal(rig.queues.waiting, 2)
   first.abort()
   await rig.clock.settle()
   assert.equal(again.reservation?.workerId, 'out', 'b is not wanted, and there is no other')
 })
 
-test('a worker that is told of no more keeps its count, in case it was only forgotten', async () => {
-  const rig = new LinesRig()
+test('a worker that is no longer reported keeps its count, in case the report was incomplete', async () => {
+  const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 2 }, aTarget('a'))
   const claims = [await rig.claim(), await rig.claim()]
   await rig.keep({ maxConcurrency: 2 })

@@ -110,7 +110,7 @@ test('what would make more records than an answer can have is refused', async ()
   })
 })
 
-test('without prices everything costs nothing, and what was used is told all the same', async t => {
+test('without prices everything costs nothing, and usage is shown all the same', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   void worker.take()
@@ -132,7 +132,7 @@ test('an installation with prices shows them in its catalogue', async t => {
   assert.equal((await price('cpus/cpu3c')).serverlessPerVcpu, 0.5)
 })
 
-test('the query says what was looked at, snapped outward, and all that is wrong with it is told at once', async t => {
+test('the response has the period, widened to whole buckets, and all mistakes of a query are reported at once', async t => {
   const rig = await openRig(t)
   const { query } = (
     await bill(rig, '?startTime=2026-05-03T12:30:00%2B02:00&endTime=2026-05-17T00:00:00Z&bucketSize=week')
@@ -200,7 +200,7 @@ test('version 1 shows the same amounts as a bare list, and nothing for pods and 
   assert.equal((await rig.ask('GET', '/v1/billing/endpoints?bucketSize=x')).status, 400)
 })
 
-test('what is spent an hour is what the workers that run now cost', async t => {
+test('spending per hour is the cost of the running workers', async t => {
   const rig = await openRig(t, { prices: PRICES })
   const spend = async () =>
     (await rig.graphql('{ myself { clientBalance currentSpendPerHr } }')).myself.currentSpendPerHr

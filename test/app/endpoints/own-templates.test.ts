@@ -35,7 +35,7 @@ test('an endpoint with a template of its own shows it in no list, and takes it a
   assert.equal(await rig.store.templates.find(ME, template.id), null)
 })
 
-test('everything wrong with an endpoint and its own template is said at once, in the words of the model', async t => {
+test('all mistakes of an endpoint and its own template are reported at once, with the names of the model', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
   const config = { ...CONFIG, name: '', workersMin: 3, workersMax: 1 }

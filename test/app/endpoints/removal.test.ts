@@ -46,7 +46,7 @@ test('an endpoint with many jobs is gone with the answer of its deletion, and it
   assert.ok(rig.calls('removals.removePart') >= MANY / 100)
 })
 
-test('whoever waits for a job of a deleted endpoint is told at once that it was cancelled', async t => {
+test('a wait for a job of a deleted endpoint is answered at once with CANCELLED', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const running = await rig.submit(endpoint)
@@ -74,7 +74,7 @@ test('whoever waits for a job of a deleted endpoint is told at once that it was 
   assert.deepEqual(rig.moves(running), ['claim IN_QUEUE IN_PROGRESS'], 'the result of its worker comes too late')
 })
 
-test('waiting callers are told even when the answer of the store to the deletion was lost', async t => {
+test('waiting callers are answered even when the result of the deletion was lost', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   const [job] = await fill(rig, endpoint, 3)

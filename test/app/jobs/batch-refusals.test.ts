@@ -44,7 +44,7 @@ test('a key that may read jobs reads batches and changes nothing, and one withou
   }
 })
 
-test('what does not exist is 404 with a sentence, also what belongs to another endpoint', async t => {
+test('what does not exist, or belongs to another endpoint, is 404 with a message', async t => {
   const { rig, batches, at } = await paused(t)
   const id = await batches.draft(1)
   const [request] = await batches.ids(id)
@@ -64,7 +64,7 @@ test('what does not exist is 404 with a sentence, also what belongs to another e
   assert.deepEqual(await batches.counts(id), ['DRAFT', 1, 0, 0, 0])
 })
 
-test('a wrong method is 405 with those that there are', async t => {
+test('a wrong method is 405 with the allowed ones', async t => {
   const { rig, at } = await paused(t)
   const wrong: [method: string, path: string, allow: string][] = [
     ['DELETE', '', 'GET, POST'],
@@ -81,7 +81,7 @@ test('a wrong method is 405 with those that there are', async t => {
   assert.equal((await rig.ask('HEAD', at)).status, 200)
 })
 
-test('everything wrong with a request is said at once', async t => {
+test('all mistakes of a request are reported at once', async t => {
   const { rig, batches, at } = await paused(t)
   const id = await batches.draft(1)
   const refused = async (method: string, path: string, body?: unknown) => {
@@ -108,7 +108,7 @@ test('everything wrong with a request is said at once', async t => {
   assert.deepEqual(await batches.counts(id), ['DRAFT', 1, 0, 0, 0])
 })
 
-test('what the state of a batch forbids is 409 with the state', async t => {
+test('an operation that the state of a batch does not allow is 409 with the state', async t => {
   const { rig, batches, at } = await paused(t)
   const empty = await batches.draft()
   const nothing = await batches.post(empty, 'finalize')

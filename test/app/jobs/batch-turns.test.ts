@@ -55,7 +55,7 @@ test('while a batch of 2000 requests runs, a job waits for at most one of them a
   assert.ok(completed > 250, 'the batch went on meanwhile')
 })
 
-test('two batches share the workers, also when one was there long before the other', async t => {
+test('two batches share the workers, however much later the second one began', async t => {
   const rig = await openRig(t)
   const { endpoint, workers } = await withWorkers(rig, 3)
   const batches = new RigBatches(rig, endpoint)
@@ -83,7 +83,7 @@ test('two batches share the workers, also when one was there long before the oth
   assert.ok(endedMs - startedMs <= 50_000, `120 requests by three workers take about 40 s: ${endedMs - startedMs}`)
 })
 
-test('a batch is not starved by jobs that come without end, faster than they are done', async t => {
+test('a batch is not starved by jobs that arrive faster than they are done', async t => {
   const rig = await openRig(t)
   const { endpoint, workers } = await withWorkers(rig, 1)
   const batches = new RigBatches(rig, endpoint)

@@ -144,7 +144,7 @@ test('a long list of requests comes in pages in the order in which they were add
   assert.deepEqual(await batches.ids(id), all)
 })
 
-test('a batch that is done can be read for a day, and then it is gone with its results', async t => {
+test('a finished batch can be read for a day, and is then removed with its results', async t => {
   const { rig, endpoint, worker, batches } = await open(t)
   const id = await batches.running(2)
   const [a] = await batches.ids(id)
@@ -160,7 +160,7 @@ test('a batch that is done can be read for a day, and then it is gone with its r
   assert.equal((await rig.status(endpoint, a!)).status, 404)
 })
 
-test('a draft that nobody finalizes is gone a day after its last request was added', async t => {
+test('a draft that is not finalized is removed a day after its last request was added', async t => {
   const { rig, batches, at } = await paused(t)
   const id = await batches.draft(600)
   await rig.clock.leap(DAY_MS - 1)
@@ -195,7 +195,7 @@ test('a batch of which nothing succeeded is FAILED, until one of its requests is
   assert.deepEqual(await batches.counts(id), ['FINALIZED', 1, 0, 0, 0])
 })
 
-test('cancelling a batch drops what waits, lets run what runs, and tells it to nobody twice', async t => {
+test('cancelling a batch cancels queued jobs, lets running ones end, and notifies each receiver once', async t => {
   const { rig, endpoint, worker, batches } = await open(t)
   const id = await batches.running(700, { webhook: 'https://example.com/batch' })
   const job = await worker.takeJob()
@@ -215,7 +215,7 @@ test('cancelling a batch drops what waits, lets run what runs, and tells it to n
   assert.equal((await batches.post(id, 'cancel')).status, 200)
 })
 
-test('purging the queue empties the line of batches too, and leaves drafts alone', async t => {
+test('purging the queue removes queued jobs of batches too, and leaves drafts alone', async t => {
   const { rig, endpoint, batches } = await paused(t)
   const id = await batches.running(3)
   const draft = await batches.draft(2)
@@ -250,7 +250,7 @@ test('a batch starts workers, and one of low priority does not', async t => {
   assert.equal((await rig.alive(other)).length, 1)
 })
 
-test('why a request waits is said, with how many of its batch come before it', async t => {
+test('explain says why a request waits, with how many of its batch come before it', async t => {
   const { rig, endpoint, worker, batches } = await open(t)
   const id = await batches.running(5)
   await worker.takeJob()
@@ -267,7 +267,7 @@ test('why a request waits is said, with how many of its batch come before it', a
   assert.equal((await rig.ask('GET', `/v2/${endpoint}/explain/${last}`)).json.cause, 'paused')
 })
 
-test('s3Config of a request lies sealed in the store and reaches the worker open', async t => {
+test('s3Config of a request is encrypted in the store and reaches the worker in the clear', async t => {
   const { worker, batches } = await open(t)
   await batches.running([{ input: {}, s3Config: { accessId: 'a' } }])
   assert.deepEqual((await worker.take()).json.s3Config, { accessId: 'a' })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { InOrder } from '../../../src/services/in-order.ts'
 
-test('what came later for a key is done later, and other keys do not wait', async () => {
+test('operations of a key are done in order, and other keys do not wait', async () => {
   const order = new InOrder<string>()
   const done: string[] = []
   const slow = Promise.withResolvers<void>()
@@ -25,7 +25,7 @@ test('what came later for a key is done later, and other keys do not wait', asyn
   assert.deepEqual(done, ['of another job', 'large', 'small', 'large again'])
 })
 
-test('what fails does not keep back what came behind it', async () => {
+test('a failed operation does not block those after it', async () => {
   const order = new InOrder<string>()
   const failed = order.run('a', true, () => Promise.reject(new Error('the thread died')))
   const next = order.run('a', false, async () => 'next')
@@ -33,7 +33,7 @@ test('what fails does not keep back what came behind it', async () => {
   assert.equal(await next, 'next')
 })
 
-test('small ones are begun at once, with nothing in between', () => {
+test('small operations begin at once, with nothing in between', () => {
   const order = new InOrder<string>()
   const begun: number[] = []
   for (const n of [1, 2]) void order.run('a', false, async () => void begun.push(n))

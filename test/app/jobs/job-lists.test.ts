@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { openRig } from '../../support/rig.ts'
 
-test('jobs are listed newest first with their times, and without what went in and came out', async t => {
+test('jobs are listed newest first with their times, and without input and output', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const submittedMs = rig.clock.now()
@@ -84,7 +84,7 @@ test('pages of any size make up the whole list, each job once', async t => {
   )
 })
 
-test('all that is wrong with what is asked for is told at once', async t => {
+test('all mistakes of the parameters are reported at once', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   const { status, json } = await rig.ask('GET', `/v2/${endpoint}/requests?status=DONE,FAILED&limit=x&cursor=!`)
@@ -116,7 +116,7 @@ test('a job that is retried is among the newest again', async t => {
   assert.deepEqual(await order(), [failed, other])
 })
 
-test('a worker that is to end finishes its job first, and another one takes its place', async t => {
+test('a worker that is told to end finishes its job first, and is replaced', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const job = await rig.submit(endpoint)
@@ -155,7 +155,7 @@ test('a worker is ended through its own endpoint, by its own account and with th
   assert.equal((await worker.record()).state, 'STARTING')
 })
 
-test('what an id belongs to is told to its own account', async t => {
+test('an id is resolved for its own account only', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const job = await rig.submit(endpoint)

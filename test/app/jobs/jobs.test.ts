@@ -58,7 +58,7 @@ test('jobs are taken first in, first out, and those of low priority after all ot
   assert.deepEqual(taken, [...jobs, low])
 })
 
-test('a job that does not exist, or belongs to another endpoint, is 404 with a sentence', async t => {
+test('a job that does not exist, or belongs to another endpoint, is 404 with a message', async t => {
   const rig = await openRig(t)
   const [one, other] = [await rig.endpoint(), await rig.endpoint()]
   const id = await rig.submit(one)
@@ -69,7 +69,7 @@ test('a job that does not exist, or belongs to another endpoint, is 404 with a s
   assert.equal((await rig.status(one, id)).status, 200)
 })
 
-test('everything wrong with a submission is said at once', async t => {
+test('all mistakes of a submission are reported at once', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
   const answer = await rig.ask('POST', `/v2/${endpoint}/runsync?wait=5`, { body: { input: 1, webhook: 'ftp://x' } })
@@ -82,7 +82,7 @@ test('everything wrong with a submission is said at once', async t => {
   assert.equal((await rig.health(endpoint)).jobs.inQueue, 0)
 })
 
-test('a job with millions of escapes in its input is taken as any other', async t => {
+test('a job with millions of escapes in its input is accepted as any other', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const body = `{"input":{"text":"${'\\n'.repeat(4_000_000)}"}}`
@@ -175,7 +175,7 @@ test('runsync past its wait answers with the state and the times so far, and the
   assert.equal((await rig.status(endpoint, id)).json.status, 'COMPLETED')
 })
 
-test('runsync waits 90 seconds when nothing is said', async t => {
+test('runsync waits 90 seconds by default', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   let answered = false
@@ -186,7 +186,7 @@ test('runsync waits 90 seconds when nothing is said', async t => {
   assert.equal((await answer).json.status, 'IN_QUEUE')
 })
 
-test('who waits for a job that expires is told TIMED_OUT, with a reason', async t => {
+test('a wait for a job that expires is answered with TIMED_OUT and a reason', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   // Nothing removes the job in time, and yet it is gone.
@@ -201,7 +201,7 @@ test('who waits for a job that expires is told TIMED_OUT, with a reason', async 
   assert.equal((await rig.status(endpoint, json.id)).status, 404)
 })
 
-test('who waits is told when somebody shortens the life of the job', async t => {
+test('a wait is answered when another call shortens the life of the job', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   const answer = rig.ask('POST', `/v2/${endpoint}/runsync?wait=60000`, { body: { input: {} } })
@@ -212,7 +212,7 @@ test('who waits is told when somebody shortens the life of the job', async t => 
   assert.equal((await answer).json.status, 'TIMED_OUT')
 })
 
-test('who waits gets the result of a job whose life was made longer meanwhile', async t => {
+test('a wait is answered with the result of a job whose life was extended meanwhile', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const body = { input: {}, policy: { ttl: 10_000 } }
@@ -225,7 +225,7 @@ test('who waits gets the result of a job whose life was made longer meanwhile', 
   assert.equal((await answer).json.output, 'late but there')
 })
 
-test('a client that goes away cancels nothing', async t => {
+test('a client that disconnects cancels nothing', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const client = new AbortController()

@@ -24,7 +24,7 @@ test('a job that runs longer than its execution timeout is TIMED_OUT, and its wo
   assert.equal((await rig.health(endpoint)).jobs.failed, 1)
 })
 
-test('the endpoint says how long a job may run when the job does not', async t => {
+test('the execution timeout of the endpoint applies to jobs without their own', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ executionTimeoutMs: 8_000 })
   const id = await rig.submit(endpoint)
@@ -35,7 +35,7 @@ test('the endpoint says how long a job may run when the job does not', async t =
   assert.equal((await rig.status(endpoint, id)).json.status, 'TIMED_OUT')
 })
 
-test('who waits for a job that times out is answered', async t => {
+test('a wait for a job that times out is answered', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const body = { input: {}, policy: { executionTimeout: 5_000 } }
@@ -46,7 +46,7 @@ test('who waits for a job that times out is answered', async t => {
   assert.equal((await answer).json.status, 'TIMED_OUT')
 })
 
-test('a worker that does not let go of a cancelled job within 5 seconds is killed and replaced', async t => {
+test('a worker that does not stop a cancelled job within 5 seconds is killed and replaced', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   const next = await rig.submit(endpoint)
@@ -61,7 +61,7 @@ test('a worker that does not let go of a cancelled job within 5 seconds is kille
   assert.equal(await rig.worker(-1).takeJob(), next, 'its end is no crash, so the next one starts at once')
 })
 
-test('a worker that lets go of a cancelled job is kept', async t => {
+test('a worker that stops a cancelled job is kept', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
@@ -74,7 +74,7 @@ test('a worker that lets go of a cancelled job is kept', async t => {
   assert.equal((await worker.record()).state, 'READY')
 })
 
-test('a ping that still lists the job, or came before the worker was told, is no letting go', async t => {
+test('a ping that still lists the job, or came before the worker was told, does not count as stopped', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
@@ -87,7 +87,7 @@ test('a ping that still lists the job, or came before the worker was told, is no
   assert.equal((await rig.alive(endpoint))[0]!.held, 0)
 })
 
-test('a worker that asks for jobs with none in progress has let go of all', async t => {
+test('a worker that asks for jobs with none in progress has stopped all', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
@@ -158,7 +158,7 @@ test('jobs of a worker that ended are queued again also when the store failed in
   }
 })
 
-test('a worker whose start could not be noted is not left in the list as starting for ever', async t => {
+test('a worker whose start could not be recorded is not listed as starting forever', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 1 })
   rig.failNext('workers.started', 'before')
@@ -170,7 +170,7 @@ test('a worker whose start could not be noted is not left in the list as startin
   assert.equal(await rig.worker(-1).takeJob(), id)
 })
 
-test('a worker that takes long to start is not taken for one that has ended', async t => {
+test('a worker that starts slowly is not treated as ended', async t => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const rig = await openRig(t, { beforeStart: () => promise })
   const endpoint = await rig.endpoint({ workersMax: 1 })
@@ -186,7 +186,7 @@ test('a worker that takes long to start is not taken for one that has ended', as
   assert.equal(rig.happened('worker.exited').length, 0)
 })
 
-test('the reaper goes on after the store failed', async t => {
+test('the reaper continues after a failure of the store', async t => {
   const rig = await openRig(t)
   const { endpoint, id } = await oneRunning(rig, { executionTimeout: 5_000 })
   rig.failNext('jobOutcomes.timeOutOverdue', 'before', 8)
@@ -195,7 +195,7 @@ test('the reaper goes on after the store failed', async t => {
   assert.ok(rig.happened('loop.failed').every(({ loop }) => loop === 'reaper'))
 })
 
-test('a worker that stops a cancelled job and waits for others on an open take is heard in time, and kept', async t => {
+test('a worker that stops a cancelled job while its take is open is noticed in time, and kept', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   const answers: number[] = []

@@ -17,7 +17,7 @@ async function nextWorker(rig: Rig, count: number) {
   return rig.worker(-1)
 }
 
-test('a job whose answer never reached the worker is back at the head, and the attempt does not count', async t => {
+test('a job whose response never reached the worker is queued first again, and the attempt does not count', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const [first, second] = [await rig.submit(endpoint), await rig.submit(endpoint)]
@@ -31,7 +31,7 @@ test('a job whose answer never reached the worker is back at the head, and the a
   assert.equal((await rig.health(endpoint)).jobs.retried, 0)
 })
 
-test('a poll whose connection is gone claims nothing', async t => {
+test('a poll with a closed connection claims nothing', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const connection = new AbortController()
@@ -193,7 +193,7 @@ for (const [what, body, expected] of outcomes) {
   })
 }
 
-test('a large result that is no JSON fails its job at once instead of stopping the server', async t => {
+test('a large result that is not JSON fails its job at once instead of stopping the server', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   assert.equal((await worker.done(id, `{"output":"${'\\"'.repeat(2_000_000)}`)).status, 200)
@@ -229,7 +229,7 @@ test('a result that the relay set aside because servers died of it fails its job
   assert.match(view.error, /the result was set aside: .* these 1234 bytes .* they are in set-aside\/body-1-2-3 of/)
 })
 
-test('a chunk that the relay had no room to set aside is told of in the story of its job, which goes on', async t => {
+test('a chunk that the relay had no room to set aside is reported in the history of its job, which continues', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   assert.equal((await worker.chunk(id, '', { 'x-runyard-dropped': '77' })).status, 200)

@@ -16,7 +16,7 @@ async function oneWorker(rig: Rig) {
   return { endpoint, worker }
 }
 
-test('what an ended worker left is removed also when the store said nothing of recording its end', async t => {
+test('files of an ended worker are removed also when the store did not confirm its end', async t => {
   const rig = await openRig(t)
   const { worker } = await oneWorker(rig)
   rig.failNext('workers.exited', 'after')
@@ -27,7 +27,7 @@ test('what an ended worker left is removed also when the store said nothing of r
   assert.equal(rig.happened('worker.exited').length, 1)
 })
 
-test('what an ended worker left is removed by the next start when the server ended before it could', async t => {
+test('files of an ended worker are removed at the next start when the server ended before', async t => {
   const rig = await openRig(t)
   const { worker } = await oneWorker(rig)
   rig.failNext('workers.exited', 'after')

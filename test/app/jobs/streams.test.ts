@@ -14,7 +14,7 @@ async function streaming(rig: Rig) {
 
 const outputs = (answer: { json: { stream: { output: unknown }[] } }) => answer.json.stream.map(({ output }) => output)
 
-test('chunks are handed out once, in order, and the end comes with the last of them', async t => {
+test('chunks are delivered once, in order, and the final status comes with the last of them', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await streaming(rig)
   await worker.chunk(id, { output: 1 })
@@ -28,7 +28,7 @@ test('chunks are handed out once, in order, and the end comes with the last of t
   assert.deepEqual((await read()).json, { id, status: 'COMPLETED', stream: [] })
 })
 
-test('FAILED comes alone, after the chunks', async t => {
+test('FAILED comes in a response of its own, after the chunks', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await streaming(rig)
   await worker.chunk(id, { output: 1 })
@@ -52,7 +52,7 @@ test('a stream is held while nothing is new, for 8 s or as long as was asked, an
   assert.deepEqual(outputs(await read({}, '?wait=0')), [])
 })
 
-test('chunks whose answer did not reach the client come again, and in order', async t => {
+test('chunks whose response did not reach the client come again, in order', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await streaming(rig)
   await worker.chunk(id, { output: 1 })
@@ -64,7 +64,7 @@ test('chunks whose answer did not reach the client come again, and in order', as
   assert.deepEqual(outputs(await read({}, '?wait=0')), [])
 })
 
-test('a client that goes away cancels nothing', async t => {
+test('a client that disconnects cancels nothing', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id, read } = await streaming(rig)
   const connection = new AbortController()
@@ -137,7 +137,7 @@ test('a chunk over 1 MB arrives in pieces that fit', async t => {
   assert.ok(text.length > 0)
 })
 
-test('a chunk that is sent again after an error of ours is handed out once', async t => {
+test('a chunk that is sent again after an error of the server is delivered once', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await streaming(rig)
   rig.failNext('streams.append', 'after')
@@ -178,7 +178,7 @@ test('retry queues a failed job again with its input, and refuses every other st
   assert.equal((await retry('none' as JobId)).status, 404)
 })
 
-test('purge-queue cancels what waits, answers who waits for it, and leaves what runs', async t => {
+test('purge-queue cancels queued jobs, answers waits for them, and leaves running ones', async t => {
   const rig = await openRig(t)
   const { endpoint, id } = await streaming(rig)
   const waiting = await rig.submit(endpoint)
@@ -190,7 +190,7 @@ test('purge-queue cancels what waits, answers who waits for it, and leaves what 
   assert.equal((await rig.status(endpoint, id)).json.status, 'IN_PROGRESS')
 })
 
-test('the same Idempotency-Key on the same endpoint stands for the first job', async t => {
+test('the same Idempotency-Key on the same endpoint returns the first job', async t => {
   const rig = await openRig(t)
   const [one, two]: [EndpointId, EndpointId] = [await rig.endpoint(), await rig.endpoint()]
   const run = (endpoint: EndpointId, key: string) =>
@@ -203,7 +203,7 @@ test('the same Idempotency-Key on the same endpoint stands for the first job', a
   assert.deepEqual([bad.status, bad.json.error], [400, '"Idempotency-Key" must have 1 to 255 visible ASCII characters'])
 })
 
-test('who still waits for chunks of a job that expires is told TIMED_OUT, as an answer or as the last event', async t => {
+test('a stream of a job that expires ends with TIMED_OUT, as a response or as the last event', async t => {
   const rig = await openRig(t)
   const { endpoint } = await streaming(rig)
   const id = await rig.submit(endpoint, { input: {}, policy: { ttl: 10_000 } })

@@ -28,7 +28,7 @@ async function withSuspects(rig: Rig, count: number, fields: Record<string, unkn
 
 const statusOf = async (rig: Rig, endpoint: EndpointId, job: JobId) => (await rig.job(endpoint, job)).status
 
-test('a job that ends its workers fails by itself, with how and what they printed last, and its neighbours are done', async t => {
+test('a job that crashes its workers fails alone, with how they ended and their last output, and other jobs are done', async t => {
   const rig = await openRig(t)
   const { endpoint, jobs, worker } = await withSuspects(rig, 4)
   const [poison, ...neighbours] = jobs as [JobId, ...JobId[]]
@@ -53,7 +53,7 @@ test('a job that ends its workers fails by itself, with how and what they printe
   }
 })
 
-test('a worker that runs such a job gets its next ones as soon as it is done', async t => {
+test('a worker that runs a suspect job gets further jobs as soon as that is done', async t => {
   const rig = await openRig(t)
   const { endpoint, jobs, worker } = await withSuspects(rig, 1)
   assert.deepEqual(ids(await worker.take({ batch: 4 })), jobs)
@@ -64,7 +64,7 @@ test('a worker that runs such a job gets its next ones as soon as it is done', a
   assert.deepEqual(ids(await poll), others)
 })
 
-test('a free worker that stands behind a busy one in line gets it', async t => {
+test('a free worker gets it although a busy one is before it in the poll queue', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMin: 3, workersMax: 3 })
   await rig.clock.advance(100)
@@ -87,7 +87,7 @@ test('a free worker that stands behind a busy one in line gets it', async t => {
   assert.deepEqual(ids(await fromBusy), [job], 'the busy one goes on')
 })
 
-test('under steady load it does not wait for ever: where no worker comes, one is let run empty for it', async t => {
+test('under steady load it does not wait forever: where no worker is free, one is left without other jobs for it', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMin: 2, workersMax: 2 })
   await rig.clock.advance(100)
@@ -121,7 +121,7 @@ test('under steady load it does not wait for ever: where no worker comes, one is
   assert.equal(await statusOf(rig, endpoint, poison), 'IN_PROGRESS')
 })
 
-test('why it waits is said of the job, and of the endpoint where nothing else waits', async t => {
+test('explain says why it waits, for the job, and for the endpoint where nothing else waits', async t => {
   const rig = await openRig(t)
   const { endpoint, jobs, worker } = await withSuspects(rig, 2)
   assert.deepEqual(ids(await worker.take({ batch: 2 })), [jobs[0]])
@@ -137,7 +137,7 @@ test('why it waits is said of the job, and of the endpoint where nothing else wa
   assert.deepEqual(all.notes, ['1 queued job runs alone, because its worker was lost twice while it ran'])
 })
 
-test('workers are started for such jobs, one for each, as far as there may be more', async t => {
+test('workers are started for suspect jobs, one for each, within max', async t => {
   const rig = await openRig(t)
   const scaling = { workersMin: 0, workersMax: 3, scalerType: 'REQUEST_COUNT', scalerValue: 10 }
   const endpoint = await rig.endpoint(scaling)

@@ -39,7 +39,7 @@ function verifies(call: OutboundCall, key: string): boolean {
   return signature === `v1,${wanted}`
 }
 
-test('each final state is told, with the payload that the status has', async t => {
+test('each final state is delivered, with the payload of status', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const submit = (policy: object = {}) => rig.submit(endpoint, { input: {}, policy, webhook: URL_ })
@@ -76,7 +76,7 @@ test('each final state is told, with the payload that the status has', async t =
   assert.equal(rig.happened('webhook.delivered').length, 5)
 })
 
-test('a job that expires before it is done, and those of a deleted endpoint, are told too', async t => {
+test('a job that expires, and those of a deleted endpoint, are delivered too', async t => {
   const rig = await openRig(t)
   const { endpoint } = await waiting(rig)
   const expiring = await rig.submit(endpoint, { input: {}, webhook: URL_, policy: { ttl: 10_000 } })
@@ -90,7 +90,7 @@ test('a job that expires before it is done, and those of a deleted endpoint, are
   assert.equal(rig.outbound.calls.length, 2)
 })
 
-test('a receiver is tried at 0, 10 and 20 seconds, and what came of it can be seen', async t => {
+test('a receiver is called at 0, 10 and 20 seconds, and the results can be read', async t => {
   const rig = await openRig(t)
   rig.outbound.answer = () => (rig.outbound.calls.length === 2 ? { problem: 'connect ECONNREFUSED' } : { status: 500 })
   const { endpoint, id } = await ended(rig)
@@ -116,7 +116,7 @@ test('a receiver is tried at 0, 10 and 20 seconds, and what came of it can be se
   assert.deepEqual([event?.tries, event?.problem, more.length], [3, 'the receiver answered 500', 0])
 })
 
-test('only 200 is success: other answers of the 200s and redirects are tried again', async t => {
+test('only 200 is success: other 2xx responses and redirects are tried again', async t => {
   const rig = await openRig(t)
   const answers = [204, 302, 200]
   rig.outbound.answer = () => ({ status: answers[rig.outbound.calls.length - 1]! })
@@ -183,7 +183,7 @@ test('the key is for those who may change the endpoint, and the list for those w
   assert.deepEqual(await deliveries(rig, endpoint, without), [])
 })
 
-test('a restart between tries goes on where it was, and one in the middle of a try makes it again', async t => {
+test('a restart between tries continues, and one during a try repeats it', async t => {
   const rig = await openRig(t)
   rig.outbound.answer = ({ atMs }) => (atMs < rig.clock.startMs + 15_000 ? { status: 500 } : null)
   const { endpoint, id } = await ended(rig)
@@ -218,7 +218,7 @@ test('a stop waits a moment for calls that are being made', async t => {
   await rig.start()
 })
 
-test('an end that the store did not take is not told; one that it took is, although nobody said so', async t => {
+test('an end that the store did not keep is not delivered; one that it kept is, even without a confirmation', async t => {
   for (const fault of ['before', 'after'] as const) {
     const rig = await openRig(t)
     const { endpoint, id } = await waiting(rig)
@@ -229,7 +229,7 @@ test('an end that the store did not take is not told; one that it took is, altho
   }
 })
 
-test('a try that the store could not keep is kept later and not made again', async t => {
+test('a try that the store could not record is recorded later and not repeated', async t => {
   for (const fault of ['before', 'after'] as const) {
     const rig = await openRig(t)
     const { endpoint, id } = await waiting(rig)
@@ -276,7 +276,7 @@ test('calls at once are bounded, and an endpoint whose receiver hangs holds up n
   assert.equal(rig.outbound.calls.filter(({ url }) => url.includes('slow')).length, (5 + 8 * 3) * 3)
 })
 
-test('a retry of the job does not change what is told of its first end', async t => {
+test('a retry of the job does not change the delivery of its first end', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   rig.outbound.answer = () => ({ status: rig.outbound.calls.length === 1 ? 500 : 200 })

@@ -23,7 +23,7 @@ async function copies(rig: Rig, id: EndpointId, count: number): Promise<void> {
   }
 }
 
-test('why nothing happens is told of all endpoints page by page, with a bounded number of reads for each', async t => {
+test('explain covers all endpoints page by page, with a bounded number of reads for each', async t => {
   const rig = await openRig(t)
   const first = await rig.endpoint()
   await rig.clock.advance(100)

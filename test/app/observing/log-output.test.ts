@@ -38,7 +38,7 @@ test('any other line is written at once, of whatever level, behind what came bef
   assert.equal(words().length, 3)
 })
 
-test('what waits is bounded', () => {
+test('buffered lines are bounded', () => {
   const { passed, words } = opened()
   for (let at = 0; at < 1_000; at += 1) passed('x'.repeat(200))
   assert.ok(words().length > 250)

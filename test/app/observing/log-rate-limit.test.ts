@@ -14,7 +14,7 @@ function openLines(maxSubjects?: number) {
   return { clock, lines, written }
 }
 
-test('what comes again and again has one line a minute, with the count of all since the line before', async () => {
+test('a repeated event has one line a minute, with the count since the line before', async () => {
   const { clock, lines, written } = openLines()
   for (const address of ['a', 'a', 'b', 'a']) lines.add('failed', address, { address, count: 2 })
   const first = ['a', 'b'].map(address => ['failed', { address, count: 2 }])
@@ -29,7 +29,7 @@ test('what comes again and again has one line a minute, with the count of all si
   assert.deepEqual(written, [['failed', { address: 'a', reason: 'later', count: 1 }]])
 })
 
-test('where too many different ones come, the rest of each name shares a line', async () => {
+test('above the limit of different events, the rest of each name shares a line', async () => {
   const { clock, lines, written } = openLines(2)
   for (const address of ['a', 'b', 'c', 'd', 'e']) lines.add('failed', address, { address })
   assert.deepEqual(

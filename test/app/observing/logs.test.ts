@@ -37,7 +37,7 @@ async function end(rig: Rig, worker: RigWorker): Promise<void> {
   await rig.clock.advance(100)
 }
 
-test('a stream begins with the last lines of both sources in the order of time, in one burst, and goes on live', async t => {
+test('a stream begins with the last lines of both sources in the order of time, in one burst, and continues live', async t => {
   const { rig, worker, read } = await reading(t, 'one', 'two')
   const stream = await read()
   const lines = () => stream.events.map(({ data }) => `${data.source} ${data.line}`)
@@ -57,7 +57,7 @@ test('a stream begins with the last lines of both sources in the order of time, 
   assert.deepEqual([Object.keys(data), id.split('/')[0]], [['ts', 'source', 'line'], data.ts])
 })
 
-test('the answer says what it is, and nothing new is told by a comment every 15 s', async t => {
+test('the response has its content type, and a comment every 15 s when there is nothing new', async t => {
   const { rig, path } = await reading(t, 'one')
   const answer = await rig.open(`${path}?tail=0`)
   const headers = ['content-type', 'cache-control', 'connection', 'x-accel-buffering', 'ratelimit']
@@ -74,7 +74,7 @@ test('the answer says what it is, and nothing new is told by a comment every 15 
   assert.deepEqual([head.status, await head.text()], [200, ''])
 })
 
-test('tail, since and source say which of the old lines come', async t => {
+test('tail, since and source select the old lines', async t => {
   const { rig, worker, read } = await reading(t, 'one')
   await rig.clock.advance(60_000)
   const since = new Date(rig.clock.now()).toISOString()
@@ -95,7 +95,7 @@ test('tail, since and source say which of the old lines come', async t => {
   ])
 })
 
-test('whoever goes on behind an event gets each later line once, whatever it had read, also after a restart of the server', async () => {
+test('a reader that resumes after an event gets each later line once, also after a restart of the server', async () => {
   const step = fc.oneof(
     fc.record({ print: fc.integer({ min: 1, max: 3 }) }),
     fc.constantFrom('reconnect', 'restart', 'take', 'wait', 'sdk' as const),
@@ -173,7 +173,7 @@ test('whoever goes on behind an event gets each later line once, whatever it had
   )
 })
 
-test('lines that are no longer kept are told of by a comment', async t => {
+test('lines that are no longer kept are reported by a comment', async t => {
   const { rig, worker, read } = await reading(t, 'one', 'two', 'three', 'four')
   const first = await read('?source=container')
   rig.logs.cut(worker.id, 1)
@@ -201,7 +201,7 @@ test('a worker that has ended is read to its end, and the stream ends after a si
   assert.equal(gone.status, 404)
 })
 
-test('what is wrong with a request is told before the stream begins, all at once', async t => {
+test('all mistakes of a request are reported at once, before the stream begins', async t => {
   const { rig, endpoint, worker, path } = await reading(t)
   const problem = async (where: string, asking: Asking = {}) => {
     const { status, json, headers } = await rig.ask('GET', where, asking)
@@ -247,7 +247,7 @@ test('an account has at most 100 readings open, and one that ends makes room', a
   assert.equal(rig.logs.watching(), 0)
 })
 
-test('a reader that takes nothing holds one part of what there is', async t => {
+test('a reader that reads nothing holds one part of the lines in memory', async t => {
   const { rig, worker, path } = await reading(t)
   const stream = new EventReader(await rig.open(`${path}?tail=5000&source=container`), true)
   rig.print(worker.id, ...Array.from({ length: 3_000 }, (_, n) => `line ${n}`))
@@ -261,7 +261,7 @@ test('a reader that takes nothing holds one part of what there is', async t => {
   await stream.leave()
 })
 
-test('the streams of a server that stops are ended, those of a reader that goes on as well', async t => {
+test('a server that stops ends its streams, also those of readers that resumed', async t => {
   const { rig, read, ops, worker } = await reading(t, 'one')
   const streams = [await read(), await ops(worker.id, '?follow=1')]
   void rig.stop()
@@ -330,7 +330,7 @@ test('the logs of a job are the lines that say so, of all workers that held it, 
   assert.deepEqual((await ops(id, '?tail=1')).lines, ['INFO Finished.'])
 })
 
-test('a reader that had seen nothing yet goes on from where it began', async t => {
+test('a reader that had seen nothing yet resumes where it began', async t => {
   const { rig, worker, endpoint, ops } = await reading(t, 'old')
   for (const id of [worker.id, endpoint]) {
     const answer = await rig.open(`/ops/logs/${id}?follow=1&tail=0`, { headers: EVENTS })

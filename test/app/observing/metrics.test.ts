@@ -155,7 +155,7 @@ test('series of an endpoint that another server has deleted go, too', async t =>
   assert.ok(!(await rig.ask('GET', '/metrics')).text.includes(endpoint))
 })
 
-test('while the store fails, what was counted is shown, and that the rest is missing', async t => {
+test('while the store fails, counters are shown, and that the rest is missing', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   await rig.submit(endpoint)
@@ -187,7 +187,7 @@ test('metrics need a key of the operator that may read management, unless they a
   assert.equal((await open.ask('GET', '/metrics', { key: null })).status, 200)
 })
 
-test('clients that wait for a worker see which are ready', async t => {
+test('clients that wait for a worker see the ready ones', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 2 })
   const ask = async (asking = {}) => rig.ask('GET', `/v2/${endpoint}/metrics`, asking)
@@ -207,7 +207,7 @@ test('clients that wait for a worker see which are ready', async t => {
   assert.equal((await rig.ask('GET', '/v2/unknown/metrics')).status, 404)
 })
 
-test('what passes to a load-balancing endpoint is counted by status, and its time split', async t => {
+test('requests to a load-balancing endpoint are counted by status, with their time in parts', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
   const { emit } = rig.ports
@@ -238,7 +238,7 @@ test('what passes to a load-balancing endpoint is counted by status, and its tim
   assert.equal(of('passing', ',state="requests"'), 0)
 })
 
-test('what passes right now is a gauge, of endpoints to which anything passes', async t => {
+test('requests in flight are a gauge, of endpoints that have any', async t => {
   const rig = await openRig(t)
   const [busy, quiet] = [await rig.endpoint(), await rig.endpoint()]
   const metrics = createMetrics({ clock: rig.clock, ofProcess: false })

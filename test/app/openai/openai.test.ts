@@ -230,7 +230,7 @@ test('what is refused before there is a job has the form of OpenAI', async t => 
   assert.equal((await rig.health(endpoint)).jobs.inQueue, 0)
 })
 
-test('a store that fails in the middle of a stream is told in the stream, and the job is cancelled', async t => {
+test('a store that fails during a stream is reported in the stream, and the job is cancelled', async t => {
   const { rig, worker, chat, statusOf } = await openAi(t)
   const { answer, id } = await chat({ stream: true })
   await worker.chunk(id, { output: 'data: 1\n\n' })

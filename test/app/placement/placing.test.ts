@@ -31,7 +31,7 @@ async function work(rig: Rig, id: EndpointId): Promise<RigWorker> {
 
 const gpusOf = (worker: RigWorker) => worker.spec.placement.gpus.map(({ index }) => index)
 
-test('a second endpoint waits behind the first with the reason, everywhere, and gets the GPU when the first lets go', async t => {
+test('a second endpoint waits for the GPU of the first, shows the reason everywhere, and gets the GPU when it is free', async t => {
   const rig = await rigWith(t, [aGpu(0)])
   const first = await rig.endpoint({ ...GPU, name: 'chat' })
   const second = await rig.endpoint({ ...GPU, name: 'images', workersMax: 1 })
@@ -255,7 +255,7 @@ test('processes start beside each other however small the machine is', async t =
   assert.equal(rig.fleet.running().length, 6)
 })
 
-test('workers keep their GPUs over a restart of the server, and nobody else gets these', async t => {
+test('workers keep their GPUs over a restart of the server, and no other worker gets these', async t => {
   const rig = await rigWith(t, [aGpu(0), aGpu(1)])
   const first = await rig.endpoint({ ...GPU, workersMin: 1 })
   await rig.clock.advance(40)
@@ -293,7 +293,7 @@ test('a worker of an older version is replaced before anybody else gets a GPU', 
   assert.equal((await rig.alive(first)).length, 1)
 })
 
-test('workers that wait for a place are gone at once when nobody wants them any more', async t => {
+test('queued workers are removed at once when they are no longer needed', async t => {
   const rig = await rigWith(t, [aGpu(0)])
   const first = await rig.endpoint({ ...GPU, workersMin: 1 })
   await rig.clock.advance(40)
@@ -319,7 +319,7 @@ test('workers that wait for a place are gone at once when nobody wants them any 
   assert.equal((await rig.alive(first)).length, 1)
 })
 
-test('a card that fails is told of, given to nobody new, and left to the worker that has it', async t => {
+test('a failing card is reported, given to no new worker, and left to the worker that has it', async t => {
   const rig = await rigWith(t, [aGpu(0), aGpu(1)])
   const first = await rig.endpoint({ ...GPU, workersMin: 1 })
   await rig.clock.advance(40)

@@ -426,7 +426,7 @@ test('an endpoint that is deleted while a worker is being started leaves no work
   assert.deepEqual(await rig.store.workers.alive(), [])
 })
 
-test('a job that no notification told of gets its worker within half a minute', async t => {
+test('a job without a notification gets its worker within half a minute', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 1 })
   await rig.clock.advance(60_000)
@@ -436,7 +436,7 @@ test('a job that no notification told of gets its worker within half a minute', 
   assert.equal((await rig.alive(endpoint)).length, 1)
 })
 
-test('an endpoint that no notification told of gets its workers within half a minute', async t => {
+test('an endpoint without a notification gets its workers within half a minute', async t => {
   const rig = await openRig(t)
   await rig.clock.advance(60_000)
   rig.loses = topic => topic === 'endpoints'

@@ -68,7 +68,7 @@ test('a secret that exists already is refused without repeating the value', asyn
   assert.deepEqual([again.status, again.text.includes('planted')], [409, false])
 })
 
-test('a mistake among very many secrets is told in short', async t => {
+test('a mistake among very many secrets gets a short message', async t => {
   const rig = await openRig(t)
   const env = Array.from({ length: 5_000 }, (_, n) => ({ value: `${PLANTED}${n}` }))
   const { json, text } = await rig.ask('POST', '/graphql', { body: { query: TEMPLATE, variables: { input: { env } } } })
@@ -76,7 +76,7 @@ test('a mistake among very many secrets is told in short', async t => {
   assert.equal(text.includes('planted'), false)
 })
 
-test('what is wrong beside a secret is still said in full', async t => {
+test('a mistake beside a secret still gets its full message', async t => {
   const rig = await openRig(t)
   const input = { name: 'x', value: PLANTED, flashBootType: 'SLOW' }
   const { json } = await rig.ask('POST', '/graphql', { body: { query: CREATE, variables: { input } } })

@@ -11,7 +11,7 @@ const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 const vault = createVault(OLD)
 const [on, off] = [new PayloadSeals(vault, true), new PayloadSeals(vault, false)]
 
-test('what is sealed opens at its place, whatever is chosen now, and nowhere else', () => {
+test('a sealed value opens at its place, whatever the setting is now, and nowhere else', () => {
   const sealed = on.sealed('{"a":1}', inputPlace('j1'))
   assert.doesNotMatch(sealed, /"a"/)
   for (const seals of [on, off]) {

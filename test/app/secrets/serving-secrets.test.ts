@@ -85,7 +85,7 @@ test('a worker is started with the values, and asked at the path that it was sta
   assert.match((await rig.why(id)).summary, /secrets that do not exist: token|the secret of its path is gone/)
 })
 
-test('the path of the health check is kept and shown as it was saved, wherever something is told of it', async t => {
+test('the path of the health check is kept and shown as it was saved, on every surface', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   await secret(rig, 'path', '/hidden-3')
   rig.probes.usual = { status: 503 }

@@ -8,7 +8,7 @@ const QUERY = 'mutation ($input: SecretCreateInput!) { secretCreate(input: $inpu
 const MANY = Array.from({ length: MAX_DOCUMENT_VALUES + 1 }, () => [[], []])
 const LONG = 'x'.repeat(300_000)
 
-test('GraphQL refuses what has a great many values, and what is large and no JSON', async t => {
+test('GraphQL refuses a request with a great many values, and a large one that is not JSON', async t => {
   const rig = await openRig(t)
   const ask = (body: unknown, headers = {}) => rig.ask('POST', '/graphql', { body, headers })
   const many = await ask({ query: '{ myself { id } }', variables: { many: MANY } })

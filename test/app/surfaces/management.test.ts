@@ -175,7 +175,7 @@ test('an account shows and changes what it has chosen, and no other but the oper
   assert.equal((await rig.ask('GET', `${path}/own`)).json.deleteRunningEndpoints, false)
 })
 
-test('deleting an endpoint cancels its jobs, answers who waits, and ends its workers', async t => {
+test('deleting an endpoint cancels its jobs, answers waits for them, and ends its workers', async t => {
   const rig = await openRig(t, { onTerminate: () => {} })
   const { endpoint, worker } = await rig.endpointWithWorker()
   const waits = [1, 2].map(() => rig.ask('POST', `/v2/${endpoint}/runsync`, { body: { input: {} } }))

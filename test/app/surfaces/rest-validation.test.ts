@@ -144,7 +144,7 @@ for (const { what, body, errors } of REFUSED) {
   })
 }
 
-test('what is wrong with path, query, header and body is told together', async t => {
+test('mistakes of path, query, header and body are reported together', async t => {
   const rig = await openRig(t)
   const { json } = await rig.ask('GET', '/v2/catalog/gpus?include=ALL&count=0&minCudaVersion=x')
   assert.deepEqual(json.errors, [

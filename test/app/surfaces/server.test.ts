@@ -84,7 +84,7 @@ test('a worker that serves and takes its time to end is asked once, and killed w
   assert.deepEqual([asked, [...rig.fleet.killed]], [[worker], [worker]])
 })
 
-test('one that is told to end while it is being started is asked once', async t => {
+test('a worker that is stopped while it starts gets one signal', async t => {
   const asked: WorkerId[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const rig = await openRig(t, { onStart: () => promise, onTerminate: id => void asked.push(id) })
@@ -129,7 +129,7 @@ test('a second signal ends the draining at once', async t => {
   assert.equal((await rig.job(endpoint, id)).status, 'IN_QUEUE')
 })
 
-test('who waits for a result when the server stops is told how far the job is', async t => {
+test('a wait for a result is answered with the present state when the server stops', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const answer = rig.ask('POST', `/v2/${endpoint}/runsync`, { body: { input: {} } })

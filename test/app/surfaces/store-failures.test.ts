@@ -4,7 +4,7 @@ import { openRig } from '../../support/rig.ts'
 
 const SENTENCE = /failed (?:before it did anything|after it was done), as planned/
 
-test('a submission that the store could not take is 503 with a sentence, and there is no job', async t => {
+test('a submission that the store could not keep is 503 with a message, and there is no job', async t => {
   for (const path of ['run', 'runsync']) {
     const rig = await openRig(t)
     const endpoint = await rig.endpoint()
@@ -67,7 +67,7 @@ test('a result that was not stored is 503, and counts when it is sent again', as
   assert.equal((await rig.status(endpoint, id)).json.output, 'x')
 })
 
-test('a result that failed after it was stored counts once, and who waits for it is answered', async t => {
+test('a result that failed after it was stored counts once, and a wait for it is answered', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const answer = rig.ask('POST', `/v2/${endpoint}/runsync`, { body: { input: {} } })

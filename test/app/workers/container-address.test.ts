@@ -138,7 +138,7 @@ test('the next run has the address of the last one, port and range of the networ
   assert.deepEqual(world.wanted, [null, { subnet: '172.18.0.0/16', gateway: '172.18.0.1' }])
 })
 
-test('an engine that comes later is found, and what was wrong before is said once', async t => {
+test('an engine that starts later is found, and its absence is logged once', async t => {
   const world = new World(t)
   const address = world.open()
   world.problem = 'the container engine cannot be reached: ENOENT'
@@ -164,7 +164,7 @@ test('a network that comes back with another gateway gets a listener there', asy
   assert.ok(address.isContainer('172.19.0.2') && !address.isContainer('172.18.0.2'))
 })
 
-test('a port that somebody else has by now is replaced, so workers that know the old one are not of this server', async t => {
+test('a port that another program has taken is replaced, and workers with the old one are replaced too', async t => {
   const world = new World(t)
   world.relay = null
   const first = await world.open().url()

@@ -25,7 +25,7 @@ test('a worker that was ended posts nothing to jobs that are not its own', async
   assert.equal((await rig.job(endpoint, other)).status, 'IN_QUEUE')
 })
 
-test('a worker that was ended gets no jobs, one or many, and is told to wait since it asks again without a pause after 401', async t => {
+test('an ended worker gets no jobs, and 429 instead of 401, since SDKs poll again without a pause after 401', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   await end(rig, worker)

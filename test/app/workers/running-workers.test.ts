@@ -28,7 +28,7 @@ test('a worker is launching until its process was started, with how much of its 
   assert.deepEqual([worker.isLaunching, worker.pullPercent], [false, null])
 })
 
-test('a living worker, one that is launching and one whose end is not told yet are kept', () => {
+test('a worker that lives, one that is launching and one whose end is not recorded yet are kept', () => {
   const workers = new RunningWorkers(new VirtualClock())
   workers.of(ready('living'))
   workers.launch(id('launching'))
@@ -88,7 +88,7 @@ test('a worker may claim more when it holds less, while one of its takes waits f
   assert.equal(worker.mayClaimMore, false)
 })
 
-test('a worker is told of a job again only until it lets go of it or gets it again', () => {
+test('a worker is told to stop a job only until it stops it or gets it again', () => {
   const { worker } = aWorker()
   for (const name of ['a', 'b', 'c']) worker.tellStop(job(name), 'told')
   worker.tellStop(job('b'), 'again')

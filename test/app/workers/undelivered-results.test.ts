@@ -51,7 +51,7 @@ test('the output comes before the exit of the worker, too', async t => {
   assert.equal((await read()).status, 'FAILED')
 })
 
-test('a chunk that could not be sent is no undelivered result: the job goes on', async t => {
+test('a chunk that could not be sent is not an undelivered result: the job continues', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await oneRunning(rig)
   worker.print(id, BYTES)
@@ -90,7 +90,7 @@ test('a result that was undelivered three times fails its job with what the work
   assert.match(error, /lost 3 times .* Cannot connect to host/)
 })
 
-test('what was printed while the server was away is read when it is back', async t => {
+test('output of the time without a server is read when the server is back', async t => {
   const rig = await openRig(t)
   const { worker, id, read } = await oneRunning(rig)
   await rig.crash()

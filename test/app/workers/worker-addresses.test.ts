@@ -50,7 +50,7 @@ test('a container that could not call the server is not started; the reason is s
   assert.equal(await rig.worker(-1).takeJob(), id)
 })
 
-test('after a restart containers that know the address go on, and others are replaced', async t => {
+test('after a restart containers with the present address stay, and others are replaced', async t => {
   const rig = await openRig(t)
   const address = new Address()
   await restart(rig, address)

@@ -338,7 +338,7 @@ test('a worker that was starting while no server ran gets its whole time again',
 
 const REPORT = '&status=unhealthy&check=_memory_check&reason=RuntimeError%3A%20Insufficient%20memory%0A%00'
 
-test('a failed fitness check is told with its reason, while the worker is there and after it has ended', async t => {
+test('a failed fitness check is shown with its reason, while the worker runs and after it has ended', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   await rig.submit(endpoint)

@@ -131,7 +131,7 @@ test('a worker of another endpoint or account is not found', async t => {
   assert.equal((await rig.ask('GET', '/ops/top?endpoint=nosuch')).status, 404)
 })
 
-test('while an image is downloaded its percentage is shown with the worker and told as the reason to wait', async t => {
+test('while an image is downloaded its percentage is shown with the worker and as the reason to wait', async t => {
   const rig = await openRig(t)
   const { start } = rig.ports.driver
   const gate = Promise.withResolvers<void>()

@@ -63,7 +63,7 @@ test('all rights open everything, and those to read open everything to read', ()
   assert.ok(!mayManage(reader, 'write') && !mayUseJobs(reader, 'write', MINE))
 })
 
-test('an operator is who has all rights of the first account', () => {
+test('an operator has all rights of the first account', () => {
   assert.ok(callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE })).operator)
   assert.ok(!callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: READ_ONLY })).operator)
   assert.ok(!callerOf(keyOf('1', { owner: 'else' as OwnerId, scope: FULL_SCOPE })).operator)

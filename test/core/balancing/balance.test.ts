@@ -88,7 +88,7 @@ test('soft affinity is followed while that worker is ready and has room', () => 
   assert.equal(chosen([], {}, soft), 'none_ready')
 })
 
-test('strict affinity takes that worker, waits for it, or is told that it is gone', () => {
+test('strict affinity takes that worker, waits for it, or is refused when it is gone', () => {
   const other = aCandidate('b')
   const strict = (fields: Partial<Candidate>, rules = {}) =>
     chosen([aCandidate('a', fields), other], rules, insists('a'))
@@ -179,7 +179,7 @@ const RULE = fc.record({
 })
 const isUsed = ({ ejection }: Candidate) => ejection.state === 'in_rotation' || ejection.state === 'trial_due'
 
-test('nobody but a ready worker with room is ever chosen, and only the one that is insisted on', () => {
+test('only a ready worker with room is ever chosen, and with strict affinity only that one', () => {
   fc.assert(
     fc.property(WORKERS, RULE, WISH, (workers, rules, wish) => {
       const found = choose(workers, rules, wish)

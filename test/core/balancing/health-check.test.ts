@@ -119,7 +119,7 @@ test('a worker that an earlier run of the server has seen healthy gets nothing b
   assert.equal(answering(times(FAILURES, REFUSED), adopted).state, 'unhealthy')
 })
 
-test('what a health check says is told in words', () => {
+test('the result of a health check is a message', () => {
   const says = (last: HealthAnswer | null, env: Record<string, string> = {}) => {
     const problem = healthProblem({ last }, servingOf(env), servingOf(env).healthPort)
     return problem === null ? null : problemText(problem)

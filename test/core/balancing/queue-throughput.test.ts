@@ -22,7 +22,7 @@ test('what was measured last counts more', () => {
   assert.ok(expected > 100 && expected < 130, String(expected))
 })
 
-test('nobody is refused unless the line is twice too slow, or before it was measured', () => {
+test('no request is refused unless the queue is twice too slow, or before its throughput is known', () => {
   assert.equal(isHopelessWait(null, 1), false)
   assert.equal(isHopelessWait(2_000, 1_000), false)
   assert.equal(isHopelessWait(2_001, 1_000), true)

@@ -71,7 +71,7 @@ test('what is asked for is widened to whole buckets, and never by more than it t
   )
 })
 
-test('where nothing is said it is the last 30 days, and where one end is said the other one follows', () => {
+test('the default period is the last 30 days, and one given end determines the other', () => {
   assert.deepEqual(ends({ size: 'day' }), ['2026-04-14', '2026-05-15'])
   assert.deepEqual(ends({ size: 'month' }), ['2026-04-01', '2026-06-01'])
   assert.deepEqual(ends({ size: 'year' }), ['2026-01-01', '2027-01-01'])
@@ -82,7 +82,7 @@ test('where nothing is said it is the last 30 days, and where one end is said th
   assert.deepEqual(ends({ size: 'week', lastN: 2 }), ['2026-05-04', '2026-05-18'])
 })
 
-test('everything wrong with the time is told at once', () => {
+test('all mistakes of the period are reported at once', () => {
   const startMs = Date.UTC(2026, 4, 15)
   assert.deepEqual(failuresOf({ size: 'day', startMs, endMs: startMs, lastN: 2_000 }), [
     'query.lastN: excludes a start and an end',

@@ -59,7 +59,7 @@ test('the time of a worker counts for what it was given of the machine', () => {
   assert.equal(flavorOf(small, { kind: 'cpu', configs }), 'cpu:cpu3c:2')
 })
 
-test('where nobody knows what a worker was given, its time counts for the first hardware that its endpoint names', () => {
+test('time of a worker with unknown hardware counts for the first hardware of its endpoint', () => {
   const gpu = { kind: 'gpu', excludedTypes: [], allowedCudaVersions: [], minCudaVersion: null } as const
   assert.equal(flavorOf(null, { ...gpu, pools: ['ADA_24', 'AMPERE_16'], count: 2 }), 'gpu:ADA_24:2')
   assert.equal(flavorOf(null, { ...gpu, pools: [], count: 1 }), 'gpu:any:1')

@@ -163,7 +163,7 @@ test('what lies within the bounds is saved', () => {
   for (const fields of right) assert.deepEqual(endpointProblems(anEndpoint(fields)), [], JSON.stringify(fields))
 })
 
-test('an endpoint about which nothing is said gets the documented defaults', () => {
+test('an endpoint without settings gets the documented defaults', () => {
   const { workersMin, workersMax, idleTimeoutS, executionTimeoutMs, flashboot, scaler, type } = ENDPOINT_DEFAULTS
   assert.deepEqual([workersMin, workersMax, idleTimeoutS, executionTimeoutMs, flashboot], [0, 3, 10, 600_000, 'OFF'])
   assert.deepEqual([scaler[type], scaler.LOAD_BALANCER], [delay(4).scaler, requests(4).scaler])

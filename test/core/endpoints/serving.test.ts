@@ -62,7 +62,7 @@ for (const [env, sentence] of WRONG) {
   })
 }
 
-test('all that is wrong is said at once', () => {
+test('all mistakes are reported at once', () => {
   const wrong = { PORT: '0', RUNYARD_MAX_CONCURRENCY: 'all', OTHER: '0' }
   assert.match(
     servingProblem(wrong)!,

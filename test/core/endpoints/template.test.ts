@@ -131,7 +131,7 @@ const protocol = (gpuCount: number, placement: Placement = placed(gpuCount), env
     volume: null,
   })
 
-test('a worker is told where to get jobs and who it is', () => {
+test('a worker gets the addresses of jobs and its id', () => {
   assert.deepEqual(protocol(0), {
     RUNPOD_POD_ID: 'w1',
     RUNPOD_POD_HOSTNAME: 'w1-0a1b2c3d',
@@ -156,7 +156,7 @@ test('the log level of a worker is the one of its endpoint, where it has one', (
   }
 })
 
-test('a worker is told what it has of the machine', () => {
+test('a worker gets its share of the machine', () => {
   const { RUNPOD_GPU_COUNT, RUNPOD_GPU_NAME, RUNPOD_SKIP_GPU_CHECK } = protocol(2)
   assert.deepEqual([RUNPOD_GPU_COUNT, RUNPOD_GPU_NAME], ['2', 'NVIDIA+GeForce+RTX+4090'])
   assert.equal(RUNPOD_SKIP_GPU_CHECK, undefined)
@@ -164,7 +164,7 @@ test('a worker is told what it has of the machine', () => {
   assert.deepEqual([RUNPOD_CPU_COUNT, RUNPOD_MEM_GB], ['4', '8'])
 })
 
-test('a worker is told of the network volume of its endpoint', () => {
+test('a worker gets the network volume of its endpoint', () => {
   const { RUNPOD_VOLUME_ID, RUNPOD_VOLUME_PATH } = protocolEnv({
     endpointId: 'e1' as EndpointId,
     workerId: 'w1' as WorkerId,

@@ -44,7 +44,7 @@ test('a known type without a pool of its own gets one by its memory', () => {
   assert.deepEqual(seen('NVIDIA GeForce RTX 3070', 8), ['NVIDIA GeForce RTX 3070', 'AMPERE_16'])
 })
 
-test('what a machine has is said in a few words', () => {
+test('the hardware of a machine is described in a few words', () => {
   const gpus = [aGpu(0, 'NVIDIA L4'), aGpu(1, 'NVIDIA L4'), aGpu(2, 'NVIDIA T400', { memoryGb: 4 })]
   assert.equal(gpuSummary(gpus), '2 x NVIDIA L4 (pool AMPERE_24), 1 x NVIDIA T400 (pool AMPERE_16)')
   assert.equal(gpuSummary([]), 'none')

@@ -57,7 +57,7 @@ test('requests are added to drafts only, up to 5000 in a batch and 50000 in thos
   })
 })
 
-test('why a batch is not finalized or not cancelled is said', () => {
+test('a batch that cannot be finalized or cancelled gives the reason', () => {
   assert.match(refusalToFinalize(aBatch(NOT_FINISHED)).message, /is FINALIZED; only a DRAFT can be finalized/)
   assert.match(refusalToFinalize(aBatch()).message, /has no requests/)
   assert.equal(refusalToCancel(aBatch({ status: 'CANCELLED' })), null)
@@ -87,7 +87,7 @@ test('a new batch is an array of requests, or an object with name, webhook and r
   }
 })
 
-test('everything that is wrong with a new batch is said at once', () => {
+test('all mistakes of a new batch are reported at once', () => {
   const body = '{"name":"","webhook":"x","requests":[{"input":1},7,{"input":{}},{"policy":{"ttl":1}}]}'
   assert.deepEqual(failures(readNewBatch(body, undefined)), [
     '"name" must be a string of 1 to 255 characters',

@@ -35,12 +35,12 @@ test('without batches the line is first in, first out', () => {
   assert.deepEqual(planTurns(lineOf([], []), 2), { single: 0, batches: [] })
 })
 
-test('a batch gives way to all who wait as soon as one of its requests was handed out', () => {
+test('a batch yields to all waiting jobs as soon as one of its requests was claimed', () => {
   assert.deepEqual(sequence(lineOf([10, 20], [batch('a', 5, 4)])), ['a', 0, 1, 'a', 'a', 'a'])
   assert.deepEqual(sequence(lineOf([10, 20], [batch('a', 15, 2)])), [0, 'a', 1, 'a'])
 })
 
-test('batches take turns among themselves, whoever came first', () => {
+test('batches take turns with each other, whatever their age', () => {
   const batches = [batch('a', 1, 3), batch('b', 2, 2), batch('c', 3, 1)]
   assert.deepEqual(sequence(lineOf([], batches)), ['a', 'b', 'c', 'a', 'b', 'a'])
 })
@@ -75,7 +75,7 @@ test('a job waits for at most one request of each batch, however many requests w
   )
 })
 
-test('everybody who waits gets a turn, and while two batches wait none is more than one turn ahead', () => {
+test('every batch gets a turn, and while two batches wait none is more than one turn ahead', () => {
   fc.assert(
     fc.property(LINES, line => {
       const order = sequence(line)

@@ -64,7 +64,7 @@ test('a lost job says how often and why', () => {
   assert.equal(lostReason(3, 'it exited with code 1'), reason)
 })
 
-test('what is said of a lost worker has its id and its last lines, within bounds and without tokens', () => {
+test('the message about a lost worker has its id and its last lines, within bounds and without tokens', () => {
   const worker = 'w1' as WorkerId
   assert.equal(lossWords('it exited with code 9', worker, []), 'it exited with code 9; this was worker w1')
   const lines = [...Array.from({ length: 40 }, (_, n) => `line ${n} ${'x'.repeat(9_000)}`), 'key=rpw_abcdefgh1234 end']

@@ -94,7 +94,7 @@ test('whatever fails or warns says what to do', () => {
   }
 })
 
-test('a data directory is made, private and writable, or it is said why not', () => {
+test('a data directory is made, private and writable, or the reason is given', () => {
   const line = (facts: Partial<diagnosis.DataDirFacts>) => said(diagnosis.ofDataDir({ ...folder, ...facts })[0]!)[0]!
   assert.equal(line({ kind: 'missing', mode: null }), 'ok data directory: /data is made by the first start')
   assert.match(line({ kind: 'missing', writable: false }), /^fail .*cannot be written by this user/)
@@ -114,7 +114,7 @@ test('memory and open files have two limits each', () => {
   assert.deepEqual([4096, 1024, 511, null].map(files), ['ok', 'warn', 'fail', 'skip'])
 })
 
-test('a port is free, the own server has it, or it is said who or what is in the way', () => {
+test('a port is free, belongs to this server, or its holder is named', () => {
   const line = (facts: Partial<diagnosis.PortFacts>) => said(diagnosis.ofPort({ ...port, ...facts }))[0]!
   assert.equal(line({ serverUrl: 'http://127.0.0.1:8080' }), 'ok server: it runs and answers at http://127.0.0.1:8080')
   assert.match(line({ problem: 'EADDRINUSE', holder: 'pid 7 (nginx)' }), /port 8080 is in use by pid 7 \(nginx\)/)
@@ -123,7 +123,7 @@ test('a port is free, the own server has it, or it is said who or what is in the
   assert.match(line({ problem: 'EWEIRD' }), /cannot listen .*EWEIRD/)
 })
 
-test('clocks that differ are told from those that agree, in both directions', () => {
+test('clocks that differ are reported, in both directions', () => {
   const clock = (skewMs: number) => said(diagnosis.ofEngine({ ...engine, skewMs }).at(-1)!)[0]!
   assert.equal(clock(1_999), 'ok clock: the clock of the engine agrees with this one')
   assert.match(clock(-2_000), /^warn clock: .* 2\.0 s behind this one -> let both be set over the network/)
@@ -139,7 +139,7 @@ test('an engine that cannot be called says why by the code of the system', () =>
   assert.match(line('ETIMEDOUT'), /nothing answers .*ETIMEDOUT/)
 })
 
-test('what an engine lacks is said, each for itself', () => {
+test('each feature that an engine lacks is reported by itself', () => {
   const lacking = diagnosis.ofEngine({
     ...engine,
     apiVersion: '1.39',
@@ -176,7 +176,7 @@ test('GPUs are for containers only where the engine can hand them on', () => {
   assert.match(line({ ...cards, problem: 'GPU 1 does not answer' }, null), /^warn gpu: 2 can be read; GPU 1 does not/)
 })
 
-test('of a way that is not there is said what is wrong and what to do', () => {
+test('a missing connection is reported with what to do', () => {
   const none: ContainerReach = {
     how: 'none',
     problem: 'the engine is on another machine',

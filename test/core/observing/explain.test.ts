@@ -255,7 +255,7 @@ test('every cause that there is can be the explanation of something', () => {
   assert.deepEqual([...reached].sort(), [...WAIT_CAUSES].sort())
 })
 
-test('the guide tells of every cause', () => {
+test('the guide covers every cause', () => {
   const guide = readFileSync(new URL('../../../docs/guides/why.md', import.meta.url), 'utf8')
   for (const cause of WAIT_CAUSES) assert.ok(guide.includes(`\`${cause}\``), cause)
 })
@@ -287,7 +287,7 @@ test('work that was to be done on GPUs and is done on the CPU is noted', () => {
   assert.deepEqual(none.notes, ['this machine has no GPU, so workers of mine run on the CPU'])
 })
 
-test('where a worker has the port that the next ones want, it is said: as the cause, and as a note while it works', () => {
+test('a worker that has the port of the next ones is named: as the cause, and as a note while it works', () => {
   const cause = 'exited with code 1; port 8001, which its variable VLLM_PORT names, is in use by another worker'
   const exits = [anExit({}, { suspicion: { port: 8001, variable: 'VLLM_PORT', with: 'worker' } })]
   const alone = explainEndpoint(aSnapshot({ queue: one, exits }), context())

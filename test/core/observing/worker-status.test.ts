@@ -69,7 +69,7 @@ test('whatever workers there are, each has one status, and the counts sum to the
   )
 })
 
-test('what may be behind the end of a worker is told where it failed and was of no use', () => {
+test('a possible cause of the end of a worker is given where it failed before it did any work', () => {
   const suspicion = { port: 8001, variable: 'VLLM_PORT', with: 'worker' } as const
   const observed = { code: 1, signal: null, cause: { kind: 'ended' } } as const
   const taken = 'port 8001, which its variable VLLM_PORT names, is in use by another worker'

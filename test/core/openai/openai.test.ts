@@ -211,7 +211,7 @@ function events(outputs: readonly unknown[]): string {
   return texts.join('') + writer.done()
 }
 
-test('text goes out as it is, values as events, and the end is said once', () => {
+test('text goes out as it is, values as events, and the end is sent once', () => {
   const cases: [unknown[], string][] = [
     [['data: {"a":', '1}\n\ndata: [DO', 'NE]\n\n'], 'data: {"a":1}\n\ndata: [DONE]\n\n'],
     [['data: 1\r\n\r\n', 'data: [DONE]\r\n\r\n'], 'data: 1\r\n\r\ndata: [DONE]\r\n\r\n'],

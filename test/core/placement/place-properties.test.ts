@@ -168,7 +168,7 @@ test('a single demand is placed whenever there is a place for it', () => {
   )
 })
 
-test('who makes room is ready for long enough, has no work, and is not kept by the min of its endpoint', () => {
+test('a worker that makes room is ready for long enough, has no work, and is not kept by the min of its endpoint', () => {
   fc.assert(
     fc.property(SITUATIONS, input => {
       const { evictions, placed } = placeWorkers(input)
@@ -210,7 +210,7 @@ test('every worker that is wanted is placed or refused with a reason', () => {
   )
 })
 
-test('the order in which things are told of changes nothing', () => {
+test('the order of the input changes nothing', () => {
   fc.assert(
     fc.property(SITUATIONS, input => {
       const turned = { ...input, tenants: [...input.tenants].reverse(), occupants: [...input.occupants].reverse() }
@@ -235,7 +235,7 @@ interface Running extends Occupant {
 const LONGEST_S = 60
 const DWELL_S = 30
 
-test('nobody starves: who waits longest is passed at most once by each other, and nobody waits for more than a turn of each', () => {
+test('no endpoint starves: the one that waits longest is overtaken at most once by each other one', () => {
   const wish = fc.record({ count: fc.integer({ min: 1, max: 4 }), wanted: fc.integer({ min: 1, max: 3 }) })
   const wishes = fc.array(wish, { minLength: 2, maxLength: 5 })
   const parts = aMachine(Array.from({ length: 4 }, (_, index) => aGpu(index)))

@@ -56,7 +56,7 @@ describe('GPUs', () => {
     )
   })
 
-  test('a lowest CUDA version and a list of versions bind cards whose driver tells its own', () => {
+  test('a minimum CUDA version and a list of versions apply to cards whose driver reports its own', () => {
     const parts = aMachine([aGpu(0, L4, { cuda: '12.2' })])
     const wants = (fields: object) => ({
       parts,
@@ -90,7 +90,7 @@ describe('GPUs', () => {
     )
   })
 
-  test('a card that is not well is not given, and is told of where there is no other', () => {
+  test('an unhealthy card is not given, and is reported where there is no other', () => {
     const sick = aGpu(0, undefined, { problem: 'its memory has failed' })
     assert.deepEqual(placed({ parts: aMachine([sick, aGpu(1)]), tenants: [aTenant('a')] }).placed, ['a: 1'])
     assert.equal(
@@ -105,7 +105,7 @@ describe('GPUs', () => {
     assert.deepEqual(placed({ parts, occupants, tenants: [aTenant('a')] }).placed, ['a: 1'])
   })
 
-  test('nobody gets a GPU while a worker of an older version may use any', () => {
+  test('no worker gets a GPU while a worker of an older version may use any', () => {
     const occupants = [anOccupant('old', 'b', { placement: null })]
     const { placed: none, refused } = placed({ parts: aMachine(rtx(2)), occupants, tenants: [aTenant('a')] })
     assert.deepEqual(none, [])
@@ -191,7 +191,7 @@ describe('CPUs', () => {
     ])
   })
 
-  test('more than the whole machine is clamped to it, and said', () => {
+  test('a demand above the whole machine is reduced to it, and reported', () => {
     const [first] = placeWorkers(placeInput({ rules, tenants: [aTenant('a', { compute: cpus(32) })] })).placed
     assert.deepEqual([first?.placement.vcpus, first?.placement.memoryMb], [8, 32_768])
     assert.equal(
@@ -233,7 +233,7 @@ describe('turns', () => {
     assert.deepEqual(placed({ parts: one, tenants }).placed, ['b: 0'])
   })
 
-  test('then who has the smallest part of what it wants, and then who waits longest', () => {
+  test('then the endpoint with the smallest part of what it wants, and then the one that waits longest', () => {
     const occupants = [anOccupant('w', 'a', { placement: given(0) })]
     const parts = aMachine(rtx(2))
     assert.deepEqual(placed({ parts, occupants, tenants: both({ sinceMs: NOW - 9 }, {}) }).placed, ['b: 1'])
@@ -281,7 +281,7 @@ describe('making room', () => {
     assert.deepEqual(placed({ parts: one, occupants, tenants: waits(299_000) }).evicted, [])
   })
 
-  test('where somebody has waited for ten dwells without any worker, a busy one ends after its job', () => {
+  test('where an endpoint has waited for ten dwells without any worker, a busy one ends after its job', () => {
     const occupants = [anOccupant('w', 'b', { placement: given(0) })]
     const long = placed({ parts: one, occupants, tenants: waits(300_000) })
     assert.deepEqual(long.evicted, ['w for a after its job'])
@@ -311,13 +311,13 @@ describe('making room', () => {
     assert.deepEqual(placed({ rules, occupants, tenants: waits(0, { compute }) }).evicted, ['w for a'])
   })
 
-  test('two who wait get two rooms, and the second does not count on that of the first', () => {
+  test('two waiting endpoints get two places, and the second does not count on that of the first', () => {
     const occupants = [anIdle('w0', 'b', { placement: given(0) }), anIdle('w1', 'b', { placement: given(1) })]
     const tenants = [aTenant('a', { sinceMs: NOW - 1 }), aTenant('c'), aTenant('b', { wanted: 0 })]
     assert.deepEqual(placed({ parts: aMachine(rtx(2)), occupants, tenants }).evicted, ['w0 for a', 'w1 for c'])
   })
 
-  test('who needs several GPUs and has waited keeps the free ones, so that small demands do not pass it for ever', () => {
+  test('an endpoint that needs several GPUs and has waited reserves the free ones, so that small demands do not overtake it forever', () => {
     const occupants = [anOccupant('w', 'b', { placement: given(0) })]
     const tenants = (waitedMs: number, workersMin = 0) => [
       aTenant('a', { sinceMs: NOW - waitedMs, compute: gpus({ count: 2 }) }),
@@ -342,7 +342,7 @@ describe('accounts', () => {
   const cpu = { compute: cpus(1) }
   const one = { workers: 2, gpus: null }
 
-  test('an account gets no more workers than its limit, with the reason, and others go on', () => {
+  test('an account gets no more workers than its limit, with the reason, and others are served', () => {
     const occupants = [anOccupant('w1', 'a'), anOccupant('w2', 'a', { phase: 'leaving' })]
     const tenants = [aTenant('a', { ...cpu, wanted: 3 }), aTenant('b', { ...cpu, owner: B, wanted: 1 })]
     const quotas = new Map([['owner' as OwnerId, one]])

@@ -34,7 +34,7 @@ function plan(fields: Fields): { start: number; drain: string[] } {
 const old = (fields: Partial<WorkerLoad> = {}) => ({ version: 1, held: 1, idleSinceMs: null, ...fields })
 const idleOld = { version: 1, idleSinceMs: NOW - 1_000 }
 
-test('as many workers are wanted as the requests in line and in flight need', () => {
+test('as many workers are wanted as queued requests and those in flight need', () => {
   assert.deepEqual(plan({ queue: { queued: 1 } }), { start: 1, drain: [] })
   assert.deepEqual(plan({ queue: { queued: 5 } }), { start: 3, drain: [] })
   assert.deepEqual(plan({ queue: { queued: 1 }, workers: [{ held: 2, idleSinceMs: null }] }), { start: 1, drain: [] })
@@ -63,12 +63,12 @@ test('old workers go one after the other as new ones become ready', () => {
   ])
 })
 
-test('old workers that are not ready serve nobody and go at once', () => {
+test('old workers that are not ready end at once', () => {
   const workers = [old(), { version: 1, state: 'STARTING' }, { version: 1, problem: ILL }] as const
   assert.deepEqual(plan({ workers }).drain, ['w2 outdated', 'w3 outdated'])
 })
 
-test('old workers of an endpoint that nobody uses go at once, and nobody comes in their place', () => {
+test('old workers of an unused endpoint end at once, and are not replaced', () => {
   const workers = [{ version: 1, idleSinceMs: NOW - 10_000 }]
   assert.deepEqual(plan({ workers }), { start: 0, drain: ['w1 outdated'] })
 })
@@ -102,7 +102,7 @@ test('where the machine has no room for both, an old worker makes room after a m
   assert.deepEqual(plan(since(SURGE_MS)), { start: 1, drain: ['w1 outdated'] })
 })
 
-test('while new workers crash, the old ones that are left go on', () => {
+test('while new workers crash, the remaining old ones stay', () => {
   const crash = anExit({ version: 2, serves, startedAtMs: NOW - 10, readyAtMs: null, exitedAtMs: NOW })
   const workers = [old({ held: 2 }), old({ held: 2 })]
   assert.deepEqual(plan({ endpoint: { workersMax: 2 }, workers, exits: [crash] }).drain, [])

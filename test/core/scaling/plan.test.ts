@@ -54,7 +54,7 @@ test('idle workers leave the longest idle first, down to the minimum', () => {
   assert.deepEqual(plan({ endpoint: { workersMin: 3 }, workers }).drain, [])
 })
 
-test('nobody is idle while jobs wait, and a worker with a job is never idle', () => {
+test('no worker counts as idle while jobs wait, and a worker with a job never does', () => {
   const old = { idleSinceMs: NOW - 90_000 }
   assert.deepEqual(plan({ queue: { queued: 1, headQueuedAtMs: NOW }, workers: [old] }).drain, [])
   assert.deepEqual(plan({ queue: { inProgress: 1 }, workers: [{ ...old, held: 1 }] }).drain, [])

@@ -272,7 +272,7 @@ test('the longest idle worker comes first, with the instant at which its time is
   ])
 })
 
-test('only workers that start or are ready take jobs, and only an end that nobody asked for is a crash', () => {
+test('only workers that start or are ready take jobs, and only an unexpected end is a crash', () => {
   const takers = WORKER_STATES.filter(state => takesJobs(aWorker({ state })))
   assert.deepEqual(takers, ['STARTING', 'READY'])
   assert.ok(crashed(anExit()))

@@ -128,11 +128,11 @@ function reworded(failure: StartFailure): StartFailure {
   return Object.fromEntries(facts) as unknown as StartFailure
 }
 
-test('each failure of a start is told in a sentence', () => {
+test('each failure of a start has a message', () => {
   for (const [failure, text] of samples()) assert.equal(startFailureText(failure), text)
 })
 
-test('what a failure is told in does not change what is made of it, before a start and after one', () => {
+test('the message of a failure does not change its effect, before a start and after one', () => {
   const explained = (startFailure: StartFailure | null, exit: Partial<ObservedExit> | null) => {
     const exits = exit === null ? [] : [anExit({ startedAtMs: null }, { code: null, ...exit })]
     const snapshot = aSnapshot({ queue: { queued: 1, headQueuedAtMs: NOW }, exits })
@@ -163,7 +163,7 @@ test('what was wrong with a worker is known by its kind, whatever the worker say
   assert.deepEqual([crashCauseOf(memory), crashCauseOf(anExit())], ['out_of_memory', 'crash_loop'])
 })
 
-test('of an error of a start its reason is kept, and any other one is told as it is', () => {
+test('the reason of a start error is kept, and any other error keeps its message', () => {
   const failure = { kind: 'volume_missing', volume: 'v1' } as const
   const error = new WorkerStartError(failure)
   assert.deepEqual([startFailureOf(error), error.code, error.message], [failure, 'invalid', startFailureText(failure)])

@@ -267,7 +267,7 @@ const pulls: [why: PullProblem, said: string, told: string, advice: RegExp][] = 
   ['unknown', 'something else', 'something else', /save the template/],
 ]
 
-test('a download that fails is told with what the engine said, and with advice', () => {
+test('a failed download is reported with the message of the engine, and with advice', () => {
   for (const [why, said, told, advice] of pulls) {
     const failure: StartFailure = { kind: 'pull_failed', image: 'r.io/a:1', host: 'r.io', why, said }
     assert.equal(startFailureText(failure), `image 'r.io/a:1' cannot be downloaded: ${told}`)

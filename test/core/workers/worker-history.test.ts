@@ -35,7 +35,7 @@ test('a worker that could not be started says why, and one that was ended becaus
   ])
 })
 
-test('lines only ever follow those that were told before', () => {
+test('lines are only ever added', () => {
   const life: Partial<Worker>[] = [
     {},
     { startedAtMs: NOW + 1 },

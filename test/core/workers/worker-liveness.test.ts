@@ -110,7 +110,7 @@ test('a worker that pings, lists nothing and asks for nothing for longer than a 
   assert.equal(isWedged(seen({ workedAtMs: null }), newer, true, NOW), true, 'one that never asked for a job')
 })
 
-test('a worker that may list the jobs of another in its folder is not taken for stuck while it holds jobs', () => {
+test('a worker that may list the jobs of another in its folder does not count as stuck while it holds jobs', () => {
   for (const version of ['1.7.12', '1.7.13', '1.8.1', '1.9.1', '1.10.0']) {
     assert.equal(isWedged(seen(), { sdk: python(version) }, true, NOW), false, version)
     assert.equal(isWedged(seen(), { sdk: python(version) }, false, NOW), true, version)

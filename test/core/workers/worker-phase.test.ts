@@ -43,7 +43,7 @@ for (const [what, fields, phase, sinceMs] of lives) {
   })
 }
 
-test('the time line of a worker that has ended tells how long each phase took', () => {
+test('the time line of a worker that has ended has the duration of each phase', () => {
   const steps = timeLineOf(worker({ ...STOPPING, state: 'EXITED', exitedAtMs: NOW + 700 }), NOW + 9_999)
   assert.deepEqual(
     steps.map(({ phase, startedAtMs, ms }) => [phase, startedAtMs - NOW, ms]),
@@ -64,7 +64,7 @@ test('the time line of a worker that has ended tells how long each phase took', 
   )
 })
 
-test('the last step of a worker that has not ended goes on, and steps that took no time are left out', () => {
+test('the last step of a worker that has not ended has no end, and steps without duration are left out', () => {
   const steps = timeLineOf(worker({ placedAtMs: NOW, startedAtMs: NOW + 5 }), NOW + 25)
   assert.deepEqual(
     steps.map(({ phase, ms }) => [phase, ms]),

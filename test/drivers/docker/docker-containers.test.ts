@@ -54,7 +54,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     await driver.kill(worker)
   })
 
-  test('has the variables of its endpoint, those of the protocol win, and nobody asks for all GPUs by a variable', async () => {
+  test('has the variables of its endpoint, those of the protocol take precedence, and no variable gives it all GPUs', async () => {
     const env = { MINE: 'yes', RUNPOD_POD_ID: 'not me', NVIDIA_VISIBLE_DEVICES: 'all' }
     const spec = machine.spec(['env'], { env })
     await driver.start(spec)
@@ -113,7 +113,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     assert.deepEqual([signal, code], [null, 0])
   })
 
-  test('a worker that uses more memory than it may is told so', { skip: onPodman }, async () => {
+  test('a worker that exceeds its memory ends with that reason', { skip: onPodman }, async () => {
     const words = ['python3', '-c', 'x = bytearray(200 * 1024 * 1024); print(len(x))']
     const worker = await run(words, { placement: { ...UNPLACED, memoryMb: 32 } })
     const end = await exit(worker)
@@ -131,7 +131,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     assert.match(await causeOf('/runpod-volume/text'), /^exited with code (126|1) because its program.* is not exec/)
   })
 
-  test('a container that somebody removes has ended, and it is told who did it', async () => {
+  test('a container that was removed from outside has ended, with that reason', async () => {
     const worker = await run(['sleep', '60'])
     await machine.engine.getContainer(`runyard-${worker}`).remove({ force: true })
     assert.match(
@@ -160,7 +160,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     assert.deepEqual(text.split('\n').map(short).sort(), expected.map(short).sort())
   })
 
-  test('what a worker said while no server was there is in its log, although it has ended', async () => {
+  test('output of a worker from the time without a server is in its log, although it has ended', async () => {
     const spec = machine.spec(['sh', '-c', 'echo one; sleep 0.5; echo two'])
     const handle = await driver.start(spec)
     await machine.said(spec.workerId, 'one')
@@ -189,7 +189,7 @@ describe('a container of a worker', { skip: noDocker, timeout: 120_000 }, () => 
     await exit(spec.workerId)
   })
 
-  test('a release removes the container, and tidying those that nobody knows, of this installation alone', async () => {
+  test('a release removes the container, and tidying removes unknown ones, of this installation alone', async () => {
     const other = await openDockerMachine()
     try {
       const foreign = other.spec(['sleep', '60'])

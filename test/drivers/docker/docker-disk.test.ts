@@ -26,7 +26,7 @@ test('a container has done something wrong when it has written more than its dis
 })
 
 describe('a container on an engine that is there', { skip: noDocker, timeout: 60_000 }, () => {
-  test('is ended when it writes more than it may, with that reason, and its neighbour goes on', async () => {
+  test('is ended when it writes more than its limit, with that reason, and other containers are not', async () => {
     const machine = await openDockerMachine()
     try {
       // The test lets minutes pass: after the starts, whose deadlines are as long, only the watch waits for one.
@@ -130,7 +130,7 @@ test('so is that of one that was taken over while the engine was away', { timeou
   assert.match(observedExitText(await exitOf(notifier, driver, worker)), /wrote more than the 2 GB/)
 })
 
-test('an engine that cannot say how much was written ends nobody', { timeout: 20_000 }, async context => {
+test('an engine that does not report disk use ends no container', { timeout: 20_000 }, async context => {
   let asked = 0
   const { driver, killed } = await openPlayed(context, () => {
     asked += 1
@@ -141,7 +141,7 @@ test('an engine that cannot say how much was written ends nobody', { timeout: 20
   assert.deepEqual(killed, [])
 })
 
-test('where the engine can bound what a container writes it is told to, and asked again without where it cannot', {
+test('the engine bounds the disk of a container where it can, and gets a call without the bound where it cannot', {
   timeout: 20_000,
 }, async context => {
   const { driver, answers } = await openPlayed(context, () => 0)

@@ -69,7 +69,7 @@ test('the API is spoken in a version that the engine knows', { timeout: 20_000 }
   assert.match(String(await spoken('', '')), /does not speak the API of Docker/)
 })
 
-test('one that does not answer is said so, and used as soon as it does', { timeout: 20_000 }, async context => {
+test('one that does not answer is reported, and used as soon as it does', { timeout: 20_000 }, async context => {
   const answers = new Map([['/info', () => {}]])
   const played = await play(context, { answers })
   assert.match(String(await absence(played.engine)), /does not answer as it should at unix:.*: no answer within 5 s/)
@@ -89,7 +89,7 @@ test('one that goes is noticed by its events, and found again', { timeout: 20_00
   await played.until(() => played.ups() === 2)
 })
 
-test('one that hangs although its events stay open is taken for gone', { timeout: 20_000 }, async context => {
+test('one that hangs while its events stay open counts as unavailable', { timeout: 20_000 }, async context => {
   const answers = new Map<string, (response: ServerResponse) => void>()
   const played = await play(context, { answers })
   await played.until(() => played.ups() === 1)
@@ -113,7 +113,7 @@ test('a call costs no more when many others are open', { timeout: 20_000 }, asyn
   assert.ok(alone < 2_000, `${alone} characters`)
 })
 
-test('a call that is not answered ends by its deadline, and a 503 is told', { timeout: 20_000 }, async context => {
+test('a call without a response ends by its deadline, and a 503 is reported', { timeout: 20_000 }, async context => {
   const busy = (response: ServerResponse) => response.writeHead(503).end('{"message":"node is busy"}')
   const answers = new Map<string, (response: ServerResponse) => void>([
     ['/busy', busy],

@@ -58,7 +58,7 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
     },
   })
 
-  test('an image is downloaded once for all workers that wait for it, with the credential, and it is told how far it is', async () => {
+  test('an image is downloaded once for all workers that wait for it, with the credential, and its progress is reported', async () => {
     depot.publish('pulled', '1', 'hello')
     const image = `${named('pulled')}:1`
     const told: (number | null | 'pulled')[] = []
@@ -131,7 +131,7 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
     assert.deepEqual(depot.calls, [])
   })
 
-  test('an image that somebody removes after a worker has run it is downloaded again for the next', async () => {
+  test('an image that was removed after a worker ran it is downloaded again for the next one', async () => {
     depot.publish('removed', '1', 'still the same')
     const image = `${named('removed')}:1`
     const settled = pins()
@@ -161,7 +161,7 @@ describe('the images of containers', { skip: noDocker, timeout: 120_000 }, () =>
     assert.ok(!(await machine.own()).some(({ Labels }) => Labels['dev.runyard.worker'] === spec.workerId))
   })
 
-  test('what was downloaded goes when no release runs it and nobody has used it for a day; the rest stays', async () => {
+  test('a downloaded image is removed a day after its last use when no release runs it; others stay', async () => {
     const names = ['gone', 'wanted', 'own'].map(name => `${named(name)}:1`) as [string, string, string]
     for (const name of ['gone', 'wanted', 'own']) depot.publish(name, '1', name)
     const [gone, wanted, own] = names

@@ -137,7 +137,7 @@ const whole = (from = 0) =>
     .map(({ text }) => String(text))
     .join('')
 
-test('a copy goes on where the one before ended', async context => {
+test('a copy continues where the one before ended', async context => {
   const machine = copying(context, LINES)
   for (const written of [10, 10, 40, 90]) await machine.copy(written)
   assert.equal(machine.text(), whole())

@@ -109,7 +109,7 @@ describe('the ports of a container', { skip: noDocker, timeout: 120_000 }, () =>
     }
   })
 
-  test('of a worker of a queue are told to the engine and opened to nobody, whatever their numbers', async () => {
+  test('of a queue worker are known to the engine and open to nobody, whatever their numbers', async () => {
     const driver = published()
     const { worker } = await start(driver, { ports: ['8000/http', '08000/tcp', '0/tcp', '65536/http', '65535/udp'] })
     const { Config, HostConfig } = await inspect(worker)
@@ -177,7 +177,8 @@ test('a container that got another address while its engine was away is reached 
   context.after(() => driver.close())
   const worker = 'w' as WorkerId
   assert.equal(await driver.adopt(worker, '{"container":"c","process":null}'), true)
-  assert.equal((await driver.address(worker))?.traffic.host, '172.18.0.2')
+  // Deadlines pass fifty times as fast here, so on a busy machine the engine is away at first.
+  while ((await driver.address(worker))?.traffic.host !== '172.18.0.2') await soon()
   await hangUp()
   assert.equal((await driver.address(worker))?.traffic.host, '172.18.0.2', 'it may well go on there')
   answers.set('/containers/c/json', inspected('172.18.0.9'))
@@ -185,7 +186,7 @@ test('a container that got another address while its engine was away is reached 
   while ((await driver.address(worker))?.health.host !== '172.18.0.9') await soon()
 })
 
-test('the address of a container is told by its label and its network', () => {
+test('the address of a container comes from its label and its network', () => {
   const container = (serves: string | null, ports: object, networks: object) =>
     servedAddress({
       Id: 'c',

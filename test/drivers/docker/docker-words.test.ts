@@ -47,7 +47,7 @@ test('an engine is looked for where it was named, else where Docker and Podman p
   assert.deepEqual([address?.connection.port, address?.connection.protocol], [2376, 'https'])
 })
 
-test('how full a disk is can be told of folders that are here', () => {
+test('the use of a disk is known for folders of this machine', () => {
   const share = freeShareOf(tmpdir())
   assert.ok(share !== null && share >= 0 && share <= 1, String(share))
   assert.deepEqual(['', '/nowhere/at/all'].map(freeShareOf), [null, null])
@@ -63,7 +63,7 @@ const killed: ContainerEnd = {
   architecture: 'x86_64',
 }
 
-test('the end of a container is told in a sentence', () => {
+test('the end of a container is explained in a message', () => {
   const end = (changes: Partial<ContainerEnd>) => {
     const plain = { code: 1, outOfMemory: false, withEngine: false, asked: false, memoryMb: null, tail: '' }
     const exit = containerExit({ ...plain, architecture: 'x86_64', ...changes })

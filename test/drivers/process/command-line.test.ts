@@ -28,7 +28,7 @@ for (const [text, words] of cases) {
   })
 }
 
-test('a line that is not finished is refused with a sentence', () => {
+test('an unfinished line is refused with a message', () => {
   for (const text of [`a 'b`, 'a "b', 'a "b\\"', 'a\\']) {
     assert.throws(() => splitCommandLine(text), { code: 'invalid', message: /^args / })
   }

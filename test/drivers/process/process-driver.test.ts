@@ -187,7 +187,7 @@ describe('the folder of a process worker', { timeout: 120_000 }, () => {
     assert.equal(told.folder, join(machine.root, 'app'))
   })
 
-  test('has to be there, and the reason why it cannot run is a sentence', async () => {
+  test('must exist, and the reason why it cannot run is a message', async () => {
     await writeFile(join(machine.root, 'file'), '')
     await refused('dir:missing', /folder '.*missing' does not exist/)
     await refused('dir:file', /is not a folder/)
@@ -234,7 +234,7 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     assert.equal(await codeOf('dir:py', 'python handler.py', hostEnv), 44)
   })
 
-  test('is a server for a worker that serves, and neither is taken for the other', async () => {
+  test('is a server for a serving worker, and the two kinds are never mixed up', async () => {
     await mkdir(join(machine.root, 'both'))
     await writeFile(join(machine.root, 'both', 'handler.mjs'), 'process.exit(46)')
     await writeFile(join(machine.root, 'both', 'server.mjs'), 'process.exit(47)')
@@ -283,7 +283,7 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
   })
 })
 
-test('a worker whose private folder cannot be made is not started, and the reason is a sentence', async () => {
+test('a worker whose private folder cannot be made is not started, and the reason is a message', async () => {
   await writeFile(join(machine.folder, 'full'), '')
   const driver = machine.driver({ workerDir: join(machine.folder, 'full') })
   await assert.rejects(
@@ -293,7 +293,7 @@ test('a worker whose private folder cannot be made is not started, and the reaso
 })
 
 describe('the end of a process worker', { timeout: 120_000 }, () => {
-  test('is told with the signal that ended it', async () => {
+  test('is reported with the signal that ended it', async () => {
     const driver = machine.driver()
     const spec = machine.spec('crashing')
     await driver.start(spec)

@@ -83,7 +83,7 @@ describe('the ports of a process worker', { timeout: 60_000 }, () => {
     }
   })
 
-  test('come round again, and are refused with a sentence when there are none left', async () => {
+  test('are reused in turn, and refused with a message when none is left', async () => {
     const { first, last } = PORT_RANGE
     const ports = new FreePorts(last)
     for (let port = first; port <= last; port += 1) ports.hold({ port, healthPort: port })
@@ -135,7 +135,7 @@ describe('a port that the variables of a process worker name', {
     }
   }
 
-  test('and that another worker has is told with its end, and at the begin of its output', async () => {
+  test('and that another worker has is reported with its end, and at the beginning of its output', async () => {
     const first = machine.spec('serving', { serves: SERVES })
     const driver = machine.driver()
     await driver.start(first)
@@ -150,7 +150,7 @@ describe('a port that the variables of a process worker name', {
     }
   })
 
-  test('and that another program has is told with its end, and one that is free is not', async () => {
+  test('and that another program has is reported with its end, and a free one is not', async () => {
     const other = await listen(0)
     const { port } = other.address() as AddressInfo
     assert.deepEqual(await end('DB_PORT', port), {

@@ -47,7 +47,7 @@ describe('the link to the network volume of process workers', { timeout: 60_000 
     assert.equal(await readFile(join(volume('one').path, 'model'), 'utf8'), 'model')
   })
 
-  test('leads to one volume at a time, and a worker that has another one is told so', async () => {
+  test('leads to one volume at a time, and a worker with another one is refused', async () => {
     const driver = machine.driver()
     const first = await started('one', driver)
     const second = await started('two', driver)
@@ -59,7 +59,7 @@ describe('the link to the network volume of process workers', { timeout: 60_000 
     assert.deepEqual([await readlink(path), await third.lines()], [volume('two').path, []])
   })
 
-  test('never takes the place of what somebody else has put there', async () => {
+  test('never replaces a foreign file', async () => {
     await mkdir(join(machine.folder, 'other'))
     await symlink(join(machine.folder, 'other'), path)
     const worker = await started('one')

@@ -141,7 +141,7 @@ describe('memory for bodies', () => {
   test('nothing of it held the loop', () => server.assertNeverHeld())
 })
 
-describe('answers that nobody reads', () => {
+describe('unread responses', () => {
   let server: ProbedServer
 
   before(async () => {
@@ -150,7 +150,7 @@ describe('answers that nobody reads', () => {
     for (const [path, accept] of DOCUMENTS) await fetch(`${server.url}${path}`, { headers: { accept } })
   })
 
-  test('unread pages cut no download, and are still there for who reads them', async () => {
+  test('unread pages cut no download, and can still be read', async () => {
     const [tenant, page] = [
       await makeOwner(server, 'Reader'),
       'GET /graphql HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\n\r\n',
@@ -182,7 +182,7 @@ describe('answers that nobody reads', () => {
     await end(pages)
   })
 
-  test('the pages are compressed for those who take that', async () => {
+  test('the pages are compressed for clients that accept it', async () => {
     for (const [path, accept] of DOCUMENTS) {
       const plain = await fetch(`${server.url}${path}`, { headers: { accept, 'accept-encoding': 'identity' } })
       const small = await fetch(`${server.url}${path}`, { headers: { accept, 'accept-encoding': 'gzip' } })

@@ -73,7 +73,7 @@ async function openRelay() {
   return { seen, post, files }
 }
 
-test('a chunk that servers die of is set aside after three that had it alone, and the server is told', async () => {
+test('a chunk that kills servers is set aside after three that had it alone, and the server is notified', async () => {
   const { seen, post, files } = await openRelay()
   assert.equal((await post('evil', 'a', POISON, 'job-stream')).status, 200)
   assert.equal(seen.deaths, 4)
@@ -82,7 +82,7 @@ test('a chunk that servers die of is set aside after three that had it alone, an
   assert.deepEqual(files(), [POISON])
 })
 
-test('results that were under way beside it are delivered, and nobody else is blamed', async () => {
+test('results that were under way beside it are delivered, and no other job is blamed', async () => {
   const { seen, post, files } = await openRelay()
   seen.hold = true
   const good = [1, 2, 3].map(n => post('good', `good${n}`, `result ${n}`))

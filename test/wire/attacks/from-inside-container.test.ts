@@ -94,13 +94,15 @@ describe('from inside of a container', { skip: noDocker, timeout: 280_000 }, () 
     assert.doesNotMatch(out, /MOUNTED|NAMESPACE|WRITTEN|DEVICE|\/dev/)
   })
 
-  test('a program that takes all memory ends alone, and the server and other workers go on', async () => {
+  test('a program that takes all memory ends alone, and the server and other workers are not affected', async () => {
     const { out } = await shell(MEMORY_BOMB)
     assert.equal(out.trim(), '137')
     await shell('true', other)
   })
 
-  test('a fork bomb ends at its limit, and the server and other workers go on', { skip: onPodman }, async () => {
+  test('a fork bomb ends at its limit, and the server and other workers are not affected', {
+    skip: onPodman,
+  }, async () => {
     const started = shell(FORK_BOMB)
     await shell('true', other)
     const count = Number((await started).out)

@@ -177,7 +177,7 @@ describe('the network of a caged process', { skip: skipUnless(true), timeout: 18
 
   test('nothing of it held the server', () => server.assertNeverHeld())
 
-  test('a worker goes on when its server is killed and started again, and is still reached', async () => {
+  test('a worker continues when its server is killed and started again, and is still reached', async () => {
     const before = await call(balanced, '/')
     await server.kill9()
     const next = await startServer({ args, dataDir: server.dataDir, port: server.port })

@@ -118,7 +118,7 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
     assert.doesNotMatch(out, /LD_PRELOAD|RUNPOD_AI_API_KEY/)
   })
 
-  test('a fork bomb ends at its limit, and the server and other workers go on', {
+  test('a fork bomb ends at its limit, and the server and other workers are not affected', {
     skip: limits.processes === null && 'this machine lets the server make no control group for processes',
   }, async () => {
     const bomb = 'i=0; while [ $i -lt 4500 ]; do sleep 1 & i=$((i+1)); done 2>/dev/null; echo STARTED $i'
@@ -129,7 +129,7 @@ describe('from inside of a caged process', { skip, timeout: 180_000 }, () => {
     assert.equal((await healthOf(server, other)).workers.ready >= 0, true)
   })
 
-  test('a program that takes all memory ends alone, and the server and other workers go on', {
+  test('a program that takes all memory ends alone, and the server and other workers are not affected', {
     skip: limits.memory === null && 'this machine lets the server make no control group for memory',
   }, async () => {
     const { out } = await shell(`node -e 'const a = []; for (;;) a.push(Buffer.alloc(64 << 20, 1))'; echo $?`)

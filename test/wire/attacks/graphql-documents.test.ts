@@ -50,7 +50,7 @@ test('a worker route takes its own method only, and says which', async () => {
   }
 })
 
-test('no answer of the API is kept by caches or taken for another type', async () => {
+test('no response of the API is cached or sniffed as another type', async () => {
   const headers = { authorization: `Bearer ${server.apiKey}` }
   for (const path of [
     '/v2/serverless',

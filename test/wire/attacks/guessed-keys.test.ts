@@ -72,7 +72,7 @@ describe('guessed keys', () => {
     assert.equal(missing.status, 401, 'who has no key guesses none')
   })
 
-  test('a worker with a wrong token is told so and is not slowed down', async () => {
+  test('a worker with a wrong token is refused and not slowed down', async () => {
     for (let failed = 0; failed <= MOST_FAILURES; failed += 1) {
       assert.equal((await guess(server, ['/v2/nobody/job-take/w'])).status, 401)
     }

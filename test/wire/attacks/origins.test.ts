@@ -31,7 +31,7 @@ describe('origins', () => {
     return client.until(/^HTTP\/1.1 \d+[\s\S]*\r\n\r\n./)
   }
 
-  test('a host that nobody gave the server is refused, on every surface, with the option that allows it', async () => {
+  test('an unknown host is refused, on every surface, with the option that allows it', async () => {
     const paths = [
       '/healthz',
       '/graphql',
@@ -71,7 +71,7 @@ describe('origins', () => {
     assert.match(await asked('localhost', 'OPTIONS *'), /^HTTP\/1.1 400 /)
   })
 
-  test('a client of HTTP/1.0 that names no host reaches an endpoint, and is told that the API needs a host', async () => {
+  test('a client of HTTP/1.0 without a host reaches an endpoint, and is refused by the API with a message', async () => {
     const send = (path: string, expected: RegExp) => {
       const client = rawClient(server.port)
       client.send(`GET ${path} HTTP/1.0\r\nAuthorization: Bearer ${server.apiKey}\r\n\r\n`)

@@ -52,7 +52,7 @@ test('an account cannot keep all workers of the machine for itself', async () =>
   assert.match(refused.text, /limit workersMin of 8 for all endpoints together/)
 })
 
-test('the first account goes on with its jobs', async () => {
+test('the jobs of the first account are not affected', async () => {
   const { json } = await ask(server, `/v2/${victim}/run`, { body: { input: { name: 'Ada' } } })
   await until('the job is done', async () => {
     const { status } = (await ask(server, `/v2/${victim}/status/${json.id}`)).json

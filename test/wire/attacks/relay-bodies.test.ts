@@ -93,7 +93,7 @@ describe('a worker that the server has started', () => {
     assert.deepEqual(seen, ['POST /v2/ep/job-done/w/job'])
   })
 
-  test('is asked for once where the server has told nothing, as an older one does', async () => {
+  test('is requested once where the server has sent nothing, as an older one does', async () => {
     const { url, server } = await openRelay()
     const result = post(url, ALIVE)
     const { seen, kill } = await server(({ method }, response) => {

@@ -16,7 +16,7 @@ test('a server does not start with a given API key of fewer than 20 characters, 
   assert.doesNotMatch(stderr, new RegExp(WEAK))
 })
 
-test('nor with one that somebody wrote into its data directory', async () => {
+test('nor with one from its data directory', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'api-key'), `${WEAK}\n`)
   const { code, stderr } = await runCommand(['serve', '--port', '0', '--docker', 'off', '--data-dir', dataDir])

@@ -51,7 +51,7 @@ function whenDone(server: Server, batch: string, forMs = START_MS) {
 }
 
 describe('batches with the official Python worker', { skip }, () => {
-  test('a batch is drafted, filled, finalized, worked on, read and listed; jobs go on between', async () => {
+  test('a batch is drafted, filled, finalized, processed, read and listed; other jobs run in between', async () => {
     const server = await startServer()
     const endpoint = await makeEndpoint(server, {
       folder: fixture('python-worker'),

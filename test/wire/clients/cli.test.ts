@@ -49,7 +49,7 @@ describe('commands for resources', () => {
     assert.deepEqual([gone.code, gone.stderr], [66, `runyard: endpoint ${made.id} not found`])
   })
 
-  test('why nothing happens is told of all endpoints, however many pages that takes', async () => {
+  test('runyard why covers all endpoints, however many pages that takes', async () => {
     const image = { image: 'python:3.13', cpu: [{ id: 'cpu3g', vcpuCount: 2 }] }
     const create = async (number: number) => {
       const scaling = { type: 'REQUEST_COUNT', requestCount: 1 }
@@ -107,7 +107,7 @@ describe('commands for resources', () => {
     assert.deepEqual(await graphql(server, `mutation { deleteEndpoint(id: "${id}") }`), { deleteEndpoint: null })
   })
 
-  test('all that is wrong with a request is told, one line each, with an exit code for bad data', async () => {
+  test('all mistakes of a request are reported, one line each, with an exit code for bad data', async () => {
     const { code, stderr } = await runyard('endpoints', 'create', '--name', 'x', '--set', 'bogus=1')
     assert.equal(code, 65)
     assert.deepEqual(stderr.split('\n').slice(1), [

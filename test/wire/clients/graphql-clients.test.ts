@@ -482,7 +482,7 @@ describe('flash', () => {
     ],
   ]
   for (const [query, variables] of refusedDocuments) {
-    test(`is told that Runyard has no such thing: ${query.slice(0, 60)}`, async () => {
+    test(`is refused with a message that names the missing feature: ${query.slice(0, 60)}`, async () => {
       assert.match(await refused({ query, variables }), /^not supported: Runyard runs serverless endpoints/)
     })
   }

@@ -90,7 +90,7 @@ describe('runyard test', () => {
     assert.deepEqual([code, results.map(({ passed }) => passed)], [0, [true]])
   })
 
-  test('all that is wrong with the file is told before anything starts', async () => {
+  test('all mistakes of the file are reported before anything starts', async () => {
     const folder = worker('handler.mjs', NODE_HANDLER, { tests: [{ timeout: 0 }], config: { env: 1 } })
     const { code, stderr } = await runTests(folder)
     assert.equal(code, 65)

@@ -91,7 +91,7 @@ describe('run, status and cancel', () => {
     assert.equal((await runJob(server, live, {})).status, 'COMPLETED')
   })
 
-  test('cancelling a job that has another final state answers 409 with a sentence', async () => {
+  test('cancelling a job that has another final state answers 409 with a message', async () => {
     const { id } = await runJob(server, live, {})
     const answer = await ask(server, `/v2/${live}/cancel/${id}`, { method: 'POST' })
     assert.equal(answer.status, 409)
@@ -222,7 +222,7 @@ describe('authentication', () => {
     }
   })
 
-  test('a bad key and a missing one are 401 with a sentence', async () => {
+  test('a bad key and a missing one are 401 with a message', async () => {
     for (const authorization of ['Bearer rpa_wrong', 'rpa_wrong', null]) {
       for (const path of [`${paused}/run`, `${paused}/runsync`, `${paused}/status/x`, `${paused}/cancel/x`]) {
         const answer = await ask(server, `/v2/${path}`, { method: 'POST', headers: { authorization } })

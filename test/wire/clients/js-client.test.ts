@@ -115,7 +115,7 @@ describe('the rest of the official JavaScript client', () => {
     assert.deepEqual(await numbers(whole), [])
   })
 
-  test('a stream with a time of its own ends when that is over, and the job goes on', async () => {
+  test('a stream with a timeout of its own ends with that, and the job continues', async () => {
     const job = await submit(server, id, { n: 16, sleepMs: 400 })
     const { value, ms } = await timed(() => numbers(job, 2_000))
     assert.ok(value.length >= 1 && value.length < 16 && ms < 5_000, `${value.length} chunks in ${ms} ms`)
@@ -132,7 +132,7 @@ describe('the rest of the official JavaScript client', () => {
     assert.deepEqual([value.status, 'output' in value && value.output], ['COMPLETED', { echo: { a: 1 } }])
   })
 
-  test('runSync past its wait goes on with statusSync; a failed job is answered with its error', async () => {
+  test('runSync past its wait continues with statusSync; a failed job is answered with its error', async () => {
     gate.lines.length = 0
     gate.rule = line => (line.includes('/runsync') ? { path: `/v2/${id}/runsync?wait=1000` } : undefined)
     const done = await endpoint().runSync({ input: { sleepMs: 1_800, a: 1 } })
@@ -144,7 +144,7 @@ describe('the rest of the official JavaScript client', () => {
     assert.match(String(failed.error), /boom/)
   })
 
-  test('runSync with a short time gives up waiting, and the job goes on', async () => {
+  test('runSync with a short timeout gives up waiting, and the job continues', async () => {
     const { value, ms } = await timed(() => endpoint().runSync({ input: { sleepMs: 4_000 } }, 1_000))
     const { id: job, status, completed } = value as unknown as Record<string, unknown>
     assert.deepEqual([status, completed], ['IN_PROGRESS', false])

@@ -157,7 +157,7 @@ describe('logs as events', () => {
     })
   })
 
-  test('a reader and the command line go on where they were when the server is killed, and each line comes once', async () => {
+  test('a reader and the command line resume where they were when the server is killed, and each line comes once', async () => {
     const first = printed
     const following = runCommand([
       'logs',

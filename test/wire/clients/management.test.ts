@@ -142,7 +142,7 @@ describe('GraphQL authentication', () => {
     }
   })
 
-  test('an anonymous caller is nobody, and may change nothing', async () => {
+  test('an anonymous caller has no account, and may change nothing', async () => {
     const anonymous = { headers: { authorization: null } }
     const query = await post('{ myself { id } }', anonymous)
     assert.deepEqual([query.status, query.json], [200, { data: { myself: null } }])
@@ -251,7 +251,7 @@ describe('GraphQL operations', () => {
     assert.notEqual(second.workerId, first.workerId)
   })
 
-  test('all that is wrong with an input is told in one message', async () => {
+  test('all mistakes of an input are reported in one message', async () => {
     const save = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
     const missing = await post(save, { variables: { input: { name: 'x' } } })
     assert.equal(missing.status, 200)

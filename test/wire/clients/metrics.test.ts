@@ -30,7 +30,7 @@ test('a running server shows its jobs, its requests, its store and its process',
   await server.stop()
 })
 
-test('with --metrics-public nobody needs a key', async () => {
+test('with --metrics-public no key is needed', async () => {
   const server = await startServer({ args: ['--metrics-public'] })
   assert.equal((await fetch(`${server.url}/metrics`)).status, 200)
   await server.stop()

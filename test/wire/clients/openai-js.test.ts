@@ -150,7 +150,7 @@ describe('the official OpenAI client for JavaScript', () => {
     await assert.rejects(Promise.resolve(client.audio.transcriptions.create({ model, file })), { status: 400 })
   })
 
-  test('429 is asked again after Retry-After, as often as the client was told to', async () => {
+  test('429 is retried after Retry-After, as often as the client is configured to', async () => {
     let times = 0
     gate.rule = () => {
       times += 1

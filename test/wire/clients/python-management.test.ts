@@ -126,7 +126,7 @@ describe('the management functions of the official Python client', { skip }, () 
     )
   })
 
-  test('raise with a sentence for people what is refused', async () => {
+  test('raise a message for people when they are refused', async () => {
     const seen = await client('refused')
     for (const [call, text] of [
       ['template', /template nosuch not found/],

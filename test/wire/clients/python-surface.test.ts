@@ -86,7 +86,7 @@ describe('every method of the official Python client', { skip }, () => {
     assert.deepEqual(seen.unknownCancel, { error: 'job nosuch not found' })
   })
 
-  test('run_sync past the wait goes on with the status until the job is done', async () => {
+  test('run_sync past the wait polls the status until the job is done', async () => {
     gate.rule = line => (line.endsWith('/runsync') ? { path: `/v2/${id}/runsync?wait=1000` } : undefined)
     gate.lines.length = 0
     assert.deepEqual(await client('past_wait'), { echo: { a: 1 } })

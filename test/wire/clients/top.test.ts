@@ -53,7 +53,7 @@ function openTerminal(url: string): Terminal {
   return { process: terminal, text: () => text, exit }
 }
 
-test('top goes on while its server is away, and gives the terminal back at Ctrl-C', async () => {
+test('top keeps running while its server is unavailable, and restores the terminal at Ctrl-C', async () => {
   const first = await serve('before')
   const { port } = first.address() as AddressInfo
   const { process: terminal, text, exit } = openTerminal(`http://127.0.0.1:${port}`)

@@ -220,7 +220,7 @@ const local = [
 ]
 const open = ['1.1.1.1', '169.253.255.255', '172.32.0.1', '2606:4700::1111', '::ffff:1.1.1.1']
 
-test('addresses are told apart, in each way to write them', () => {
+test('private and public addresses are recognized in each notation', () => {
   for (const address of forbidden) assert.match(refusalOf(address, false) ?? '', /link-local/, address)
   for (const address of local) {
     assert.equal(refusalOf(address, false), null, address)

@@ -58,7 +58,7 @@ describe('servers in containers', { skip: noDocker, timeout: 240_000 }, () => {
     assert.equal((await stopped).code, 0)
   })
 
-  test('a server in Node goes on through a kill of ours, and ends with an orderly stop', async () => {
+  test('a server in Node survives a kill of Runyard, and ends with an orderly stop', async () => {
     const image = await built('balanced-node', 'server.mjs')
     const node = await balancedEndpoint(server, { image, workers: { max: 1, idleTimeout: 600 } })
     const { json, worker } = await call(node, '/')

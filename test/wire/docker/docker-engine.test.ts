@@ -20,6 +20,8 @@ describe('an engine that comes and goes', { skip: noDocker, timeout: 200_000 }, 
   let notes: string
   const tool = (...words: string[]) =>
     execFileSync(`${root}/.ci/docker`, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim()
+  const containers = (...filter: string[]) =>
+    execFileSync('docker', ['-H', `unix://${folder}/docker.sock`, 'ps', '-aq', ...filter], { encoding: 'utf8' })
   const running = async (input: object) => {
     const id = await submit(server, endpoint, input)
     await until('the handler to begin', () => existsSync(join(notes, `begun-${id}`)), START_MS)
@@ -43,7 +45,7 @@ describe('an engine that comes and goes', { skip: noDocker, timeout: 200_000 }, 
     })
   })
 
-  test('without one the job waits and it is told where was looked; once it is there the job runs', async () => {
+  test('without one the job waits, with the places that were searched; once it is there the job runs', async () => {
     const job = await submit(server, endpoint, { first: true })
     const { cause, summary } = await explanationOf(server, endpoint)
     assert.equal(cause, 'engine_away')
@@ -58,7 +60,7 @@ describe('an engine that comes and goes', { skip: noDocker, timeout: 200_000 }, 
     assert.equal(server.events('engine.found').length, 1)
   })
 
-  test('one that is stopped ends its containers: the job runs again when it is back, and it is told why', async () => {
+  test('one that is stopped ends its containers: the job runs again when it is back, with the reason', async () => {
     const { id, worker } = await running({ sleepOnce: 60 })
     tool('stop', folder, '--for-a-while')
     const { cause } = await exitOf(worker)
@@ -101,7 +103,9 @@ describe('an engine that comes and goes', { skip: noDocker, timeout: 200_000 }, 
     await server.kill9()
     tool('start', folder)
     server = await startContainerServer(again, `unix://${folder}/docker.sock`)
+    // The servers that were killed had no time to remove the containers of ended workers.
+    await until('these containers to be removed', () => containers('--filter', 'status=exited') === '', START_MS)
     assert.deepEqual(await server.stop(), { code: 0, signal: null })
-    assert.equal(execFileSync('docker', ['-H', `unix://${folder}/docker.sock`, 'ps', '-aq'], { encoding: 'utf8' }), '')
+    assert.equal(containers(), '')
   })
 })

@@ -52,7 +52,7 @@ describe('faults around containers', { skip: noDocker, timeout: 280_000 }, () =>
   /** Lets the jobs go on that wait for this file. */
   const put = (name: string) => writeFileSync(join(files.folder, name), '')
 
-  test('a machine whose vCPUs are promised says who has them, and the job runs when they are free', async t => {
+  test('a machine whose vCPUs are taken names their holder, and the job runs when they are free', async t => {
     const wide = { instanceIds: ['cpu3g-32-128'], idleTimeout: 1 }
     const first = await containerEndpoint(server, { words: node, settings: { ...wide, networkVolumeId: files.id } })
     t.after(() => drop(first))

@@ -70,7 +70,7 @@ describe('images', { skip: probeSkip, timeout: 180_000, concurrency: 2 }, () => 
     }
   })
 
-  test('the server of the examples is ready at once, answers, and ends when it is told to', async () => {
+  test('the server of the examples is ready at once, responds, and ends at a signal', async () => {
     const { code, stderr } = await build(example('container-server'), 'runyard-test-server:1')
     assert.equal(code, 0, stderr)
     const container = await openContainer('bridge', { image: 'runyard-test-server:1', command: null })

@@ -134,7 +134,7 @@ test('an engine without address ranges says what to do', async () => {
   })
 })
 
-test('an engine that is away, or refuses, is told with what it says', async () => {
+test('an engine that is unavailable, or refuses, is reported with its message', async () => {
   await assert.rejects(
     refusing({ code: 'ECONNREFUSED' }).ensure(null),
     /engine cannot be reached: nobody listens there/,

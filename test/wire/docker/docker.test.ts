@@ -100,7 +100,7 @@ describe('workers in containers', { skip: noDocker, timeout: 280_000 }, () => {
     assert.match(logs.text, /boom/)
   })
 
-  test('our own SDK runs jobs in a container, and what it may see of its environment is told', async () => {
+  test('our own SDK runs jobs in a container, and sees its environment', async () => {
     const script = `import { start } from '@runyard/worker'
       await start({ handler: ({ input }) => ({ ...input, volume: process.env.RUNPOD_VOLUME_PATH ?? null, host: (await import('node:os')).hostname() }) })`
     const source = script.replace('handler: (', 'handler: async (')

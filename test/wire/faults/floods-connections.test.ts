@@ -51,7 +51,7 @@ describe('connections', () => {
     assert.ok(worstMs < MAX_RESPONSE_MS, `${Math.round(worstMs)} ms`)
   })
 
-  test('when all are busy the next one is told so with 503', async () => {
+  test('when all are busy the next one gets 503', async () => {
     const { server, endpoint } = await floodable(['--max-connections', '64', '--max-connections-per-account', '64'])
     const { json } = await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })
     const head = `GET /v2/${endpoint}/status-sync/${json.id}?wait=60000 HTTP/1.1\r\nhost: localhost\r\n`
@@ -110,7 +110,7 @@ describe('requests that are held', () => {
     await until('the connections to be gone', () => openFilesOf(server.pid) < 100)
   })
 
-  test('answers that nobody reads are bounded in all', async () => {
+  test('unread responses are bounded in all', async () => {
     const server = await startBounded()
     const endpoint = await silentEndpoint(server, 1)
     const worker = await endpoint.worker()

@@ -32,7 +32,7 @@ describe('slow and silent clients', { concurrency: true }, () => {
     steady.socket.destroy()
   })
 
-  test('headers at a byte a second, and connections that say nothing, are told 408 after half a minute', async () => {
+  test('headers at a byte a second, and silent connections, get 408 after half a minute', async () => {
     const { server, endpoint } = await floodable()
     const slow = await openWires(server, 500, 'GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ')
     const silent = await openWires(server, 500)

@@ -65,7 +65,7 @@ describe('bodies that are just small enough, sixty at once', () => {
     return sendLarge(server, 60, { ...large, before: '{"input":{"x":"', after: '"}}' })
   }
 
-  test('as many as there is room for are accepted, the others are told to come again', async () => {
+  test('as many as there is room for are accepted, the others get 429', async () => {
     for (const [operation, bytes] of [
       ['run', 9 * MB],
       ['runsync?wait=1000', 19 * MB],

@@ -46,7 +46,7 @@ function look(dataDir: string, id: string): { sealedWith: number; whole: boolean
   return { sealedWith, whole: rows.length === SECRETS && rows.every(isWhole) }
 }
 
-test('a rotation that is killed goes on where it was, and nothing is lost in between', async () => {
+test('a rotation that is killed continues where it was, and nothing is lost in between', async () => {
   const dataDir = temporaryFolder()
   const early = await runCommand([...ROTATE, dataDir])
   assert.match(early.stderr, /no server has run on it yet/)

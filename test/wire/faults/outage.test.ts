@@ -149,7 +149,7 @@ describe('an official Python worker whose server is killed again and again', { s
 })
 
 describe('a relay', { skip, concurrency: 2 }, () => {
-  test('one that is killed is started again at once on its address, and the workers go on', async () => {
+  test('one that is killed is started again at once on its address, and the workers continue', async () => {
     const dataDir = temporaryFolder()
     const server = await startServer({ dataDir })
     const { endpoint } = await makePython(server)

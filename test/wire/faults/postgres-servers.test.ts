@@ -59,7 +59,7 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
     assert.deepEqual(await next.stop(), { code: 0, signal: null })
   })
 
-  test('without the connection that holds its lock it hands out and changes nothing, and goes on once it has it again', async () => {
+  test('without the connection that holds its lock it changes nothing, and continues once it has it again', async () => {
     const { database, server } = await startBoth()
     const maintenance = await testDatabase()
     after(() => maintenance.drop())
@@ -99,7 +99,7 @@ describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () =
   })
 
   // The new one may do with them as it likes.
-  test('one whose place was taken meanwhile ends with a sentence, and touches neither workers nor jobs', async () => {
+  test('a deposed server ends with a message, and touches neither workers nor jobs', async () => {
     const { database, server } = await startBoth()
     const endpoint = await silentEndpoint(server)
     await endpoint.worker()

@@ -66,7 +66,7 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
     assert.deepEqual([...load.statuses.keys()].sort(), [200, 503])
   })
 
-  test('a stall of some seconds: every call is answered in time, and all goes on by itself', async () => {
+  test('a stall of some seconds: every call is answered in time, and everything recovers by itself', async () => {
     const { postgres, server } = await startBoth()
     const endpoint = await makeEndpoint(server, { folder, settings: workers })
     const load = new Load(server, endpoint, 30)
@@ -86,7 +86,7 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
     await allCompleted(server, endpoint, load.acknowledged)
   })
 
-  test('a table that somebody else locks: calls are refused in time, and go on when it is free', async () => {
+  test('a table that another client locks: calls are refused in time, and served when it is free', async () => {
     const { postgres, server } = await startBoth()
     const endpoint = await makeEndpoint(server, { folder, settings: workers })
     assert.equal((await runJob(server, endpoint, {})).status, 'COMPLETED')

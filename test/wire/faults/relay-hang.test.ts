@@ -9,7 +9,7 @@ import { makeEndpoint, runJob, submit, whenFinal, whenStatus } from '../support/
 import { relayPid, relayProcesses } from '../support/processes.ts'
 import { skip as noPython, python } from '../support/python.ts'
 import { fixture, root, type Server, startServer } from '../support/server.ts'
-import { until } from '../support/until.ts'
+import { sleep, until } from '../support/until.ts'
 
 const START_MS = 60_000
 
@@ -77,6 +77,8 @@ async function makeNode(server: Server) {
   const folder = `${root}/examples/hello-node`
   const endpoint = await makeEndpoint(server, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
   const { workerId } = await runJob(server, endpoint, {}, START_MS)
+  // Nothing shows that its next poll has reached the server.
+  await sleep(500)
   return { endpoint, workerId }
 }
 
@@ -96,7 +98,7 @@ describe('a relay that is stopped', { concurrency: 2 }, () => {
     assert.deepEqual(await server.stop(), { code: 0, signal: null })
   })
 
-  test('before a server starts: workers of before go on', async () => {
+  test('before a server starts: earlier workers continue', async () => {
     const dataDir = temporaryFolder()
     const first = await startServer({ dataDir })
     const { endpoint, workerId } = await makeNode(first)

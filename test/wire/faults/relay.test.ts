@@ -145,7 +145,7 @@ describe('while no server is there', () => {
 })
 
 describe('what a relay does not do', () => {
-  test('it passes nothing on but the calls of workers, and obeys nobody without its secret', async () => {
+  test('it forwards only calls of workers, and obeys only callers with its secret', async () => {
     const { url, seen, server } = await openRelay()
     await server((_, __, response) => response.end('{}'))
     for (const path of ['/', '/graphql', '/v2/ep/run', '/v2/ep/health', '/metrics']) {

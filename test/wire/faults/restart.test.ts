@@ -221,7 +221,7 @@ describe('a start that cannot be', () => {
     server = await startServer()
   })
 
-  test('a second server on the same data directory is refused with who holds it', async () => {
+  test('a second server on the same data directory is refused with the holder of its lock', async () => {
     const { code, stderr } = await runCommand(['serve', '--port', '0', '--data-dir', server.dataDir, '--json'])
     assert.equal(code, 69)
     const holder = `the server with pid ${server.pid} at ${server.url}`
@@ -232,7 +232,7 @@ describe('a start that cannot be', () => {
     assert.equal((await ask(server, '/readyz')).status, 200)
   })
 
-  test('a port in use is refused with who has it', async () => {
+  test('a port in use is refused with its holder', async () => {
     const dataDir = temporaryFolder()
     const args = ['serve', '--port', String(server.port), '--data-dir', dataDir, '--json']
     const { code, stderr } = await runCommand(args)
@@ -251,7 +251,7 @@ describe('a start that cannot be', () => {
     assert.match(second.stderr, new RegExp(`port ${port} is in use by pid ${process.pid} `))
   })
 
-  test('all wrong settings are told at once, with exit code 64', async () => {
+  test('all wrong settings are reported at once, with exit code 64', async () => {
     const args = ['serve', '--port', '99999', '--drain-timeout', 'soon', '--data-dir', '']
     const env = { RUNYARD_MAX_WORKERS: '0', RUNYARD_LOG_LEVEL: 'loud', RUNYARD_API_KEY: 'short' }
     const { code, stderr } = await runCommand(args, env)
@@ -268,13 +268,13 @@ describe('a start that cannot be', () => {
     ])
   })
 
-  test('an option that does not exist is told, with exit code 64', async () => {
+  test('an unknown option is reported, with exit code 64', async () => {
     const { code, stderr } = await runCommand(['serve', '--prot', '1'])
     assert.equal(code, 64)
     assert.match(stderr, /unknown option '--prot'/)
   })
 
-  test('a folder that holds no handler is told before anything listens', async () => {
+  test('a folder without a handler is reported before anything listens', async () => {
     const empty = temporaryFolder()
     const args = ['serve', '--port', '0', '--data-dir', temporaryFolder(), '--worker', empty]
     const { code, stderr } = await runCommand(args)

@@ -28,7 +28,7 @@ describe('accepted means kept', () => {
     ])
     assert.equal(code, 0, output)
     assert.deepEqual(
-      ['jobs acknowledged', 'kills of the server', 'ends told by webhooks', 'missing'].map(value),
+      ['jobs acknowledged', 'kills of the server', 'ends reported by webhooks', 'missing'].map(value),
       [500, 6, 500, 0],
       output,
     )
@@ -43,7 +43,7 @@ describe('accepted means kept', () => {
     assert.deepEqual(['jobs acknowledged', 'kills of the server', 'missing'].map(value), [200, 3, 0], output)
   })
 
-  test('a wrong argument is told in a sentence', async () => {
+  test('a wrong argument gets a message', async () => {
     const { code, output } = await torture(['--kills', 'many'])
     assert.equal(code, 64)
     assert.equal(output, "torture: --kills must be a whole number from 0 to 1000, not 'many'\n")

@@ -37,7 +37,7 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
     server.events('job.moved').flatMap(({ jobId, transition }) => (jobId === id ? [transition] : []))
 
   // Long, so these begin first.
-  test('a worker whose loop is stuck while it goes on pinging is ended after two minutes, with the reason', async () => {
+  test('a worker whose loop is stuck while it keeps pinging is ended after two minutes, with the reason', async () => {
     const endpoint = await pythonEndpoint({ WIRE_STUCK: '1' })
     const id = await submit(server, endpoint, {})
     const ended = await until(
@@ -114,7 +114,7 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
     ['surrogate', /surrogates not allowed$/],
     ['generator', /Object of type generator is not JSON serializable$/],
   ]
-  test('results that the SDK cannot send fail their jobs within 3 s with the true reason, and the worker goes on', async () => {
+  test('results that the SDK cannot send fail their jobs within 3 s with the true reason, and the worker continues', async () => {
     for (const env of [{}, { WIRE_CAPACITY: '3' }]) {
       const endpoint = await pythonEndpoint(env)
       const { workerId } = await runJob(server, endpoint, {}, START_MS)
@@ -152,7 +152,7 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
     assert.equal((await healthOf(server, endpoint)).jobs.completed, 2)
   })
 
-  test('a result that is refused for good fails its job, and one that nobody accepts is tried three times', async () => {
+  test('a result that is refused for good fails its job, and one without a response is tried three times', async () => {
     let broken = 0
     const proxy = await startProxy(server.url, call => {
       if (call !== 'job-done' || broken > 0) return 'pass'

@@ -51,7 +51,7 @@ describe('streams', { timeout: 200_000 }, () => {
     assert.equal(n, STEPS)
   })
 
-  test('uploads of 30 MB arrive whole, also when their length is not told, and the server holds little of them', async t => {
+  test('uploads of 30 MB arrive whole, also without a length, and the server holds little of them', async t => {
     const piece = Buffer.alloc(UPLOAD_BYTES / 300, 'abcdefg')
     const hash = createHash('sha256')
     for (let n = 0; n < 300; n += 1) hash.update(piece)

@@ -145,7 +145,7 @@ describe('a worker that cannot be reached', () => {
     })
   }
 
-  test('is 502 with a sentence when there is no other', async () => {
+  test('is 502 with a message when there is no other', async () => {
     const gateway = await startGateway()
     gateway.reservations.add('w1', await deadPort())
     const next = gateway.next()

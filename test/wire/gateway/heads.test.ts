@@ -76,7 +76,7 @@ describe('the head of a request', () => {
     })
   }
 
-  test('says who asked, and under which name, and what a client claims about it is dropped', async () => {
+  test('has the address and host of the client, and forwarded headers of clients are removed', async () => {
     const claims = [
       'X-Forwarded-For: 6.6.6.6',
       'X-Forwarded-Proto: https',
@@ -167,7 +167,7 @@ describe('the worker that a request wants', () => {
 })
 
 describe('an answer of our own', () => {
-  test('has the status, the sentence and the Retry-After of the refusal', async () => {
+  test('has the status, the message and the Retry-After of the refusal', async () => {
     const gateway = await startGateway()
     gateway.reservations.refusal = new AppError('rate_limited', 'the line is full', { retryAfterSeconds: 7 })
     const next = gateway.next()

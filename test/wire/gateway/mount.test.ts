@@ -123,7 +123,7 @@ test('the host of an absolute target counts, whatever the Host field says', asyn
   assert.doesNotMatch(text, /elsewhere/)
 })
 
-test('everything else goes on to the rest of the server, also what offers another protocol', async t => {
+test('everything else is passed to the rest of the server, also requests for another protocol', async t => {
   const { ask } = await openWorld(t)
   const host = 'Host: 127.0.0.1\r\n'
   for (const more of ['', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n', UPGRADE]) {
@@ -193,7 +193,7 @@ test('a refusal is JSON, is not kept, and says when to come again', async t => {
   assert.deepEqual(refusal(await ask('GET /', BEARER + UPGRADE).untilEnd()), [503, 'the server is stopping'])
 })
 
-test('a request that cannot be read is refused with a sentence, unless an answer on its connection has begun', async t => {
+test('an unreadable request is refused with a message, unless a response on its connection has begun', async t => {
   const { ask, id } = await openWorld(t, {
     serve: () => 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun',
   })
@@ -257,7 +257,7 @@ test('a browser whose only subprotocol is its key gets it named in the answer, a
   assert.equal(named(await whole(ask('GET /', `${UPGRADE}Sec-WebSocket-Protocol: ${ours}, chat\r\n`))), undefined)
 })
 
-test('an open endpoint needs no key, and the token of its application goes on', async t => {
+test('a public endpoint needs no key, and the token of its application is forwarded', async t => {
   const { ask, id, rig } = await openWorld(t, { rules: { open: ['open'] } })
   await rig.change(id, { name: 'open', type: 'LB' })
   const own = 'Authorization: Bearer of-the-application\r\n'
@@ -268,7 +268,7 @@ test('an open endpoint needs no key, and the token of its application goes on', 
   }
 })
 
-test('who sent a request is what we saw, unless a trusted proxy says it', async t => {
+test('the sender of a request is the peer of its connection, unless a trusted proxy names another', async t => {
   const said = 'X-Forwarded-For: 198.51.100.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: chat.example\r\n'
   const mistrusting = await openWorld(t)
   const plain = await whole(mistrusting.ask('GET /', BEARER + said))
@@ -347,7 +347,7 @@ test('a socket counts as a connection, is never ended to make room, and ends wit
   await Promise.all([socket.untilEnd(), busy.untilEnd()])
 })
 
-test('what passes is told once it is over, without its query, and what is refused is told as an answer', async t => {
+test('a finished request is logged once, without its query, and a refused one with its response', async t => {
   const { ask, rig, id } = await openWorld(t)
   await whole(ask(`GET /a?api_key=${KEY}`))
   await whole(ask('GET /a?secret=1'))

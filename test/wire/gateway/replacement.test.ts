@@ -11,7 +11,7 @@ const SOCKETS = 1_000
 const PATIENCE_MS = 100_000
 
 describe('WebSockets and the end of their workers', { skip, timeout: 200_000 }, () => {
-  test('a thousand go on with the workers that they have while all are replaced, new ones get new workers, and none is closed', async () => {
+  test('a thousand keep their workers while all are replaced, new ones get new workers, and none is closed', async () => {
     const server = await startServer()
     const endpoint = await balancedEndpoint(server, {
       ...ofSockets,

@@ -184,7 +184,7 @@ describe('interim answers', () => {
     assert.match(got, /^HTTP\/1.1 200 OK\r\n/)
   })
 
-  test('101 that nobody asked for is 502', async () => {
+  test('101 without an upgrade request is 502', async () => {
     const { got } = await through(get([]), 'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n')
     assert.match(got, /^HTTP\/1.1 502 [\s\S]*without being asked/)
   })

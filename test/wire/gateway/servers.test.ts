@@ -136,7 +136,7 @@ describe('servers as workers', { timeout: 240_000 }, () => {
     await whenAlone(node)
   })
 
-  test('a worker that listens on a port that it was not given is said to be the reason', async () => {
+  test('a worker that listens on another port than its own is named as the reason', async () => {
     const other = createServer().listen(0)
     const { port } = other.address() as { port: number }
     await new Promise(resolve => other.close(resolve))
@@ -202,7 +202,7 @@ describe('servers as workers', { timeout: 240_000 }, () => {
     assert.match(json.error, /^no workers available: .*no-such-program/)
   })
 
-  test('a client that names a worker gets that one, is told when it is gone, and can have it started again', async () => {
+  test('a client that names a worker gets that one, is refused when it is gone, and can have it started again', async () => {
     const node = await balancedEndpoint(server, { ...inNode, workers: { min: 2, max: 2 } })
     await until('both workers', async () => (await healthOf(server, node.id)).workers.ready === 2)
     const seen = new Set<string>()

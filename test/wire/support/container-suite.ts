@@ -84,7 +84,7 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
   'faults/worker-faults': {
     'an idle worker asks at most three times a minute for jobs and three times for stops':
       'a minute of counting what the SDK does, wherever it runs',
-    'a worker whose loop is stuck while it goes on pinging is ended after two minutes, with the reason':
+    'a worker whose loop is stuck while it keeps pinging is ended after two minutes, with the reason':
       'two minutes in which the server counts pings; docker.test.ts and python-worker.test.ts end containers',
   },
 }

@@ -104,7 +104,7 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     await server.stop()
   })
 
-  test('a tool for GPUs that fails is told, and not that there are none', async () => {
+  test('a failing tool for GPUs is reported, and not as a machine without GPUs', async () => {
     const tools = temporaryFolder()
     writeFileSync(`${tools}/nvidia-smi`, '#!/bin/sh\necho "couldn\'t communicate with the driver" >&2\nexit 9\n', {
       mode: 0o755,

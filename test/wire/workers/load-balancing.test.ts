@@ -113,7 +113,7 @@ describe('a load-balancing endpoint', { timeout: 240_000 }, () => {
     assert.deepEqual([closed.status, closed.json], [401, { error: 'the API key is invalid or has expired' }])
   })
 
-  test('has the path of its health check and its limits from secrets, which nothing tells', async () => {
+  test('has the path of its health check and its limits from secrets, which are never shown', async () => {
     const values = { path: '/ping?t=planted', limit: '1', patience: '120' }
     for (const [name, value] of Object.entries(values))
       assert.equal((await ask(server, '/v2/account/secrets', { body: { name, value } })).status, 201)
@@ -134,7 +134,7 @@ describe('a load-balancing endpoint', { timeout: 240_000 }, () => {
     assert.ok(!shown.join('\n').includes('planted'))
   })
 
-  test('tells of each request in the log and in the metrics, and never of a key or a query', async () => {
+  test('reports each request in the log and in the metrics, and never a key or a query', async () => {
     await ask(server, `/lb/${id}/told?secret=1`)
     const told = await until('the log to tell', () =>
       server.events('gateway.request_finished').find(({ path }) => path === '/told'),

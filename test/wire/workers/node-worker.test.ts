@@ -156,7 +156,7 @@ describe('why a job waits', () => {
     return JSON.parse(stdout)
   }
 
-  test('a worker that ends by itself is a crash loop, told with its exit code and last lines', async () => {
+  test('a worker that ends by itself is a crash loop, reported with its exit code and last lines', async () => {
     const folder = image(
       'crashing',
       'handler.mjs',
@@ -195,7 +195,7 @@ describe('why a job waits', () => {
     assert.ok(ms < 3_000, `it took ${ms} ms`)
   })
 
-  test('a fitness check that fails is told with its name and reason, and no job is taken', async () => {
+  test('a failed fitness check is reported with its name and reason, and no job is taken', async () => {
     const folder = image(
       'unfit',
       'handler.mjs',
@@ -260,7 +260,7 @@ describe('why a job waits', () => {
     for (const [folder, problem] of wrong) await assert.rejects(makeEndpoint(server, { folder }), problem)
   })
 
-  test('an endpoint with max 0 is paused, and goes on when it is raised', async () => {
+  test('an endpoint with max 0 is paused, and resumes when it is raised', async () => {
     const endpoint = await makeEndpoint(server, { folder: `${root}/examples/hello-node`, settings: { workersMax: 0 } })
     const job = await submit(server, endpoint, {})
     const { cause, action, sinceMs } = await explain(endpoint, job)
@@ -286,7 +286,7 @@ describe('why a job waits', () => {
     assert.equal((await explain(silent.id, second)).cause, 'max_reached')
   })
 
-  test('why without an id tells all endpoints, and says what it cannot find or reach', async () => {
+  test('why without an id covers all endpoints, and reports what it cannot find or reach', async () => {
     const all = await runCommand(['why', '--data-dir', server.dataDir, '--json'])
     const rows = all.stdout
       .trim()
@@ -355,7 +355,7 @@ describe('logs', () => {
     assert.deepEqual([said(rows, 'working on one').length, said(rows, 'working on two').length], [1, 1])
   })
 
-  test('an id that nothing has is told with exit code 66', async () => {
+  test('an unknown id is reported with exit code 66', async () => {
     const { code, stderr } = await runCommand(['logs', 'nosuch', '--data-dir', server.dataDir])
     assert.deepEqual([code, stderr], [66, 'runyard: there is no endpoint, worker or job nosuch (not found)'])
   })

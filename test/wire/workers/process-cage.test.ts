@@ -174,7 +174,7 @@ for (const [name, isOwn, lack] of [
       await driver.release(spec.workerId)
     })
 
-    test('how it ended is told as it was', async () => {
+    test('its exit is reported as it was', async () => {
       assert.equal((await exitOf(driver, await begin('code'))).code, 3)
       assert.equal((await exitOf(driver, await begin('crash'))).signal, 'SIGSEGV')
     })

@@ -115,7 +115,7 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     assert.match(json.warning, /2 value\(s\)/)
   })
 
-  test('a result that the SDK cannot send fails its job within seconds, instead of leaving it to run for ever', async () => {
+  test('a result that the SDK cannot send fails its job within seconds, instead of leaving it running forever', async () => {
     const endpoint = await pythonEndpoint()
     const done = await run(endpoint, { return: 'bytes' })
     assert.equal(done.status, 'FAILED')
@@ -150,7 +150,7 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     assert.equal((await whenFinal(server, quick, id)).output.id, id)
   })
 
-  test('the environment is a list: no key of the person who runs the server, and none of their variables', async () => {
+  test('the environment is an allowlist: no key or variable of the person who runs the server', async () => {
     const { env, key, config } = (await run(quick, { return: 'environment' })).output
     assert.deepEqual([key, config], [null, false])
     assert.match(env.RUNPOD_AI_API_KEY, /^rpw_/)
@@ -174,7 +174,7 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     assert.equal(new Set(done.map(({ output }) => output.id)).size, 10)
   })
 
-  test('cancelling stops a handler that awaits, and its worker goes on with the next job', async () => {
+  test('cancelling stops a handler that awaits, and its worker takes the next job', async () => {
     const endpoint = await pythonEndpoint()
     const { id, workerId } = await running(endpoint, { sleep: 60 })
     const queued = await submit(server, endpoint, {})

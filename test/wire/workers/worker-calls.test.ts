@@ -39,7 +39,7 @@ async function finishedWith(body: unknown) {
 }
 
 describe('taking jobs', () => {
-  test('the worker is told where to ask by addresses that already have a query', () => {
+  test('the worker gets addresses that already have a query', () => {
     const base = `${worker.url}/v2/${endpoint}`
     assert.equal(worker.env.RUNPOD_WEBHOOK_GET_JOB, `${base}/job-take/$ID?gpu=CPU`)
     assert.equal(worker.env.RUNPOD_WEBHOOK_POST_OUTPUT, `${base}/job-done/$RUNPOD_POD_ID/$ID?gpu=CPU`)
@@ -115,7 +115,7 @@ describe('taking jobs', () => {
     assert.equal((await whenFinal(server, endpoint, id)).output, 2)
   })
 
-  test('a token that nobody has, and that of a worker of another endpoint, are 401 on each call', async () => {
+  test('an unknown token, and that of a worker of another endpoint, are 401 on each call', async () => {
     const other = await silentEndpoint(server)
     const { token } = await other.worker()
     for (const call of ['job-take', 'job-take-batch', 'job-stop', 'ping', 'job-done', 'job-stream']) {
@@ -219,7 +219,7 @@ describe('results', () => {
     )
   })
 
-  test('a result of 101 MB is answered 200 as well, and its connection goes on to serve', async () => {
+  test('a result of 101 MB is answered 200 as well, and its connection stays usable', async () => {
     const done = await finishedWith(`{"output":"${'x'.repeat(101 * MB)}"}`)
     assert.equal(done.status, 'FAILED')
     assert.match(done.error!, /^the result is too large: it has more than \d+ bytes, the limit is 20971520 bytes$/)
@@ -373,7 +373,7 @@ describe('a relay that is held up', () => {
 })
 
 describe('stopping jobs', () => {
-  test('a cancelled job is told to its worker on the stop poll, once', async () => {
+  test('a cancelled job is reported to its worker on the stop poll, once', async () => {
     const stops = worker.stops()
     const id = await taken()
     await ask(server, `/v2/${endpoint}/cancel/${id}`, { method: 'POST' })
@@ -385,7 +385,7 @@ describe('stopping jobs', () => {
     assert.equal((await statusOf(server, endpoint, id)).status, 'CANCELLED')
   })
 
-  test('a job past its execution timeout is told too, and its late result changes nothing', async () => {
+  test('a job past its execution timeout is reported too, and its late result changes nothing', async () => {
     const stops = worker.stops()
     const id = await submit(server, endpoint, {}, { policy: { executionTimeout: 5_000 } })
     await worker.take()

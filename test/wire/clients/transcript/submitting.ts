@@ -101,7 +101,7 @@ export const RUN: readonly Row[] = [
     body: '{"error": "\\"input\\" must be a JSON object, not a string"}',
   },
   {
-    says: 'all that is wrong is said at once',
+    says: 'all mistakes are reported at once',
     ask: 'POST /run',
     send: '{"input": 1, "webhook": "x", "policy": {"executionTimeout": 4999, "ttl": 604800001}}',
     answers: BAD,
