@@ -83,8 +83,10 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     assert.equal(of('reachability')?.message, `a container of ${testImage} reached this machine`)
     const networks = await engine.listNetworks({ filters: { name: ['runyard-doctor'] } })
     assert.deepEqual(networks, [], 'the network is taken away again')
+    // The doctor of the next test is at work beside this one, in the network of a server.
     const containers = await engine.listContainers({ all: true, filters: { label: ['runyard.doctor'] } })
-    assert.deepEqual(containers, [])
+    const own = containers.filter(({ HostConfig }) => HostConfig.NetworkMode.startsWith('runyard-doctor'))
+    assert.deepEqual(own, [], 'the container is removed')
   })
 
   test('beside a server with containers it uses their network and leaves it', { skip: probeSkip }, async () => {
