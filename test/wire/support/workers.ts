@@ -137,9 +137,10 @@ const named: string[] = []
 /** Filters for the images that servers have built. */
 const builtByServers: string[] = []
 
+/** Keeps the layers below, on which another test file may build at this moment. */
 function removeImages(): void {
   const found = builtByServers.flatMap(filter => linesOf(docker(engineUrl, ['images', '-q', '--filter', filter])))
-  if (named.length + found.length > 0) docker(engineUrl, ['rmi', '-f', ...named, ...found])
+  if (named.length + found.length > 0) docker(engineUrl, ['rmi', '-f', '--no-prune', ...named, ...found])
 }
 
 const takeBackImages = atExit(removeImages)
