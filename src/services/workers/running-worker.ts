@@ -165,9 +165,20 @@ export class RunningWorker {
     this.#active()
     const deliveredAtMs = this.#clock.monotonic()
     for (const jobId of jobs) {
-      if (delivered) this.#jobs.set(jobId, { deliveredAtMs, askedSince: false, omissions: 0 })
-      else this.#jobs.delete(jobId)
+      if (!delivered) this.#jobs.delete(jobId)
+      // Its result may have come before the end of the response was noted.
+      else if (this.#jobs.has(jobId)) this.#jobs.set(jobId, { deliveredAtMs, askedSince: false, omissions: 0 })
     }
+  }
+
+  /** The jobs that it is known to have. */
+  get held(): JobId[] {
+    return [...this.#jobs.keys()]
+  }
+
+  /** Notes that a job is not its own any more: its result is stored. */
+  holdsNot(jobId: JobId): void {
+    this.#jobs.delete(jobId)
   }
 
   /** Notes that responses written since then, in monotonic milliseconds, may not have reached it. */

@@ -95,7 +95,9 @@ export class WorkerCalls {
     }
     if (reading.refresh) await this.#parts.fleet.drain(worker.id, 'refresh')
     await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
-    this.#parts.stops.holdsLess(this.#parts.running.of(worker))
+    const running = this.#parts.running.of(worker)
+    running.holdsNot(jobId)
+    this.#parts.stops.holdsLess(running)
   }
 
   /** Whether a worker that was ended may still post the result of a job; see {@link mayFinishLate}. */

@@ -135,3 +135,11 @@ test('failed chunks of all workers together are bounded', () => {
   const known = some.reduce((sum, { failedChunks }) => sum + failedChunks, 0)
   assert.ok(known <= 100, `${known} are known`)
 })
+
+test('a job whose result came before the end of its response was noted is not held', () => {
+  const { worker } = aWorker()
+  worker.claimed([job('fast'), job('slow')])
+  worker.holdsNot(job('fast'))
+  worker.settled([job('fast'), job('slow')], true)
+  assert.deepEqual([worker.isOnItsWay(job('fast')), worker.held], [false, [job('slow')]])
+})
