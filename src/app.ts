@@ -21,6 +21,7 @@ import type { Keys } from './services/accounts/keys.ts'
 import type { Sharing } from './services/accounts/sharing.ts'
 import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/folder-endpoints.ts'
 import { KnownEndpoints } from './services/endpoints/known-endpoints.ts'
+import { withKnownWorkers } from './services/workers/known-workers.ts'
 
 export type { AppAddresses, AppConfig } from './app/config.ts'
 
@@ -68,7 +69,7 @@ const DISPATCH_END_MS = 2_000
  */
 export function createApp(given: Ports, config: AppConfig, requests?: Targets & Traffic): App {
   const known = new KnownEndpoints(given.store, given.clock)
-  const ports = { ...given, store: known.store }
+  const ports = { ...given, store: withKnownWorkers(known.store, given.clock) }
   const signals = new Stopping()
   const addresses = new LateAddresses()
   const accounts = createAccountServices(ports, config)
