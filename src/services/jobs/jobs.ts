@@ -22,6 +22,7 @@ import type { Ports } from '../../ports/ports.ts'
 import type { JobMove, QueuePart } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
+import { JobEnds } from './job-ends.ts'
 
 /** Maximum number of overdue jobs of one kind that one step of the reaper moves; other calls wait meanwhile. */
 const SWEEP = 100
@@ -52,6 +53,9 @@ export class Jobs {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
   readonly #longPoll: LongPoll
   readonly #quotas: Quotas
+  readonly #ends = new JobEnds()
+  /** Number of ends before jobs were accepted, by the jobs as their callers got them. */
+  readonly #endsWhenAccepted = new WeakMap<Job, number>()
   #lastPosition = 0
 
   constructor(
@@ -75,6 +79,7 @@ export class Jobs {
     const job = this.#newJob(endpoint, submission, how)
     const { jobs } = this.#ports.store
     const key = how.idempotencyKey
+    const before = this.#ends.count
     let firstId: JobId | null
     try {
       // Nothing may come between the insert and its event: a claim in the same commit emits its event right after.
@@ -89,7 +94,9 @@ export class Jobs {
     if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
     this.accepted([job])
     // Thousands of callers may hold their job while they wait, so the input is not kept.
-    return { ...job, input: '' }
+    const kept = { ...job, input: '' }
+    this.#endsWhenAccepted.set(kept, before)
+    return kept
   }
 
   async #firstJob(endpointId: EndpointId, jobId: JobId): Promise<Job> {
@@ -163,19 +170,41 @@ export class Jobs {
    * returned as TIMED_OUT, one whose endpoint is deleted as CANCELLED, although both are gone by then.
    */
   async whenFinal(job: Job, forMs: number, signals: readonly AbortSignal[]): Promise<Job> {
+    const { clock, store, notifier } = this.#ports
     let latest = job
+    let ended: Job | null = null
+    const accepted = this.#endsWhenAccepted.get(job)
+    let isUnsure = accepted === undefined || this.#ends.mayHaveEndedSince(job.id, accepted)
     const read = async () => {
-      const found = await this.#ports.store.jobs.find(job.endpointId, job.id, this.#ports.clock.now())
+      if (ended !== null || !isUnsure) return ended
+      isUnsure = false
+      const found = await store.jobs.find(job.endpointId, job.id, clock.now())
       if (found === null) return this.gone(latest)
       latest = found
       return isFinal(found.status) ? found : null
     }
-    const topics = [`job:${job.id}`, `deleted:${job.endpointId}`] as const
-    const { clock } = this.#ports
+    const join = (wake: () => void) => {
+      const isOver = (final: Job | null) => {
+        if (final === null) isUnsure = true
+        else ended = final
+        wake()
+      }
+      const leave = [
+        this.#ends.listen(job.id, isOver),
+        notifier.subscribe(`deleted:${job.endpointId}`, () => isOver(null)),
+      ]
+      return () => {
+        for (const end of leave) end()
+      }
+    }
     const endMs = clock.monotonic() + forMs
     for (;;) {
       const waitMs = Math.max(0, Math.min(endMs - clock.monotonic(), latest.expiresAtMs + 1 - clock.now()))
-      const final = await this.#longPoll.until({ topics, read, forMs: waitMs, signals })
+      let final = await this.#longPoll.until({ topics: [], join, read, forMs: waitMs, signals })
+      if (final === null) {
+        isUnsure = true
+        final = await read()
+      }
       if (final !== null) return final
       // Otherwise the ttl of the job was extended meanwhile.
       if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest
@@ -252,6 +281,7 @@ export class Jobs {
     // The job may be queued again, and this worker may claim it now that it has let go.
     this.#queueGrew(endpointId)
     // It may be the same result again, sent because the store failed after it had stored the first.
+    this.#ends.note(jobId, null)
     this.#ports.notifier.publish(`job:${jobId}`)
     const reason = `a ${outcome.status} result came when the job was no longer this worker's`
     await store.jobs.addDiagnostic(jobId, nowMs, workerId, reason)
@@ -318,6 +348,7 @@ export class Jobs {
     for (const { job, usage } of jobs) {
       const { endpointId, id: jobId, status, workerId, webhook } = job
       emit('job.expired', { endpointId, jobId, from: status, workerId, usage })
+      this.#ends.note(jobId, null)
       notifier.publish(`job:${jobId}`)
       if (!isFinal(status)) notifier.publish(`load:${endpointId}`)
       if (!isFinal(status) && webhook !== null) notifier.publish('webhooks')
@@ -339,6 +370,7 @@ export class Jobs {
       const { endpointId, id: jobId, status: to, workerId, attempt } = job
       const because = reason === undefined ? {} : { reason }
       emit('job.moved', { endpointId, jobId, transition, from, to, workerId, attempt, usage, ...because })
+      if (isFinal(to)) this.#ends.note(jobId, job)
       notifier.publish(`job:${jobId}`)
       if (to === 'IN_QUEUE') this.#queueGrew(endpointId)
       else notifier.publish(`load:${endpointId}`)

@@ -1,0 +1,48 @@
+import type { JobId } from '../../core/ids.ts'
+import type { Job } from '../../core/jobs/job.ts'
+
+/** Number of the last ends that are remembered. */
+const REMEMBERED = 1_024
+
+/** Called with a job that has ended; null where it may have, and has to be read. */
+export type EndListener = (job: Job | null) => void
+
+/**
+ * Ends of jobs as this server brings them about. A caller that waits for a job gets its final state from here, and need not read what the
+ * server has just written.
+ */
+export class JobEnds {
+  readonly #listeners = new Map<JobId, Set<EndListener>>()
+  /** Ids of the last ends, in a ring. */
+  readonly #last: JobId[] = []
+  #count = 0
+
+  /** Number of ends so far, for {@link mayHaveEndedSince}. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Notes an end. @param job its final state; null where it is not known whether and how it has ended */
+  note(id: JobId, job: Job | null): void {
+    this.#last[this.#count % REMEMBERED] = id
+    this.#count += 1
+    for (const listener of [...(this.#listeners.get(id) ?? [])]) listener(job)
+  }
+
+  /** Whether a job may have ended since there were this many ends. Exact for the last {@link REMEMBERED} ends, else true. */
+  mayHaveEndedSince(id: JobId, count: number): boolean {
+    if (this.#count - count > REMEMBERED) return true
+    for (let end = count; end < this.#count; end += 1) if (this.#last[end % REMEMBERED] === id) return true
+    return false
+  }
+
+  /** Calls `listener` at each end of a job until the returned function is called. */
+  listen(id: JobId, listener: EndListener): () => void {
+    const listeners = this.#listeners.getOrInsertComputed(id, () => new Set())
+    listeners.add(listener)
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0) this.#listeners.delete(id)
+    }
+  }
+}
