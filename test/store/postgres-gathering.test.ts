@@ -8,23 +8,20 @@ import { unavailable } from '../../src/store/engines/sqlite-errors.ts'
 function opened() {
   const statements: { readonly calls: number[]; end(): void; fail(error: Error): void }[] = []
   const alone: number[] = []
-  const gathering = new Gathering(
-    { size: (n: number) => (n < 0 ? null : n), statement: () => ({ sql: '', params: [] }), results: () => [] } as never,
-    {
-      together: calls => {
-        const { promise, resolve, reject } = Promise.withResolvers<readonly unknown[]>()
-        const numbers = calls.map(([n]) => n as number)
-        statements.push({ calls: numbers, end: () => resolve(numbers), fail: reject })
-        return promise
-      },
-      alone: async ([n]) => {
-        alone.push(n as number)
-        if (n === 13) throw new Error('bad luck')
-        return n
-      },
-      isUnavailable: error => (error as { code?: string }).code === 'unavailable',
+  const gathering = new Gathering({ size: (n: number) => (n < 0 ? null : n), statement: {} } as never, {
+    together: calls => {
+      const { promise, resolve, reject } = Promise.withResolvers<readonly unknown[]>()
+      const numbers = calls.map(([n]) => n as number)
+      statements.push({ calls: numbers, end: () => resolve(numbers), fail: reject })
+      return promise
     },
-  )
+    alone: async ([n]) => {
+      alone.push(n as number)
+      if (n === 13) throw new Error('bad luck')
+      return n
+    },
+    isUnavailable: error => (error as { code?: string }).code === 'unavailable',
+  })
   return { statements, alone, call: (n: number) => gathering.call([n]) }
 }
 

@@ -1,7 +1,8 @@
 import { type ClientBase, type PoolConfig, types } from 'pg'
-import type { Row, SqlParam, SqlValue, Statement } from '../operations/operation.ts'
+import type { Row, Statement } from '../operations/operation.ts'
 import { forPostgres } from './dialect.ts'
 import { fromPostgres } from './postgres-errors.ts'
+import { pipelined } from './postgres-pipeline.ts'
 
 const INT8 = types.builtins.INT8
 
@@ -17,11 +18,7 @@ export function connectionConfig(url: string): PoolConfig {
     idle_in_transaction_session_timeout: 60_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    // Integers of 8 bytes come as text; all that are stored here are below 2 ** 53.
-    types: {
-      getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
-        oid === INT8 ? Number : types.getTypeParser(oid, format as 'text')) as typeof types.getTypeParser,
-    },
+    types: { getTypeParser: readerOf as typeof types.getTypeParser },
   }
 }
 
@@ -43,43 +40,35 @@ export function addressOf(url: string): string {
   return `${protocol}//${host}${pathname}`
 }
 
-/** Statements by their text; PostgreSQL keeps each of them prepared under its name. */
-const prepared = new Map<string, { readonly name: string; readonly text: string }>()
+/**
+ * Runs statements of an operation, which are sent together; after one that fails none is run.
+ * @returns the rows of each
+ * @throws what `fromPostgres` makes of it
+ */
+export async function answers(client: ClientBase, statements: readonly Statement[]): Promise<Row[][]> {
+  try {
+    return await pipelined(client, statements, readerOf)
+  } catch (error) {
+    throw error instanceof TypeError ? error : fromPostgres(error)
+  }
+}
 
 /** Runs a statement of an operation. @throws what `fromPostgres` makes of it */
-export async function answer(client: ClientBase, { sql, params }: Statement): Promise<readonly Row[]> {
-  const known = prepared.get(sql) ?? { name: `runyard_${prepared.size + 1}`, text: forPostgres(sql) }
-  prepared.set(sql, known)
-  return rowsOf(client, { ...known, values: params.map(storableParam) })
+export async function answer(client: ClientBase, statement: Statement): Promise<readonly Row[]> {
+  const [rows = []] = await answers(client, [statement])
+  return rows
 }
 
-/** Runs a statement that is not worth preparing. @throws what `fromPostgres` makes of it */
-export async function execute(client: ClientBase, { sql, params }: Statement): Promise<readonly Row[]> {
-  return rowsOf(client, { text: forPostgres(sql), values: params.map(storableParam) })
-}
-
-async function rowsOf(
-  client: ClientBase,
-  query: { readonly name?: string; readonly text: string; readonly values: SqlParam[] },
-): Promise<readonly Row[]> {
+/** Runs a statement without parameters that is not worth preparing. @throws what `fromPostgres` makes of it */
+export async function execute(client: ClientBase, { sql }: Statement): Promise<readonly Row[]> {
   try {
-    return (await client.query<Row>(query)).rows
+    return (await client.query<Row>(forPostgres(sql))).rows
   } catch (error) {
     throw fromPostgres(error)
   }
 }
 
-function storableParam(value: SqlParam, index: number): SqlParam {
-  return typeof value === 'object' && value !== null ? value.map(one => storable(one, index)) : storable(value, index)
-}
-
-/**
- * PostgreSQL has no text with a NUL. In JSON it is always escaped, so only free text such as an error or a log line can
- * have one; there its picture U+2400 stands for it.
- */
-function storable(value: SqlValue, index: number): SqlValue {
-  if (value === null) return null
-  if (typeof value === 'string') return value.includes('\0') ? value.replaceAll('\0', '\u2400') : value
-  if (typeof value === 'number' && Number.isFinite(value)) return value
-  throw new TypeError(`parameter $${index + 1} cannot be ${typeof value === 'number' ? value : typeof value}`)
+/** Integers of 8 bytes come as text; all that are stored here are below 2 ** 53. */
+function readerOf(type: number): (text: string) => unknown {
+  return type === INT8 ? Number : types.getTypeParser(type, 'text')
 }

@@ -1,11 +1,14 @@
 import type { Together } from '../operations/operation.ts'
 import { unavailable } from './sqlite-errors.ts'
 
-/** Limit of statements under way for one operation. Calls that come meanwhile share the next one. */
-const MAX_UNDER_WAY = 3
+/**
+ * Limit of transactions under way for one operation. Calls that come meanwhile share the next one. Those whose steps run side by side lock
+ * the rows of several calls, and two of them could wait for each other.
+ */
+const MAX_UNDER_WAY = { statement: 3, steps: 1 } as const
 const MAX_CALLS = 256
 const MAX_CHARACTERS = 1024 * 1024
-/** How long a call may wait for a statement, as one that waits for a connection: seconds, counted one by one. */
+/** How long a call may wait for a transaction, as one that waits for a connection: seconds, counted one by one. */
 const MAX_WAIT_S = 5
 
 interface GatheredCall {
@@ -18,7 +21,7 @@ interface GatheredCall {
 
 /** What {@link Gathering} runs with. */
 export interface GatheringRuns {
-  /** Runs the statement of some calls and gives their results. */
+  /** Runs some calls in one transaction and gives their results. */
   readonly together: (calls: readonly (readonly unknown[])[]) => Promise<readonly unknown[]>
   /** Runs one call by itself. */
   readonly alone: (args: readonly unknown[]) => Promise<unknown>
@@ -27,8 +30,8 @@ export interface GatheringRuns {
 }
 
 /**
- * Gathers calls of one operation while others of it are under way, and runs them as one statement: as many as come in the time of a flush.
- * If their statement fails, each of them runs alone, so that one that fails does not fail others.
+ * Gathers calls of one operation while others of it are under way, and runs them in one transaction: as many as come in the time of a flush.
+ * If that fails, each of them runs alone, so that one that fails does not fail others.
  */
 export class Gathering {
   readonly #together: Together
@@ -42,7 +45,7 @@ export class Gathering {
     this.#runs = runs
   }
 
-  /** Number of calls that wait for a statement. */
+  /** Number of calls that wait for a transaction. */
   get waiting(): number {
     return this.#waiting.length
   }
@@ -59,7 +62,8 @@ export class Gathering {
   }
 
   #begin(): void {
-    if (this.#underWay >= MAX_UNDER_WAY || this.#waiting.length === 0) return
+    const most = MAX_UNDER_WAY[this.#together.statement === undefined ? 'steps' : 'statement']
+    if (this.#underWay >= most || this.#waiting.length === 0) return
     this.#underWay += 1
     void this.#run(this.#next()).finally(() => {
       this.#underWay -= 1

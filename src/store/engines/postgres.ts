@@ -5,7 +5,7 @@ import type { Row, Statement, Steps } from '../operations/operation.ts'
 import { operationOf, storeOf } from '../operations/table.ts'
 import type { Migration } from '../schema/migration.ts'
 import { migrate } from '../schema/migrations.ts'
-import { addressOf, answer, connectionConfig, execute, takeShard } from './postgres-connection.ts'
+import { addressOf, answer, answers, connectionConfig, execute, takeShard } from './postgres-connection.ts'
 import { afterCollisions, fromPostgres, isCollision, isTooManyConnections } from './postgres-errors.ts'
 import { Gathering } from './postgres-gathering.ts'
 import { unavailable } from './sqlite-errors.ts'
@@ -85,10 +85,12 @@ class PostgresEngine {
           throw unavailable(`PostgreSQL has ${setting} off, so it could lose what was acknowledged; turn it on`)
         }
       }
-      await begin(client)
+      await execute(client, BEGIN)
       await execute(client, { sql: LOCK_SCHEMA, params: [] })
-      await drive(migrate('postgres', migrations), statement => execute(client, statement))
-      await commit(client)
+      await drive(migrate('postgres', migrations), statement =>
+        statement.params.length === 0 ? execute(client, statement) : answer(client, statement),
+      )
+      await execute(client, COMMIT)
     })
   }
 
@@ -108,16 +110,27 @@ class PostgresEngine {
       name,
       () =>
         new Gathering(together, {
-          together: async calls => {
-            const statement = together.statement(calls)
-            // One statement by itself is one transaction.
-            return together.results(calls, await this.#with(client => answer(client, statement)))
-          },
+          together: calls => this.#with(client => this.#together(client, name, calls)),
           alone: args => this.#run(name, args),
           isUnavailable,
         }),
     )
     return gathering.waiting < MAX_WAITING ? gathering : null
+  }
+
+  async #together(
+    client: PoolClient,
+    name: string,
+    calls: readonly (readonly unknown[])[],
+  ): Promise<readonly unknown[]> {
+    const { together, steps } = operationOf(name)
+    if (together?.statement === undefined)
+      return writeAll(
+        client,
+        calls.map(args => steps(...args)),
+      )
+    // One statement by itself is one transaction.
+    return together.statement.results(calls, await answer(client, together.statement.of(calls)))
   }
 
   async close(): Promise<void> {
@@ -151,9 +164,9 @@ class PostgresEngine {
       if (step.done === true) return step.value
       this.#severalReads.add(name)
     }
-    await begin(client, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    await answer(client, BEGIN_SNAPSHOT)
     const value = await drive(start(), statement => answer(client, statement))
-    await commit(client)
+    await answer(client, COMMIT)
     return value
   }
 
@@ -192,10 +205,37 @@ class PostgresEngine {
 const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
 
 async function write(client: PoolClient, steps: Steps<unknown>): Promise<unknown> {
-  await begin(client)
-  const value = await drive(steps, statement => answer(client, statement))
-  await commit(client)
-  return value
+  const [result] = await writeAll(client, [steps])
+  return result
+}
+
+/**
+ * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. Statements whose rows nobody
+ * reads go with the next one, and the last ones with the COMMIT.
+ */
+async function writeAll(client: PoolClient, all: readonly Steps<unknown>[]): Promise<unknown[]> {
+  const results: unknown[] = []
+  let unsent: Statement[] = [BEGIN]
+  /** Adds the statements of an operation to the pipeline, up to one whose rows it reads. @returns the place of that one; null at its end */
+  const advance = (index: number, rows: readonly Row[]): number | null => {
+    for (let step = all[index]!.next(rows); ; step = all[index]!.next([])) {
+      if (step.done === true) {
+        results[index] = step.value
+        return null
+      }
+      unsent.push(step.value)
+      if (step.value.unread !== true) return unsent.length - 1
+    }
+  }
+  let places = all.map((_, index) => advance(index, []))
+  while (places.some(place => place !== null)) {
+    const answered = await answers(client, unsent)
+    unsent = []
+    places = places.map((place, index) => (place === null ? null : advance(index, answered[place] ?? [])))
+  }
+  // When its answer is lost, the changes happened wholly or not at all, and the caller gets `unavailable`.
+  if (unsent[0] !== BEGIN || unsent.length > 1) await answers(client, [...unsent, COMMIT])
+  return results
 }
 
 async function drive<Result>(
@@ -207,14 +247,9 @@ async function drive<Result>(
   return step.value
 }
 
-async function begin(client: PoolClient, how = 'ISOLATION LEVEL READ COMMITTED'): Promise<void> {
-  await execute(client, { sql: `BEGIN ${how}`, params: [] })
-}
-
-/** When its answer is lost, the changes happened wholly or not at all, and the caller gets `unavailable`. */
-async function commit(client: PoolClient): Promise<void> {
-  await execute(client, { sql: 'COMMIT', params: [] })
-}
+const BEGIN: Statement = { sql: 'BEGIN ISOLATION LEVEL READ COMMITTED', params: [] }
+const BEGIN_SNAPSHOT: Statement = { sql: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', params: [] }
+const COMMIT: Statement = { sql: 'COMMIT', params: [] }
 
 /** Whether the connection can be used again. Outside a transaction PostgreSQL only warns. */
 async function rollBack(client: PoolClient): Promise<boolean> {

@@ -19,6 +19,8 @@ export interface Statement {
   readonly params: readonly SqlParam[]
   /** It only keeps rows from changing; where operations run one after another it need not be run. */
   readonly locks?: true
+  /** Nobody reads its rows, so it can be sent with the statement behind it. */
+  readonly unread?: true
 }
 
 /** The steps of an operation, which end in its result. */
@@ -29,17 +31,23 @@ export interface Operation<Args extends readonly unknown[] = readonly unknown[],
   /** Whether it only reads, so that it needs no transaction that is made durable. */
   readonly reads: boolean
   readonly steps: (...args: Args) => Steps<Result>
-  /** How several calls become one statement of PostgreSQL, where each statement is a message and each commit a flush. */
+  /** How several calls become one transaction of PostgreSQL, where each statement is a message and each commit a flush. */
   readonly together?: Together<Args, Result>
 }
 
-/** Several calls of an operation as one statement, which does for each of them what its steps do. */
+/** How several calls of an operation run in one transaction. */
 export interface Together<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
-  /** Characters of a call; null for one that cannot be part of such a statement. */
+  /** Characters of a call; null for one that has to run alone. */
   readonly size: (...args: Args) => number | null
-  readonly statement: (calls: readonly Args[]) => Statement
-  /** The results of the calls, in their order. */
-  readonly results: (calls: readonly Args[], rows: readonly Row[]) => readonly Result[]
+  /**
+   * One statement, which does for each of them what its steps do. Without it their steps run side by side: the first statement of each,
+   * then the second of each. Only for calls that do not depend on each other.
+   */
+  readonly statement?: {
+    readonly of: (calls: readonly Args[]) => Statement
+    /** The results of the calls, in their order. */
+    readonly results: (calls: readonly Args[], rows: readonly Row[]) => readonly Result[]
+  }
 }
 
 type OperationOf<Method> = Method extends (...args: infer Args) => Promise<infer Result>
@@ -80,7 +88,12 @@ export function* queryOne<R = Row>(sql: string, params: readonly SqlValue[] = []
  * others did to them before. Always in this order, so that no two operations wait for each other: jobs, counters, batches, workers.
  */
 export function* lock(sql: string, params: readonly SqlValue[]): Steps<void> {
-  yield { sql, params, locks: true }
+  yield { sql, params, locks: true, unread: true }
+}
+
+/** A statement whose rows are not needed. It may be run as late as the next one whose rows are. */
+export function* perform(sql: string, params: readonly SqlValue[] = []): Steps<void> {
+  yield { sql, params, unread: true }
 }
 
 /** Runs an operation to its end where statements answer at once. */

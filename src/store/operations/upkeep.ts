@@ -1,6 +1,6 @@
 import type { UpkeepStore } from '../../ports/store/store.ts'
 import * as sql from '../tables/usage.ts'
-import { type OperationsOf, query, queryOne, type Steps, write } from './operation.ts'
+import { type OperationsOf, perform, query, queryOne, type Steps, write } from './operation.ts'
 
 /** Number of free pages below which a file is left as it is; they are used again. */
 const FEW_PAGES = 1_024
@@ -14,7 +14,7 @@ export const upkeep = {
   compact: write(function* (): Steps<boolean> {
     const before = yield* queryOne<Pages>(sql.pages)
     if (before === null || !isLoose(before)) return false
-    yield* query(sql.compact)
+    yield* perform(sql.compact)
     const after = yield* queryOne<Pages>(sql.pages)
     return after !== null && after.total < before.total && isLoose(after)
   }),

@@ -5,7 +5,7 @@ import type { AccountStore } from '../../../ports/store/management-store.ts'
 import * as sql from '../../tables/accounts.ts'
 import { type AccountRow, toAccount } from '../../tables/accounts.ts'
 import { ofSlice } from '../../tables/slices.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Accounts. */
 export const accounts = {
@@ -41,6 +41,6 @@ export const accounts = {
   }),
 
   replaceSshKeys: write(function* (id: OwnerId, keys: readonly string[], nowMs: number): Steps<void> {
-    yield* query(sql.replaceSshKeys, [id, JSON.stringify(keys), nowMs])
+    yield* perform(sql.replaceSshKeys, [id, JSON.stringify(keys), nowMs])
   }),
 } satisfies OperationsOf<AccountStore>

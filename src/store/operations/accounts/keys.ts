@@ -6,23 +6,23 @@ import type { EndpointKey, KeyStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/keys.ts'
 import { type KeyRow, ofChangedKey, ofKey, toKey } from '../../tables/keys.ts'
 import { ofSlice } from '../../tables/slices.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** API keys and what they have used. */
 export const keys = {
   insert: write(function* (key: ApiKey): Steps<void> {
-    yield* query(sql.insertKey, [...ofKey(key), null])
+    yield* perform(sql.insertKey, [...ofKey(key), null])
   }),
 
   ensureForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<EndpointKey> {
-    yield* query(sql.insertEndpointKey, [...ofKey(key), sealed])
+    yield* perform(sql.insertEndpointKey, [...ofKey(key), sealed])
     return (yield* endpointKey(key.endpointId!)) ?? { key, sealed }
   }),
 
   replaceForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<ApiKey | null> {
     yield* lock(sql.lockEndpointKey, [key.endpointId])
     const before = yield* endpointKey(key.endpointId!)
-    yield* query(sql.replaceEndpointKey, [...ofKey(key), sealed])
+    yield* perform(sql.replaceEndpointKey, [...ofKey(key), sealed])
     return before?.key ?? null
   }),
 
@@ -44,7 +44,7 @@ export const keys = {
   }),
 
   used: write(function* (id: KeyId, nowMs: number): Steps<void> {
-    yield* query(sql.useKey, [id, nowMs])
+    yield* perform(sql.useKey, [id, nowMs])
   }),
 
   findByHash: read(function* (hash: string): Steps<ApiKey | null> {
@@ -75,9 +75,9 @@ export const keys = {
 
   saveWindowCounts: write(function* (owner: OwnerId, counts: readonly WindowCount[]): Steps<void> {
     for (const [place, { startMs, used }] of counts.entries()) {
-      yield* query(sql.saveWindow, [owner, place, startMs, used])
+      yield* perform(sql.saveWindow, [owner, place, startMs, used])
     }
-    yield* query(sql.dropWindows, [owner, counts.length])
+    yield* perform(sql.dropWindows, [owner, counts.length])
   }),
 } satisfies OperationsOf<KeyStore>
 

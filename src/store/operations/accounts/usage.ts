@@ -27,7 +27,7 @@ import {
   toWorkerUsage,
   type WorkerSumRow,
 } from '../../tables/usage.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** What jobs and workers have used. */
 export const usage = {
@@ -128,7 +128,7 @@ export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps
   }
   const hourMs = hourOf(nowMs)
   for (const [endpointId, { owner, usage: sum }] of [...sums].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    yield* query(sql.addJobUsage, [endpointId, hourMs, owner, ...ofJobUsage(sum)])
+    yield* perform(sql.addJobUsage, [endpointId, hourMs, owner, ...ofJobUsage(sum)])
   }
 }
 
@@ -148,7 +148,7 @@ function* count(row: MeterRow, { hours, countedUntilMs, countedIdleMs }: WorkerC
   for (const { hourMs, usage: used } of hours) {
     const { startingMs, runningMs, idleMs } = used
     const figures = [startingMs, runningMs, idleMs]
-    yield* query(sql.addWorkerUsage, [row.endpoint_id, hourMs, row.flavor, row.owner, ...figures])
+    yield* perform(sql.addWorkerUsage, [row.endpoint_id, hourMs, row.flavor, row.owner, ...figures])
   }
-  yield* query(sql.setMeter, [row.id, countedUntilMs, countedIdleMs])
+  yield* perform(sql.setMeter, [row.id, countedUntilMs, countedIdleMs])
 }

@@ -30,7 +30,7 @@ import {
   toTemplate,
 } from '../../tables/templates.ts'
 import { aliveWorkersOf, exitsOf, toWorker, type WorkerRow, workerLoads } from '../../tables/workers.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease } from './releases.ts'
 import { replaceTemplate } from './templates.ts'
 import { linkVolumes } from './volumes.ts'
@@ -43,8 +43,8 @@ export const endpoints = {
     if (own !== undefined) yield* insertOwn(own)
     const isFree = (yield* query(sql.insertEndpointId, [endpoint.id, endpoint.owner])).length > 0
     if (!isFree) throw new AppError('conflict', `the id ${endpoint.id} is taken`)
-    yield* query(sql.insertEndpoint, ofEndpoint(endpoint))
-    yield* query(sql.insertCounters, [endpoint.id, endpoint.owner])
+    yield* perform(sql.insertEndpoint, ofEndpoint(endpoint))
+    yield* perform(sql.insertCounters, [endpoint.id, endpoint.owner])
     yield* linkVolumes(endpoint)
     const template = yield* templateOf(endpoint)
     if (template !== null) yield* addRelease(null, { endpoint, template }, endpoint.createdAtMs)
@@ -58,13 +58,13 @@ export const endpoints = {
     if (row === null || !sameEndpoint(toEndpoint(row), before)) return false
     const template = yield* templateOf(before)
     if (own !== undefined) yield* saveOwn(own, before, nowMs)
-    yield* query(sql.replaceEndpoint, ofChangedEndpoint(endpoint))
+    yield* perform(sql.replaceEndpoint, ofChangedEndpoint(endpoint))
     yield* linkVolumes(endpoint)
     const templateNow = yield* templateOf(endpoint)
     if (endpoint.version > before.version && template !== null && templateNow !== null) {
       yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs)
     }
-    if (before.templateId !== endpoint.templateId) yield* query(deleteUnlistedTemplate, [before.templateId])
+    if (before.templateId !== endpoint.templateId) yield* perform(deleteUnlistedTemplate, [before.templateId])
     return true
   }),
 
@@ -123,9 +123,9 @@ export const endpoints = {
     yield* lock(sql.lockEndpointId, [id])
     const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
     if (row === null) return null
-    for (const statement of sql.deleteEndpoint) yield* query(statement, [id])
-    yield* query(sql.noteDeletion, [id, nowMs])
-    yield* query(deleteUnlistedTemplate, [row.template_id])
+    for (const statement of sql.deleteEndpoint) yield* perform(statement, [id])
+    yield* perform(sql.noteDeletion, [id, nowMs])
+    yield* perform(deleteUnlistedTemplate, [row.template_id])
     const workers = (yield* query<WorkerRow>(aliveWorkersOf, [id])).map(toWorker)
     return { workers }
   }),

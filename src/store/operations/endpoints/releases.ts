@@ -3,7 +3,7 @@ import type { EndpointId } from '../../../core/ids.ts'
 import type { ReleaseStore } from '../../../ports/store/management-store.ts'
 import * as sql from '../../tables/releases.ts'
 import { ofRelease, type ReleaseRow, toRelease } from '../../tables/releases.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 function* imageOf(endpointId: EndpointId, version: number): Steps<string | null> {
   return (yield* queryOne<{ image: string | null }>(sql.imageOfRelease, [endpointId, version]))?.image ?? null
@@ -16,7 +16,7 @@ export const releases = {
   }),
   image: read(imageOf),
   pinImage: write(function* (endpointId, version, { image, replaced }): Steps<string | null> {
-    yield* query(sql.pinImage, [endpointId, version, image, replaced])
+    yield* perform(sql.pinImage, [endpointId, version, image, replaced])
     return yield* imageOf(endpointId, version)
   }),
   images: read(function* (): Steps<string[]> {
@@ -32,6 +32,6 @@ export function* addRelease(before: Configuration | null, after: Configuration, 
   const { id: endpointId, owner, version } = after.endpoint
   const diff = before === null ? [] : configDiff(before, after)
   const rest = { source: 'MANUAL', createdBy: owner, createdAtMs: nowMs, diff } as const
-  yield* query(sql.insertRelease, ofRelease({ endpointId, owner, version, ...rest }))
-  yield* query(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
+  yield* perform(sql.insertRelease, ofRelease({ endpointId, owner, version, ...rest }))
+  yield* perform(sql.deleteOldReleases, [endpointId, version - MAX_RELEASES])
 }

@@ -5,7 +5,7 @@ import { deleteRequests, firstRequests } from '../../tables/batches.ts'
 import { lockEndpointId } from '../../tables/endpoints.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
 import { lengthWithin, REMOVED_BYTES, removeJobs } from '../jobs/removed-jobs.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import * as sql from './removal-statements.ts'
 
 /** What is left of endpoints that were deleted. */
@@ -47,8 +47,8 @@ function* removeRequests(endpointId: EndpointId, limit: number): Steps<number> {
     const requests = yield* query<{ seq: number; bytes: number }>(firstRequests, [batch.id, limit - removed])
     const sizes = requests.map(request => request.bytes)
     const count = lengthWithin(sizes, REMOVED_BYTES - bytes)
-    if (count > 0) yield* query(deleteRequests, [batch.id, requests[count - 1]!.seq])
-    else yield* query(sql.deleteBatchLeft, [batch.id])
+    if (count > 0) yield* perform(deleteRequests, [batch.id, requests[count - 1]!.seq])
+    else yield* perform(sql.deleteBatchLeft, [batch.id])
     removed += Math.max(1, count)
     for (const size of sizes.slice(0, count)) bytes += size
   }

@@ -12,7 +12,7 @@ import {
 import { ofSlice } from '../../tables/slices.ts'
 import * as sql from '../../tables/templates.ts'
 import { ofChangedTemplate, ofTemplate, type TemplateRow, toTemplate } from '../../tables/templates.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease } from './releases.ts'
 
 const MAX_OF_ENDPOINTS = 10_000
@@ -86,7 +86,7 @@ export function* replaceTemplate(template: Template, nowMs: number, except?: End
   const rows = yield* query<EndpointRow>(usersOfTemplate, [template.id])
   const users = rows.map(toEndpoint).filter(({ id }) => id !== except)
   for (const endpoint of users) {
-    yield* query(newVersion, [endpoint.id])
+    yield* perform(newVersion, [endpoint.id])
     const after = { ...endpoint, version: endpoint.version + 1 }
     yield* addRelease({ endpoint, template: toTemplate(before) }, { endpoint: after, template }, nowMs)
   }

@@ -6,7 +6,7 @@ import type { VolumeChanges, VolumeStore } from '../../../ports/store/management
 import { ofSlice } from '../../tables/slices.ts'
 import * as sql from '../../tables/volumes.ts'
 import { ofVolume, toVolume, type VolumeRow } from '../../tables/volumes.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Limit of endpoints that are named when a volume cannot be removed. */
 const NAMED = 10
@@ -14,7 +14,7 @@ const NAMED = 10
 /** Network volumes. */
 export const volumes = {
   insert: write(function* (volume: NetworkVolume): Steps<void> {
-    yield* query(sql.insertVolume, ofVolume(volume))
+    yield* perform(sql.insertVolume, ofVolume(volume))
   }),
 
   update: write(function* (owner: OwnerId, id: VolumeId, changes: VolumeChanges): Steps<NetworkVolume | null> {
@@ -37,13 +37,13 @@ export const volumes = {
     if ((yield* queryOne(sql.findVolume, [owner, id])) === null) return 'absent'
     const users = yield* query<{ endpoint_id: EndpointId }>(sql.usersOfVolume, [id, NAMED])
     if (users.length > 0) return users.map(row => row.endpoint_id)
-    yield* query(sql.deleteVolume, [owner, id])
+    yield* perform(sql.deleteVolume, [owner, id])
     return 'removed'
   }),
 } satisfies OperationsOf<VolumeStore>
 
 /** Notes which volumes an endpoint uses, so that none of them can be removed. */
 export function* linkVolumes({ id, owner, networkVolumeIds }: Endpoint): Steps<void> {
-  yield* query(sql.dropLinks, [id])
-  for (const volume of networkVolumeIds) yield* query(sql.addLink, [id, owner, volume])
+  yield* perform(sql.dropLinks, [id])
+  for (const volume of networkVolumeIds) yield* perform(sql.addLink, [id, owner, volume])
 }

@@ -29,7 +29,7 @@ import { dropJobsOfBatch, dropSuspectsOfBatch } from '../../tables/job-outcomes.
 import type { EndedRow } from '../../tables/jobs.ts'
 import { claimKey, findKey } from '../../tables/jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { countInBatches, tellEnd } from './batch-counts.ts'
 import { endMove } from './job-outcomes.ts'
 import { addDeliveries } from './webhooks.ts'
@@ -57,7 +57,7 @@ export const batches = {
     if (refused !== null) return { refused }
     const inserted = yield* query(sql.insertBatch, [id, owner, endpointId, name, webhook, nowMs, nowMs + BATCH.draftMs])
     if (inserted.length === 0) return null
-    if (once !== null) yield* query(claimKey, [endpointId, once.key, owner, id, once.expiresAtMs, nowMs])
+    if (once !== null) yield* perform(claimKey, [endpointId, once.key, owner, id, once.expiresAtMs, nowMs])
     yield* put(draft, requests, nowMs)
     return yield* answerOf(endpointId, id, nowMs)
   }),
@@ -77,7 +77,7 @@ export const batches = {
     const { unfinished } = yield* loadOf(endpointId, nowMs)
     const refused = refusalToAdd(batch, requests.length, unfinished)
     if (refused !== null) return { refused }
-    if (once !== null) yield* query(claimKey, [endpointId, once.key, batch.owner, batchId, once.expiresAtMs, nowMs])
+    if (once !== null) yield* perform(claimKey, [endpointId, once.key, batch.owner, batchId, once.expiresAtMs, nowMs])
     yield* put(batch, requests, nowMs)
     return yield* answerOf(endpointId, batchId, nowMs)
   }),
@@ -94,7 +94,7 @@ export const batches = {
     const refused = refusalUnlessDraft(batch, 'lose requests')
     if (refused !== null) return { refused }
     if ((yield* query(sql.deleteRequest, [batchId, requestId])).length === 0) return 'absent'
-    yield* query(sql.shrinkBatch, [batchId])
+    yield* perform(sql.shrinkBatch, [batchId])
     return yield* answerOf(endpointId, batchId, nowMs)
   }),
 
@@ -157,8 +157,8 @@ export const batches = {
       ...[batchId, last, BATCH.requestTtlMs],
     ])
     if (rows.length > 0) {
-      yield* query(sql.releaseInputs, [batchId, last])
-      yield* query(sql.deleteRequests, [batchId, last])
+      yield* perform(sql.releaseInputs, [batchId, last])
+      yield* perform(sql.deleteRequests, [batchId, last])
     }
     const jobs = [...rows].sort((a, b) => a.batch_seq - b.batch_seq)
     return jobs.map(({ id, endpoint_id }) => ({ id, endpointId: endpoint_id }))
@@ -197,9 +197,9 @@ export const batches = {
       const rows = yield* query<RemovedRow>(sql.deleteJobsOfBatch, [id, left, nowMs])
       jobs.push(...rows.map(toRemoved))
       const requests = yield* query<Sized>(sql.firstRequests, [id, left])
-      if (requests.length > 0) yield* query(sql.deleteRequests, [id, requests.at(-1)!.seq])
+      if (requests.length > 0) yield* perform(sql.deleteRequests, [id, requests.at(-1)!.seq])
       left -= rows.length + requests.length
-      yield* query(sql.deleteBatch, [id, nowMs])
+      yield* perform(sql.deleteBatch, [id, nowMs])
     }
     return { jobs, more: left <= 0 || expired.length === EXPIRED_AT_ONCE }
   }),
@@ -249,7 +249,7 @@ function* put(
     const count = sql.REQUESTS_AT_ONCE.find(size => size <= requests.length - at)!
     const part = requests.slice(at, at + count)
     const values = part.flatMap((request, index) => ofRequest(request, firstSeq + at + index))
-    yield* query(sql.insertRequests(count), [id, owner, ...values])
+    yield* perform(sql.insertRequests(count), [id, owner, ...values])
     at += count
   }
 }

@@ -38,7 +38,7 @@ import {
 import { lockWorker, workerFinished } from '../../tables/workers.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { expiredJobs } from '../endpoints/removal-statements.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { settle, stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
@@ -47,27 +47,31 @@ import { addDeliveries } from './webhooks.ts'
 
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
-  finish: write(function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
-    const { status, output, error, warning } = outcome
-    const { small, large, bytes } = ofPayload(output)
-    const given = [jobId, workerId, status, small, error, warning, nowMs, bytes]
-    const ended = yield* queryOne<EndedRow>(sql.finishJob, given)
-    if (ended === null) return null
-    const row = { ...ended, output }
-    yield* dropProgress([row])
-    if (large !== null) yield* query(insertOutput, [jobId, row.owner, large])
-    const completed = status === 'COMPLETED' ? 1 : 0
-    yield* query(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
-    if (completed === 1 && row.started_at_ms !== null)
-      yield* query(moveAverage, [row.endpoint_id, Math.max(0, nowMs - row.started_at_ms)])
-    const move = endMove('finish', row, nowMs)
-    yield* countJobUsage([move], nowMs)
-    yield* countInBatches([move], nowMs)
-    yield* lock(lockWorker, [workerId])
-    yield* query(workerFinished, [workerId, nowMs])
-    yield* addDeliveries([move.job], nowMs)
-    return move
-  }),
+  finish: write(
+    function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
+      const { status, output, error, warning } = outcome
+      const { small, large, bytes } = ofPayload(output)
+      const given = [jobId, workerId, status, small, error, warning, nowMs, bytes]
+      const ended = yield* queryOne<EndedRow>(sql.finishJob, given)
+      if (ended === null) return null
+      const row = { ...ended, output }
+      yield* dropProgress([row])
+      if (large !== null) yield* perform(insertOutput, [jobId, row.owner, large])
+      const completed = status === 'COMPLETED' ? 1 : 0
+      yield* perform(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
+      if (completed === 1 && row.started_at_ms !== null)
+        yield* perform(moveAverage, [row.endpoint_id, Math.max(0, nowMs - row.started_at_ms)])
+      const move = endMove('finish', row, nowMs)
+      yield* countJobUsage([move], nowMs)
+      yield* countInBatches([move], nowMs)
+      yield* lock(lockWorker, [workerId])
+      yield* perform(workerFinished, [workerId, nowMs])
+      yield* addDeliveries([move.job], nowMs)
+      return move
+    },
+    // Ends of the jobs of one worker wait for each other at its row, each for a commit.
+    { size: ({ outcome }) => outcome.output?.length ?? 0 },
+  ),
 
   cancel: write(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<JobMove | null> {
     const rows = yield* query<EndedRow>(sql.cancelJob, [endpointId, jobId, nowMs])
@@ -122,7 +126,7 @@ export const jobOutcomes = {
         : yield* query<MovedRow>(sql.releaseJob, [workerId, attempt.jobId, attempt.attempt])
     if (rows.length === 0) return []
     yield* dropProgress(rows)
-    for (const { id } of rows) yield* query(dropChunks, [id])
+    for (const { id } of rows) yield* perform(dropChunks, [id])
     yield* settle(workerId, first?.at_ms ?? null)
     return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
   }),
@@ -136,8 +140,8 @@ export const jobOutcomes = {
     const before = yield* queryOne<JobRow>(findJob, [endpointId, jobId, nowMs])
     const row = yield* queryOne<JobRow>(sql.retryJob, [endpointId, jobId, nowMs, position])
     if (before === null || row === null) return null
-    yield* query(deleteOutput, [jobId])
-    yield* query(dropChunks, [jobId])
+    yield* perform(deleteOutput, [jobId])
+    yield* perform(dropChunks, [jobId])
     const move = { job: toJob(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
     yield* countJobUsage([move], nowMs)
@@ -190,13 +194,13 @@ function* count(moves: readonly JobMove[], as: 'failed' | 'retried'): Steps<void
   const counts = new Map<EndpointId, number>()
   for (const { job } of moves) counts.set(job.endpointId, (counts.get(job.endpointId) ?? 0) + 1)
   for (const [endpointId, n] of counts) {
-    yield* query(addToCounters, [endpointId, 0, as === 'failed' ? n : 0, as === 'retried' ? n : 0])
+    yield* perform(addToCounters, [endpointId, 0, as === 'failed' ? n : 0, as === 'retried' ? n : 0])
   }
 }
 
 /** Removes the progress of attempts that are over. */
 function* dropProgress(rows: readonly Pick<MovedRow, 'id' | 'has_progress'>[]): Steps<void> {
-  for (const { id, has_progress } of rows) if (has_progress > 0) yield* query(deleteProgress, [id])
+  for (const { id, has_progress } of rows) if (has_progress > 0) yield* perform(deleteProgress, [id])
 }
 
 function jobsOf(moves: readonly JobMove[]): Job[] {

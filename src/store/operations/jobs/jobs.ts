@@ -18,7 +18,7 @@ import {
   toSummary,
 } from '../../tables/jobs.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { claimFromQueue } from './suspects.ts'
 import { hasQueuedBatch } from './turns.ts'
 
@@ -35,10 +35,12 @@ export const jobs = {
     {
       // A lone surrogate would fail the statement of all.
       size: job => (ofPayload(job.input).large === null && job.input.isWellFormed() ? job.input.length : null),
-      statement: calls => ({ sql: sql.insertJobs, params: newJobColumns(calls.map(([job]) => job)) }),
-      results: (calls, rows) => {
-        const inserted = new Set(rows.map(({ id }) => id))
-        return calls.map(([job]) => inserted.has(job.id))
+      statement: {
+        of: calls => ({ sql: sql.insertJobs, params: newJobColumns(calls.map(([job]) => job)) }),
+        results: (calls, rows) => {
+          const inserted = new Set(rows.map(({ id }) => id))
+          return calls.map(([job]) => inserted.has(job.id))
+        },
       },
     },
   ),
@@ -85,10 +87,10 @@ export const jobs = {
     if (request.letGoFirst === true && (yield* queryOne(findStops, [workerId])) !== null) return HELD_BACK
     const { rows, ...how } = yield* claimFromQueue(request, inTurns)
     if (rows.length === 0) return { ...how, jobs: [] }
-    yield* query(workerBusy, [workerId, nowMs])
+    yield* perform(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {
       // Releases drop the chunks themselves, so a first attempt has none to drop.
-      if (attempt > 1) yield* query(sql.dropChunks, [id])
+      if (attempt > 1) yield* perform(sql.dropChunks, [id])
     }
     return { ...NOTHING, jobs: rows.map(toClaimedJob) }
   }),
@@ -115,13 +117,13 @@ export const jobs = {
   setProgress: write(function* (jobId: JobId, workerId: WorkerId, output: string): Steps<boolean> {
     const { small, large, bytes } = ofPayload(output)
     const job = yield* queryOne<{ owner: OwnerId }>(sql.setProgress, [jobId, workerId, small, bytes])
-    if (job !== null && large !== null) yield* query(sql.replaceProgress, [jobId, job.owner, large])
+    if (job !== null && large !== null) yield* perform(sql.replaceProgress, [jobId, job.owner, large])
     return job !== null
   }),
 
   addDiagnostic: write(function* (jobId: JobId, atMs: number, workerId: WorkerId, text: string): Steps<void> {
     yield* lock(sql.lockJob, [jobId])
-    yield* query(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
+    yield* perform(sql.addDiagnostic, [jobId, atMs, workerId, text, MAX_DIAGNOSTICS])
   }),
 
   diagnostics: read(function* (jobId: JobId): Steps<Diagnostic[]> {
@@ -134,6 +136,6 @@ export const jobs = {
 function* insert(job: Job): Steps<boolean> {
   const input = ofPayload(job.input)
   if ((yield* query(sql.insertJob, newJobParams(job, input))).length === 0) return false
-  if (input.large !== null) yield* query(sql.insertInput, [job.id, job.owner, input.large])
+  if (input.large !== null) yield* perform(sql.insertInput, [job.id, job.owner, input.large])
   return true
 }

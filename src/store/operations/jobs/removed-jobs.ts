@@ -4,7 +4,7 @@ import type { Expired, JobMove } from '../../../ports/store/store.ts'
 import { type RemovedRow, toRemovedJob } from '../../tables/jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { deleteJobs } from '../endpoints/removal-statements.ts'
-import { query, type Steps } from '../operation.ts'
+import { perform, type Steps } from '../operation.ts'
 import { stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'
 import { addDeliveries } from './webhooks.ts'
@@ -28,7 +28,7 @@ export interface RemovedParts {
 export function* removeJobs(found: readonly RemovedRow[], nowMs: number): Steps<RemovedParts> {
   const rows = found.slice(0, lengthWithin(found.map(bytesOf), REMOVED_BYTES))
   if (rows.length === 0) return { expired: [], cancelled: [], rows: 0 }
-  yield* query(deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
+  yield* perform(deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
   const expired = rows.filter(row => row.endpoint_gone === 0).map(row => expiredOf(row, nowMs))
   const cancelled = rows.filter(row => row.endpoint_gone === 1).flatMap(row => cancelledOf(row, nowMs))
   const undone = expired

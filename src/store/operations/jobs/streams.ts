@@ -2,7 +2,7 @@ import type { JobId, WorkerId } from '../../../core/ids.ts'
 import type { StreamPart, StreamStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/chunks.ts'
 import { lockJob } from '../../tables/jobs.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 const MAX_CHUNKS = 1_000
 
@@ -37,7 +37,7 @@ export const streams = {
   }),
 
   streamed: write(function* (jobId: JobId, attempt: number, seq: number): Steps<void> {
-    yield* query(sql.setPosition, [jobId, attempt, seq])
+    yield* perform(sql.setPosition, [jobId, attempt, seq])
   }),
 } satisfies OperationsOf<StreamStore>
 

@@ -4,7 +4,7 @@ import type { ClaimRequest } from '../../../ports/store/claims.ts'
 import { anyQueuedBatch, passTurn, queuedBatches, queueHeads, queueTail } from '../../tables/batches.ts'
 import type { ClaimedRow } from '../../tables/jobs.ts'
 import { claimJob, claimJobBesideSuspects, claimJobs, claimJobsBesideSuspects } from '../../tables/jobs.ts'
-import { query, queryOne, type Steps } from '../operation.ts'
+import { perform, query, queryOne, type Steps } from '../operation.ts'
 import { fittingLimit, isFull } from './claim-sizes.ts'
 
 /** Limit of attempts to claim: others may take what was decided on. */
@@ -66,7 +66,7 @@ function* claimDecided(
   for (const { id, take, position } of turns.batches) {
     if (isFull(claimed)) break
     const rows = yield* claimOf(id, { ...request, limit: take }, beside)
-    if (rows.length > 0) yield* query(passTurn, [id, position, nowMs])
+    if (rows.length > 0) yield* perform(passTurn, [id, position, nowMs])
     claimed.push(...rows)
   }
   return claimed

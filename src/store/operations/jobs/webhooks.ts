@@ -16,7 +16,7 @@ import {
   toWebhookKey,
   type WebhookKeyRow,
 } from '../../tables/webhooks.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Deliveries of webhooks and the keys that sign them. */
 export const webhooks = {
@@ -46,8 +46,8 @@ export const webhooks = {
       return known.some(row => row.number === number && row.at_ms === atMs)
     }
     const { state, dueAtMs } = afterTry(entry)
-    if (dueAtMs !== null) yield* query(sql.postponeDelivery, [id, dueAtMs])
-    else yield* query(sql.endDelivery, [id, state, atMs + tookMs])
+    if (dueAtMs !== null) yield* perform(sql.postponeDelivery, [id, dueAtMs])
+    else yield* perform(sql.endDelivery, [id, state, atMs + tookMs])
     return true
   }),
 
@@ -65,7 +65,7 @@ export const webhooks = {
 
   removeOver: write(function* (beforeMs: number, limit: number): Steps<number> {
     const removed = yield* query(sql.deleteOver, [beforeMs, limit])
-    yield* query(sql.deleteUnusedKeys)
+    yield* perform(sql.deleteUnusedKeys)
     return removed.length
   }),
 
@@ -75,13 +75,13 @@ export const webhooks = {
   }),
 
   ensureKey: write(function* (endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Steps<WebhookKey> {
-    yield* query(sql.insertWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
+    yield* perform(sql.insertWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
     const row = yield* queryOne<WebhookKeyRow>(sql.findWebhookKey, [endpointId])
     return row === null ? key : toWebhookKey(row)
   }),
 
   replaceKey: write(function* (endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Steps<void> {
-    yield* query(sql.replaceWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
+    yield* perform(sql.replaceWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
   }),
 } satisfies OperationsOf<WebhookStore>
 
@@ -109,7 +109,7 @@ export function* addDelivery(
   // Numbers grow with time, so one is never given again after the deliveries before it were removed.
   const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
   const id = `msg_${about}_${seq}`
-  yield* query(sql.insertDelivery, [id, owner, endpointId, about, seq, status, webhook, nowMs, payload])
+  yield* perform(sql.insertDelivery, [id, owner, endpointId, about, seq, status, webhook, nowMs, payload])
 }
 
 function byDue(a: DueRow, b: DueRow): number {

@@ -13,13 +13,13 @@ import {
   toTemplate,
 } from '../../tables/templates.ts'
 import { replaceTemplate } from '../endpoints/templates.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Registries with their sealed passwords. */
 export const registries = {
   insert: write(function* (registry: Registry, sealed: string): Steps<void> {
     const { id, owner, name, username, createdAtMs } = registry
-    yield* query(sql.insertRegistry, [id, owner, name, username, createdAtMs, sealed])
+    yield* perform(sql.insertRegistry, [id, owner, name, username, createdAtMs, sealed])
   }),
 
   update: write(function* (owner: OwnerId, id: RegistryId, changes: RegistryChanges): Steps<Registry | null> {
@@ -51,7 +51,7 @@ export const registries = {
       if (row === null || row.registry_id !== id) continue
       users.push(...((yield* replaceTemplate({ ...toTemplate(row), registry: null }, nowMs)) ?? []))
     }
-    yield* query(sql.deleteRegistry, [owner, id])
+    yield* perform(sql.deleteRegistry, [owner, id])
     return users.sort()
   }),
 } satisfies OperationsOf<RegistryStore>

@@ -1,6 +1,6 @@
 import type { PayloadKind } from '../../../core/secrets/payload-seal.ts'
 import type { SealChange, SealedText, SealKind, SealStore } from '../../../ports/store/management-store.ts'
-import { type OperationsOf, query, read, type Steps, write } from '../operation.ts'
+import { type OperationsOf, perform, query, read, type Steps, write } from '../operation.ts'
 import * as sql from './seal-statements.ts'
 
 /** All that is sealed. */
@@ -27,7 +27,7 @@ export const seals = {
 function* replaceInput({ id, before, after }: SealChange): Steps<number> {
   if ((yield* query(sql.replaceSmallInput, [id, before, after])).length > 0) return 1
   if ((yield* query(sql.replaceLargeInput, [id, before, after])).length === 0) return 0
-  yield* query(sql.setInputBytes, [id, Buffer.byteLength(after)])
+  yield* perform(sql.setInputBytes, [id, Buffer.byteLength(after)])
   return 1
 }
 

@@ -7,7 +7,7 @@ import * as sql from '../../tables/queued-workers.ts'
 import { ofQueuedWorker, type QueuedWorkerRow, toQueuedWorker } from '../../tables/queued-workers.ts'
 import type { WorkerRow } from '../../tables/workers.ts'
 import { aliveWorkersOf } from '../../tables/workers.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Workers that wait for a place. */
 export const queuedWorkers = {
@@ -16,16 +16,16 @@ export const queuedWorkers = {
     const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [endpointId])
     const kept = new Set(wanted.map(({ id }) => id))
     for (const { id } of yield* query<{ id: WorkerId }>(sql.queuedIdsOf, [endpointId])) {
-      if (!kept.has(id)) yield* query(sql.deleteQueuedWorker, [id])
+      if (!kept.has(id)) yield* perform(sql.deleteQueuedWorker, [id])
     }
     if (endpoint === null) return
     const alive = (yield* query<WorkerRow>(aliveWorkersOf, [endpointId])).length
     const room = Math.max(0, endpoint.workers_max - alive)
     for (const [index, worker] of wanted.slice(0, MAX_QUEUED_WORKERS).entries()) {
       const { id, version, resource, reason } = worker
-      if (index >= room || version !== endpoint.version) yield* query(sql.deleteQueuedWorker, [id])
+      if (index >= room || version !== endpoint.version) yield* perform(sql.deleteQueuedWorker, [id])
       else if ((yield* query(sql.updateQueuedWorker, [id, version, resource, reason])).length === 0) {
-        yield* query(sql.insertQueuedWorker, ofQueuedWorker(worker))
+        yield* perform(sql.insertQueuedWorker, ofQueuedWorker(worker))
       }
     }
   }),

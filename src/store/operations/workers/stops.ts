@@ -1,7 +1,7 @@
 import type { JobId, WorkerId } from '../../../core/ids.ts'
 import type { PendingStop, StopStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/job-outcomes.ts'
-import { type OperationsOf, query, read, type Steps, write } from '../operation.ts'
+import { type OperationsOf, perform, query, read, type Steps, write } from '../operation.ts'
 
 const MAX_LISTED = 1_000
 
@@ -13,8 +13,8 @@ export const stops = {
   }),
 
   letGo: write(function* (workerId: WorkerId, jobId: JobId | 'all'): Steps<void> {
-    if (jobId === 'all') yield* query(sql.deleteStops, [workerId])
-    else yield* query(sql.deleteStop, [workerId, jobId])
+    if (jobId === 'all') yield* perform(sql.deleteStops, [workerId])
+    else yield* perform(sql.deleteStop, [workerId, jobId])
   }),
 
   list: read(function* (): Steps<PendingStop[]> {

@@ -16,7 +16,7 @@ import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
 import * as sql from '../../tables/workers.ts'
 import { ofNewWorker, toWorker, type WorkerRow } from '../../tables/workers.ts'
 import { countEnd } from '../accounts/usage.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 const MAX_LISTED = 1_000
 
@@ -28,7 +28,7 @@ export const workers = {
     if (endpoint === null) return false
     const flavor = flavorOf(worker.placement, toEndpoint(endpoint).compute)
     const added = yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash, flavor))
-    if (added.length > 0) yield* query(deleteQueuedWorker, [worker.id])
+    if (added.length > 0) yield* perform(deleteQueuedWorker, [worker.id])
     return added.length > 0
   }),
 
@@ -75,23 +75,23 @@ export const workers = {
   }),
 
   started: write(function* (id: WorkerId, handle: string, nowMs: number): Steps<void> {
-    yield* query(sql.workerStarted, [id, handle, nowMs])
+    yield* perform(sql.workerStarted, [id, handle, nowMs])
   }),
 
   pulling: write(function* (id: WorkerId, what: 'started' | 'ended', nowMs: number): Steps<void> {
-    yield* query(what === 'started' ? sql.pullStarted : sql.pullEnded, [id, nowMs])
+    yield* perform(what === 'started' ? sql.pullStarted : sql.pullEnded, [id, nowMs])
   }),
 
   seen: write(function* (id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Steps<WorkerMove | null> {
     const row = yield* queryOne<WorkerRow>(sql.workerReady, [id, capacity, sdk, nowMs])
     if (row !== null) return { worker: toWorker(row), from: 'STARTING' }
-    yield* query(sql.workerSeen, [id, capacity, sdk, nowMs])
+    yield* perform(sql.workerSeen, [id, capacity, sdk, nowMs])
     return null
   }),
 
   served: write(function* (times: readonly ServedTime[], nowMs: number): Steps<void> {
     for (const { id, idleMs, isBusy } of [...times].sort((a, b) => (a.id < b.id ? -1 : 1))) {
-      yield* query(sql.workerServed, [id, idleMs, isBusy ? null : nowMs])
+      yield* perform(sql.workerServed, [id, idleMs, isBusy ? null : nowMs])
     }
   }),
 

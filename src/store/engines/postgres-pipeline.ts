@@ -1,0 +1,149 @@
+import type { ClientBase, Connection, FieldDef, Submittable } from 'pg'
+import type { Row, SqlParam, Statement } from '../operations/operation.ts'
+import { forPostgres } from './dialect.ts'
+
+/** How a column of a result is read. */
+interface Column {
+  readonly name: string
+  readonly read: (text: string) => unknown
+}
+
+/** A statement by its text, with its name in each connection where it is prepared. */
+interface Prepared {
+  readonly name: string
+  readonly text: string
+  /** The columns of its rows, once PostgreSQL has described them. They never change: migrations run before operations. */
+  columns: readonly Column[] | null
+}
+
+const statements = new Map<string, Prepared>()
+/** Names of the statements that each connection has prepared; `unsure` after an error that may have come before or after that. */
+const prepared = new WeakMap<Connection, Map<string, 'prepared' | 'unsure'>>()
+
+/**
+ * Statements that are sent together and answered together (PostgreSQL, "Message Flow", "Pipelining"): one message each way, however many they are.
+ * After one that fails none is run, so that a COMMIT among them never commits a part. Their transaction stays open then.
+ */
+export class Pipeline implements Submittable {
+  /** The client calls it, and wraps it where waits have an end. */
+  callback: (error: Error | null, results: Row[][] | null) => void
+  readonly done: Promise<Row[][]>
+  readonly #statements: readonly Prepared[]
+  readonly #values: readonly (string | null)[][]
+  readonly #readerOf: (type: number) => (text: string) => unknown
+  readonly #results: Row[][] = []
+  #rows: Row[] = []
+  #failure: Error | null = null
+
+  /** @throws TypeError for a parameter that PostgreSQL cannot store */
+  constructor(given: readonly Statement[], readerOf: (type: number) => (text: string) => unknown) {
+    this.#statements = given.map(({ sql }) => preparedOf(sql))
+    this.#values = given.map(({ params }) => params.map(textOf))
+    this.#readerOf = readerOf
+    const { promise, resolve, reject } = Promise.withResolvers<Row[][]>()
+    this.done = promise
+    this.callback = (error, results) => (error === null ? resolve(results ?? []) : reject(error))
+  }
+
+  submit(connection: Connection): void {
+    const known = prepared.get(connection) ?? new Map<string, 'prepared' | 'unsure'>()
+    prepared.set(connection, known)
+    connection.stream.cork()
+    try {
+      for (const [index, { name, text, columns }] of this.#statements.entries()) {
+        // A close of a statement that is not there is no error.
+        if (known.get(name) === 'unsure') connection.close({ type: 'S', name }, false)
+        if (known.get(name) !== 'prepared') connection.parse({ name, text, types: [] }, false)
+        known.set(name, 'prepared')
+        connection.bind({ statement: name, values: this.#values[index] }, false)
+        if (columns === null) connection.describe({ type: 'P', name: '' }, false)
+        connection.execute({}, false)
+      }
+      connection.sync()
+    } finally {
+      connection.stream.uncork()
+    }
+  }
+
+  handleRowDescription({ fields }: { readonly fields: readonly FieldDef[] }): void {
+    const current = this.#statements[this.#results.length]
+    if (current !== undefined)
+      current.columns = fields.map(({ name, dataTypeID }) => ({ name, read: this.#readerOf(dataTypeID) }))
+  }
+
+  handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    const columns = this.#statements[this.#results.length]?.columns ?? []
+    const row: Record<string, unknown> = {}
+    for (const [index, { name, read }] of columns.entries()) {
+      const text = fields[index] ?? null
+      row[name] = text === null ? null : read(text)
+    }
+    this.#rows.push(row as Row)
+  }
+
+  handleCommandComplete(): void {
+    const current = this.#statements[this.#results.length]
+    if (current !== undefined) current.columns ??= []
+    this.#results.push(this.#rows)
+    this.#rows = []
+  }
+
+  handleError(error: Error, connection: Connection): void {
+    if (this.#failure !== null) return
+    this.#failure = error
+    const known = prepared.get(connection)
+    for (const { name } of this.#statements) known?.set(name, 'unsure')
+    this.callback(error, null)
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#failure === null) this.callback(null, this.#results)
+  }
+
+  handlePortalSuspended(): void {}
+
+  handleEmptyQuery(): void {
+    this.handleCommandComplete()
+  }
+
+  handleCopyInResponse(): void {}
+
+  handleCopyData(): void {}
+}
+
+/** Runs statements in one pipeline. @returns the rows of each */
+export function pipelined(
+  client: ClientBase,
+  given: readonly Statement[],
+  readerOf: (type: number) => (text: string) => unknown,
+): Promise<Row[][]> {
+  const pipeline = new Pipeline(given, readerOf)
+  client.query(pipeline)
+  return pipeline.done
+}
+
+function preparedOf(sql: string): Prepared {
+  return statements.getOrInsertComputed(sql, () => ({
+    name: `runyard_${statements.size + 1}`,
+    text: forPostgres(sql),
+    columns: null,
+  }))
+}
+
+/** A parameter as PostgreSQL reads it. Refuses missing ones, which would be stored as NULL. */
+function textOf(param: SqlParam, index: number): string | null {
+  if (typeof param === 'object' && param !== null)
+    return `{${param.map(value => elementOf(textOf(value, index))).join(',')}}`
+  if (param === null) return null
+  if (typeof param === 'number' && Number.isFinite(param)) return String(param)
+  /**
+   * PostgreSQL has no text with a NUL. In JSON it is always escaped, so only free text such as an error or a log line can
+   * have one; there its picture U+2400 stands for it.
+   */
+  if (typeof param === 'string') return param.includes('\0') ? param.replaceAll('\0', '\u2400') : param
+  throw new TypeError(`parameter $${index + 1} cannot be ${typeof param === 'number' ? param : typeof param}`)
+}
+
+function elementOf(text: string | null): string {
+  return text === null ? 'NULL' : `"${text.replaceAll(/["\\]/g, '\\$&')}"`
+}
