@@ -1,11 +1,12 @@
 /** The processes of `bench/gateway.ts`: backend, proxies and clients. Each prints its port when it is ready. */
 import { createServer, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, createServer as createNetServer, type Server } from 'node:net'
+import { type AddressInfo, connect, type Server } from 'node:net'
 import { Pool } from 'undici'
 import type { EndpointId, OwnerId, WorkerId } from '../src/core/ids.ts'
 import { Forwarder } from '../src/gateway/proxy/forwarder.ts'
 import { RequestQueues } from '../src/gateway/queue/request-queues.ts'
 import { systemClock } from '../src/system/clock.ts'
+import { backend } from './harness/backend.ts'
 
 /** The task of a client process. */
 export interface Task {
@@ -26,32 +27,7 @@ export interface Done {
 }
 
 const HOST = '127.0.0.1'
-const BODY = JSON.stringify({ ok: true, text: 'hello '.repeat(8) })
-const RESPONSE = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nServer: bench\r\nDate: Sun, 22 Nov 2026 04:00:00 GMT\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
-const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
 const MESSAGE = Buffer.alloc(64, 'm')
-
-/** The backend: sends a constant response, and echoes all bytes after an upgrade. It does as little as possible. */
-function backend(): Server {
-  const response = Buffer.from(RESPONSE)
-  return createNetServer({ noDelay: true }, socket => {
-    let upgraded = false
-    let received = ''
-    socket.on('error', () => {})
-    socket.on('data', bytes => {
-      if (upgraded) {
-        socket.write(bytes)
-        return
-      }
-      received += bytes.toString('latin1')
-      for (let end = received.indexOf('\r\n\r\n'); end >= 0; end = received.indexOf('\r\n\r\n')) {
-        upgraded = /\r\nupgrade:/i.test(received.slice(0, end))
-        received = received.slice(end + 4)
-        socket.write(upgraded ? SWITCH : response)
-      }
-    })
-  })
-}
 
 /** A plain proxy with undici: no checks, no claims, no retries, no trailers. */
 function undici(target: number): Server {

@@ -8,12 +8,13 @@
  */
 import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Done, Task } from './gateway-roles.ts'
+import { startNginx } from './harness/nginx.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 3)
 const MS = Number(process.argv[3] ?? 2_000)
@@ -179,41 +180,15 @@ async function start(name: string, target = 0): Promise<Subject> {
   return { name, port, pid: child.pid ?? null, path: '/v1/things?x=1', headers: '' }
 }
 
-/** One worker of nginx with persistent connections, unbuffered like the gateway. None when nginx is not installed. */
+/** None when nginx is not installed. */
 async function nginx(target: number): Promise<Subject[]> {
   if (spawnSync('nginx', ['-v']).status !== 0) {
     console.log('nginx is left out: it is not installed')
     return []
   }
-  const port = await freePort()
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(kind => `${kind}_temp_path ${folder}/${kind};`)
-  const file = join(folder, 'nginx.conf')
-  writeFileSync(
-    file,
-    `worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
-    events { worker_connections 16384; }
-    http {
-      access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; ${paths.join(' ')}
-      map $http_upgrade $upgrading { default upgrade; "" ""; }
-      upstream backend { server 127.0.0.1:${target}; keepalive 1024; keepalive_requests 1000000000; }
-      server {
-        listen 127.0.0.1:${port} backlog=4096;
-        location / {
-          proxy_pass http://backend; proxy_http_version 1.1; proxy_buffering off; proxy_request_buffering off;
-          proxy_set_header Host $http_host; proxy_set_header Upgrade $http_upgrade;
-          proxy_set_header Connection $upgrading; proxy_set_header X-Forwarded-For $remote_addr;
-          proxy_set_header X-Forwarded-Host $http_host; proxy_set_header X-Forwarded-Proto http;
-        }
-      }
-    }`,
-  )
-  children.push(spawn('nginx', ['-e', join(folder, 'error.log'), '-c', file], { stdio: 'inherit' }))
-  for (;;) {
-    const pid = childOf(join(folder, 'nginx.pid'))
-    if (pid !== null && (await listens(port)))
-      return [{ name: 'nginx', port, pid, path: '/v1/things?x=1', headers: '' }]
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
+  const { child, port, pid } = await startNginx(folder, await freePort(), target)
+  children.push(child)
+  return [{ name: 'nginx', port, pid, path: '/v1/things?x=1', headers: '' }]
 }
 
 /** A complete server with store, key check, claims, metrics and access log, and the backend as its only worker. */
@@ -260,22 +235,6 @@ async function poll<Value>(read: () => Value | null): Promise<Value> {
     if (found !== null) return found
     await new Promise(resolve => setTimeout(resolve, 50))
   }
-}
-
-function childOf(pidFile: string): number | null {
-  try {
-    const parent = readFileSync(pidFile, 'utf8').trim()
-    return Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ')[0]) || null
-  } catch {
-    return null
-  }
-}
-
-function listens(port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
-    socket.on('connect', () => socket.destroy())
-  })
 }
 
 async function freePort(): Promise<number> {

@@ -1,18 +1,29 @@
 /**
- * Runs benchmarks: `npm run bench -- [names] [--quick] [--rounds <number>] [--only <text>] [--json <file>] [--page]`. Each measures Runyard and
- * others in turn, in the same rounds, so that ratios hold on a busy machine too. Peers are installed at their first use (npm, apt). `--page` writes docs/benchmarks.md.
+ * Runs benchmarks: `npm run bench -- [names] [--quick] [--rounds <number>] [--only <side>] [--json <file>] [--page] [--keep-ratios]`.
+ *
+ * Each measures Runyard and others in turn, in the same rounds, so that ratios hold on a busy machine too. Peers are installed at their
+ * first use (npm, apt). `--page` writes the sections of docs/benchmarks.md. `--quick` measures a part for a moment, and fails
+ * where a ratio is less than half of the one in bench/ratios.json, which `--keep-ratios` writes.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { writePage } from './harness/page.ts'
-import { caseText, machineOf, type RunResult, rowsOf, type SuiteResult } from './harness/report.ts'
-import { type Effort, measureRounds } from './harness/rounds.ts'
+import { collapsed, keepRatios, ratioLines, ratiosOf } from './harness/ratios.ts'
+import { machineOf, type RunResult, type SuiteResult } from './harness/report.ts'
+import type { Effort } from './harness/rounds.ts'
 import { Bench } from './harness/sides.ts'
 import type { Suite } from './harness/suite.ts'
+import { depth, payload } from './suites/depth.ts'
 import { enqueue } from './suites/enqueue.ts'
+import { gateway } from './suites/gateway.ts'
+import { idle } from './suites/idle.ts'
+import { lifecycle } from './suites/lifecycle.ts'
+import { overload } from './suites/overload.ts'
+import { runsync } from './suites/runsync.ts'
+import { stream } from './suites/stream.ts'
 
-const SUITES: readonly Suite[] = [enqueue]
+const SUITES: readonly Suite[] = [enqueue, lifecycle, runsync, stream, depth, payload, gateway, idle, overload]
 
 const { values, positionals } = parseArgs({
   options: {
@@ -21,14 +32,17 @@ const { values, positionals } = parseArgs({
     only: { type: 'string', multiple: true },
     json: { type: 'string' },
     page: { type: 'boolean', default: false },
+    'keep-ratios': { type: 'boolean', default: false },
   },
   allowPositionals: true,
 })
-const effort: Effort = values.quick
-  ? { rounds: Number(values.rounds ?? 1), ms: 1_500, warmMs: 1_000 }
-  : { rounds: Number(values.rounds ?? 5), ms: 4_000, warmMs: 1_500 }
+const isQuick = values.quick
+const effort: Effort = isQuick
+  ? { rounds: Number(values.rounds ?? 1), ms: 1_500, warmMs: 1_500, isQuick }
+  : { rounds: Number(values.rounds ?? 5), ms: 4_000, warmMs: 1_500, isQuick }
 
-const wanted = SUITES.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
+const isWanted = ({ name, quick }: Suite) => (positionals.length === 0 ? quick || !isQuick : positionals.includes(name))
+const wanted = SUITES.filter(isWanted)
 if (wanted.length === 0)
   throw new Error(`there is no such benchmark; there are ${SUITES.map(({ name }) => name).join(', ')}`)
 const results: SuiteResult[] = []
@@ -36,22 +50,32 @@ for (const suite of wanted) results.push(await runSuite(suite))
 const run: RunResult = { date: new Date().toISOString().slice(0, 10), machine: machineOf(), effort, results }
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(run, null, 2)}\n`)
 if (values.page) writePage(run, join(import.meta.dirname, '../docs'))
+if (values['keep-ratios']) keepRatios(results)
+if (isQuick) await check(results)
 
 async function runSuite(suite: Suite): Promise<SuiteResult> {
   const bench = new Bench()
   try {
-    const isWanted = (name: string) =>
-      values.only === undefined || name === suite.baseline || values.only.some(text => name.includes(text))
-    const sides = (await suite.start(bench)).filter(({ name }) => isWanted(name))
-    console.log(`${suite.title}\n${effort.rounds} rounds of ${effort.ms} ms`)
-    const cases: SuiteResult['cases'][number][] = []
-    for (const load of suite.loads) {
-      const rows = rowsOf(await measureRounds(sides, load, effort), suite.baseline)
-      console.log(caseText(load.name, rows, suite))
-      cases.push({ load: load.name, rows })
-    }
-    return { suite: suite.name, title: suite.title, baseline: suite.baseline, cases }
+    console.log(`\n${suite.title}`)
+    // A short run is about Runyard and its baseline.
+    const wants = (side: string) =>
+      values.only === undefined ? !isQuick || side.startsWith('Runyard') : values.only.some(text => side.includes(text))
+    const tables = await suite.run(bench, effort, wants)
+    return { suite: suite.name, title: suite.title, notes: suite.notes ?? '', tables }
   } finally {
     await bench.stop()
   }
+}
+
+/** Measures what has collapsed once more, since another program may have had the machine for a moment. */
+async function check(first: readonly SuiteResult[]): Promise<void> {
+  let all = ratiosOf(first)
+  for (const suite of wanted) {
+    if (!collapsed(all).some(name => name.startsWith(`${suite.name}, `))) continue
+    const again = ratiosOf([await runSuite(suite)])
+    const names = new Set([...Object.keys(all), ...Object.keys(again)])
+    all = Object.fromEntries([...names].map(name => [name, Math.max(all[name] ?? 0, again[name] ?? 0)]))
+  }
+  console.log(`\n${ratioLines(all)}`)
+  if (collapsed(all).length > 0) process.exitCode = 1
 }

@@ -21,6 +21,8 @@ export interface LoadTask {
 export interface LoadResult {
   /** Successful responses in the measured time. */
   readonly count: number
+  /** Responses 429 and 503 that say when to try again. */
+  readonly refused: number
   readonly failed: number
   readonly p50: number
   readonly p99: number
@@ -45,6 +47,7 @@ class Load {
   readonly #due: number[] = []
   readonly #idle: Connection[] = []
   readonly #took: number[] = []
+  #refused = 0
   #failed = 0
   #fatal: (error: Error) => void = () => {}
 
@@ -67,7 +70,7 @@ class Load {
     if (ticks !== null) clearInterval(ticks)
     const took = this.#took.sort((a, b) => a - b)
     const at = (share: number) => Math.round((took[Math.floor((took.length - 1) * share)] ?? 0) * 1_000)
-    return { count: took.length, failed: this.#failed, p50: at(0.5), p99: at(0.99) }
+    return { count: took.length, refused: this.#refused, failed: this.#failed, p50: at(0.5), p99: at(0.99) }
   }
 
   #made = 0
@@ -85,11 +88,12 @@ class Load {
   }
 
   #send(connection: Connection, due: number): void {
-    connection.send(this.#bytes, isOk => {
+    connection.send(this.#bytes, outcome => {
       const now = performance.now()
       const begin = this.#begin + this.#task.warmMs
       if (now >= begin && now < begin + this.#task.ms) {
-        if (isOk) this.#took.push(now - due)
+        if (outcome === 'done') this.#took.push(now - due)
+        else if (outcome === 'refused') this.#refused += 1
         else this.#failed += 1
       }
       if (this.#task.perSecond === null) this.#send(connection, now)
@@ -103,7 +107,7 @@ class Load {
 class Connection {
   readonly #socket: Socket
   #received = ''
-  #done: ((isOk: boolean) => void) | null = null
+  #done: ((outcome: Outcome) => void) | null = null
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -118,7 +122,7 @@ class Connection {
     })
   }
 
-  send(bytes: Buffer, done: (isOk: boolean) => void): void {
+  send(bytes: Buffer, done: (outcome: Outcome) => void): void {
     this.#done = done
     this.#socket.write(bytes)
   }
@@ -131,10 +135,17 @@ class Connection {
     const isWhole =
       length === undefined ? this.#received.endsWith('0\r\n\r\n') : this.#received.length >= head + 4 + Number(length)
     if (!isWhole) return
-    const isOk = /^HTTP\/1\.1 2/.test(this.#received)
+    const outcome = outcomeOf(this.#received)
     this.#received = ''
     const done = this.#done
     this.#done = null
-    done?.(isOk)
+    done?.(outcome)
   }
+}
+
+type Outcome = 'done' | 'refused' | 'failed'
+
+function outcomeOf(response: string): Outcome {
+  if (/^HTTP\/1\.1 2/.test(response)) return 'done'
+  return /^HTTP\/1\.1 (?:429|503) /.test(response) && /\r\nretry-after: *\d/i.test(response) ? 'refused' : 'failed'
 }

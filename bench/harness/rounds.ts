@@ -11,6 +11,8 @@ export interface Effort {
   /** Milliseconds of each measurement, and before it. */
   readonly ms: number
   readonly warmMs: number
+  /** A short run, which looks for a collapse only. */
+  readonly isQuick: boolean
 }
 
 /** A load, the same for all sides. */
@@ -19,11 +21,14 @@ export interface LoadCase {
   readonly connections: number
   /** Requests a second; null for as many as are answered. */
   readonly perSecond: number | null
+  /** Milliseconds of a measurement, for rates at which the usual time has too few requests. */
+  readonly ms?: number
 }
 
 /** One measurement. Latencies are in microseconds, processor time in microseconds a request. */
 export interface Measured extends LoadResult {
   readonly perSecond: number
+  readonly refusedPerSecond: number
   readonly cpuUs: number
 }
 
@@ -56,19 +61,23 @@ export function ratioOf(rounds: Rounds, side: string, other: string, figure: key
   )
 }
 
-async function measure({ port, request, pids }: Side, load: LoadCase, { ms, warmMs }: Effort): Promise<Measured> {
+async function measure({ port, request, pids, isAlone }: Side, load: LoadCase, effort: Effort): Promise<Measured> {
+  const { warmMs } = effort
+  const ms = load.ms ?? effort.ms
   const client = fork(join(import.meta.dirname, 'load-client.ts'))
   try {
     await once(client, 'message')
-    const before = processorSeconds(pids)
+    const before = processorSeconds(pids, isAlone)
     const task: LoadTask = { port, request, connections: load.connections, perSecond: load.perSecond, warmMs, ms }
     client.send(task)
     const [result] = (await once(client, 'message')) as [LoadResult | { error: string }]
     if ('error' in result) throw new Error(result.error)
-    const spent = processorSeconds(pids) - before
+    const spent = processorSeconds(pids, isAlone) - before
     // The requests before the measurement cost as much as those in it.
     const requests = (result.count * (ms + warmMs)) / ms
-    return { ...result, perSecond: (result.count * 1_000) / ms, cpuUs: (spent * 1e6) / Math.max(1, requests) }
+    const perSecond = (result.count * 1_000) / ms
+    const refusedPerSecond = (result.refused * 1_000) / ms
+    return { ...result, perSecond, refusedPerSecond, cpuUs: (spent * 1e6) / Math.max(1, requests) }
   } finally {
     client.kill('SIGKILL')
   }

@@ -1,7 +1,7 @@
 /** Servers of Runyard for benchmarks. */
 
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import type { Bench } from './sides.ts'
 
 /** A server that answers. */
@@ -14,45 +14,106 @@ export interface RunyardServer {
 
 let count = 0
 
+/** Settings of a server. */
+export interface ServerSettings {
+  /** More options of `serve`. */
+  readonly args?: readonly string[]
+  /** Its data folder; a new one unless given. */
+  readonly dataDir?: string
+}
+
 /** Starts a server. @param database address of a PostgreSQL; null for the embedded database */
-export async function startRunyard(bench: Bench, database: string | null): Promise<RunyardServer> {
+export async function startRunyard(
+  bench: Bench,
+  database: string | null,
+  { args = [], dataDir }: ServerSettings = {},
+): Promise<RunyardServer> {
   count += 1
-  const folder = `${bench.folder}/runyard-${count}`
-  const args = ['serve', '--port', '0', '--json', '--log-level', 'warn', '--data-dir', folder, '--process-root', '.']
-  const { line } = await bench.start('./bin/runyard', args, database === null ? {} : { RUNYARD_DATABASE: database })
+  const folder = dataDir ?? `${bench.folder}/runyard-${count}`
+  const all = ['serve', '--port', '0', '--json', '--log-level', 'warn', '--data-dir', folder, '--process-root', '/']
+  const env: Record<string, string> = database === null ? {} : { RUNYARD_DATABASE: database }
+  const { line } = await bench.start('./bin/runyard', [...all, ...args], env)
   const { url, apiKeyFile, pid } = JSON.parse(line) as { url: string; apiKeyFile: string; pid: number }
   return { url, port: Number(new URL(url).port), key: readFileSync(apiKeyFile, 'utf8').trim(), pid }
 }
 
-/** Makes an endpoint of silent workers. @returns its id */
-export async function makeEndpoint(server: RunyardServer, workers: { readonly workersMax: number }): Promise<string> {
+/** Makes a folder with a TypeScript worker. */
+export function workerFolder(bench: Bench, handler: string): string {
+  count += 1
+  const folder = join(bench.folder, `worker-${count}`)
+  mkdirSync(join(folder, 'node_modules', '@runyard'), { recursive: true })
+  symlinkSync(resolve('packages/worker'), join(folder, 'node_modules', '@runyard', 'worker'))
+  writeFileSync(join(folder, 'handler.mjs'), handler)
+  return folder
+}
+
+/** Settings of an endpoint. */
+export interface EndpointSettings {
+  readonly workersMax: number
+  readonly workersMin?: number
+  /** The folder that its workers run; one whose workers do nothing unless given. */
+  readonly folder?: string
+  /** The command of its workers; what the folder says unless given. */
+  readonly args?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Makes an endpoint. @returns its id */
+export async function makeEndpoint(server: RunyardServer, settings: EndpointSettings): Promise<string> {
+  const {
+    workersMax,
+    workersMin = 0,
+    folder = resolve('test/wire/fixtures/silent-worker'),
+    args = '',
+    env = {},
+  } = settings
+  count += 1
   const templateId = await mutate(
     server,
     'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }',
     {
-      name: 'bench',
-      imageName: `dir:${resolve('test/wire/fixtures/silent-worker')}`,
-      dockerArgs: '',
+      name: `bench-${count}`,
+      imageName: `dir:${folder}`,
+      dockerArgs: args,
       containerDiskInGb: 1,
       volumeInGb: 0,
       isServerless: true,
-      env: [],
+      env: Object.entries(env).map(([key, value]) => ({ key, value })),
     },
   )
   return mutate(server, 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }', {
-    name: 'bench',
+    name: `bench-${count}`,
     templateId,
     instanceIds: ['cpu3g-2-8'],
-    workersMin: 0,
-    ...workers,
+    idleTimeout: 3600,
+    workersMin,
+    workersMax,
   })
 }
 
-async function mutate({ url, key }: RunyardServer, query: string, input: object): Promise<string> {
+/** Makes an endpoint with one worker of a folder, and waits until that has done a job. @returns its id */
+export async function endpointOfFolder(server: RunyardServer, folder: string, job: object, args = ''): Promise<string> {
+  const endpoint = await makeEndpoint(server, { workersMin: 1, workersMax: 1, folder, args })
+  const first = (await ask(server, `/v2/${endpoint}/runsync?wait=60000`, job)) as { status: string }
+  if (first.status !== 'COMPLETED') throw new Error(`the first job is ${JSON.stringify(first)}`)
+  return endpoint
+}
+
+/** Calls a server. @param body null for a GET */
+export async function ask({ url, key }: RunyardServer, path: string, body: object | null = null): Promise<unknown> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ query, variables: { input } })
-  const response = await fetch(`${url}/graphql`, { method: 'POST', headers, body })
-  const { data, errors } = (await response.json()) as { data?: Record<string, { id: string }>; errors?: object }
+  const given = body === null ? {} : { method: 'POST', body: JSON.stringify(body) }
+  const response = await fetch(`${url}${path}`, { headers, ...given })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text}`)
+  return text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text
+}
+
+async function mutate(server: RunyardServer, query: string, input: object): Promise<string> {
+  const { data, errors } = (await ask(server, '/graphql', { query, variables: { input } })) as {
+    data?: Record<string, { id: string }>
+    errors?: object
+  }
   if (errors !== undefined || data === undefined) throw new Error(JSON.stringify(errors))
   return Object.values(data)[0]!.id
 }

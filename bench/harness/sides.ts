@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { startNginx } from './nginx.ts'
 
 const PEERS = join(import.meta.dirname, '..', 'peers')
 const POSTGRES = join(import.meta.dirname, '../../.ci/postgres')
@@ -20,6 +21,8 @@ export interface Side {
   readonly request: string
   /** Processes whose processor time counts: the server, and the database that only this side uses. */
   readonly pids: readonly number[]
+  /** Whether that of their children does not count. */
+  readonly isAlone?: boolean
 }
 
 /** Starts sides and what they need, and stops all of it. */
@@ -73,6 +76,14 @@ export class Bench {
     return { url, pid: Number(pid) }
   }
 
+  /** Starts one worker of nginx in front of a backend. */
+  async nginx(target: number): Promise<{ port: number; pid: number }> {
+    installed('nginx', 'nginx-light')
+    const nginx = await startNginx(this.folder, await freePort(), target)
+    this.#children.push(nginx.child)
+    return nginx
+  }
+
   /** Makes a database in a PostgreSQL. @returns its address */
   database(server: string, name: string): string {
     const psql = join(execFileSync(POSTGRES, ['install'], { encoding: 'utf8' }).trim(), 'psql')
@@ -80,6 +91,14 @@ export class Bench {
     const url = new URL(server)
     url.pathname = `/${name}`
     return url.href
+  }
+
+  /** Stops one program that was started here, before the others. */
+  async stopOne(pid: number): Promise<void> {
+    const child = this.#children.find(child => child.pid === pid)
+    if (child === undefined || child.exitCode !== null) return
+    child.kill('SIGTERM')
+    await once(child, 'exit')
   }
 
   async stop(): Promise<void> {
@@ -96,33 +115,35 @@ export interface Started {
   readonly pid: number
 }
 
-/** A request as bytes of HTTP/1.1. */
+/** A request as bytes of HTTP/1.1. @param body null for a GET */
 export function requestText(
   port: number,
   path: string,
   headers: Readonly<Record<string, string>>,
-  body: object,
+  body: object | null,
 ): string {
-  const text = JSON.stringify(body)
-  const all = {
-    host: `127.0.0.1:${port}`,
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(text),
-    ...headers,
-  }
+  const text = body === null ? '' : JSON.stringify(body)
+  const ofBody = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }
+  const all = { host: `127.0.0.1:${port}`, ...(body === null ? {} : ofBody), ...headers }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`
+  return `${body === null ? 'GET' : 'POST'} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`
 }
 
-/** Processor time of processes and their children so far, in seconds. */
-export function processorSeconds(pids: readonly number[]): number {
+/** Resident memory of a process, in MB of a million bytes. */
+export function memoryMb(pid: number): number {
+  const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return (Number(kilobytes) * 1_024) / 1e6
+}
+
+/** Processor time of processes and their children so far, in seconds. @param isAlone without their children */
+export function processorSeconds(pids: readonly number[], isAlone = false): number {
   const parents = new Map<number, number[]>()
   for (const name of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
     const parent = Number(statOf(Number(name))[1] ?? 0)
     parents.set(parent, [...(parents.get(parent) ?? []), Number(name)])
   }
   const all = new Set(pids)
-  for (const pid of all) for (const child of parents.get(pid) ?? []) all.add(child)
+  if (!isAlone) for (const pid of all) for (const child of parents.get(pid) ?? []) all.add(child)
   return [...all].reduce((sum, pid) => {
     const stat = statOf(pid)
     return sum + (Number(stat[11] ?? 0) + Number(stat[12] ?? 0)) / TICKS_PER_SECOND

@@ -1,14 +1,62 @@
-import type { LoadCase } from './rounds.ts'
-import type { Bench, Side } from './sides.ts'
+import type { Effort } from './rounds.ts'
+import type { Bench } from './sides.ts'
 
-/** A benchmark: the same loads on several sides. */
+/** A benchmark. */
 export interface Suite {
   readonly name: string
   /** What is measured, as a heading. */
   readonly title: string
-  readonly loads: readonly LoadCase[]
-  /** Name of the side that others are compared with. */
-  readonly baseline: string
-  /** Starts the sides. */
-  start(bench: Bench): Promise<readonly Side[]>
+  /** What the reader of its tables has to know. */
+  readonly notes?: string
+  /** Whether it belongs to the short run that each submission gets. */
+  readonly quick: boolean
+  /** Starts the sides, and measures them. */
+  run(bench: Bench, effort: Effort, wants: (side: string) => boolean): Promise<readonly Table[]>
+}
+
+/** A table of results. */
+export interface Table {
+  readonly title: string
+  readonly columns: readonly Column[]
+  /** Index of the column that the chart shows; null for no chart. */
+  readonly bars: number | null
+  readonly rows: readonly TableRow[]
+  /** Figures by their names that hold on any machine, such as the throughput of one side by that of another. Larger is better. */
+  readonly ratios: Readonly<Record<string, number>>
+}
+
+/** A column: its heading with the unit, and the number of decimals. */
+export interface Column {
+  readonly heading: string
+  readonly decimals: number
+}
+
+/** A row; null for what was not measured. */
+export interface TableRow {
+  readonly name: string
+  readonly cells: readonly (number | null)[]
+}
+
+/** A cell as it is printed. */
+export function cellText(cell: number | null | undefined, { decimals }: Column): string {
+  return cell === null || cell === undefined || Number.isNaN(cell) ? '-' : cell.toFixed(decimals)
+}
+
+/** A table for the terminal. */
+export function tableText({ title, columns, rows }: Table): string {
+  const first = Math.max(title.length, ...rows.map(({ name }) => name.length)) + 2
+  const widths = columns.map(({ heading }) => Math.max(heading.length, 8) + 2)
+  const line = (name: string, cells: readonly string[]) =>
+    name.padEnd(first) + cells.map((cell, index) => cell.padStart(widths[index]!)).join('')
+  const head = line(
+    title,
+    columns.map(({ heading }) => heading),
+  )
+  const body = rows.map(({ name, cells }) =>
+    line(
+      name,
+      columns.map((column, index) => cellText(cells[index], column)),
+    ),
+  )
+  return ['', head, ...body].join('\n')
 }

@@ -1,0 +1,72 @@
+/** Benchmarks that put the same loads of HTTP requests on several sides. */
+import { type LoadCase, type Measured, measureRounds, medianOf, type Rounds, ratioOf } from './rounds.ts'
+import type { Bench, Side } from './sides.ts'
+import { type Column, type Suite, type Table, type TableRow, tableText } from './suite.ts'
+
+/** A benchmark of loads. */
+export interface LoadSuite {
+  readonly name: string
+  readonly title: string
+  readonly notes?: string
+  readonly loads: readonly LoadCase[]
+  /** Names of the loads of a short run; none unless given. */
+  readonly quick?: readonly string[]
+  /** Name of the side that others are compared with. */
+  readonly baseline: string
+  /** Whether its ratios are those of throughput: with a given rate all sides have the same. */
+  readonly compares: 'throughput' | 'p50'
+  /** Starts the sides. */
+  start(bench: Bench, wants: (side: string) => boolean): Promise<readonly Side[]>
+}
+
+/** The suite of a {@link LoadSuite}. */
+export function loadSuite(suite: LoadSuite): Suite {
+  const { name, title, notes, loads, quick = [], baseline } = suite
+  return {
+    name,
+    title,
+    ...(notes === undefined ? {} : { notes }),
+    quick: quick.length > 0,
+    async run(bench, effort, wants) {
+      const sides = await suite.start(bench, side => side === baseline || wants(side))
+      const tables: Table[] = []
+      for (const load of loads) {
+        if (effort.isQuick && !quick.includes(load.name)) continue
+        const table = tableOf(suite, load, await measureRounds(sides, load, effort))
+        console.log(tableText(table))
+        tables.push(table)
+      }
+      return tables
+    },
+  }
+}
+
+function tableOf({ baseline, compares }: LoadSuite, { name }: LoadCase, rounds: Rounds): Table {
+  const sides = [...rounds.keys()]
+  const ratio = (side: string) =>
+    compares === 'throughput'
+      ? ratioOf(rounds, side, baseline, 'perSecond')
+      : 1 / ratioOf(rounds, side, baseline, 'p50')
+  const own = sides.filter(side => side.startsWith('Runyard'))
+  const columns: Column[] = [
+    { heading: 'per second', decimals: 0 },
+    { heading: 'p50 ms', decimals: 2 },
+    { heading: 'p99 ms', decimals: 2 },
+    { heading: 'processor µs', decimals: 0 },
+    { heading: `ratio to ${baseline}`, decimals: 2 },
+  ]
+  const refuses = sides.some(side => medianOf(rounds, side, 'refused') + medianOf(rounds, side, 'failed') > 0)
+  if (refuses) columns.push({ heading: 'refused per second', decimals: 0 }, { heading: 'failed', decimals: 0 })
+  const rows = sides.map((side): TableRow => {
+    const figure = (which: keyof Measured) => medianOf(rounds, side, which)
+    const measured = [figure('perSecond'), figure('p50') / 1_000, figure('p99') / 1_000, figure('cpuUs'), ratio(side)]
+    return { name: side, cells: refuses ? [...measured, figure('refusedPerSecond'), figure('failed')] : measured }
+  })
+  return {
+    title: name,
+    columns,
+    bars: compares === 'throughput' ? 0 : 1,
+    rows,
+    ratios: Object.fromEntries(own.map(side => [`${name}: ${side}`, ratio(side)])),
+  }
+}
