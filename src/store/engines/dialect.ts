@@ -7,10 +7,11 @@
 /**
  * Fragments by name. `lock` keeps the selected rows from changing, `lock_key` also from getting new rows that refer to
  * them; `skip_locked` belongs behind the selection of rows that a guarded change takes. `id_list` selects the ids of the
- * JSON list in $1. `shard` is the number of the rows to which a connection adds in sums that many change at once. `compact` gives a few free pages back to the disk where the database does not do that by itself.
+ * JSON list in $1. `shard` is the number of the rows to which a connection adds in sums that many change at once. `row` is where a row is, for a list
+ * of rows that one statement selects and removes. `compact` gives a few free pages back to the disk where the database does not do that by itself.
  */
 type Fragment =
-  | ('lock' | 'lock_key' | 'skip_locked' | 'shard' | 'integer' | 'real' | 'strict')
+  | ('lock' | 'lock_key' | 'skip_locked' | 'shard' | 'row' | 'integer' | 'real' | 'strict')
   | ('id_list' | 'free_pages' | 'all_pages' | 'compact')
 
 const SQLITE: Readonly<Record<Fragment, string>> = {
@@ -18,6 +19,7 @@ const SQLITE: Readonly<Record<Fragment, string>> = {
   lock_key: '',
   skip_locked: '',
   shard: '0',
+  row: 'rowid',
   integer: 'INTEGER',
   real: 'REAL',
   strict: 'STRICT',
@@ -32,6 +34,7 @@ const POSTGRES: Readonly<Record<Fragment, string>> = {
   lock_key: 'FOR UPDATE',
   skip_locked: 'FOR UPDATE SKIP LOCKED',
   shard: `COALESCE(NULLIF(current_setting('runyard.shard', true), ''), '0')::bigint`,
+  row: 'ctid',
   integer: 'BIGINT',
   real: 'DOUBLE PRECISION',
   strict: '',
@@ -50,7 +53,7 @@ export function forSqlite(text: string): string {
 }
 
 /** `id IN (SELECT ... {{skip_locked}})`, of one column. */
-const LOCKED_LIST = /(\w+) IN \((\s*SELECT (?:(?!IN \(\s*SELECT)[\s\S])*?\{\{skip_locked\}\})\)/g
+const LOCKED_LIST = /(\w+|\{\{row\}\}) IN \((\s*SELECT (?:(?!IN \(\s*SELECT)[\s\S])*?\{\{skip_locked\}\})\)/g
 
 /**
  * A statement as PostgreSQL takes it. A list of rows to lock becomes an array, since the planner may run the selection

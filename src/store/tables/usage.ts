@@ -79,14 +79,14 @@ export const setMeter = 'UPDATE workers SET counted_until_ms = $2, counted_idle_
 
 /** $1 instant, $2 how many. */
 export const deleteJobHours = `
-  DELETE FROM job_hours WHERE (endpoint_id, hour_ms) IN (
-    SELECT endpoint_id, hour_ms FROM job_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2)
+  DELETE FROM job_hours WHERE {{row}} IN (
+    SELECT {{row}} FROM job_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2 {{skip_locked}})
   RETURNING endpoint_id`
 
 /** $1 instant, $2 how many. */
 export const deleteWorkerHours = `
-  DELETE FROM worker_hours WHERE (endpoint_id, hour_ms, flavor) IN (
-    SELECT endpoint_id, hour_ms, flavor FROM worker_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2)
+  DELETE FROM worker_hours WHERE {{row}} IN (
+    SELECT {{row}} FROM worker_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2 {{skip_locked}})
   RETURNING endpoint_id`
 
 /** $1 instant, $2 how many. Windows that began before it; it lies further back than the longest window lasts. */

@@ -59,7 +59,7 @@ export const endDelivery = `
 export const giveUpDeliveries = `
   UPDATE webhook_deliveries SET state = 'FAILED', over_at_ms = $2, due_at_ms = NULL, payload = NULL
   WHERE id IN (
-    SELECT id FROM webhook_deliveries WHERE ${PENDING} AND due_at_ms <= $1 ORDER BY due_at_ms LIMIT $3)
+    SELECT id FROM webhook_deliveries WHERE ${PENDING} AND due_at_ms <= $1 ORDER BY due_at_ms LIMIT $3 {{skip_locked}})
   RETURNING endpoint_id, job_id, (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = webhook_deliveries.id) AS tries`
 
 /** $1 endpoint, $2 job. */
@@ -70,7 +70,7 @@ export const listDeliveries = `
 /** $1 instant, $2 how many. Tries go with their delivery. */
 export const deleteOver = `
   DELETE FROM webhook_deliveries WHERE id IN (
-    SELECT id FROM webhook_deliveries WHERE state <> 'PENDING' AND over_at_ms <= $1 ORDER BY over_at_ms LIMIT $2)
+    SELECT id FROM webhook_deliveries WHERE state <> 'PENDING' AND over_at_ms <= $1 ORDER BY over_at_ms LIMIT $2 {{skip_locked}})
   RETURNING id`
 
 /** Keys of endpoints of which nothing is left, unless a delivery still waits. */

@@ -49,7 +49,7 @@ export const deleteKeysLeft = `
 /** $1 endpoint. The last of it, once nothing refers to it. */
 export const deleteEndpointId = `
   DELETE FROM endpoint_ids WHERE id = $1 AND deleted_at_ms IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM jobs WHERE endpoint_id = $1)
+    AND (SELECT queued_at_ms FROM jobs WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT 1) IS NULL
     AND NOT EXISTS (SELECT 1 FROM batches WHERE endpoint_id = $1)
     AND NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE endpoint_id = $1)
   RETURNING id`

@@ -1,0 +1,80 @@
+/** The statements of the store, for tests of how databases run them. */
+import * as quotas from '../../src/store/operations/accounts/quota-statements.ts'
+import * as removals from '../../src/store/operations/endpoints/removal-statements.ts'
+import * as claimSizes from '../../src/store/operations/jobs/claim-size-statements.ts'
+import * as purges from '../../src/store/operations/jobs/purge-statements.ts'
+import * as accounts from '../../src/store/tables/accounts.ts'
+import * as batches from '../../src/store/tables/batches.ts'
+import * as chunksOf from '../../src/store/tables/chunks.ts'
+import * as endpoints from '../../src/store/tables/endpoints.ts'
+import * as outcomes from '../../src/store/tables/job-outcomes.ts'
+import * as jobs from '../../src/store/tables/jobs.ts'
+import * as keys from '../../src/store/tables/keys.ts'
+import * as queuedWorkers from '../../src/store/tables/queued-workers.ts'
+import * as registries from '../../src/store/tables/registries.ts'
+import * as releases from '../../src/store/tables/releases.ts'
+import * as secrets from '../../src/store/tables/secrets.ts'
+import * as templates from '../../src/store/tables/templates.ts'
+import * as usage from '../../src/store/tables/usage.ts'
+import * as volumes from '../../src/store/tables/volumes.ts'
+import * as webhooks from '../../src/store/tables/webhooks.ts'
+import * as workers from '../../src/store/tables/workers.ts'
+
+/** Tables that grow with the jobs: no statement may read one of them from its begin to its end. */
+export const GROWING: readonly string[] = [
+  'jobs',
+  'job_payloads',
+  'batch_requests',
+  'chunks',
+  'diagnostics',
+  'webhook_deliveries',
+  'webhook_tries',
+  'job_hours',
+  'worker_hours',
+]
+
+const { compact: _, ...counts } = usage
+const records = {
+  ...templates,
+  ...secrets,
+  ...workers,
+  ...keys,
+  ...webhooks,
+  ...counts,
+  ...batches,
+  ...registries,
+  ...volumes,
+  ...releases,
+  ...removals,
+  ...purges,
+  ...claimSizes,
+  ...quotas,
+  ...accounts,
+  ...chunksOf,
+  ...queuedWorkers,
+}
+/** The statements of the store, by their names. `insertJobs` is for PostgreSQL alone. */
+export const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
+  .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
+  .map(([name, value]) => [name, value as string] as const)
+
+/** Names of those that give rows in the order of an index: a sort would read all that there are. */
+export const inOrder: ReadonlySet<string> = new Set([
+  'claimJob',
+  'claimJobs',
+  'queueLoad',
+  'headsOfLine',
+  'firstRequests',
+  'listBatches',
+  'listJobs',
+  'jobByAge',
+  'expiredJobs',
+  'runningJobsLeft',
+  'jobsLeft',
+  'batchLeft',
+  'deleteKeysLeft',
+  'waitingJobs',
+  'tailOfPart',
+  'nextLine',
+  'headSizes',
+])
