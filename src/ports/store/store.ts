@@ -265,6 +265,8 @@ export interface EndpointStore {
   find(id: EndpointId): Promise<Endpoint | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
+  /** How many of its jobs wait for a worker, and how many workers may take them. */
+  demand(id: EndpointId): Promise<QueueDemand>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
   /** The numbers of endpoints of all owners, in the order of their ids, at most `limit`, after the given one. */
@@ -292,6 +294,12 @@ export interface WorkerToken {
   readonly owner: OwnerId
   readonly tokenHash: string
   readonly ended: boolean
+}
+
+/** Jobs of an endpoint that wait for a worker, and workers that may take them. */
+export interface QueueDemand {
+  readonly queued: number
+  readonly takers: number
 }
 
 /** Workers and their states. */

@@ -121,6 +121,11 @@ const COUNT_SUMS = [
 export const queueLoad = `
   SELECT ${loadOf('$1')} FROM (SELECT ${COUNT_SUMS} FROM queue_counts WHERE endpoint_id = $1) AS counts`
 
+/** $1 id. */
+export const queueDemand = `
+  SELECT (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) AS {{integer}}) FROM queue_counts WHERE endpoint_id = $1) AS queued,
+    (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND state IN ('STARTING', 'READY')) AS takers`
+
 /** $1 id, $2 how many. The queues of the endpoints after that id. */
 export const queueLoads = `
   SELECT ${loadOf('counts.id')} FROM (

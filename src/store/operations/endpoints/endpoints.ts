@@ -4,7 +4,7 @@ import { AppError } from '../../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale.ts'
-import type { DeletedEndpoint, EndpointStore } from '../../../ports/store/store.ts'
+import type { DeletedEndpoint, EndpointStore, QueueDemand } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/endpoints.ts'
 import {
   type CountersRow,
@@ -108,6 +108,11 @@ export const endpoints = {
       queuedWorkers: queued.map(toQueuedWorker),
       exits: exits.map(toWorker),
     }
+  }),
+
+  demand: read(function* (id: EndpointId): Steps<QueueDemand> {
+    const row = yield* queryOne<QueueDemand>(sql.queueDemand, [id])
+    return { queued: row?.queued ?? 0, takers: row?.takers ?? 0 }
   }),
 
   isFree: read(function* (id: EndpointId): Steps<boolean> {
