@@ -75,13 +75,18 @@ class Load {
 
   #made = 0
 
-  /** Sends the requests that have become due. */
+  /**
+   * Sends the requests that have become due. One that gets a connection at once counts from now: that it is up to a millisecond late is
+   * the timer of this process. One that waits for a connection counts from when it was due.
+   */
   #makeDue(perSecond: number): void {
-    const wanted = Math.floor(((performance.now() - this.#begin) / 1_000) * perSecond)
-    for (; this.#made < wanted; this.#made += 1) {
+    const now = performance.now()
+    for (;;) {
       const due = this.#begin + (this.#made / perSecond) * 1_000
+      if (due > now) return
+      this.#made += 1
       const connection = this.#idle.pop()
-      if (connection !== undefined) this.#send(connection, due)
+      if (connection !== undefined) this.#send(connection, performance.now())
       else if (this.#due.length < MAX_DUE) this.#due.push(due)
       else this.#failed += 1
     }

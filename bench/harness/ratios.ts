@@ -40,7 +40,7 @@ export function ratioLines(ratios: Ratios): string {
 /** Keeps the ratios of results in place of those of the same names. */
 export function keepRatios(results: readonly SuiteResult[]): void {
   const all = { ...keptRatios(), ...ratiosOf(results) }
-  const rounded = Object.entries(all).map(([name, value]) => [name, Math.round(value * 100) / 100] as const)
+  const rounded = Object.entries(all).map(([name, value]) => [name, Number(value.toPrecision(3))] as const)
   writeFileSync(FILE, `${JSON.stringify(Object.fromEntries(rounded.sort()), null, 2)}\n`)
 }
 

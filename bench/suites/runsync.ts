@@ -11,6 +11,7 @@ import { type Bench, requestText, type Side } from '../harness/sides.ts'
 
 const BODY = { input: { prompt: 'x'.repeat(400) } }
 
+/** RunPod's SDK looks for jobs once a second while it has as many as it may, so it may have many. */
 const PYTHON_HANDLER = `import runpod
 
 
@@ -18,7 +19,7 @@ async def handler(job):
     return {"length": len(job["input"]["prompt"])}
 
 
-runpod.serverless.start({"handler": handler, "concurrency_modifier": lambda _: 16})
+runpod.serverless.start({"handler": handler, "concurrency_modifier": lambda _: 500})
 `
 
 /** See the head of this file. A Python with RunPod's SDK is named by RUNYARD_TEST_PYTHON; without one that side is left out. */
