@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { ask, changeEndpoint, graphql, makeEndpoint, submit, whenFinal, whenStatus } from '../support/client.ts'
 import { root, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 const folder = `${root}/examples/hello-node`
 
@@ -313,7 +314,9 @@ describe('GraphQL operations', () => {
     for (const path of [`/v2/${id}/health`, `/v2/${id}/status/${running}`, `/v2/serverless/${id}`]) {
       assert.equal((await ask(server, path)).status, 404)
     }
-    assert.ok(server.events('job.moved').some(({ jobId, to }) => jobId === running && to === 'CANCELLED'))
+    // The jobs of a deleted endpoint are removed after the response.
+    const cancelled = () => server.events('job.moved').find(({ jobId, to }) => jobId === running && to === 'CANCELLED')
+    await until('the end of the running job', cancelled)
     assert.ok(server.events('worker.moved').some(event => event.workerId === workerId && event.to === 'STOPPING'))
     await assert.rejects(graphql(server, deleteEndpoint, { id }), /not found/)
     await assert.rejects(graphql(server, deleteTemplate, { name }), /not found/)
